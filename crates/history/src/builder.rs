@@ -1,0 +1,472 @@
+//! Builds a [`History`] from operations in whatever order the input has them.
+//!
+//! Operations are appended to two columns as they come; a *segment* remembers where a run of operations of one
+//! transaction begins. [`Builder::finish`] then lays transactions out session by session, moving each segment once: O(n),
+//! and no move at all when the input was already in that order.
+
+use crate::ids::{KeyId, SessionId, TxnId};
+use crate::model::{History, Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
+use crate::value::{AtomKind, Atoms, Lists, Value};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A transaction being built: its rank in the input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub struct Draft(pub u32);
+
+/// A history with more of something than ids can number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// What there is too much of.
+    pub what: &'static str,
+    /// How many fit.
+    pub limit: u64,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "too many {} (the limit is {})", self.what, self.limit)
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Interns labels. Small non-negative integers, which is what most inputs use, need no hashing.
+#[derive(Default)]
+struct Labels {
+    labels: Vec<Value>,
+    /// `direct[i]` is one more than the number of the integer label `i`; 0 if it has none.
+    direct: Vec<u32>,
+    hashed: FxHashMap<Value, u32>,
+}
+
+impl Labels {
+    const DIRECT_LIMIT: u64 = 1 << 24;
+
+    #[inline]
+    fn intern(&mut self, label: Value) -> u32 {
+        let slot = match label.view() {
+            crate::View::Int(i) if (i as u64) < Self::DIRECT_LIMIT => {
+                let i = i as usize;
+                if i >= self.direct.len() {
+                    self.direct.resize((i + 1).next_power_of_two(), 0);
+                }
+                &mut self.direct[i]
+            }
+            _ => self.hashed.entry(label).or_insert(0),
+        };
+        if *slot == 0 {
+            self.labels.push(label);
+            *slot = self.labels.len() as u32;
+        }
+        *slot - 1
+    }
+}
+
+/// Builds a [`History`].
+///
+/// ```
+/// use isolde_history::{Builder, OpKind, Value};
+/// let mut b = Builder::new();
+/// let (x, one) = (b.int(0), b.int(1));
+/// let key = b.key(x);
+/// let session = b.session(x);
+/// let writer = b.transaction(session);
+/// b.op(writer, OpKind::Write, key, one);
+/// let reader = b.transaction(session);
+/// b.op(reader, OpKind::Read, key, one);
+/// let history = b.finish().unwrap();
+/// assert_eq!((history.txn_count(), history.op_count()), (2, 2));
+/// ```
+#[derive(Default)]
+pub struct Builder {
+    atoms: Atoms,
+    lists: Lists,
+    keys: Labels,
+    sessions: Labels,
+    initial: Initial,
+    session: Vec<u32>,
+    /// `None`: discarded.
+    outcome: Vec<Option<Outcome>>,
+    label: Vec<Value>,
+    line: Vec<u32>,
+    stamps: Vec<(Draft, Stamps)>,
+    intervals: Vec<(Draft, Interval)>,
+    metadata: BTreeMap<Draft, Metadata>,
+    heads: Vec<OpHead>,
+    values: Vec<Value>,
+    /// (transaction, its first operation in the columns), in input order.
+    segments: Vec<(Draft, u32)>,
+}
+
+impl Builder {
+    /// An empty history without initial values.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// An integer value.
+    #[inline]
+    pub fn int(&mut self, v: i64) -> Value {
+        Value::int(v).unwrap_or_else(|| self.atoms.intern(AtomKind::Token, &v.to_string()))
+    }
+
+    /// An atom.
+    pub fn atom(&mut self, kind: AtomKind, text: &str) -> Value {
+        self.atoms.intern(kind, text)
+    }
+
+    /// A list value.
+    pub fn list(&mut self, elements: &[Value]) -> Value {
+        Value::list(self.lists.push(elements))
+    }
+
+    /// The elements of a list made with [`Builder::list`].
+    pub fn elements(&self, value: Value) -> Option<&[Value]> {
+        match value.view() {
+            crate::View::List(id) => Some(self.lists.get(id)),
+            _ => None,
+        }
+    }
+
+    /// The key of this name.
+    #[inline]
+    pub fn key(&mut self, label: Value) -> KeyId {
+        KeyId(self.keys.intern(label))
+    }
+
+    /// The session of this name. Sessions are numbered in the order in which they are first named.
+    #[inline]
+    pub fn session(&mut self, label: Value) -> SessionId {
+        SessionId(self.sessions.intern(label))
+    }
+
+    /// The value of every key that nobody has written.
+    pub fn set_initial_default(&mut self, value: Option<Value>) {
+        self.initial.default = value;
+    }
+
+    /// The value of one key before anybody wrote it.
+    pub fn set_initial(&mut self, key: KeyId, value: Value) {
+        self.initial.keys.insert(key, value);
+    }
+
+    /// A new transaction, the last of its session so far. It counts as committed until told otherwise.
+    pub fn transaction(&mut self, session: SessionId) -> Draft {
+        let draft = Draft(self.session.len() as u32);
+        self.session.push(session.0);
+        self.outcome.push(Some(Outcome::Committed));
+        draft
+    }
+
+    /// Number of transactions so far.
+    pub fn txn_count(&self) -> usize {
+        self.session.len()
+    }
+
+    /// Number of operations so far.
+    pub fn op_count(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// What became of it.
+    pub fn set_outcome(&mut self, draft: Draft, outcome: Outcome) {
+        self.outcome[draft.0 as usize] = Some(outcome);
+    }
+
+    /// Forgets a transaction, for instance one that only loads initial values.
+    pub fn discard(&mut self, draft: Draft) {
+        self.outcome[draft.0 as usize] = None;
+    }
+
+    /// Its name in the input.
+    pub fn set_label(&mut self, draft: Draft, label: Value) {
+        fill(&mut self.label, draft, label, Value::NIL);
+    }
+
+    /// The line of the input on which it begins, from 1.
+    pub fn set_line(&mut self, draft: Draft, line: u32) {
+        fill(&mut self.line, draft, line, 0);
+    }
+
+    /// Its timestamps. They are kept only if every transaction has them.
+    pub fn set_stamps(&mut self, draft: Draft, stamps: Stamps) {
+        self.stamps.push((draft, stamps));
+    }
+
+    /// Its real-time interval. Intervals are kept only if every transaction has one.
+    pub fn set_interval(&mut self, draft: Draft, interval: Interval) {
+        self.intervals.push((draft, interval));
+    }
+
+    /// Records a fact about it.
+    pub fn set_metadata(&mut self, draft: Draft, name: &str, value: &str) {
+        self.metadata.entry(draft).or_default().insert(name.into(), value.into());
+    }
+
+    /// Appends an operation to a transaction.
+    #[inline]
+    pub fn op(&mut self, draft: Draft, kind: OpKind, key: KeyId, value: Value) {
+        self.continue_with(draft);
+        self.heads.push(OpHead::new(kind, key));
+        self.values.push(value);
+    }
+
+    /// Appends many operations to a transaction.
+    pub fn ops(&mut self, draft: Draft, ops: impl Iterator<Item = (OpKind, KeyId, Value)>) {
+        self.continue_with(draft);
+        for (kind, key, value) in ops {
+            self.heads.push(OpHead::new(kind, key));
+            self.values.push(value);
+        }
+    }
+
+    #[inline]
+    fn continue_with(&mut self, draft: Draft) {
+        if self.segments.last().is_none_or(|&(last, _)| last != draft) {
+            self.segments.push((draft, self.heads.len() as u32));
+        }
+    }
+
+    /// The operations of a transaction so far, in program order. Linear in the number of segments: for the rare look back.
+    pub fn draft_ops(&self, draft: Draft) -> Vec<(OpHead, Value)> {
+        let mut ops = Vec::new();
+        for (i, &(d, start)) in self.segments.iter().enumerate() {
+            if d == draft {
+                let end = self.segments.get(i + 1).map_or(self.heads.len(), |s| s.1 as usize);
+                let range = start as usize..end;
+                ops.extend(self.heads[range.clone()].iter().copied().zip(self.values[range].iter().copied()));
+            }
+        }
+        ops
+    }
+
+    /// The finished history.
+    pub fn finish(mut self) -> Result<History, TooLarge> {
+        // 31 bits: the index marks writes with the highest.
+        check("operations", self.heads.len(), (1 << 31) - 16)?;
+        check("transactions", self.session.len(), u64::from(u32::MAX) - 16)?;
+        check("keys", self.keys.labels.len(), u64::from(OpHead::KEY_LIMIT))?;
+        check("list elements", self.lists.total_len(), u64::from(u32::MAX))?;
+
+        let drafts = self.session.len();
+        let kept = |d: usize| self.outcome[d].is_some();
+
+        // Sessions whose every transaction was discarded disappear; the others keep their order.
+        let mut per_session = vec![0u32; self.sessions.labels.len()];
+        for d in (0..drafts).filter(|&d| kept(d)) {
+            per_session[self.session[d] as usize] += 1;
+        }
+        let mut renumbered = vec![u32::MAX; per_session.len()];
+        let (mut session_label, mut session_start) = (Vec::new(), vec![0u32]);
+        let mut total = 0;
+        for (s, &count) in per_session.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            renumbered[s] = session_label.len() as u32;
+            session_label.push(self.sessions.labels[s]);
+            total += count;
+            session_start.push(total);
+        }
+
+        let n = total as usize;
+        let mut next = session_start.clone();
+        let mut txn_of = vec![u32::MAX; drafts];
+        let (mut txn_session, mut outcome, mut position) =
+            (vec![SessionId(0); n], vec![Outcome::Committed; n], vec![0; n]);
+        let mut rank = 0;
+        for (d, out) in self.outcome.iter().enumerate() {
+            let Some(out) = *out else { continue };
+            let s = renumbered[self.session[d] as usize];
+            let t = next[s as usize] as usize;
+            next[s as usize] += 1;
+            txn_of[d] = t as u32;
+            txn_session[t] = SessionId(s);
+            outcome[t] = out;
+            position[t] = rank;
+            rank += 1;
+        }
+
+        let (heads, values, op_start) = self.lay_out(&txn_of, n);
+        let by_txn = |d: Draft| txn_of[d.0 as usize];
+        Ok(History {
+            session_start,
+            session_label,
+            txn_session,
+            op_start,
+            outcome,
+            position,
+            label: permuted(&self.label, &txn_of, n, Value::NIL),
+            line: permuted(&self.line, &txn_of, n, 0),
+            stamps: complete(&self.stamps, by_txn, n),
+            intervals: complete(&self.intervals, by_txn, n),
+            metadata: self
+                .metadata
+                .into_iter()
+                .map(|(d, m)| (TxnId(by_txn(d)), m))
+                .filter(|(t, _)| t.0 != u32::MAX)
+                .collect(),
+            heads,
+            values,
+            key_label: self.keys.labels,
+            atoms: self.atoms,
+            lists: self.lists,
+            initial: self.initial,
+        })
+    }
+
+    /// Moves the operations to their transaction's place.
+    fn lay_out(&mut self, txn_of: &[u32], n: usize) -> (Vec<OpHead>, Vec<Value>, Vec<u32>) {
+        let m = self.heads.len();
+        let ends = self.segments.iter().skip(1).map(|s| s.1).chain([m as u32]);
+        let mut op_start = vec![0u32; n + 1];
+        for (&(d, start), end) in self.segments.iter().zip(ends.clone()) {
+            let t = txn_of[d.0 as usize];
+            if t != u32::MAX {
+                op_start[t as usize + 1] += end - start;
+            }
+        }
+        for t in 0..n {
+            op_start[t + 1] += op_start[t];
+        }
+        let (heads, values) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.values));
+        let mut next = op_start.clone();
+        let in_place = self.segments.iter().zip(ends.clone()).all(|(&(d, start), end)| {
+            let t = txn_of[d.0 as usize] as usize;
+            let ok = t < n && next[t] == start;
+            if ok {
+                next[t] = end;
+            }
+            ok
+        });
+        if in_place {
+            return (heads, values, op_start);
+        }
+        next.copy_from_slice(&op_start);
+        let kept = op_start[n] as usize;
+        let mut sorted_heads = vec![OpHead::new(OpKind::Read, KeyId(0)); kept];
+        let mut sorted_values = vec![Value::NIL; kept];
+        for (&(d, start), end) in self.segments.iter().zip(ends) {
+            let t = txn_of[d.0 as usize];
+            if t == u32::MAX {
+                continue;
+            }
+            let from = start as usize..end as usize;
+            let to = next[t as usize] as usize;
+            sorted_heads[to..to + from.len()].copy_from_slice(&heads[from.clone()]);
+            sorted_values[to..to + from.len()].copy_from_slice(&values[from.clone()]);
+            next[t as usize] += from.len() as u32;
+        }
+        (sorted_heads, sorted_values, op_start)
+    }
+}
+
+fn check(what: &'static str, count: usize, limit: u64) -> Result<(), TooLarge> {
+    if count as u64 > limit { Err(TooLarge { what, limit }) } else { Ok(()) }
+}
+
+fn fill<T: Clone>(column: &mut Vec<T>, draft: Draft, value: T, missing: T) {
+    let i = draft.0 as usize;
+    if column.len() <= i {
+        column.resize(i + 1, missing);
+    }
+    column[i] = value;
+}
+
+/// A column by draft as a column by transaction; empty if no draft has an entry.
+fn permuted<T: Clone>(column: &[T], txn_of: &[u32], n: usize, missing: T) -> Vec<T> {
+    if column.is_empty() {
+        return Vec::new();
+    }
+    let mut out = vec![missing; n];
+    for (value, &t) in column.iter().zip(txn_of) {
+        if t != u32::MAX {
+            out[t as usize] = value.clone();
+        }
+    }
+    out
+}
+
+/// A column by transaction if every transaction has an entry.
+fn complete<T: Copy>(entries: &[(Draft, T)], by_txn: impl Fn(Draft) -> u32, n: usize) -> Option<Vec<T>> {
+    if n == 0 || entries.len() < n {
+        return None;
+    }
+    let mut column = vec![None; n];
+    for &(d, value) in entries {
+        if let Some(slot) = column.get_mut(by_txn(d) as usize) {
+            *slot = Some(value);
+        }
+    }
+    column.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::View;
+
+    fn ints(b: &mut Builder, s: i64, ops: &[(OpKind, i64, i64)]) -> Draft {
+        let s = b.int(s);
+        let s = b.session(s);
+        let t = b.transaction(s);
+        for &(kind, k, v) in ops {
+            let (k, v) = (b.int(k), b.int(v));
+            let k = b.key(k);
+            b.op(t, kind, k, v);
+        }
+        t
+    }
+
+    #[test]
+    fn interleaved_input_becomes_session_major() {
+        let mut b = Builder::new();
+        let t0 = ints(&mut b, 7, &[(OpKind::Write, 1, 1)]);
+        let t1 = ints(&mut b, 5, &[(OpKind::Write, 1, 2)]);
+        ints(&mut b, 7, &[(OpKind::Read, 1, 3)]);
+        let (k, v) = (b.int(9), b.int(4));
+        let k = b.key(k);
+        b.op(t0, OpKind::Write, k, v);
+        b.set_label(t1, v);
+        let h = b.finish().unwrap();
+        let values: Vec<View> = h.values().iter().map(|v| v.view()).collect();
+        assert_eq!(values, [1, 4, 3, 2].map(View::Int));
+        assert_eq!(h.txns().map(|t| h.position(t)).collect::<Vec<_>>(), [0, 2, 1]);
+        assert_eq!(h.txns().map(|t| h.txn_name(t)).collect::<Vec<_>>(), ["7:1", "7:2", "4"]);
+        assert_eq!(h.txn_of(crate::OpId(2)), TxnId(1));
+    }
+
+    #[test]
+    fn discarded_transactions_and_their_sessions_disappear() {
+        let mut b = Builder::new();
+        let init = ints(&mut b, 0, &[(OpKind::Write, 1, 0), (OpKind::Write, 2, 0)]);
+        ints(&mut b, 1, &[(OpKind::Read, 1, 0)]);
+        b.discard(init);
+        let h = b.finish().unwrap();
+        assert_eq!((h.session_count(), h.txn_count(), h.op_count()), (1, 1, 1));
+        assert_eq!(h.txn_name(TxnId(0)), "1:1");
+    }
+
+    #[test]
+    fn stamps_are_all_or_nothing() {
+        let stamp = |n| Stamps {
+            start: crate::Timestamp { physical: n, logical: 0 },
+            commit: crate::Timestamp { physical: n + 1, logical: 0 },
+        };
+        let mut b = Builder::new();
+        let a = ints(&mut b, 0, &[]);
+        b.set_stamps(a, stamp(3));
+        let c = ints(&mut b, 0, &[]);
+        assert_eq!(
+            {
+                b.set_stamps(c, stamp(1));
+                b.finish().unwrap().stamps().unwrap()[1]
+            },
+            stamp(1)
+        );
+        let mut b = Builder::new();
+        let a = ints(&mut b, 0, &[]);
+        ints(&mut b, 0, &[]);
+        b.set_stamps(a, stamp(3));
+        assert_eq!(b.finish().unwrap().stamps(), None);
+    }
+}

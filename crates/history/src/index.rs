@@ -1,0 +1,213 @@
+//! Who read from whom: every read resolved to the transaction it read from, and the writers of every key.
+//!
+//! Built once after loading; four more bytes per operation and four per writer. Three steps:
+//! 1. *by key* (`resolve.rs`, `lists.rs`): pair each read with the write of the same key and value;
+//! 2. *indeterminate transactions*: one counts as committed iff a committed one read something only it wrote. That is a
+//!    least fixpoint; leaving the others out is always at least as permissive, so no violation is invented;
+//! 3. *by transaction* (`reads.rs`): own writes, reads that no execution explains ([`ReadFault`]), external reads.
+
+use crate::ids::{KeyId, OpId, TxnId};
+use crate::lists::{self, VersionOrder};
+use crate::model::{History, Outcome};
+use crate::{reads, resolve};
+use std::num::NonZeroUsize;
+
+/// Where a read got its value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// Not a read, a read without a recorded result, or a read by a transaction that does not count as committed.
+    NotJudged,
+    /// The latest earlier write of the same transaction.
+    Own,
+    /// The initial state.
+    Initial,
+    /// Another committed transaction.
+    From(TxnId),
+    /// No write explains it: see [`Index::faults`].
+    Fault,
+    /// Several committed (or possibly committed) transactions wrote this value: anyone may be the source.
+    Ambiguous,
+}
+
+/// [`Source`] in four bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PackedSource(pub u32);
+
+impl PackedSource {
+    pub const INITIAL: PackedSource = PackedSource(u32::MAX);
+    pub const OWN: PackedSource = PackedSource(u32::MAX - 1);
+    pub const FAULT: PackedSource = PackedSource(u32::MAX - 2);
+    pub const AMBIGUOUS: PackedSource = PackedSource(u32::MAX - 3);
+    pub const NOT_JUDGED: PackedSource = PackedSource(u32::MAX - 4);
+    const FIRST_SPECIAL: u32 = u32::MAX - 15;
+
+    #[inline]
+    pub fn view(self) -> Source {
+        match self {
+            PackedSource(t) if t < Self::FIRST_SPECIAL => Source::From(TxnId(t)),
+            Self::INITIAL => Source::Initial,
+            Self::OWN => Source::Own,
+            Self::FAULT => Source::Fault,
+            Self::AMBIGUOUS => Source::Ambiguous,
+            _ => Source::NotJudged,
+        }
+    }
+}
+
+/// A read that its own transaction, or the fate of its writer, makes impossible at read committed and above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadFault {
+    /// The read.
+    pub op: OpId,
+    /// What is wrong with it.
+    pub kind: FaultKind,
+    /// The write it took its value from, if anybody wrote it; for two contradicting reads, the other read.
+    pub other: Option<OpId>,
+}
+
+/// What is wrong with a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum FaultKind {
+    /// Nobody wrote the value (an element of the list), and it is not the initial one.
+    ThinAir,
+    /// Only an aborted transaction wrote it.
+    Aborted,
+    /// The same transaction wrote it, later.
+    Future,
+    /// The transaction wrote the key before, but reads somebody else's value.
+    NotMyOwnWrite,
+    /// The transaction reads its own write, but not its latest.
+    NotMyLastWrite,
+    /// Another transaction wrote it and overwrote it before committing. (Still a read *from* that transaction.)
+    Intermediate,
+    /// The list read contains an element twice.
+    DuplicateElement,
+    /// Two reads of one key show its elements in different orders.
+    IncompatibleOrder,
+}
+
+/// Who read from whom.
+///
+/// ```
+/// use isolde_history::{Builder, Index, OpId, OpKind, Source, TxnId};
+/// let mut b = Builder::new();
+/// let one = b.int(1);
+/// let (key, session) = (b.key(one), b.session(one));
+/// let writer = b.transaction(session);
+/// b.op(writer, OpKind::Write, key, one);
+/// let reader = b.transaction(session);
+/// b.op(reader, OpKind::Read, key, one);
+/// let history = b.finish().unwrap();
+/// let index = Index::build(&history, 1.try_into().unwrap());
+/// assert_eq!(index.source(OpId(1)), Source::From(TxnId(0)));
+/// assert_eq!(index.writers(key), [TxnId(0)]);
+/// ```
+#[derive(Debug)]
+pub struct Index {
+    sources: Vec<u32>,
+    faults: Vec<ReadFault>,
+    committed: Vec<bool>,
+    writer_start: Vec<u32>,
+    writers: Vec<TxnId>,
+    version_orders: Vec<VersionOrder>,
+    ambiguous: usize,
+}
+
+impl Index {
+    /// Resolves every read. Linear in the size of the history; same result for any number of threads.
+    pub fn build(history: &History, threads: NonZeroUsize) -> Index {
+        let txn_of = txn_of_ops(history);
+        let mut resolved = resolve::by_key(history, &txn_of, threads.get());
+        let mut committed: Vec<bool> =
+            history.txns().map(|t| history.outcome(t) == Outcome::Committed).collect();
+        if history.txns().any(|t| history.outcome(t) == Outcome::Indeterminate) {
+            commit_observed(history, &resolved, &txn_of, &mut committed);
+            resolved.writers.retain_committed(&committed);
+        }
+        let (mut faults, ambiguous) =
+            reads::classify(history, &mut resolved, &txn_of, &committed, threads.get());
+        let version_orders = lists::version_orders(history, &resolved, &committed, &mut faults);
+        faults.sort_by_key(|f| (f.op, f.kind));
+        Index {
+            sources: resolved.source,
+            faults,
+            committed,
+            writer_start: resolved.writers.start,
+            writers: resolved.writers.txns,
+            version_orders,
+            ambiguous,
+        }
+    }
+
+    /// Where a read got its value.
+    #[inline]
+    pub fn source(&self, read: OpId) -> Source {
+        PackedSource(self.sources[read.index()]).view()
+    }
+
+    /// Reads that no execution explains, by operation.
+    pub fn faults(&self) -> &[ReadFault] {
+        &self.faults
+    }
+
+    /// True if the transaction committed, or is indeterminate and somebody saw its effects.
+    #[inline]
+    pub fn is_committed(&self, t: TxnId) -> bool {
+        self.committed[t.index()]
+    }
+
+    /// The committed transactions that write a key, ascending: by session, then in session order.
+    #[inline]
+    pub fn writers(&self, key: KeyId) -> &[TxnId] {
+        &self.writers[self.writer_start[key.index()] as usize..self.writer_start[key.index() + 1] as usize]
+    }
+
+    /// True if the committed transaction `t` writes `key`.
+    #[inline]
+    pub fn writes(&self, t: TxnId, key: KeyId) -> bool {
+        self.writers(key).binary_search(&t).is_ok()
+    }
+
+    /// For every list key that was read: the order of appends that the reads show.
+    pub fn version_orders(&self) -> &[VersionOrder] {
+        &self.version_orders
+    }
+
+    /// Number of reads whose value several transactions wrote.
+    pub fn ambiguous_reads(&self) -> usize {
+        self.ambiguous
+    }
+}
+
+/// The transaction of every operation.
+fn txn_of_ops(history: &History) -> Vec<TxnId> {
+    let mut txn_of = Vec::with_capacity(history.op_count());
+    for t in history.txns() {
+        txn_of.resize(history.op_range(t).end, t);
+    }
+    txn_of
+}
+
+/// Marks indeterminate transactions as committed when a committed one read what only they wrote.
+fn commit_observed(
+    history: &History,
+    resolved: &resolve::Resolved,
+    txn_of: &[TxnId],
+    committed: &mut [bool],
+) {
+    let mut work: Vec<TxnId> = history.txns().filter(|t| committed[t.index()]).collect();
+    while let Some(t) = work.pop() {
+        for i in history.op_range(t) {
+            if !history.heads()[i].is_read() {
+                continue;
+            }
+            resolved.for_each_source(history, i, |write| {
+                let writer = txn_of[write.index()];
+                if history.outcome(writer) == Outcome::Indeterminate && !committed[writer.index()] {
+                    committed[writer.index()] = true;
+                    work.push(writer);
+                }
+            });
+        }
+    }
+}

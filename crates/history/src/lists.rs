@@ -1,0 +1,116 @@
+//! List-append keys: who appended each element, and the version order that the reads show.
+//!
+//! A read returns the whole list, so it shows the order of all appends up to the one it saw. All reads of a key must be
+//! prefixes of the longest; that one is the key's version order, and every committed append it does not contain came
+//! after it (or it would be in it).
+
+use crate::ids::{KeyId, OpId, TxnId};
+use crate::index::{FaultKind, PackedSource, ReadFault, Source};
+use crate::model::{History, OpKind, Outcome};
+use crate::resolve::{Resolved, is_append};
+use crate::value::Value;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The order of appends to one key that reads show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionOrder {
+    /// The key.
+    pub key: KeyId,
+    /// The appends, oldest first.
+    pub appends: Vec<OpId>,
+    /// The longest read, which shows them.
+    pub read: OpId,
+}
+
+/// Who appended each element.
+#[derive(Default)]
+pub(crate) struct Appends {
+    by_element: FxHashMap<(KeyId, Value), OpId>,
+    list_keys: FxHashSet<KeyId>,
+}
+
+impl Appends {
+    pub fn collect(history: &History, txn_of: &[TxnId]) -> Appends {
+        let mut appends = Appends::default();
+        for (i, (head, &value)) in history.heads().iter().zip(history.values()).enumerate() {
+            if is_append(head.kind()) {
+                appends.list_keys.insert(head.key());
+                let entry = appends.by_element.entry((head.key(), value)).or_insert(OpId(i as u32));
+                // A client's retry: what an aborted transaction also tried to append is the committed one's.
+                let outcome = |op: OpId| history.outcome(txn_of[op.index()]);
+                if outcome(*entry) == Outcome::Aborted && outcome(OpId(i as u32)) != Outcome::Aborted {
+                    *entry = OpId(i as u32);
+                }
+            } else if value.is_list() && head.kind() == OpKind::Read {
+                appends.list_keys.insert(head.key());
+            }
+        }
+        appends
+    }
+
+    #[inline]
+    pub fn is_list_key(&self, key: KeyId) -> bool {
+        !self.list_keys.is_empty() && self.list_keys.contains(&key)
+    }
+
+    #[inline]
+    pub fn of(&self, key: KeyId, element: Value) -> Option<OpId> {
+        self.by_element.get(&(key, element)).copied()
+    }
+}
+
+/// The version order of every list key; reads that contradict it become faults.
+pub(crate) fn version_orders(
+    history: &History,
+    resolved: &Resolved,
+    committed: &[bool],
+    faults: &mut Vec<ReadFault>,
+) -> Vec<VersionOrder> {
+    if resolved.appends.list_keys.is_empty() {
+        return Vec::new();
+    }
+    let mut reads: FxHashMap<KeyId, Vec<(OpId, &[Value])>> = FxHashMap::default();
+    for t in history.txns().filter(|t| committed[t.index()]) {
+        for (op, o) in history.ops(t) {
+            let source = PackedSource(resolved.source[op.index()]).view();
+            if o.kind == OpKind::Read
+                && source != Source::Fault
+                && let Some(elements) = history.list(o.value)
+            {
+                reads.entry(o.key).or_default().push((op, others_part(history, t, op, elements)));
+            }
+        }
+    }
+    let mut orders: Vec<VersionOrder> = Vec::new();
+    let mut keys: Vec<KeyId> = reads.keys().copied().collect();
+    keys.sort_unstable();
+    for key in keys {
+        let mut shown = reads.remove(&key).unwrap_or_default();
+        // Stable by length: ties keep the order of operations, so the result does not depend on hashing.
+        shown.sort_by_key(|(_, elements)| elements.len());
+        let Some(&(longest_read, longest)) = shown.last() else { continue };
+        let contradiction = shown.windows(2).find(|pair| !pair[1].1.starts_with(pair[0].1));
+        if let Some(pair) = contradiction {
+            faults.push(ReadFault {
+                op: pair[0].0,
+                kind: FaultKind::IncompatibleOrder,
+                other: Some(pair[1].0),
+            });
+        }
+        let appends: Vec<OpId> = longest.iter().filter_map(|&e| resolved.appends.of(key, e)).collect();
+        if !appends.is_empty() {
+            orders.push(VersionOrder { key, appends, read: longest_read });
+        }
+    }
+    orders
+}
+
+/// A list without the reader's own earlier appends, which are its tail.
+fn others_part<'a>(history: &History, t: TxnId, read: OpId, elements: &'a [Value]) -> &'a [Value] {
+    let key = history.op(read).key;
+    let mine = history
+        .ops(t)
+        .take_while(|(op, _)| *op < read)
+        .filter(|(_, o)| o.kind == OpKind::Append && o.key == key);
+    &elements[..elements.len().saturating_sub(mine.count())]
+}

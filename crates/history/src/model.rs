@@ -1,0 +1,388 @@
+//! The history itself: columns indexed by dense ids.
+
+use crate::ids::{KeyId, OpId, SessionId, TxnId};
+use crate::value::{AtomId, AtomKind, Atoms, Lists, Value, View};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// What became of a transaction, as far as its client knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum Outcome {
+    /// It took effect.
+    Committed,
+    /// It certainly did not take effect.
+    Aborted,
+    /// Nobody told the client: it may or may not have taken effect.
+    Indeterminate,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum OpKind {
+    /// Returned a value.
+    Read,
+    /// Replaced the value of a key.
+    Write,
+    /// Added an element at the end of a list.
+    Append,
+}
+
+/// One operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Op {
+    /// What it does.
+    pub kind: OpKind,
+    /// The key it touches.
+    pub key: KeyId,
+    /// The value read or written; an append holds the element, a read of a list key the list.
+    pub value: Value,
+}
+
+/// Kind and key of an operation in four bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpHead(u32);
+
+impl OpHead {
+    const KIND_SHIFT: u32 = 29;
+    /// One more than the largest [`KeyId`] that fits.
+    pub const KEY_LIMIT: u32 = 1 << Self::KIND_SHIFT;
+
+    /// Packs; the caller keeps keys under [`OpHead::KEY_LIMIT`] (the builder checks it).
+    #[inline]
+    pub fn new(kind: OpKind, key: KeyId) -> OpHead {
+        OpHead((kind as u32) << Self::KIND_SHIFT | key.0)
+    }
+
+    /// What the operation does.
+    #[inline]
+    pub fn kind(self) -> OpKind {
+        match self.0 >> Self::KIND_SHIFT {
+            0 => OpKind::Read,
+            1 => OpKind::Write,
+            _ => OpKind::Append,
+        }
+    }
+
+    /// True for a read.
+    #[inline]
+    pub fn is_read(self) -> bool {
+        self.0 < Self::KEY_LIMIT
+    }
+
+    /// The key it touches.
+    #[inline]
+    pub fn key(self) -> KeyId {
+        KeyId(self.0 & (Self::KEY_LIMIT - 1))
+    }
+}
+
+/// A hybrid clock reading, ordered by physical part, then logical part.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub struct Timestamp {
+    /// Physical part.
+    pub physical: i64,
+    /// Logical part.
+    pub logical: i64,
+}
+
+/// When the database says a transaction took its snapshot and committed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamps {
+    /// Start (snapshot) timestamp.
+    pub start: Timestamp,
+    /// Commit timestamp.
+    pub commit: Timestamp,
+}
+
+/// When the client began a transaction and learnt its outcome, in units of one common clock (or event numbers).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interval {
+    /// The client issued it.
+    pub invoked: u64,
+    /// The client learnt that it was over; `None` if it never did.
+    pub completed: Option<u64>,
+}
+
+/// Free-form facts about one transaction; the entry `level` declares the isolation level it ran at.
+pub type Metadata = BTreeMap<Box<str>, Box<str>>;
+
+/// The value of a key that nobody has written yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Initial {
+    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that no write explains is thin air.
+    pub default: Option<Value>,
+    /// Keys with an initial value of their own.
+    pub keys: FxHashMap<KeyId, Value>,
+}
+
+impl Initial {
+    /// The initial value of a key.
+    #[inline]
+    pub fn of(&self, key: KeyId) -> Option<Value> {
+        if self.keys.is_empty() { self.default } else { self.keys.get(&key).copied().or(self.default) }
+    }
+}
+
+/// What clients observed. Built by [`Builder`](crate::Builder), read by everybody else.
+///
+/// Operations cost 12 bytes each; see the [crate documentation](crate) for the whole account.
+#[derive(Clone, Debug)]
+pub struct History {
+    pub(crate) session_start: Vec<u32>,
+    pub(crate) session_label: Vec<Value>,
+    pub(crate) txn_session: Vec<SessionId>,
+    pub(crate) op_start: Vec<u32>,
+    pub(crate) outcome: Vec<Outcome>,
+    pub(crate) position: Vec<u32>,
+    pub(crate) label: Vec<Value>,
+    pub(crate) line: Vec<u32>,
+    pub(crate) stamps: Option<Vec<Stamps>>,
+    pub(crate) intervals: Option<Vec<Interval>>,
+    pub(crate) metadata: BTreeMap<TxnId, Metadata>,
+    pub(crate) heads: Vec<OpHead>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) key_label: Vec<Value>,
+    pub(crate) atoms: Atoms,
+    pub(crate) lists: Lists,
+    pub(crate) initial: Initial,
+}
+
+impl History {
+    /// Number of sessions.
+    pub fn session_count(&self) -> usize {
+        self.session_label.len()
+    }
+
+    /// Number of transactions, whatever their outcome.
+    pub fn txn_count(&self) -> usize {
+        self.outcome.len()
+    }
+
+    /// Number of operations.
+    pub fn op_count(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Number of keys.
+    pub fn key_count(&self) -> usize {
+        self.key_label.len()
+    }
+
+    /// All sessions.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
+        (0..self.session_count() as u32).map(SessionId)
+    }
+
+    /// All transactions, session by session.
+    pub fn txns(&self) -> impl Iterator<Item = TxnId> + use<> {
+        (0..self.txn_count() as u32).map(TxnId)
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> impl Iterator<Item = KeyId> + use<> {
+        (0..self.key_count() as u32).map(KeyId)
+    }
+
+    /// The transactions of a session, as a range of raw ids.
+    #[inline]
+    pub fn session_range(&self, s: SessionId) -> Range<u32> {
+        self.session_start[s.index()]..self.session_start[s.index() + 1]
+    }
+
+    /// The transactions of a session, in session order.
+    pub fn session_txns(&self, s: SessionId) -> impl DoubleEndedIterator<Item = TxnId> + use<> {
+        self.session_range(s).map(TxnId)
+    }
+
+    /// The session of a transaction.
+    #[inline]
+    pub fn session_of(&self, t: TxnId) -> SessionId {
+        self.txn_session[t.index()]
+    }
+
+    /// The operations of a transaction, as a range of indices into [`heads`](Self::heads) and [`values`](Self::values).
+    #[inline]
+    pub fn op_range(&self, t: TxnId) -> Range<usize> {
+        self.op_start[t.index()] as usize..self.op_start[t.index() + 1] as usize
+    }
+
+    /// The operations of a transaction, in program order.
+    pub fn ops(&self, t: TxnId) -> impl DoubleEndedIterator<Item = (OpId, Op)> + '_ {
+        self.op_range(t).map(|i| (OpId(i as u32), self.op(OpId(i as u32))))
+    }
+
+    /// One operation.
+    #[inline]
+    pub fn op(&self, o: OpId) -> Op {
+        let head = self.heads[o.index()];
+        Op { kind: head.kind(), key: head.key(), value: self.values[o.index()] }
+    }
+
+    /// The transaction an operation belongs to. Binary search: for reports, not for inner loops.
+    pub fn txn_of(&self, o: OpId) -> TxnId {
+        TxnId(self.op_start.partition_point(|&start| start <= o.0) as u32 - 1)
+    }
+
+    /// Kind and key of every operation.
+    #[inline]
+    pub fn heads(&self) -> &[OpHead] {
+        &self.heads
+    }
+
+    /// Value of every operation.
+    #[inline]
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// What became of a transaction.
+    #[inline]
+    pub fn outcome(&self, t: TxnId) -> Outcome {
+        self.outcome[t.index()]
+    }
+
+    /// Where a transaction stands in the input: its rank among all transactions. A hint at commit order, never a fact.
+    #[inline]
+    pub fn position(&self, t: TxnId) -> u32 {
+        self.position[t.index()]
+    }
+
+    /// The line of the input on which a transaction begins, where the format has lines.
+    pub fn line(&self, t: TxnId) -> Option<u32> {
+        self.line.get(t.index()).copied().filter(|&line| line > 0)
+    }
+
+    /// Start and commit timestamps, when the history has them: for all transactions or for none.
+    pub fn stamps(&self) -> Option<&[Stamps]> {
+        self.stamps.as_deref()
+    }
+
+    /// Real-time intervals, when the history has them: for all transactions or for none.
+    pub fn intervals(&self) -> Option<&[Interval]> {
+        self.intervals.as_deref()
+    }
+
+    /// Facts recorded about single transactions.
+    pub fn metadata(&self) -> &BTreeMap<TxnId, Metadata> {
+        &self.metadata
+    }
+
+    /// Initial values.
+    pub fn initial(&self) -> &Initial {
+        &self.initial
+    }
+
+    /// The same history with another initial value for keys that have none of their own.
+    pub fn with_initial_default(mut self, default: Option<Value>) -> History {
+        self.initial.default = default;
+        self
+    }
+
+    /// The elements of a list value; `None` if the value is not a list.
+    #[inline]
+    pub fn list(&self, value: Value) -> Option<&[Value]> {
+        match value.view() {
+            View::List(id) => Some(self.lists.get(id)),
+            _ => None,
+        }
+    }
+
+    /// Number of list elements stored.
+    pub fn list_elements(&self) -> usize {
+        self.lists.total_len()
+    }
+
+    /// Kind and text of an atom.
+    pub fn atom(&self, id: AtomId) -> (AtomKind, &str) {
+        self.atoms.get(id)
+    }
+
+    /// The atom table.
+    pub fn atoms(&self) -> &Atoms {
+        &self.atoms
+    }
+
+    /// The name of a key in the input.
+    pub fn key_label(&self, k: KeyId) -> Value {
+        self.key_label[k.index()]
+    }
+
+    /// The name of a session in the input.
+    pub fn session_label(&self, s: SessionId) -> Value {
+        self.session_label[s.index()]
+    }
+
+    /// The name of a transaction in the input, if it has one of its own.
+    pub fn txn_label(&self, t: TxnId) -> Option<Value> {
+        self.label.get(t.index()).copied().filter(|&l| l != Value::NIL)
+    }
+
+    /// A value as people write it. Integers and nil are the same in all formats; text is quoted only where needed.
+    pub fn show(&self, value: Value) -> Show<'_> {
+        Show { history: self, value }
+    }
+
+    /// A key as people write it.
+    pub fn show_key(&self, k: KeyId) -> Show<'_> {
+        self.show(self.key_label(k))
+    }
+
+    /// A transaction's name: as in the input, or session and position (`3:17` is the 17th of session 3).
+    pub fn txn_name(&self, t: TxnId) -> String {
+        match self.txn_label(t) {
+            Some(label) => self.show(label).to_string(),
+            None => {
+                let s = self.session_of(t);
+                format!("{}:{}", self.show(self.session_label(s)), t.0 - self.session_start[s.index()] + 1)
+            }
+        }
+    }
+
+    /// True if some operation appends or reads a list.
+    pub fn has_lists(&self) -> bool {
+        self.heads.iter().zip(&self.values).any(|(h, v)| h.kind() == OpKind::Append || v.is_list())
+    }
+
+    /// True if some operation replaces a value or reads one that is not a list.
+    pub fn has_registers(&self) -> bool {
+        self.heads.iter().zip(&self.values).any(|(h, v)| match h.kind() {
+            OpKind::Write => true,
+            OpKind::Read => !v.is_list() && *v != Value::UNKNOWN,
+            OpKind::Append => false,
+        })
+    }
+}
+
+/// Displays a [`Value`] with the names of its history.
+pub struct Show<'a> {
+    history: &'a History,
+    value: Value,
+}
+
+impl fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value.view() {
+            View::Nil => f.write_str("nil"),
+            View::Unknown => f.write_str("?"),
+            View::Int(i) => write!(f, "{i}"),
+            View::Atom(id) => match self.history.atom(id) {
+                (AtomKind::Keyword, text) => write!(f, ":{text}"),
+                (_, text) => f.write_str(text),
+            },
+            View::List(id) => {
+                f.write_str("[")?;
+                for (i, &element) in self.history.lists.get(id).iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(" ")?;
+                    }
+                    write!(f, "{}", self.history.show(element))?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Judges reads transaction by transaction: own writes first, then the fate of the writer (Plume's TAP-a to TAP-f).
+//!
+//! A read after an own write of the key must return the latest such write. Any other read is external: it must return
+//! the final write of a committed transaction, or the initial value.
+
+use crate::ids::{OpId, TxnId};
+use crate::index::{FaultKind, PackedSource, ReadFault};
+use crate::model::History;
+use crate::resolve::Resolved;
+use crate::value::Value;
+use std::ops::Range;
+
+/// Replaces, in `resolved.source`, the write that each read saw by the transaction it belongs to, or a special source.
+/// Returns the faulty reads and the number of ambiguous ones.
+pub(crate) fn classify(
+    history: &History,
+    resolved: &mut Resolved,
+    txn_of: &[TxnId],
+    committed: &[bool],
+    threads: usize,
+) -> (Vec<ReadFault>, usize) {
+    let mut source = std::mem::take(&mut resolved.source);
+    let shared = Shared { history, resolved, txn_of, committed };
+    let parts: Vec<(Vec<ReadFault>, usize)> = std::thread::scope(|scope| {
+        let mut rest = source.as_mut_slice();
+        let mut workers = Vec::new();
+        for txns in even_ranges(history, threads) {
+            let ops = history.op_start[txns.end] as usize - history.op_start[txns.start] as usize;
+            let (mine, others) = rest.split_at_mut(ops);
+            rest = others;
+            let shared = &shared;
+            workers.push(scope.spawn(move || shared.classify(txns, mine)));
+        }
+        workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+    });
+    resolved.source = source;
+    let mut faults = Vec::new();
+    let mut ambiguous = 0;
+    for (part, count) in parts {
+        faults.extend(part);
+        ambiguous += count;
+    }
+    (faults, ambiguous)
+}
+
+/// Cuts the transactions into ranges with about the same number of operations.
+fn even_ranges(history: &History, threads: usize) -> Vec<Range<usize>> {
+    let n = history.txn_count();
+    let total = history.op_count() as u64;
+    let mut ranges = Vec::new();
+    let mut from = 0;
+    for i in 1..=threads as u64 {
+        let target = (total * i / threads as u64) as u32;
+        let to =
+            if i == threads as u64 { n } else { history.op_start.partition_point(|&s| s < target).min(n) };
+        if to > from {
+            ranges.push(from..to);
+            from = to;
+        }
+    }
+    ranges
+}
+
+struct Shared<'a> {
+    history: &'a History,
+    resolved: &'a Resolved,
+    txn_of: &'a [TxnId],
+    committed: &'a [bool],
+}
+
+/// The latest own write of each key, valid for one transaction at a time.
+struct OwnWrites {
+    stamp: Vec<TxnId>,
+    op: Vec<u32>,
+}
+
+impl OwnWrites {
+    #[inline]
+    fn last(&self, t: TxnId, key: usize) -> Option<OpId> {
+        (self.stamp[key] == t).then(|| OpId(self.op[key]))
+    }
+}
+
+impl Shared<'_> {
+    fn classify(&self, txns: Range<usize>, source: &mut [u32]) -> (Vec<ReadFault>, usize) {
+        let keys = self.history.key_count();
+        let mut own = OwnWrites { stamp: vec![TxnId(u32::MAX); keys], op: vec![0; keys] };
+        let mut faults = Vec::new();
+        let mut ambiguous = 0;
+        let base = self.history.op_start[txns.start] as usize;
+        for t in txns.map(|t| TxnId(t as u32)) {
+            for i in self.history.op_range(t) {
+                let head = self.history.heads()[i];
+                let key = head.key().index();
+                if !head.is_read() {
+                    own.stamp[key] = t;
+                    own.op[key] = i as u32;
+                    continue;
+                }
+                let slot = &mut source[i - base];
+                if !self.committed[t.index()] {
+                    *slot = PackedSource::NOT_JUDGED.0;
+                    continue;
+                }
+                if *slot == PackedSource::NOT_JUDGED.0 {
+                    continue;
+                }
+                let read = OpId(i as u32);
+                let judged = self.judge(t, read, own.last(t, key), *slot);
+                match judged {
+                    Judged::Source(s) => *slot = s.0,
+                    Judged::Fault(kind, other) => {
+                        *slot = PackedSource::FAULT.0;
+                        faults.push(ReadFault { op: read, kind, other });
+                    }
+                    Judged::Intermediate(from, write) => {
+                        *slot = from.0;
+                        faults.push(ReadFault {
+                            op: read,
+                            kind: FaultKind::Intermediate,
+                            other: Some(write),
+                        });
+                    }
+                }
+                ambiguous += usize::from(*slot == PackedSource::AMBIGUOUS.0);
+            }
+        }
+        (faults, ambiguous)
+    }
+
+    fn judge(&self, t: TxnId, read: OpId, own: Option<OpId>, source: u32) -> Judged {
+        let value = self.history.values()[read.index()];
+        if self.history.list(value).is_some() {
+            if let Some(judged) = self.judge_elements(t, read, own) {
+                return judged;
+            }
+        } else if let Some(own) = own
+            && self.history.values()[own.index()] == value
+        {
+            return Judged::Source(PackedSource::OWN);
+        }
+        match PackedSource(source) {
+            PackedSource::FAULT => return Judged::Fault(FaultKind::ThinAir, None),
+            PackedSource::INITIAL if own.is_some() => return Judged::Fault(FaultKind::NotMyOwnWrite, None),
+            special @ (PackedSource::INITIAL | PackedSource::AMBIGUOUS) => {
+                // With an own write before it, an ambiguous read of a foreign value is wrong whoever wrote it.
+                return match own {
+                    Some(_) => Judged::Fault(FaultKind::NotMyOwnWrite, None),
+                    None => Judged::Source(special),
+                };
+            }
+            _ => {}
+        }
+        let write = OpId(source);
+        let writer = self.txn_of[write.index()];
+        let fault = |kind| Judged::Fault(kind, Some(write));
+        if writer == t {
+            return fault(if write > read { FaultKind::Future } else { FaultKind::NotMyLastWrite });
+        }
+        if !self.committed[writer.index()] {
+            return fault(FaultKind::Aborted);
+        }
+        if own.is_some() {
+            return fault(FaultKind::NotMyOwnWrite);
+        }
+        if self.resolved.nonfinal.binary_search(&write).is_ok() {
+            return Judged::Intermediate(writer, write);
+        }
+        Judged::Source(PackedSource(writer.0))
+    }
+
+    /// A list read shows more than its last element: each element must have been appended by somebody whose appends may
+    /// be seen, none twice, and the transaction's own earlier appends must be its tail. `None`: nothing special.
+    fn judge_elements(&self, t: TxnId, read: OpId, own: Option<OpId>) -> Option<Judged> {
+        let key = self.history.heads()[read.index()].key();
+        let elements = self.history.list(self.history.values()[read.index()])?;
+        let appends = &self.resolved.appends;
+        for &e in elements {
+            match appends.of(key, e) {
+                None => return Some(Judged::Fault(FaultKind::ThinAir, None)),
+                Some(a) if self.txn_of[a.index()] != t && !self.committed[self.txn_of[a.index()].index()] => {
+                    return Some(Judged::Fault(FaultKind::Aborted, Some(a)));
+                }
+                Some(a) if self.txn_of[a.index()] == t && a > read => {
+                    return Some(Judged::Fault(FaultKind::Future, Some(a)));
+                }
+                Some(_) => {}
+            }
+        }
+        if has_duplicate(elements) {
+            return Some(Judged::Fault(FaultKind::DuplicateElement, None));
+        }
+        own?;
+        let mine: Vec<Value> = self
+            .history
+            .op_range(t)
+            .take_while(|&i| i < read.index())
+            .filter(|&i| !self.history.heads()[i].is_read() && self.history.heads()[i].key() == key)
+            .map(|i| self.history.values()[i])
+            .collect();
+        if elements.ends_with(&mine) {
+            return Some(Judged::Source(PackedSource::OWN));
+        }
+        let last = elements.last().and_then(|&e| appends.of(key, e));
+        Some(match last {
+            Some(a) if self.txn_of[a.index()] == t && a != own? => {
+                Judged::Fault(FaultKind::NotMyLastWrite, Some(a))
+            }
+            _ => Judged::Fault(FaultKind::NotMyOwnWrite, last),
+        })
+    }
+}
+
+enum Judged {
+    Source(PackedSource),
+    Fault(FaultKind, Option<OpId>),
+    Intermediate(TxnId, OpId),
+}
+
+fn has_duplicate(elements: &[Value]) -> bool {
+    if elements.len() <= 16 {
+        return elements.iter().enumerate().any(|(i, e)| elements[..i].contains(e));
+    }
+    let mut seen = rustc_hash::FxHashSet::default();
+    !elements.iter().all(|e| seen.insert(*e))
+}
