@@ -1,0 +1,118 @@
+//! Names in Elle's lattice that no search for a concrete anomaly ever reports: Adya's phenomena that Elle only knows
+//! by name, the cycles known to exist but not classified, and the two reasons for not knowing.
+
+use super::{AnomalyInfo, AnomalyKind};
+use crate::level::Level as L;
+use AnomalyKind as A;
+
+const fn never(
+    kind: AnomalyKind,
+    code: &'static str,
+    definition: &'static str,
+    elle_rules_out: &'static [L],
+) -> AnomalyInfo {
+    AnomalyInfo {
+        code,
+        definition,
+        source: "Adya 1999; by name only in Elle",
+        elle_rules_out,
+        ..AnomalyInfo::row(kind)
+    }
+}
+
+macro_rules! cycle_exists {
+    ($kind:ident $model:literal $level:ident) => {
+        AnomalyInfo {
+            code: concat!($model, "-cycle-exists"),
+            definition: concat!(
+                "The dependencies that ",
+                $model,
+                " keeps free of cycles have one, though none was classified."
+            ),
+            instance: "one history",
+            source: "Elle (Kingsbury & Alvaro 2020)",
+            elle_rules_out: &[L::$level],
+            ..AnomalyInfo::row(A::$kind)
+        }
+    };
+}
+
+const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static str) -> AnomalyInfo {
+    AnomalyInfo { definition, instance, source: "Elle (Kingsbury & Alvaro 2020)", ..AnomalyInfo::row(kind) }
+}
+
+pub(crate) static TABLE: [AnomalyInfo; 24] = [
+    never(
+        A::GMonotonic,
+        "G-monotonic",
+        "A read inside a transaction saw less than an earlier one did.",
+        &[L::MonotonicView],
+    ),
+    never(
+        A::GCursor,
+        "G-cursor",
+        "A cycle of one rw edge and ww edges about one key: a lost update.",
+        &[L::CursorStability],
+    ),
+    never(
+        A::GMsr,
+        "G-MSR",
+        "Operations of a transaction read snapshots that go back in time.",
+        &[L::MonotonicSnapshotRead],
+    ),
+    never(
+        A::GSi,
+        "G-SI",
+        "Interference or missed effects under snapshot isolation.",
+        &[L::SnapshotIsolation],
+    ),
+    never(
+        A::GSib,
+        "G-SIb",
+        "A cycle with one rw edge once the order of starts is taken into account.",
+        &[L::ForwardConsistentView],
+    ),
+    never(
+        A::GUpdate,
+        "G-update",
+        "A cycle of the updating transactions and one reader.",
+        &[L::UpdateSerializable],
+    ),
+    never(A::Gsi, "GSI", "Any of GSIa and GSIb, in a spelling that no model of Elle's proscribes.", &[]),
+    AnomalyInfo {
+        implies: &[A::Gsi],
+        ..never(
+            A::Gsia,
+            "GSIa",
+            "Interference: a dependency on a transaction that had not ended before this one began.",
+            &[],
+        )
+    },
+    AnomalyInfo {
+        implies: &[A::Gsi],
+        ..never(A::Gsib, "GSIb", "Missed effects: a cycle with one rw edge and the order of starts.", &[])
+    },
+    cycle_exists!(Pl1CycleExists "PL-1" ElleReadUncommitted),
+    cycle_exists!(Pl2CycleExists "PL-2" AdyaReadCommitted),
+    cycle_exists!(Pl299CycleExists "PL-2.99" RepeatableRead),
+    cycle_exists!(PlSiCycleExists "PL-SI" SnapshotIsolation),
+    cycle_exists!(Pl3CycleExists "PL-3" Serializable),
+    cycle_exists!(StrongSessionPl1CycleExists "strong-session-PL-1" StrongSessionReadUncommitted),
+    cycle_exists!(StrongSessionPl2CycleExists "strong-session-PL-2" StrongSessionReadCommitted),
+    cycle_exists!(StrongSessionSnapshotIsolationCycleExists "strong-session-snapshot-isolation" StrongSessionSnapshotIsolation),
+    cycle_exists!(StrongSessionSerializableCycleExists "strong-session-serializable" StrongSessionSerializable),
+    cycle_exists!(StrongPl1CycleExists "strong-PL-1" StrongReadUncommitted),
+    cycle_exists!(StrongPl2CycleExists "strong-PL-2" StrongReadCommitted),
+    cycle_exists!(StrongSnapshotIsolationCycleExists "strong-snapshot-isolation" StrongSnapshotIsolation),
+    cycle_exists!(PlSsCycleExists "PL-SS" StrictSerializable),
+    unknown(
+        A::EmptyTransactionGraph,
+        "No dependency between transactions could be inferred, so nothing could be ruled out.",
+        "one history",
+    ),
+    unknown(
+        A::CycleSearchTimeout,
+        "The search for cycles in a component ran out of time; there may be more than was reported.",
+        "one strongly connected component",
+    ),
+];

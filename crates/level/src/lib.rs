@@ -1,0 +1,33 @@
+//! The vocabulary: every isolation level and every anomaly once, and the shape of an answer.
+//!
+//! A level or an anomaly exists in exactly one place, a row of a table here; help texts, documentation, JSON and the
+//! picture of the lattice are made from these rows. Names come from several schools (Adya, Biswas & Enea, Elle,
+//! Plume, Chronos) that use one word for different things, so here each name has one meaning. This crate decides
+//! nothing: checkers do, and answer with a [`Judgement`].
+//!
+//! ```
+//! use isolde_level::{AnomalyKind, Level};
+//! let level: Level = "SI".parse()?;
+//! assert_eq!(level.name(), "snapshot-isolation");
+//! assert!(Level::Serializable.implies(level) && !level.implies(Level::Causal));
+//! assert!(level.forbids(AnomalyKind::LostUpdate) && !level.forbids(AnomalyKind::G2Item));
+//!
+//! let fractured: AnomalyKind = "TAP-k".parse()?;
+//! assert_eq!((fractured.name(), fractured.rules_out()), ("fractured-read-co", vec![Level::ReadAtomic]));
+//!
+//! let typo = "serialisable".parse::<Level>().unwrap_err();
+//! assert_eq!(typo.suggestions.first(), Some(&"serializable"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod anomaly;
+pub mod elle;
+mod level;
+mod names;
+mod result;
+
+pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
+pub use level::{Level, LevelInfo, UnknownLevel};
+pub use result::{
+    Anomaly, By, Certificate, Edge, Evidence, Judgement, LevelVerdict, Node, Relation, Verdict, Witness,
+};

@@ -1,0 +1,273 @@
+//! The shape of an answer: verdicts, anomalies with their evidence, certificates.
+//!
+//! Checkers make these, `report` shows them, `verify` checks them again from the raw operations. Everything refers to
+//! the history by id; names and values stay there.
+
+use crate::anomaly::AnomalyKind;
+use crate::level::Level;
+use isolde_history::{OpId, TxnId};
+use std::fmt;
+
+/// A node of a witness: a transaction or the initial state.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Node {
+    /// The state before every transaction.
+    Initial,
+    /// A transaction.
+    Txn(TxnId),
+}
+
+impl From<TxnId> for Node {
+    fn from(txn: TxnId) -> Node {
+        Node::Txn(txn)
+    }
+}
+
+/// Why one node comes before another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Relation {
+    /// Both are of one session, in this order.
+    SessionOrder,
+    /// The second read what the first wrote.
+    WriteRead,
+    /// The level's axiom forces the first to commit before the second.
+    Required,
+    /// Both wrote a key, in this order.
+    VersionOrder,
+    /// The second replaced what the first read.
+    AntiDependency,
+    /// The first had ended when the second began.
+    RealTime,
+}
+
+impl Relation {
+    /// The short name: `so`, `wr`, `cm`, `ww`, `rw`, `rt`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Relation::SessionOrder => "so",
+            Relation::WriteRead => "wr",
+            Relation::Required => "cm",
+            Relation::VersionOrder => "ww",
+            Relation::AntiDependency => "rw",
+            Relation::RealTime => "rt",
+        }
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A dependency, with what proves it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Edge {
+    /// The node that comes first.
+    pub from: Node,
+    /// The node that comes later.
+    pub to: Node,
+    /// In which sense.
+    pub relation: Relation,
+    /// The operations that show it.
+    pub evidence: Evidence,
+}
+
+/// The operations that prove an edge.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Evidence {
+    /// The two transactions' places in their session.
+    Session,
+    /// `read` returned what `write` wrote.
+    Read {
+        /// The write; none for the initial value.
+        write: Option<OpId>,
+        /// The read.
+        read: OpId,
+    },
+    /// `read` returned `to`'s value although `from`, which also writes the key, was visible to it; so `from` must
+    /// come first.
+    Forced {
+        /// The read.
+        read: OpId,
+        /// `to`'s write, which the read returned; none for the initial value.
+        overwritten: Option<OpId>,
+        /// `from`'s write of the same key.
+        visible_write: OpId,
+        /// Why `from` was visible to the reader: edges from the one to the other.
+        path: Vec<Edge>,
+    },
+    /// `first` comes before `second` in the list that `read` returned, or `second` is missing from the longest read.
+    Version {
+        /// The earlier append.
+        first: OpId,
+        /// The later append.
+        second: OpId,
+        /// The read that shows it.
+        read: OpId,
+    },
+    /// The two transactions' intervals.
+    RealTime,
+}
+
+/// What contradicts itself: everything needed to check an anomaly by hand.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Witness {
+    /// The transactions involved.
+    pub transactions: Vec<TxnId>,
+    /// The operations that matter.
+    pub operations: Vec<OpId>,
+    /// The cycle or triangle, in order; empty where the operations alone are the contradiction.
+    pub edges: Vec<Edge>,
+}
+
+/// A kind of anomaly found in a history: how often, and one small example.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Anomaly {
+    /// The kind.
+    pub kind: AnomalyKind,
+    /// The number of instances, as [`AnomalyInfo::instance`](crate::AnomalyInfo::instance) counts them.
+    pub count: u64,
+    /// One of them.
+    pub witness: Witness,
+}
+
+/// The answer for a level.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Decided: the history satisfies the level.
+    Holds,
+    /// Decided: it does not.
+    Violated,
+    /// Not decided.
+    Unknown {
+        /// What was missing, or which limit was reached.
+        reason: String,
+    },
+}
+
+impl Verdict {
+    /// The word for it: `holds`, `violated`, `unknown`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Violated => "violated",
+            Verdict::Unknown { .. } => "unknown",
+        }
+    }
+}
+
+/// What a verdict rests on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum By {
+    /// What the operations read and wrote.
+    Values,
+    /// The stamps that the database gave the transactions, as well.
+    Timestamps,
+}
+
+impl By {
+    /// The word for it: `values`, `timestamps`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            By::Values => "values",
+            By::Timestamps => "timestamps",
+        }
+    }
+}
+
+/// The answer for one level, on one footing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LevelVerdict {
+    /// The level.
+    pub level: Level,
+    /// What the verdict rests on.
+    pub by: By,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The kinds of anomaly that violate the level; each has its entry in [`Judgement::anomalies`].
+    pub anomalies: Vec<AnomalyKind>,
+}
+
+/// The proof that a level holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Certificate {
+    /// An order of all committed transactions that satisfies the level's definition.
+    CommitOrder(Vec<TxnId>),
+}
+
+/// Everything found out about one history.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Judgement {
+    /// One entry per level and footing, in the order of the table.
+    pub levels: Vec<LevelVerdict>,
+    /// One entry per kind found.
+    pub anomalies: Vec<Anomaly>,
+    /// Proofs of levels that hold.
+    pub certificates: Vec<(Level, Certificate)>,
+    /// What a reader should know besides, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Judgement {
+    /// The strongest levels that hold: those that no other level that holds implies.
+    ///
+    /// A level judged both by values and by timestamps counts only if it holds by both.
+    pub fn strongest(&self) -> Vec<Level> {
+        let mut holding: Vec<Level> = self
+            .levels
+            .iter()
+            .map(|l| l.level)
+            .filter(|&l| self.verdict(l) == Some(&Verdict::Holds))
+            .collect();
+        holding.sort();
+        Level::strongest(&holding)
+    }
+
+    /// The verdict on a level. If it was judged by values and by timestamps, the worse of the two: violated, then
+    /// unknown.
+    pub fn verdict(&self, level: Level) -> Option<&Verdict> {
+        let badness = |verdict: &Verdict| match verdict {
+            Verdict::Holds => 0,
+            Verdict::Unknown { .. } => 1,
+            Verdict::Violated => 2,
+        };
+        self.levels.iter().filter(|l| l.level == level).map(|l| &l.verdict).max_by_key(|v| badness(v))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(levels: &[(Level, By, Verdict)]) -> Judgement {
+        let levels = levels
+            .iter()
+            .cloned()
+            .map(|(level, by, verdict)| LevelVerdict { level, by, verdict, anomalies: Vec::new() })
+            .collect();
+        Judgement { levels, ..Judgement::default() }
+    }
+
+    #[test]
+    fn the_strongest_levels_are_the_maximal_ones_that_hold() {
+        let judgement = judged(&[
+            (Level::Serializable, By::Values, Verdict::Violated),
+            (Level::RepeatableRead, By::Values, Verdict::Unknown { reason: "30 s passed".into() }),
+            (Level::Causal, By::Values, Verdict::Holds),
+            (Level::ReadAtomic, By::Values, Verdict::Holds),
+            (Level::SnapshotIsolation, By::Values, Verdict::Holds),
+            (Level::ReadCommitted, By::Values, Verdict::Holds),
+        ]);
+        assert_eq!(judgement.strongest(), [Level::Causal, Level::SnapshotIsolation]);
+        assert_eq!(judgement.verdict(Level::Prefix), None);
+    }
+
+    #[test]
+    fn a_level_judged_twice_has_the_worse_verdict() {
+        let si = Level::SnapshotIsolation;
+        let judgement = judged(&[(si, By::Values, Verdict::Holds), (si, By::Timestamps, Verdict::Violated)]);
+        assert_eq!(judgement.verdict(si), Some(&Verdict::Violated));
+        assert_eq!(judgement.strongest(), []);
+    }
+}
