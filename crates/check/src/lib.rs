@@ -1,0 +1,52 @@
+//! Offline checking: a history and levels in, verdicts with evidence out.
+//!
+//! `Holds` is a proof, `Violated` comes with a witness, and `Unknown` says why. No I/O, no clock, no printing.
+//!
+//! ```
+//! use isolde_check::{Budget, Request, check};
+//! use isolde_history::{Builder, Index, OpKind};
+//! use isolde_level::{Level, Verdict};
+//!
+//! // One session writes x = 1 and then reads the initial value 0: it does not see its own write.
+//! let mut b = Builder::new();
+//! let (zero, one) = (b.int(0), b.int(1));
+//! b.set_initial_default(Some(zero));
+//! let (x, session) = (b.key(one), b.session(one));
+//! let writer = b.transaction(session);
+//! b.op(writer, OpKind::Write, x, one);
+//! let reader = b.transaction(session);
+//! b.op(reader, OpKind::Read, x, zero);
+//! let history = b.finish()?;
+//!
+//! let index = Index::build(&history, 1.try_into().unwrap());
+//! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+//! assert_eq!(judgement.verdict(Level::ReadCommitted), Some(&Verdict::Holds));
+//! assert_eq!(judgement.verdict(Level::ReadAtomic), Some(&Verdict::Violated));
+//! # Ok::<(), isolde_history::TooLarge>(())
+//! ```
+
+mod budget;
+mod direct;
+mod verdicts;
+mod weak;
+
+pub use budget::{Budget, OutOfBudget};
+
+use isolde_history::{History, Index};
+use isolde_level::{AnomalyKind, Judgement, Level};
+
+/// What to find out.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The levels to decide; empty: every level with a meaning of its own.
+    pub levels: Vec<Level>,
+    /// Look for just these anomalies, at the cost of just these; levels are then only refuted, never proven.
+    pub anomalies: Option<Vec<AnomalyKind>>,
+    /// Also return the commit order behind each level that holds.
+    pub certificates: bool,
+}
+
+/// Decides the levels. Costs are stated in the modules of `weak`; when the budget runs out, what is left is unknown.
+pub fn check(history: &History, index: &Index, request: &Request, budget: &Budget<'_>) -> Judgement {
+    verdicts::judge(weak::Problem { history, index }, request, budget)
+}

@@ -1,0 +1,164 @@
+//! The history as the weak levels see it: committed transactions, session order, external reads.
+
+use isolde_history::{History, Index, KeyId, OpId, Source, TxnId};
+
+/// Who a read got its value from: a transaction, or the initial state (which precedes everything).
+pub(crate) type Writer = Option<TxnId>;
+
+/// An external read: its transaction had not written the key before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Read {
+    pub op: OpId,
+    pub key: KeyId,
+    pub from: Writer,
+}
+
+/// A history with its index.
+#[derive(Clone, Copy)]
+pub(crate) struct Problem<'a> {
+    pub history: &'a History,
+    pub index: &'a Index,
+}
+
+impl<'a> Problem<'a> {
+    /// Transactions, committed or not: the size of columns.
+    pub fn txn_count(&self) -> usize {
+        self.history.txn_count()
+    }
+
+    /// The committed transactions, session by session.
+    pub fn committed(&self) -> impl Iterator<Item = TxnId> + use<'a> {
+        let index = self.index;
+        self.history.txns().filter(move |&t| index.is_committed(t))
+    }
+
+    /// The external reads of a committed transaction that have a source, in program order.
+    #[inline]
+    pub fn reads(&self, t: TxnId) -> impl DoubleEndedIterator<Item = Read> + use<'a> {
+        let (history, index) = (self.history, self.index);
+        history.op_range(t).filter_map(move |i| {
+            let op = OpId(i as u32);
+            let key = history.heads()[i].key();
+            match index.source(op) {
+                Source::From(from) => Some(Read { op, key, from: Some(from) }),
+                Source::Initial => Some(Read { op, key, from: None }),
+                _ => None,
+            }
+        })
+    }
+
+    /// The keys a transaction writes, in program order; a key written twice comes twice.
+    #[inline]
+    pub fn written(&self, t: TxnId) -> impl Iterator<Item = KeyId> + use<'a> {
+        let history = self.history;
+        history.op_range(t).filter_map(move |i| {
+            let head = history.heads()[i];
+            (!head.is_read()).then(|| head.key())
+        })
+    }
+
+    /// The previous committed transaction of the same session.
+    pub fn session_predecessor(&self, t: TxnId) -> Option<TxnId> {
+        let start = self.history.session_range(self.history.session_of(t)).start;
+        (start..t.0).rev().map(TxnId).find(|&p| self.index.is_committed(p))
+    }
+
+    /// The next committed transaction of the same session.
+    pub fn session_successor(&self, t: TxnId) -> Option<TxnId> {
+        let end = self.history.session_range(self.history.session_of(t)).end;
+        (t.0 + 1..end).map(TxnId).find(|&n| self.index.is_committed(n))
+    }
+
+    /// The version-order edges that list reads show: consecutive appends by different transactions, and from the last
+    /// observed append to every committed append that no read shows. With the operations that prove them.
+    pub fn version_edges(&self) -> Vec<VersionEdge> {
+        let mut edges = Vec::new();
+        for order in self.index.version_orders() {
+            let txn = |op: OpId| self.history.txn_of(op);
+            for pair in order.appends.windows(2) {
+                let (from, to) = (txn(pair[0]), txn(pair[1]));
+                if from != to {
+                    edges.push(VersionEdge { from, to, first: pair[0], second: pair[1], read: order.read });
+                }
+            }
+            let Some(&last) = order.appends.last() else { continue };
+            let mut observed: Vec<TxnId> = order.appends.iter().map(|&op| txn(op)).collect();
+            observed.sort_unstable();
+            for &writer in self.index.writers(order.key) {
+                if observed.binary_search(&writer).is_err()
+                    && let Some(second) = self.write_of(writer, order.key)
+                {
+                    edges.push(VersionEdge {
+                        from: txn(last),
+                        to: writer,
+                        first: last,
+                        second,
+                        read: order.read,
+                    });
+                }
+            }
+        }
+        edges
+    }
+
+    /// A transaction's final write of a key.
+    pub fn write_of(&self, t: TxnId, key: KeyId) -> Option<OpId> {
+        self.history
+            .op_range(t)
+            .rev()
+            .find(|&i| !self.history.heads()[i].is_read() && self.history.heads()[i].key() == key)
+            .map(|i| OpId(i as u32))
+    }
+
+    /// The write a read returned: same key, same value (for a list: its last element).
+    pub fn write_seen(&self, read: Read) -> Option<OpId> {
+        let value = self.history.op(read.op).value;
+        let value = self.history.list(value).map_or(Some(value), |elements| elements.last().copied())?;
+        self.history
+            .op_range(read.from?)
+            .rev()
+            .find(|&i| {
+                let head = self.history.heads()[i];
+                !head.is_read() && head.key() == read.key && self.history.values()[i] == value
+            })
+            .map(|i| OpId(i as u32))
+    }
+}
+
+/// `from` appended before `to`, as a read shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VersionEdge {
+    pub from: TxnId,
+    pub to: TxnId,
+    pub first: OpId,
+    pub second: OpId,
+    pub read: OpId,
+}
+
+/// A value per key (or transaction) that holds for one round at a time: starting a round forgets all values in O(1).
+pub(crate) struct Stamped<T> {
+    slots: Vec<(u32, T)>,
+    round: u32,
+}
+
+impl<T: Copy + Default> Stamped<T> {
+    pub fn new(len: usize) -> Self {
+        Stamped { slots: vec![(0, T::default()); len], round: 1 }
+    }
+
+    #[inline]
+    pub fn next_round(&mut self) {
+        self.round += 1;
+    }
+
+    #[inline]
+    pub fn get(&self, i: usize) -> Option<T> {
+        let (round, value) = self.slots[i];
+        (round == self.round).then_some(value)
+    }
+
+    #[inline]
+    pub fn set(&mut self, i: usize, value: T) {
+        self.slots[i] = (self.round, value);
+    }
+}

@@ -1,0 +1,309 @@
+//! Counts the instances of TAP-h to TAP-n exactly, without enumerating them (algorithms.md 2.6).
+//!
+//! One instance is a pair (external read of `x` from `t1` by `t3`; `t2` that also writes `x` and is visible to it), filed
+//! under the first kind that fits. Let `G_L` be causality with the demands of level `L`. The demand `t2 → t1` lies in `G_L`,
+//! so the pair is a contradiction iff `t1` reaches `t2`: by causality itself (the CO kinds h, k, m), or at least inside
+//! one strongly connected component of `G_L` (the CM kinds i, l, n). A component meets a session in a contiguous range of
+//! ids, and "caused by `t1`" holds for a suffix of a session, so the writers of `x` in a session split by binary search:
+//! O(log n) per read and session.
+
+use super::Weak;
+use super::clocks::AllClocks;
+use super::problem::{Problem, Read, Stamped, Writer};
+use isolde_graph::Components;
+use isolde_history::{SessionId, TxnId};
+use isolde_level::AnomalyKind;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The kinds counted here, in the order in which an instance is filed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub(crate) enum Tap {
+    H,
+    I,
+    K,
+    L,
+    M,
+    N,
+}
+
+impl Tap {
+    pub const ALL: [Tap; 6] = [Tap::H, Tap::I, Tap::K, Tap::L, Tap::M, Tap::N];
+
+    pub fn kind(self) -> AnomalyKind {
+        match self {
+            Tap::H => AnomalyKind::NonMonoReadCo,
+            Tap::I => AnomalyKind::NonMonoReadCm,
+            Tap::K => AnomalyKind::FracturedReadCo,
+            Tap::L => AnomalyKind::FracturedReadCm,
+            Tap::M => AnomalyKind::CoConflictCm,
+            Tap::N => AnomalyKind::ConflictCm,
+        }
+    }
+
+    /// The weakest level whose graph decides it.
+    pub fn level(self) -> Weak {
+        match self {
+            Tap::H | Tap::I => Weak::ReadCommitted,
+            Tap::K | Tap::L => Weak::ReadAtomic,
+            Tap::M | Tap::N => Weak::Causal,
+        }
+    }
+}
+
+/// One instance, kept as a candidate for the witness.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instance {
+    pub t1: Writer,
+    pub t2: TxnId,
+    pub t3: TxnId,
+    pub read: Read,
+}
+
+/// Counts, and a few of the smallest instances of each kind.
+#[derive(Default, Debug)]
+pub(crate) struct TapCounts {
+    pub count: [u64; 6],
+    pub smallest: [Vec<(usize, Instance)>; 6],
+}
+
+/// Instances kept per kind: the witness is the one with the shortest path among them.
+const KEPT: usize = 8;
+/// Instances looked at per group of equals.
+const SAMPLED: usize = 2;
+
+/// The components of `G_L` for the levels asked about, and where they meet each session.
+pub(crate) struct LevelGraph {
+    pub components: Components,
+    ranges: BTreeMap<(u32, SessionId), Range<u32>>,
+}
+
+impl LevelGraph {
+    pub fn new(problem: &Problem<'_>, components: Components) -> LevelGraph {
+        let mut ranges: BTreeMap<(u32, SessionId), Range<u32>> = BTreeMap::new();
+        for t in problem.committed().filter(|t| components.is_cyclic(t.0)) {
+            let at = (components.of(t.0), problem.history.session_of(t));
+            ranges.entry(at).or_insert(t.0..t.0).end = t.0 + 1;
+        }
+        LevelGraph { components, ranges }
+    }
+
+    fn shares_cycle(&self, t1: Writer, t2: TxnId) -> bool {
+        t1.is_some_and(|t1| self.components.share_cycle(t1.0, t2.0))
+    }
+
+    /// The transactions of a session on a cycle with `t1`.
+    fn range(&self, t1: Writer, session: SessionId) -> Range<u32> {
+        t1.and_then(|t1| self.ranges.get(&(self.components.of(t1.0), session)).cloned()).unwrap_or(0..0)
+    }
+}
+
+/// What to count with.
+pub(crate) struct Classifier<'a> {
+    pub problem: Problem<'a>,
+    pub clocks: &'a AllClocks<'a>,
+    pub read_committed: Option<&'a LevelGraph>,
+    pub read_atomic: Option<&'a LevelGraph>,
+    pub causal: Option<&'a LevelGraph>,
+}
+
+impl Classifier<'_> {
+    pub fn count(&self) -> TapCounts {
+        let mut counts = TapCounts::default();
+        let mut first_read = Stamped::<u32>::new(self.problem.txn_count());
+        let mut sources: Vec<TxnId> = Vec::new();
+        for t3 in self.problem.committed() {
+            let mut looked = false;
+            for read in self.problem.reads(t3).filter(|r| self.is_suspect(r.from)) {
+                if !std::mem::replace(&mut looked, true) {
+                    first_read.next_round();
+                    sources.clear();
+                    for r in self.problem.reads(t3) {
+                        if let Some(w) = r.from
+                            && first_read.get(w.index()).is_none()
+                        {
+                            first_read.set(w.index(), r.op.0);
+                            sources.push(w);
+                        }
+                    }
+                    sources.sort_unstable();
+                }
+                self.count_read(t3, read, &sources, &first_read, &mut counts);
+            }
+        }
+        counts
+    }
+
+    /// Only reads of the initial state, or from a transaction on a cycle of the largest graph, can have an instance.
+    fn is_suspect(&self, from: Writer) -> bool {
+        let largest = self.causal.or(self.read_atomic).or(self.read_committed);
+        from.is_none_or(|t1| largest.is_some_and(|g| g.components.is_cyclic(t1.0)))
+    }
+
+    fn causes(&self, t1: Writer, t2: TxnId) -> bool {
+        t1.is_none_or(|t1| self.clocks.has_seen(t2, t1))
+    }
+
+    fn count_read(
+        &self,
+        t3: TxnId,
+        read: Read,
+        sources: &[TxnId],
+        first_read: &Stamped<u32>,
+        counts: &mut TapCounts,
+    ) {
+        let t1 = read.from;
+        let index = self.problem.index;
+        let instance = |t2| Instance { t1, t2, t3, read };
+        let overwriting: Vec<TxnId> =
+            sources.iter().copied().filter(|&t2| index.writes(t2, read.key)).collect();
+        for &t2 in overwriting.iter().filter(|&&t2| Some(t2) != t1) {
+            // A transaction that reads the key itself from both is a non-repeatable read (TAP-j), and only that.
+            if self.problem.reads(t3).any(|r| r.key == read.key && r.from == Some(t2)) {
+                continue;
+            }
+            let earlier = first_read.get(t2.index()).is_some_and(|first| first < read.op.0);
+            if let Some(tap) = self.file_source(t1, t2, earlier) {
+                counts.add(self, tap, 1, [instance(t2)]);
+            }
+        }
+        if self.read_atomic.is_none() && self.causal.is_none() {
+            return;
+        }
+        let own = self.problem.history.session_of(t3);
+        let mut excluded = overwriting;
+        excluded.extend(t1);
+        excluded.push(t3);
+        excluded.sort_unstable();
+        excluded.dedup();
+        let groups = Groups { t1, excluded, instance: &instance };
+        let row = self.clocks.row(t3);
+        let writers = index.writers(read.key);
+        let mut at = 0;
+        while at < writers.len() {
+            let session = self.problem.history.session_of(writers[at]);
+            let end = self.problem.history.session_range(session).end;
+            let group = &writers[at..at + writers[at..].partition_point(|w| w.0 < end)];
+            at += group.len();
+            if session == own {
+                let before = group.partition_point(|&w| w < t3);
+                self.count_group(&group[..before], Shape::Session, session, &groups, counts);
+                let seen = group.partition_point(|w| w.0 < row[session.index()]).max(before);
+                self.count_group(&group[before..seen], Shape::Causal, session, &groups, counts);
+            } else {
+                let seen = group.partition_point(|w| w.0 < row[session.index()]);
+                self.count_group(&group[..seen], Shape::Causal, session, &groups, counts);
+            }
+        }
+    }
+
+    /// Where the pair of a read and a transaction that `t3` reads from belongs.
+    fn file_source(&self, t1: Writer, t2: TxnId, earlier: bool) -> Option<Tap> {
+        let on_cycle = |graph: Option<&LevelGraph>| graph.is_some_and(|g| g.shares_cycle(t1, t2));
+        if self.causes(t1, t2) {
+            return match (earlier, self.read_atomic.is_some() || self.causal.is_some()) {
+                (true, _) => Some(Tap::H),
+                (false, true) => Some(Tap::K),
+                (false, false) => None,
+            };
+        }
+        if earlier && on_cycle(self.read_committed) {
+            Some(Tap::I)
+        } else if on_cycle(self.read_atomic) {
+            Some(Tap::L)
+        } else if on_cycle(self.causal) {
+            Some(Tap::N)
+        } else {
+            None
+        }
+    }
+
+    /// Counts the pairs with the writers of one session, none of which `t3` reads from.
+    fn count_group(
+        &self,
+        group: &[TxnId],
+        shape: Shape,
+        session: SessionId,
+        groups: &Groups<'_>,
+        counts: &mut TapCounts,
+    ) {
+        let t1 = groups.t1;
+        if group.is_empty() || shape == Shape::Causal && self.causal.is_none() {
+            return;
+        }
+        let caused = group.partition_point(|&t2| !self.causes(t1, t2));
+        let mut file = |tap: Tap, range: Range<usize>| {
+            let members = &group[range];
+            let excluded = groups.excluded.iter().filter(|t| members.binary_search(t).is_ok()).count();
+            let count = (members.len() - excluded) as u64;
+            let examples = members.iter().filter(|t| groups.excluded.binary_search(t).is_err());
+            counts.add(self, tap, count, examples.take(SAMPLED).map(|&t2| (groups.instance)(t2)));
+        };
+        let (co, cm) = match shape {
+            Shape::Session => (Tap::K, Tap::L),
+            Shape::Causal => (Tap::M, Tap::N),
+        };
+        file(co, caused..group.len());
+        let within = |graph: Option<&LevelGraph>| {
+            let ids = graph.map_or(0..0, |g| g.range(t1, session));
+            let low = group.partition_point(|t| t.0 < ids.start).min(caused);
+            low..group.partition_point(|t| t.0 < ids.end).clamp(low, caused)
+        };
+        let in_causal = within(self.causal);
+        match shape {
+            Shape::Causal => file(cm, in_causal),
+            Shape::Session => {
+                let in_atomic = within(self.read_atomic);
+                file(cm, in_atomic.clone());
+                if in_atomic.is_empty() {
+                    file(Tap::N, in_causal);
+                } else {
+                    file(Tap::N, in_causal.start.min(in_atomic.start)..in_atomic.start);
+                    file(Tap::N, in_atomic.end..in_causal.end.max(in_atomic.end));
+                }
+            }
+        }
+    }
+}
+
+/// What the groups of one read have in common.
+struct Groups<'a> {
+    t1: Writer,
+    /// `t1`, `t3` and what `t3` reads from, which are filed one by one; sorted.
+    excluded: Vec<TxnId>,
+    instance: &'a dyn Fn(TxnId) -> Instance,
+}
+
+/// Why `t2` is visible to `t3` when `t3` does not read from it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Earlier in the same session.
+    Session,
+    /// Causally before.
+    Causal,
+}
+
+impl TapCounts {
+    fn add(
+        &mut self,
+        classifier: &Classifier<'_>,
+        tap: Tap,
+        count: u64,
+        examples: impl IntoIterator<Item = Instance>,
+    ) {
+        self.count[tap as usize] += count;
+        let history = classifier.problem.history;
+        let size = |t: TxnId| history.op_range(t).len();
+        let kept = &mut self.smallest[tap as usize];
+        for e in examples {
+            let weight = size(e.t2) + size(e.t3) + e.t1.map_or(0, size);
+            if kept.len() == KEPT && kept.last().is_some_and(|&(worst, _)| worst <= weight) {
+                continue;
+            }
+            let at = kept.partition_point(|&(w, _)| w <= weight);
+            kept.insert(at, (weight, e));
+            kept.truncate(KEPT);
+        }
+    }
+}

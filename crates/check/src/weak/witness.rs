@@ -1,0 +1,285 @@
+//! Turns an instance into evidence: the cycle, each edge with the operations that prove it, and for each demanded edge the
+//! path by which the overlooked writer was visible.
+//!
+//! Paths are shortest (a run of session steps counts once), searched only among transactions that can lie on one: inside
+//! the causal past of the end, or inside one component.
+
+use super::clocks::AllClocks;
+use super::order::Causality;
+use super::problem::{Problem, Read, VersionEdge, Writer};
+use super::required::RequiredEdge;
+use super::sessions::Guarantee;
+use super::taps::Instance;
+use isolde_graph::{Components, Step, shortest_path};
+use isolde_history::{OpId, TxnId};
+use isolde_level::{Edge, Evidence, Node, Relation, Witness};
+
+/// Builds witnesses.
+pub(crate) struct Explainer<'a> {
+    pub problem: Problem<'a>,
+    pub causality: &'a Causality<'a>,
+    pub clocks: &'a AllClocks<'a>,
+}
+
+/// The edges beyond causality that a path may use, by origin.
+pub(crate) struct Extra<'a> {
+    demanded: Vec<&'a RequiredEdge>,
+    versions: Vec<&'a VersionEdge>,
+}
+
+impl<'a> Extra<'a> {
+    pub fn new(demanded: &'a [RequiredEdge], versions: &'a [VersionEdge]) -> Extra<'a> {
+        let mut extra = Extra { demanded: demanded.iter().collect(), versions: versions.iter().collect() };
+        extra.demanded.sort_by_key(|e| e.from);
+        extra.versions.sort_by_key(|e| e.from);
+        extra
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Label<'a> {
+    Session,
+    WriteRead,
+    Demanded(&'a RequiredEdge),
+    Version(&'a VersionEdge),
+}
+
+fn from_node<T>(sorted: &[T], node: u32, from: impl Fn(&T) -> u32) -> &[T] {
+    let start = sorted.partition_point(|e| from(e) < node);
+    let len = sorted[start..].partition_point(|e| from(e) == node);
+    &sorted[start..start + len]
+}
+
+impl<'a> Explainer<'a> {
+    /// `t1` precedes `t2` by causality (or, with `extra`, inside a component), yet the read demands the reverse.
+    pub fn instance(&self, instance: Instance, extra: Option<(&Extra<'_>, &Components)>) -> Option<Witness> {
+        let visible = self.visibility(instance.t2, instance.t3, instance.read)?;
+        self.contradiction(instance, visible, extra)
+    }
+
+    /// The same for a session guarantee, whose visibility has a prescribed shape.
+    pub fn guarantee(
+        &self,
+        guarantee: Guarantee,
+        instance: Instance,
+        extra: (&Extra<'_>, &Components),
+    ) -> Option<Witness> {
+        let Instance { t2, t3, .. } = instance;
+        let sources = || self.problem.reads(t3).filter_map(|r| r.from);
+        let visible = match guarantee {
+            Guarantee::ReadYourWrites => vec![session_edge(t2, t3)],
+            Guarantee::MonotonicReads => {
+                let reader = self.reader_before(t2, t3)?;
+                vec![self.read_edge(t2, reader)?, session_edge(reader, t3)]
+            }
+            Guarantee::MonotonicWrites => {
+                let session = self.problem.history.session_of(t2);
+                let w = sources().find(|&w| w > t2 && self.problem.history.session_of(w) == session)?;
+                vec![session_edge(t2, w), self.read_edge(w, t3)?]
+            }
+            Guarantee::WritesFollowReads => {
+                let w = sources().find(|&w| self.reader_before(t2, w).is_some())?;
+                let reader = self.reader_before(t2, w)?;
+                vec![self.read_edge(t2, reader)?, session_edge(reader, w), self.read_edge(w, t3)?]
+            }
+        };
+        self.contradiction(instance, visible, Some(extra))
+    }
+
+    fn contradiction(
+        &self,
+        instance: Instance,
+        visible: Vec<Edge>,
+        extra: Option<(&Extra<'_>, &Components)>,
+    ) -> Option<Witness> {
+        let demanded = self.demanded_edge(instance.t2, instance.t1, instance.read, visible)?;
+        let back = match instance.t1 {
+            None => vec![Edge {
+                from: Node::Initial,
+                to: Node::Txn(instance.t2),
+                relation: Relation::SessionOrder,
+                evidence: Evidence::Session,
+            }],
+            Some(t1) => match self.causal_path(t1, instance.t2) {
+                Some(path) => path,
+                None => {
+                    let (extra, components) = extra?;
+                    self.path_in_component(t1, instance.t2, extra, components)?
+                }
+            },
+        };
+        Some(witness(self.problem, std::iter::once(demanded).chain(back).collect()))
+    }
+
+    /// A shortest cycle through some transaction of a component.
+    pub fn cycle(&self, extra: &Extra<'_>, components: &Components) -> Option<Witness> {
+        const TRIED: usize = 32;
+        let smallest = self
+            .problem
+            .committed()
+            .filter(|t| components.is_cyclic(t.0))
+            .min_by_key(|t| components.size(components.of(t.0)))?;
+        let members = self.problem.committed().filter(|t| components.of(t.0) == components.of(smallest.0));
+        members
+            .take(TRIED)
+            .filter_map(|t| self.path_in_component(t, t, extra, components))
+            .min_by_key(Vec::len)
+            .map(|edges| witness(self.problem, edges))
+    }
+
+    /// Why `t2` is visible to the read of `t3`: it was read from, or came before in the session, or causally.
+    fn visibility(&self, t2: TxnId, t3: TxnId, read: Read) -> Option<Vec<Edge>> {
+        let direct = self.problem.reads(t3).find(|r| r.from == Some(t2));
+        let same_session = self.problem.history.session_of(t2) == self.problem.history.session_of(t3);
+        match direct {
+            Some(r) if r.op < read.op || !(same_session && t2 < t3) => Some(vec![self.read_edge(t2, t3)?]),
+            _ if same_session && t2 < t3 => Some(vec![session_edge(t2, t3)]),
+            _ => self.causal_path(t2, t3),
+        }
+    }
+
+    fn reader_before(&self, writer: TxnId, t: TxnId) -> Option<TxnId> {
+        let start = self.problem.history.session_range(self.problem.history.session_of(t)).start;
+        self.causality.readers(writer).iter().copied().find(|&r| r >= start && r < t.0).map(TxnId)
+    }
+
+    fn causal_path(&self, from: TxnId, to: TxnId) -> Option<Vec<Edge>> {
+        if !self.clocks.has_seen(to, from) {
+            return None;
+        }
+        let none = Extra { demanded: Vec::new(), versions: Vec::new() };
+        self.path(from, to, &none, |t| t == to || self.clocks.has_seen(to, t))
+    }
+
+    fn path_in_component(
+        &self,
+        from: TxnId,
+        to: TxnId,
+        extra: &Extra<'_>,
+        components: &Components,
+    ) -> Option<Vec<Edge>> {
+        self.path(from, to, extra, |t| components.of(t.0) == components.of(to.0))
+    }
+
+    fn path(
+        &self,
+        from: TxnId,
+        to: TxnId,
+        extra: &Extra<'_>,
+        may_pass: impl Fn(TxnId) -> bool,
+    ) -> Option<Vec<Edge>> {
+        let steps = shortest_path(
+            from.0,
+            to.0,
+            |node, f| {
+                let mut offer = |to: u32, label, mergeable| {
+                    if may_pass(TxnId(to)) {
+                        f(Step { to, label, mergeable });
+                    }
+                };
+                for &reader in self.causality.readers(TxnId(node)) {
+                    offer(reader, Label::WriteRead, false);
+                }
+                if let Some(next) = self.problem.session_successor(TxnId(node)) {
+                    offer(next.0, Label::Session, true);
+                }
+                for e in from_node(&extra.versions, node, |e| e.from.0) {
+                    offer(e.to.0, Label::Version(e), false);
+                }
+                for e in from_node(&extra.demanded, node, |e| e.from.0) {
+                    offer(e.to.0, Label::Demanded(e), false);
+                }
+            },
+            || false,
+        )?;
+        let mut edges: Vec<Edge> = Vec::new();
+        for (origin, step) in steps {
+            let (a, b) = (TxnId(origin), TxnId(step.to));
+            match step.label {
+                Label::Session => match edges.last_mut() {
+                    Some(last) if last.relation == Relation::SessionOrder => last.to = Node::Txn(b),
+                    _ => edges.push(session_edge(a, b)),
+                },
+                Label::WriteRead => edges.push(self.read_edge(a, b)?),
+                Label::Version(e) => edges.push(Edge {
+                    from: Node::Txn(a),
+                    to: Node::Txn(b),
+                    relation: Relation::VersionOrder,
+                    evidence: Evidence::Version { first: e.first, second: e.second, read: e.read },
+                }),
+                Label::Demanded(e) => {
+                    let t3 = self.problem.history.txn_of(e.read);
+                    let read = self.problem.reads(t3).find(|r| r.op == e.read)?;
+                    let visible = self.visibility(e.from, t3, read)?;
+                    edges.push(self.demanded_edge(e.from, Some(e.to), read, visible)?);
+                }
+            }
+        }
+        Some(edges)
+    }
+
+    fn demanded_edge(&self, t2: TxnId, t1: Writer, read: Read, path: Vec<Edge>) -> Option<Edge> {
+        Some(Edge {
+            from: Node::Txn(t2),
+            to: t1.map_or(Node::Initial, Node::Txn),
+            relation: Relation::Required,
+            evidence: Evidence::Forced {
+                read: read.op,
+                overwritten: self.problem.write_seen(read),
+                visible_write: self.problem.write_of(t2, read.key)?,
+                path,
+            },
+        })
+    }
+
+    fn read_edge(&self, writer: TxnId, reader: TxnId) -> Option<Edge> {
+        let read = self.problem.reads(reader).find(|r| r.from == Some(writer))?;
+        Some(Edge {
+            from: Node::Txn(writer),
+            to: Node::Txn(reader),
+            relation: Relation::WriteRead,
+            evidence: Evidence::Read { write: self.problem.write_seen(read), read: read.op },
+        })
+    }
+}
+
+fn session_edge(from: TxnId, to: TxnId) -> Edge {
+    Edge {
+        from: Node::Txn(from),
+        to: Node::Txn(to),
+        relation: Relation::SessionOrder,
+        evidence: Evidence::Session,
+    }
+}
+
+/// A witness from its edges: everybody and every operation they mention, in the order of the history.
+pub(crate) fn witness(problem: Problem<'_>, edges: Vec<Edge>) -> Witness {
+    let (mut transactions, mut operations) = (Vec::new(), Vec::new());
+    collect(problem, &edges, &mut transactions, &mut operations);
+    transactions.sort_unstable();
+    transactions.dedup();
+    operations.sort_unstable();
+    operations.dedup();
+    Witness { transactions, operations, edges }
+}
+
+fn collect(problem: Problem<'_>, edges: &[Edge], txns: &mut Vec<TxnId>, ops: &mut Vec<OpId>) {
+    for edge in edges {
+        txns.extend([edge.from, edge.to].into_iter().filter_map(|node| match node {
+            Node::Txn(t) => Some(t),
+            Node::Initial => None,
+        }));
+        let before = ops.len();
+        match &edge.evidence {
+            Evidence::Session | Evidence::RealTime => {}
+            Evidence::Read { write, read } => ops.extend(write.iter().chain([read])),
+            Evidence::Version { first, second, read } => ops.extend([first, second, read]),
+            Evidence::Forced { read, overwritten, visible_write, path } => {
+                ops.extend(overwritten.iter().chain([read, visible_write]));
+                // One level deep: a path is made of plain edges.
+                collect(problem, path, txns, ops);
+            }
+        }
+        txns.extend(ops[before..].iter().map(|&op| problem.history.txn_of(op)));
+    }
+}
