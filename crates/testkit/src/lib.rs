@@ -16,5 +16,5 @@
 
 pub mod mini;
 pub mod oracle;
-// mod plan;
-// pub mod random;
+mod plan;
+pub mod random;
