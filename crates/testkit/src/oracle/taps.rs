@@ -144,3 +144,61 @@ fn file(
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mini::print;
+    use crate::oracle::satisfies;
+    use crate::random::{Reference, Shape, mutated, tiny};
+    use fastrand::Rng;
+
+    /// True if each list shows, of every writer, the first so many appends: none skipped, none out of order.
+    fn unskipped(facts: &Facts<'_>, reading: &Reading) -> bool {
+        reading.bodies.iter().all(|body| {
+            body.appends.iter().enumerate().all(|(i, &shown)| {
+                let earlier = (0..shown).filter(|&op| {
+                    let (op, shown) = (&facts.ops[op], &facts.ops[shown]);
+                    op.kind == OpKind::Append && op.txn == shown.txn && op.key == body.key
+                });
+                earlier.into_iter().all(|op| body.appends[..i].contains(&op))
+            })
+        })
+    }
+
+    /// The cycle test of algorithms.md 3.6.
+    fn decided_by_cycles(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
+        let orders = Orders::new(facts, reading);
+        let closure = graph(facts, reading, &orders, level);
+        reading.read_taps == [0; 6]
+            && reading.duplicate_elements == 0
+            && (level != WeakLevel::ReadAtomic || repeatable(reading))
+            && unskipped(facts, reading)
+            && required_pairs(facts, reading, &orders, level).iter().all(|(_, t1)| t1.is_some())
+            && cycles(&closure) == 0
+    }
+
+    #[test]
+    fn on_lists_too_a_level_is_the_absence_of_cycles() {
+        let shapes = [
+            Shape::lists(),
+            Shape { lists: 1.0, ..Shape::faulty() },
+            Shape { ops: 2..=5, keys: 1..=2, lists: 1.0, faulty: 0.1, ..Shape::default() },
+            Shape::anything(),
+        ];
+        for seed in 0..5_000 {
+            let mut rng = Rng::with_seed(seed);
+            let mut histories: Vec<History> = shapes.iter().map(|shape| tiny(&mut rng, shape)).collect();
+            histories.push(mutated(&mut rng, Reference::Serial, &Shape::lists()));
+            for history in histories {
+                let facts = Facts::new(&history);
+                let readings = facts.readings(Ambiguous::Skip);
+                for level in WeakLevel::ALL.into_iter().filter(|&l| l != WeakLevel::CutIsolation) {
+                    let by_cycles = decided_by_cycles(&facts, &readings[0], level);
+                    let text = || format!("{level:?}, seed {seed}: {}", print(&history));
+                    assert_eq!(by_cycles, satisfies(&history, level), "{}", text());
+                }
+            }
+        }
+    }
+}

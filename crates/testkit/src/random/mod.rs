@@ -219,7 +219,7 @@ fn list(
     let mut elements: Vec<i64> = visible[..count].iter().flat_map(|&t| txns[t].written(key)).collect();
     elements.extend(txns[reader].written_before(key, step));
     if chance(rng, shape.thin_air) {
-        elements.push(1000);
+        elements.insert(rng.usize(..=elements.len()), 1000);
     }
     if chance(rng, shape.faulty) {
         damage(rng, txns, key, &mut elements);
@@ -236,6 +236,10 @@ fn damage(rng: &mut Rng, txns: &[&Txn], key: usize, elements: &mut Vec<i64>) {
         2 if place < elements.len() => {
             elements.remove(place);
         }
-        _ => elements.extend(pick(rng, &all)),
+        _ => {
+            if let Some(element) = pick(rng, &all) {
+                elements.insert(place, element);
+            }
+        }
     }
 }
