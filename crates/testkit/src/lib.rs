@@ -1,0 +1,20 @@
+//! What tests of checkers need: small histories in one line, answers nobody has to trust an engine for, and endless input.
+//!
+//! [`mini`] writes a history as people do on a whiteboard. [`oracle`] decides levels and counts anomalies by transcribing
+//! the definitions: it tries every commit order, and resolves reads from raw operations without `isolde_history::Index`, so
+//! that it shares no code, and no mistake, with what it judges. [`random`] makes histories near the boundary between
+//! allowed and forbidden, and all histories of a tiny size. Dev only: nothing that ships depends on this crate.
+//!
+//! ```
+//! use isolde_testkit::{mini::history, oracle::{WeakLevel, satisfies, taps}};
+//! // The first session writes x twice; the second sees the later one by y, then reads the old x.
+//! let h = history("w(x,1); w(x,2) w(y,2) || r(y,2) r(x,1)");
+//! assert!(!satisfies(&h, WeakLevel::ReadCommitted));
+//! assert!(satisfies(&h, WeakLevel::CutIsolation));
+//! assert_eq!(taps(&h).to_string(), "h");
+//! ```
+
+pub mod mini;
+pub mod oracle;
+mod plan;
+pub mod random;

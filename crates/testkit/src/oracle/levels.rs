@@ -1,0 +1,121 @@
+//! Weak levels by definition: is there a commit order?
+//!
+//! `cm` is a total order of the existing transactions that contains `hb`, with INIT before all of them. For every external
+//! read (`t3` reads `x` from `t1`) and every other `t2` that writes `x` and is visible to the read: `t2 <cm t1`. On list
+//! keys, every list read is a prefix of all appends to the key in `cm` order. (Biswas & Enea 2019, Def. 2.2; algorithms.md 2.2.)
+
+use super::WeakLevel;
+use super::reading::{Ambiguous, Facts, Reading};
+use super::relation::{Orders, Relation};
+use super::taps::repeatable;
+use isolde_history::{History, OpKind};
+
+pub(super) fn satisfies(history: &History, level: WeakLevel) -> bool {
+    let facts = Facts::new(history);
+    facts.readings(Ambiguous::Enumerate).iter().any(|reading| holds(&facts, reading, level))
+}
+
+fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
+    if level == WeakLevel::CutIsolation {
+        return repeatable(reading);
+    }
+    if reading.read_taps != [0; 6] || reading.duplicate_elements > 0 {
+        return false;
+    }
+    if level == WeakLevel::ReadAtomic && !repeatable(reading) {
+        return false;
+    }
+    let orders = Orders::new(facts, reading);
+    if orders.cyclic() {
+        return false;
+    }
+    let Some(required) = required(facts, reading, &orders, level) else { return false };
+    let mut before = vec![0u32; facts.txn_count()];
+    for a in 0..before.len() {
+        for (b, must_precede) in before.iter_mut().enumerate() {
+            if orders.hb.has(a, b) || required.has(a, b) {
+                *must_precede |= 1 << a;
+            }
+        }
+    }
+    commit_order(facts, reading, &before, &mut Vec::new())
+}
+
+/// `t2 -> t1` for all pairs that the level puts in this order; `None` if it wants something before INIT.
+fn required(facts: &Facts<'_>, reading: &Reading, orders: &Orders, level: WeakLevel) -> Option<Relation> {
+    let mut edges = Relation::empty(facts.txn_count());
+    for (t2, t1) in required_pairs(facts, reading, orders, level) {
+        edges.add(t2, t1?);
+    }
+    Some(edges)
+}
+
+/// All `(t2, t1)` of the definition; `t1` is `None` for INIT.
+pub(super) fn required_pairs(
+    facts: &Facts<'_>,
+    reading: &Reading,
+    orders: &Orders,
+    level: WeakLevel,
+) -> Vec<(usize, Option<usize>)> {
+    let (so, wr) = (&orders.so, &orders.wr);
+    let visible = match level {
+        WeakLevel::CutIsolation => Relation::empty(facts.txn_count()),
+        // Depends on the position of the read, see below; nothing outside `wr` is visible.
+        WeakLevel::ReadCommitted => wr.clone(),
+        WeakLevel::ReadAtomic => so.union(wr),
+        WeakLevel::Causal => orders.hb.clone(),
+        WeakLevel::ReadYourWrites => so.clone(),
+        WeakLevel::MonotonicReads => wr.then(so),
+        WeakLevel::MonotonicWrites => so.then(wr),
+        WeakLevel::WritesFollowReads => wr.then(so).then(wr),
+    };
+    let mut pairs = Vec::new();
+    for read in &reading.external {
+        let (t1, t3) = (read.from, read.reader);
+        for t2 in (0..facts.txn_count()).filter(|&t2| visible.has(t2, t3)) {
+            let seen = level != WeakLevel::ReadCommitted || read_before(reading, t3, read.op, t2);
+            if seen && t2 != t3 && Some(t2) != t1 && facts.writes(t2, read.key) {
+                pairs.push((t2, t1));
+            }
+        }
+    }
+    pairs
+}
+
+/// `t3` read something, of any key, from `t2` before its operation `op`.
+pub(super) fn read_before(reading: &Reading, t3: usize, op: usize, t2: usize) -> bool {
+    reading.external.iter().any(|e| e.reader == t3 && e.op < op && e.from == Some(t2))
+}
+
+/// Tries to complete `order`, placing a transaction only after all in `before` of it.
+fn commit_order(facts: &Facts<'_>, reading: &Reading, before: &[u32], order: &mut Vec<usize>) -> bool {
+    let placed = order.iter().fold(0u32, |mask, &t| mask | 1 << t);
+    if placed == reading.committed {
+        return agrees_with_lists(facts, reading, order);
+    }
+    for t in 0..before.len() {
+        let candidate = (reading.committed & !placed) >> t & 1 == 1;
+        if candidate && before[t] & !placed == 0 {
+            order.push(t);
+            if commit_order(facts, reading, before, order) {
+                return true;
+            }
+            order.pop();
+        }
+    }
+    false
+}
+
+/// Each list is a prefix of the appends to its key, by commit order and then program order.
+fn agrees_with_lists(facts: &Facts<'_>, reading: &Reading, order: &[usize]) -> bool {
+    reading.bodies.iter().all(|body| {
+        let mut appends = order.iter().flat_map(|&t| {
+            let on_key = move |op: &usize| {
+                let op = &facts.ops[*op];
+                op.txn == t && op.kind == OpKind::Append && op.key == body.key
+            };
+            (0..facts.ops.len()).filter(on_key)
+        });
+        body.appends.iter().all(|&shown| appends.next() == Some(shown))
+    })
+}

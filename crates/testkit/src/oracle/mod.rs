@@ -1,0 +1,132 @@
+//! The definitions, executed: every commit order is tried, every tuple is looked at.
+//!
+//! Exponential on purpose, for up to about seven transactions (32 at most). Every item cites what it transcribes; nothing
+//! here is clever, and nothing is shared with an engine. A key is a register or a list, never both.
+
+mod levels;
+mod reading;
+mod relation;
+mod taps;
+
+use isolde_history::History;
+use std::fmt;
+
+/// The levels that this oracle decides (algorithms.md 2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum WeakLevel {
+    /// No TAP-j: external reads of one key in one transaction have one source.
+    CutIsolation,
+    /// Visible to a read: who the transaction read from earlier.
+    ReadCommitted,
+    /// Visible: who the transaction reads from, and earlier transactions of its session; and no TAP-j.
+    ReadAtomic,
+    /// Visible: everything that happens before the transaction.
+    Causal,
+    /// Visible: earlier transactions of the session (`so`).
+    ReadYourWrites,
+    /// Visible: who earlier transactions of the session read from (`wr;so`).
+    MonotonicReads,
+    /// Visible: transactions before, in its session, one that this transaction reads from (`so;wr`).
+    MonotonicWrites,
+    /// Visible: `wr;so;wr`.
+    WritesFollowReads,
+}
+
+impl WeakLevel {
+    /// All of them.
+    pub const ALL: [WeakLevel; 8] = [
+        WeakLevel::CutIsolation,
+        WeakLevel::ReadCommitted,
+        WeakLevel::ReadAtomic,
+        WeakLevel::Causal,
+        WeakLevel::ReadYourWrites,
+        WeakLevel::MonotonicReads,
+        WeakLevel::MonotonicWrites,
+        WeakLevel::WritesFollowReads,
+    ];
+}
+
+/// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
+///
+/// All levels but cut isolation also demand that no read is faulty (TAP-a to TAP-f, an element twice in a list) and that
+/// `so ∪ wr` is acyclic (TAP-g).
+///
+/// # Panics
+/// On a history of more than 32 transactions, or with a key that is both written and appended to.
+///
+/// ```
+/// use isolde_testkit::{mini::history, oracle::{WeakLevel, satisfies}};
+/// let fractured = history("w(x,1) w(y,1) || r(x,0) r(y,1)");
+/// assert!(satisfies(&fractured, WeakLevel::ReadCommitted));
+/// assert!(!satisfies(&fractured, WeakLevel::ReadAtomic));
+/// ```
+pub fn satisfies(history: &History, level: WeakLevel) -> bool {
+    levels::satisfies(history, level)
+}
+
+/// How many instances of each TAP (a to n) a history has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct TapCounts(pub [u64; 14]);
+
+impl TapCounts {
+    /// Instances of one TAP, by its letter.
+    ///
+    /// # Panics
+    /// If there is no such TAP.
+    pub fn get(&self, letter: char) -> u64 {
+        let i = (letter as usize).wrapping_sub('a' as usize);
+        self.0.get(i).copied().unwrap_or_else(|| panic!("TAPs are a to n, not {letter}"))
+    }
+
+    /// True if there is no instance of TAP-a up to this one.
+    pub fn none_through(&self, letter: char) -> bool {
+        ('a'..=letter).all(|l| self.get(l) == 0)
+    }
+}
+
+/// The letters found, in order, each with its count if there is more than one: `a2 h`.
+impl fmt::Display for TapCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut space = "";
+        for (letter, &count) in ('a'..).zip(&self.0).filter(|(_, count)| **count > 0) {
+            write!(f, "{space}{letter}")?;
+            if count > 1 {
+                write!(f, "{count}")?;
+            }
+            space = " ";
+        }
+        Ok(())
+    }
+}
+
+/// What to do with (read of `x`, `t2`) when the transaction also reads `x` itself from `t2`, which is a TAP-j.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RepeatedRead {
+    /// It still may be a TAP-h or TAP-i, but is none of k to n. This makes "RC ⟺ no a–i" true.
+    #[default]
+    JUnlessHOrI,
+    /// It is only a TAP-j.
+    OnlyJ,
+}
+
+/// Counts the TAPs of a history. Reads that several transactions may explain are left out: they read from nobody.
+///
+/// ```
+/// use isolde_testkit::{mini::history, oracle::taps};
+/// assert_eq!(taps(&history("w(x,1) !abort || r(x,1) r(y,7)")).to_string(), "a b");
+/// ```
+pub fn taps(history: &History) -> TapCounts {
+    taps::taps(history, RepeatedRead::default())
+}
+
+/// [`taps`] with the other answer to a question on which the design text can be read in two ways.
+///
+/// ```
+/// use isolde_testkit::{mini::history, oracle::{RepeatedRead, taps_with}};
+/// let h = history("w(x,1); w(x,2) || r(x,2) r(x,1)");
+/// assert_eq!(taps_with(&h, RepeatedRead::JUnlessHOrI).to_string(), "h j");
+/// assert_eq!(taps_with(&h, RepeatedRead::OnlyJ).to_string(), "j");
+/// ```
+pub fn taps_with(history: &History, repeated: RepeatedRead) -> TapCounts {
+    taps::taps(history, repeated)
+}
