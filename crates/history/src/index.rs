@@ -8,8 +8,10 @@
 
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::lists::{self, VersionOrder};
-use crate::model::{History, Outcome};
+use crate::model::{History, OpKind, Outcome};
+use crate::value::Value;
 use crate::{reads, resolve};
+use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 
 /// Where a read got its value.
@@ -39,7 +41,7 @@ impl PackedSource {
     pub const FAULT: PackedSource = PackedSource(u32::MAX - 2);
     pub const AMBIGUOUS: PackedSource = PackedSource(u32::MAX - 3);
     pub const NOT_JUDGED: PackedSource = PackedSource(u32::MAX - 4);
-    const FIRST_SPECIAL: u32 = u32::MAX - 15;
+    pub const FIRST_SPECIAL: u32 = u32::MAX - 15;
 
     #[inline]
     pub fn view(self) -> Source {
@@ -188,20 +190,27 @@ fn txn_of_ops(history: &History) -> Vec<TxnId> {
     txn_of
 }
 
-/// Marks indeterminate transactions as committed when a committed one read what only they wrote.
+/// Marks indeterminate transactions as committed when a committed one read what only they wrote. A read that returns the
+/// reader's own latest write shows nothing about others.
 fn commit_observed(
     history: &History,
     resolved: &resolve::Resolved,
     txn_of: &[TxnId],
     committed: &mut [bool],
 ) {
+    let mut own: FxHashMap<KeyId, Value> = FxHashMap::default();
     let mut work: Vec<TxnId> = history.txns().filter(|t| committed[t.index()]).collect();
     while let Some(t) = work.pop() {
-        for i in history.op_range(t) {
-            if !history.heads()[i].is_read() {
+        own.clear();
+        for (op, o) in history.ops(t) {
+            if o.kind != OpKind::Read {
+                own.insert(o.key, o.value);
                 continue;
             }
-            resolved.for_each_source(history, i, |write| {
+            if own.get(&o.key) == Some(&o.value) {
+                continue;
+            }
+            resolved.for_each_source(history, op, |write| {
                 let writer = txn_of[write.index()];
                 if history.outcome(writer) == Outcome::Indeterminate && !committed[writer.index()] {
                     committed[writer.index()] = true;

@@ -7,7 +7,7 @@
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault, Source};
 use crate::model::{History, OpKind, Outcome};
-use crate::resolve::{Resolved, is_append};
+use crate::resolve::Resolved;
 use crate::value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -26,26 +26,38 @@ pub struct VersionOrder {
 #[derive(Default)]
 pub(crate) struct Appends {
     by_element: FxHashMap<(KeyId, Value), OpId>,
+    /// Elements that several transactions appended, none of them aborted: any may be the one that a list shows.
+    repeated: FxHashSet<(KeyId, Value)>,
     list_keys: FxHashSet<KeyId>,
 }
 
 impl Appends {
     pub fn collect(history: &History, txn_of: &[TxnId]) -> Appends {
         let mut appends = Appends::default();
+        let txn = |op: OpId| txn_of[op.index()];
+        let aborted = |op: OpId| history.outcome(txn(op)) == Outcome::Aborted;
         for (i, (head, &value)) in history.heads().iter().zip(history.values()).enumerate() {
-            if is_append(head.kind()) {
+            if head.kind() == OpKind::Append {
                 appends.list_keys.insert(head.key());
-                let entry = appends.by_element.entry((head.key(), value)).or_insert(OpId(i as u32));
-                // A client's retry: what an aborted transaction also tried to append is the committed one's.
-                let outcome = |op: OpId| history.outcome(txn_of[op.index()]);
-                if outcome(*entry) == Outcome::Aborted && outcome(OpId(i as u32)) != Outcome::Aborted {
-                    *entry = OpId(i as u32);
+                let (op, element) = (OpId(i as u32), (head.key(), value));
+                let entry = appends.by_element.entry(element).or_insert(op);
+                if !aborted(op) {
+                    // A client's retry: what an aborted transaction also tried to append is the committed one's.
+                    if aborted(*entry) {
+                        *entry = op;
+                    } else if txn(*entry) != txn(op) {
+                        appends.repeated.insert(element);
+                    }
                 }
             } else if value.is_list() && head.kind() == OpKind::Read {
                 appends.list_keys.insert(head.key());
             }
         }
         appends
+    }
+
+    pub fn is_repeated(&self, key: KeyId, element: Value) -> bool {
+        !self.repeated.is_empty() && self.repeated.contains(&(key, element))
     }
 
     #[inline]
@@ -75,6 +87,7 @@ pub(crate) fn version_orders(
             let source = PackedSource(resolved.source[op.index()]).view();
             if o.kind == OpKind::Read
                 && source != Source::Fault
+                && source != Source::Ambiguous
                 && let Some(elements) = history.list(o.value)
             {
                 reads.entry(o.key).or_default().push((op, others_part(history, t, op, elements)));
@@ -97,6 +110,10 @@ pub(crate) fn version_orders(
                 other: Some(pair[1].0),
             });
         }
+        let shown_in_order = follows_program_order(history, key, longest, &resolved.appends);
+        if contradiction.is_none() && !shown_in_order {
+            faults.push(ReadFault { op: longest_read, kind: FaultKind::IncompatibleOrder, other: None });
+        }
         let appends: Vec<OpId> = longest.iter().filter_map(|&e| resolved.appends.of(key, e)).collect();
         if !appends.is_empty() {
             orders.push(VersionOrder { key, appends, read: longest_read });
@@ -113,4 +130,18 @@ fn others_part<'a>(history: &History, t: TxnId, read: OpId, elements: &'a [Value
         .take_while(|(op, _)| *op < read)
         .filter(|(_, o)| o.kind == OpKind::Append && o.key == key);
     &elements[..elements.len().saturating_sub(mine.count())]
+}
+
+/// A transaction's appends reach a list in program order and none without those before it. (Appends of others in between
+/// are another matter: a cycle of version order.)
+fn follows_program_order(history: &History, key: KeyId, elements: &[Value], appends: &Appends) -> bool {
+    let mut seen: FxHashMap<TxnId, usize> = FxHashMap::default();
+    elements.iter().filter_map(|&e| appends.of(key, e)).all(|append| {
+        let t = history.txn_of(append);
+        let before = history.ops(t).take_while(|(op, _)| *op < append);
+        let before = before.filter(|(_, o)| o.kind == OpKind::Append && o.key == key).count();
+        let count = seen.entry(t).or_insert(0);
+        *count += 1;
+        *count == before + 1
+    })
 }

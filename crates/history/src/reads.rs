@@ -175,17 +175,26 @@ impl Shared<'_> {
         let key = self.history.heads()[read.index()].key();
         let elements = self.history.list(self.history.values()[read.index()])?;
         let appends = &self.resolved.appends;
+        // Of several things wrong with a list the worst is reported, whatever its place.
+        let mut worst: Option<(FaultKind, Option<OpId>)> = None;
         for &e in elements {
-            match appends.of(key, e) {
-                None => return Some(Judged::Fault(FaultKind::ThinAir, None)),
+            let fault = match appends.of(key, e) {
+                None => (FaultKind::ThinAir, None),
                 Some(a) if self.txn_of[a.index()] != t && !self.committed[self.txn_of[a.index()].index()] => {
-                    return Some(Judged::Fault(FaultKind::Aborted, Some(a)));
+                    (FaultKind::Aborted, Some(a))
                 }
-                Some(a) if self.txn_of[a.index()] == t && a > read => {
-                    return Some(Judged::Fault(FaultKind::Future, Some(a)));
-                }
-                Some(_) => {}
+                Some(a) if self.txn_of[a.index()] == t && a > read => (FaultKind::Future, Some(a)),
+                Some(_) => continue,
+            };
+            if worst.is_none_or(|(kind, _)| fault.0 < kind) {
+                worst = Some(fault);
             }
+        }
+        if let Some((kind, other)) = worst {
+            return Some(Judged::Fault(kind, other));
+        }
+        if elements.iter().any(|&e| appends.is_repeated(key, e)) {
+            return Some(Judged::Source(PackedSource::AMBIGUOUS));
         }
         if has_duplicate(elements) {
             return Some(Judged::Fault(FaultKind::DuplicateElement, None));

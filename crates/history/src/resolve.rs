@@ -7,7 +7,7 @@
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::PackedSource;
 use crate::lists::Appends;
-use crate::model::{History, OpKind, Outcome};
+use crate::model::{History, Outcome};
 use crate::value::Value;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -52,14 +52,15 @@ impl Writers {
 }
 
 impl Resolved {
-    /// Calls `f` with every write that read `i` shows to have taken effect.
-    pub fn for_each_source(&self, history: &History, i: usize, mut f: impl FnMut(OpId)) {
-        match history.list(history.values()[i]) {
+    /// Calls `f` with every write that a read shows to have taken effect.
+    pub fn for_each_source(&self, history: &History, read: OpId, mut f: impl FnMut(OpId)) {
+        let (key, source) = (history.heads()[read.index()].key(), self.source[read.index()]);
+        match history.list(history.values()[read.index()]) {
             Some(elements) => {
-                let key = history.heads()[i].key();
-                elements.iter().filter_map(|&e| self.appends.of(key, e)).for_each(f);
+                let certain = elements.iter().filter(|&&e| !self.appends.is_repeated(key, e));
+                certain.filter_map(|&e| self.appends.of(key, e)).for_each(f);
             }
-            None if self.source[i] < PackedSource::NOT_JUDGED.0 => f(OpId(self.source[i])),
+            None if source < PackedSource::FIRST_SPECIAL => f(OpId(source)),
             None => {}
         }
     }
@@ -326,9 +327,4 @@ impl Table {
             }
         }
     }
-}
-
-/// True for an operation that adds to a list.
-pub(crate) fn is_append(kind: OpKind) -> bool {
-    kind == OpKind::Append
 }

@@ -159,12 +159,11 @@ impl Classifier<'_> {
         let overwriting: Vec<TxnId> =
             sources.iter().copied().filter(|&t2| index.writes(t2, read.key)).collect();
         for &t2 in overwriting.iter().filter(|&&t2| Some(t2) != t1) {
-            // A transaction that reads the key itself from both is a non-repeatable read (TAP-j), and only that.
-            if self.problem.reads(t3).any(|r| r.key == read.key && r.from == Some(t2)) {
-                continue;
-            }
             let earlier = first_read.get(t2.index()).is_some_and(|first| first < read.op.0);
-            if let Some(tap) = self.file_source(t1, t2, earlier) {
+            let Some(tap) = self.file_source(t1, t2, earlier) else { continue };
+            // Reading the key itself from both is a non-repeatable read (TAP-j); beyond read committed it is only that.
+            let repeated = || self.problem.reads(t3).any(|r| r.key == read.key && r.from == Some(t2));
+            if tap.level() == Weak::ReadCommitted || !repeated() {
                 counts.add(self, tap, 1, [instance(t2)]);
             }
         }
