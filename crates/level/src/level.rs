@@ -93,7 +93,7 @@ pub struct LevelInfo {
     /// The anomalies that it forbids itself, beyond those of the levels it implies; [`Level::forbids`] is the
     /// closure.
     pub forbids: &'static [AnomalyKind],
-    /// A small history that satisfies it, and no stronger neighbour where there is one, in the testkit's language.
+    /// A small history that satisfies it, in the testkit's language: `||` between sessions, `;` between transactions.
     pub example_accepts: Option<&'static str>,
     /// A small history that violates it.
     pub example_rejects: Option<&'static str>,

@@ -185,7 +185,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
         instance: PER_PAIR,
         source: TERRY,
         implies: &[A::ConflictCm],
-        example: Some("w(x,1); w(x,2) || r(x,2); r(x,1)"),
+        example: Some("w(x,1) || r(x,1); r(x,0)"),
         ..AnomalyInfo::row(A::NonMonotonicReads)
     },
     AnomalyInfo {

@@ -32,7 +32,7 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
         source: "Adya 1999, PL-2",
         implies: &[L::ElleReadUncommitted],
         forbids: &[A::G1, A::Pl2CycleExists],
-        example_accepts: Some("w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1)"),
+        example_accepts: Some("w(x,1) w(y,1) || r(y,1) r(x,0)"),
         example_rejects: Some("w(x,1) w(x,2) || r(x,1)"),
         ..LevelInfo::row(L::AdyaReadCommitted)
     },
