@@ -170,7 +170,8 @@ impl Index {
         self.writers(key).binary_search(&t).is_ok()
     }
 
-    /// For every list key that was read: the order of appends that the reads show.
+    /// For every list key that was read: the order of appends that its longest read shows, and those of reads that
+    /// contradict it.
     pub fn version_orders(&self) -> &[VersionOrder] {
         &self.version_orders
     }

@@ -11,14 +11,14 @@ use crate::resolve::Resolved;
 use crate::value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The order of appends to one key that reads show.
+/// The order of appends to one key that a read shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionOrder {
     /// The key.
     pub key: KeyId,
     /// The appends, oldest first.
     pub appends: Vec<OpId>,
-    /// The longest read, which shows them.
+    /// The read that shows them.
     pub read: OpId,
 }
 
@@ -114,9 +114,15 @@ pub(crate) fn version_orders(
         if contradiction.is_none() && !shown_in_order {
             faults.push(ReadFault { op: longest_read, kind: FaultKind::IncompatibleOrder, other: None });
         }
-        let appends: Vec<OpId> = longest.iter().filter_map(|&e| resolved.appends.of(key, e)).collect();
-        if !appends.is_empty() {
-            orders.push(VersionOrder { key, appends, read: longest_read });
+        let shows = |(read, elements): (OpId, &[Value])| VersionOrder {
+            key,
+            appends: elements.iter().filter_map(|&e| resolved.appends.of(key, e)).collect(),
+            read,
+        };
+        if !longest.is_empty() {
+            orders.push(shows((longest_read, longest)));
+            // Reads that contradict the longest show an order of their own.
+            orders.extend(shown.iter().filter(|(_, e)| !longest.starts_with(e)).map(|&other| shows(other)));
         }
     }
     orders

@@ -1,6 +1,6 @@
 //! The history as the weak levels see it: committed transactions, session order, external reads.
 
-use isolde_history::{History, Index, KeyId, OpId, Source, TxnId};
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId};
 
 /// Who a read got its value from: a transaction, or the initial state (which precedes everything).
 pub(crate) type Writer = Option<TxnId>;
@@ -82,19 +82,14 @@ impl<'a> Problem<'a> {
                 }
             }
             let Some(&last) = order.appends.last() else { continue };
-            let mut observed: Vec<TxnId> = order.appends.iter().map(|&op| txn(op)).collect();
+            let mut observed = order.appends.clone();
             observed.sort_unstable();
-            for &writer in self.index.writers(order.key) {
-                if observed.binary_search(&writer).is_err()
-                    && let Some(second) = self.write_of(writer, order.key)
-                {
-                    edges.push(VersionEdge {
-                        from: txn(last),
-                        to: writer,
-                        first: last,
-                        second,
-                        read: order.read,
-                    });
+            for &to in self.index.writers(order.key).iter().filter(|&&to| to != txn(last)) {
+                let missing = self.history.ops(to).find(|(op, o)| {
+                    o.kind == OpKind::Append && o.key == order.key && observed.binary_search(op).is_err()
+                });
+                if let Some((second, _)) = missing {
+                    edges.push(VersionEdge { from: txn(last), to, first: last, second, read: order.read });
                 }
             }
         }

@@ -1,0 +1,150 @@
+//! The weak engine against the definitions, on many small random histories.
+//!
+//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed; a failure prints the history in
+//! the mini-language together with both answers.
+
+use isolde_check::{Budget, Request, check};
+use isolde_history::{History, Index, TxnId};
+use isolde_level::{AnomalyKind, Certificate, Judgement, Level, Verdict};
+use isolde_testkit::mini;
+use isolde_testkit::oracle::{self, WeakLevel};
+use isolde_testkit::random::{self, Pattern, Reference, Shape};
+
+const LEVELS: [(Level, WeakLevel); 8] = [
+    (Level::CutIsolation, WeakLevel::CutIsolation),
+    (Level::ReadCommitted, WeakLevel::ReadCommitted),
+    (Level::ReadAtomic, WeakLevel::ReadAtomic),
+    (Level::Causal, WeakLevel::Causal),
+    (Level::ReadYourWrites, WeakLevel::ReadYourWrites),
+    (Level::MonotonicReads, WeakLevel::MonotonicReads),
+    (Level::MonotonicWrites, WeakLevel::MonotonicWrites),
+    (Level::WritesFollowReads, WeakLevel::WritesFollowReads),
+];
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+fn judge(history: &History) -> Judgement {
+    let index = Index::build(history, 2.try_into().unwrap());
+    let request = Request { certificates: true, ..Request::default() };
+    check(history, &index, &request, &Budget::unlimited())
+}
+
+fn count(judgement: &Judgement, kind: AnomalyKind) -> u64 {
+    judgement.anomalies.iter().find(|a| a.kind == kind).map_or(0, |a| a.count)
+}
+
+/// Compares all answers about one history. `unique`: every value is written once, so nothing may stay unknown.
+fn compare(history: &History, context: &str) {
+    let judgement = judge(history);
+    let index = Index::build(history, 1.try_into().unwrap());
+    let ambiguous = index.ambiguous_reads() > 0;
+    let shown = || format!("{context}\n{}", mini::print(history));
+    for (level, weak) in LEVELS {
+        let expected = oracle::satisfies(history, weak);
+        match judgement.verdict(level).unwrap() {
+            Verdict::Holds => assert!(expected, "{level} holds, the oracle disagrees: {}", shown()),
+            Verdict::Violated => assert!(!expected, "{level} violated, the oracle disagrees: {}", shown()),
+            Verdict::Unknown { reason } => {
+                assert!(ambiguous, "{level} unknown ({reason}): {}", shown());
+            }
+        }
+        let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();
+        assert_eq!(
+            claimed.verdict == Verdict::Violated,
+            !claimed.anomalies.is_empty(),
+            "{level}: {}",
+            shown()
+        );
+    }
+    if ambiguous {
+        return;
+    }
+    let expected = oracle::taps(history);
+    for (&kind, letter) in AnomalyKind::TAPS.iter().zip('a'..) {
+        assert_eq!(count(&judgement, kind), expected.get(letter), "TAP-{letter}: {}", shown());
+    }
+    for (level, Certificate::CommitOrder(order)) in &judgement.certificates {
+        assert_order(history, &index, order, &format!("{level}: {}", shown()));
+    }
+    for anomaly in &judgement.anomalies {
+        assert!(anomaly.count > 0 && !anomaly.witness.transactions.is_empty(), "{}", shown());
+    }
+}
+
+/// A certificate orders exactly the committed transactions and respects sessions.
+fn assert_order(history: &History, index: &Index, order: &[TxnId], shown: &str) {
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    let committed: Vec<TxnId> = history.txns().filter(|&t| index.is_committed(t)).collect();
+    assert_eq!(sorted, committed, "{shown}");
+    for pair in sorted.windows(2).filter(|p| history.session_of(p[0]) == history.session_of(p[1])) {
+        let place = |t| order.iter().position(|&o| o == t);
+        assert!(place(pair[0]) < place(pair[1]), "{shown}");
+    }
+}
+
+fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
+    let cases = number("ISOLDE_ORACLE_CASES", 3_000);
+    let seed = number("ISOLDE_SEED", 20_261_116);
+    for case in 0..cases {
+        let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
+        let history = make(&mut rng);
+        compare(&history, &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+    }
+}
+
+#[test]
+fn plain_registers() {
+    run("plain", |rng| random::tiny(rng, &Shape::default()));
+}
+
+#[test]
+fn faulty_reads() {
+    run("faulty", |rng| random::tiny(rng, &Shape::faulty()));
+}
+
+#[test]
+fn uncertain_outcomes() {
+    run("uncertain", |rng| random::tiny(rng, &Shape::uncertain()));
+}
+
+#[test]
+fn repeated_values() {
+    run("repeated", |rng| random::tiny(rng, &Shape::repeated()));
+}
+
+#[test]
+fn lists() {
+    run("lists", |rng| random::tiny(rng, &Shape::lists()));
+}
+
+#[test]
+fn anything() {
+    run("anything", |rng| random::tiny(rng, &Shape::anything()));
+}
+
+#[test]
+fn mutated_executions() {
+    run("mutated", |rng| {
+        let reference = *rng.choice(&Reference::ALL[..]).unwrap();
+        let shape = if rng.bool() { Shape::default() } else { Shape::lists() };
+        random::mutated(rng, reference, &shape)
+    });
+}
+
+#[test]
+fn structured() {
+    run("structured", |rng| {
+        let pattern = *rng.choice(&Pattern::ALL[..]).unwrap();
+        random::structured(rng, pattern, &Shape::default())
+    });
+}
+
+#[test]
+fn every_tiny_history() {
+    for history in random::exhaustive(3, 2, 2) {
+        compare(&history, "exhaustive");
+    }
+}
