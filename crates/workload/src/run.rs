@@ -9,7 +9,7 @@ use crate::inject::{list_up_to, stamps};
 use crate::keys::{Keys, Planned};
 use crate::recipes::{KEYS, Recipe, Step, VALUES};
 use crate::record::{Log, Recorder, Times};
-use crate::spec::{Spec, SpecError};
+use crate::spec::{SimLevel, Spec, SpecError};
 use isolde_history::{Builder, Outcome};
 
 /// How often a transaction is refused before it runs alone.
@@ -325,7 +325,9 @@ fn draw_fate(spec: &Spec, rng: &mut fastrand::Rng) -> Fate {
     if drawn < spec.abort_ratio {
         Fate::Abort
     } else if drawn < spec.abort_ratio + spec.indeterminate_ratio {
-        if rng.bool() { Fate::Unheard } else { Fate::Lost }
+        // Who has read uncommitted data knows that its writer existed: then it must have taken effect.
+        let effect = spec.level == SimLevel::ReadUncommitted || rng.bool();
+        if effect { Fate::Unheard } else { Fate::Lost }
     } else {
         Fate::Commit
     }

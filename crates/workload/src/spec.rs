@@ -199,7 +199,8 @@ pub struct Spec {
     pub writes_per_key: Option<u32>,
     /// The share of transactions that their client aborts; their writes never count.
     pub abort_ratio: f64,
-    /// The share of transactions whose client never learns the outcome; half of them take effect.
+    /// The share of transactions whose client never learns the outcome; half of them take effect (all of them at
+    /// read uncommitted, where others may have seen them).
     pub indeterminate_ratio: f64,
     /// Also record transactions that the database refused because of a conflict, as aborted. They come on top of
     /// `txns_per_session`: each is followed by a retry of the same operations with new values.
