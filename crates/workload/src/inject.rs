@@ -35,7 +35,7 @@ pub enum Injection {
     ClockSkew,
     /// A transaction that, by timestamps, starts before its predecessor in the session commits.
     Session,
-    /// A transaction with timestamps that does not see its own write.
+    /// A transaction that does not see its own write (the INT axiom; by values, TAP-d).
     Int,
     /// A read that is not of the last version committed before the start timestamp; fine by values.
     Ext,

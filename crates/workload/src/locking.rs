@@ -1,11 +1,13 @@
-//! One state and long write locks: read committed and read uncommitted.
+//! One state, written in place or at commit: read committed and read uncommitted.
 //!
-//! A transaction takes the locks of all keys it will write before it starts (its plan is known), so there are no deadlocks,
-//! nobody is ever refused, and no write overwrites an uncommitted one: no G0 at either level.
-//!
-//! * *Read committed*: a read sees the committed state of that moment, and own writes. With commits ordered by time, having
-//!   read from `t2` means that all of `t2` is in the state from then on, so the axiom of Biswas & Enea holds.
+//! * *Read committed*: writes are installed together at commit; a read sees the committed state of that moment, and own
+//!   writes. With commits ordered by time, having read from `t2` means that all of `t2` is in the state from then on, so the
+//!   axiom of Biswas & Enea holds. Non-repeatable reads, fractured reads and lost updates are common.
 //! * *Read uncommitted*: writes happen in place, and reads see them at once: intermediate, aborted and cyclic reads.
+//!
+//! Nobody may overwrite an uncommitted write (that would be G0), nor append to a list between another transaction's append
+//! and commit (that one may have read its own append). Where this could happen a transaction takes the locks of all keys it
+//! will write before it starts: its plan is known, so there are no deadlocks, and nobody is ever refused.
 
 use crate::engine::{Conflict, Engine, Seen, Txn};
 use crate::keys::Planned;
@@ -53,6 +55,9 @@ impl Locking {
 
 impl Engine for Locking {
     fn begin(&mut self, txn: &mut Txn, plan: &[Planned], _now: u64, _alone: bool) -> bool {
+        if !self.dirty && !self.lists {
+            return true;
+        }
         let writes = || plan.iter().filter(|p| p.write).map(|p| p.cell);
         if writes().any(|cell| self.holder[cell as usize] != FREE) {
             return false;

@@ -234,7 +234,7 @@ pub(crate) const RECIPES: [Recipe; 31] = [
         Timestamps,
         &[At(0, 1, 3, &[W(X, 1)]), At(0, 2, 4, &[W(Y, 1)])],
     ),
-    row(Int, &["INT", "internal"], Timestamps, OTHERS_READ),
+    row(Int, &["INT", "internal"], Nothing, OTHERS_READ),
     row(Ext, &["EXT", "external"], Timestamps, &[Ok(0, &[W(X, 1)]), Ok(1, &[W(X, 2)]), Ok(2, &[R(X, 1)])]),
     row(
         NoConflict,

@@ -275,3 +275,34 @@ impl Engine for Replicas {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_disagree_for_a_while_and_then_agree() {
+        let (cells, sessions) = (20, 9);
+        let mut engine = Replicas::new(false, cells, sessions, 5);
+        let mut rng = fastrand::Rng::with_seed(5);
+        let newest = |e: &Replicas, r: usize| -> Vec<u64> {
+            (0..cells as Cell).map(|c| e.replicas[r].store.newest(c).value).collect()
+        };
+        let mut disagreements = 0;
+        for value in 1..=3_000 {
+            let mut txn = Txn { session: rng.u32(0..sessions as u32), ..Txn::default() };
+            assert!(engine.begin(&mut txn, &[], 0, false));
+            txn.writes.push((rng.u32(0..cells as u32), value));
+            txn.writes.push((rng.u32(0..cells as u32), value));
+            assert!(engine.commit(&mut txn, 0).is_ok());
+            disagreements += usize::from(newest(&engine, 0) != newest(&engine, 1));
+            let under_way: usize = engine.outboxes.iter().map(|o| o.messages.len()).sum();
+            assert!(under_way < 500, "{under_way} messages are under way");
+        }
+        assert!(disagreements > 1_000, "{disagreements}");
+        engine.synchronise();
+        assert_eq!(newest(&engine, 0), newest(&engine, 1));
+        assert_eq!(newest(&engine, 0), newest(&engine, 2));
+        assert!(engine.outboxes.iter().all(|o| o.messages.is_empty()));
+    }
+}

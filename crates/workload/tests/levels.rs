@@ -3,8 +3,9 @@
 mod common;
 
 use common::{Level, by_timestamps, facts, txns};
-use isolde_history::Outcome;
+use isolde_history::{Index, Outcome};
 use isolde_workload::{Distribution, Kind, SimLevel, Spec, generate};
+use std::num::NonZeroUsize;
 
 /// Small, and crowded enough for everything that can go wrong to go wrong.
 fn crowded(kind: Kind, level: SimLevel, seed: u64) -> Spec {
@@ -33,6 +34,10 @@ fn satisfied(kind: Kind, level: SimLevel) -> [u64; 3] {
     let mut count = [0; 3];
     for seed in 0..SEEDS {
         let h = generate(&crowded(kind, level, seed)).expect("a good specification");
+        if level != SimLevel::ReadUncommitted {
+            let faults = Index::build(&h, NonZeroUsize::MIN).faults().to_vec();
+            assert!(faults.is_empty(), "{kind:?} {level:?} {seed}: {faults:?}");
+        }
         let f = facts(&txns(&h), kind.is_list());
         for (i, level) in [Level::ReadCommitted, Level::ReadAtomic, Level::Causal].into_iter().enumerate() {
             count[i] += u64::from(f.satisfies(level));
