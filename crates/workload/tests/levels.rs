@@ -96,6 +96,29 @@ fn causal_loses_updates_and_snapshot_isolation_does_not() {
 }
 
 #[test]
+fn strong_levels_differ() {
+    for (kind, level, si_holds) in [
+        (Kind::Register, SimLevel::SnapshotIsolation, true),
+        (Kind::ListAppend, SimLevel::SnapshotIsolation, true),
+        (Kind::ListAppend, SimLevel::Causal, false),
+        (Kind::ListAppend, SimLevel::ReadAtomic, false),
+    ] {
+        let (mut si, mut ser) = (0, 0);
+        for seed in 0..SEEDS {
+            let h = generate(&crowded(kind, level, seed)).expect("a good specification");
+            let strong = facts(&txns(&h), kind.is_list()).strong();
+            si += u64::from(strong.0);
+            ser += u64::from(strong.1);
+            let spec = crowded(kind, SimLevel::Serializable, seed);
+            let serial = facts(&txns(&generate(&spec).expect("a good specification")), kind.is_list());
+            assert_eq!(serial.strong(), (true, true), "{kind:?} {seed}");
+        }
+        assert!(if si_holds { si == SEEDS } else { si < SEEDS / 4 }, "{kind:?} {level:?}: {si}");
+        assert!(ser < SEEDS / 4, "{kind:?} {level:?}: {ser}");
+    }
+}
+
+#[test]
 fn timestamps_keep_the_axioms() {
     let mut write_skews = 0;
     let mut overlaps = 0;

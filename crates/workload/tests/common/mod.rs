@@ -348,6 +348,31 @@ impl Facts {
         cm.closed().acyclic() && (level == Level::ReadCommitted || self.unrepeatable == 0)
     }
 
+    /// Whether it is snapshot isolated, and serializable, if every key's versions are in the order of recording: the case for
+    /// lists, and for registers of any database that is not replicated.
+    pub fn strong(&self) -> (bool, bool) {
+        let mut d = self.graph(self.so.iter().copied().chain(self.reads.iter().map(|r| (r.3, r.0))));
+        let versions = |key| self.writers.get(&key).map_or(&[][..], Vec::as_slice);
+        for order in self.writers.values() {
+            order.windows(2).for_each(|w| d.0[w[0]][w[1]] = true);
+        }
+        let mut si = self.graph(std::iter::empty());
+        let mut ser = self.graph(std::iter::empty());
+        for a in 0..self.n {
+            si.0[a].clone_from(&d.0[a]);
+            ser.0[a].clone_from(&d.0[a]);
+        }
+        for &(t, _, key, from) in &self.reads {
+            let order = versions(key);
+            let next = order.iter().position(|&w| w == from).map_or(0, |p| p + 1);
+            for &w in order[next..].iter().filter(|&&w| w != t).take(1) {
+                ser.0[t][w] = true;
+                (0..self.n).filter(|&a| d.0[a][t]).for_each(|a| si.0[a][w] = true);
+            }
+        }
+        (si.closed().acyclic(), ser.closed().acyclic())
+    }
+
     /// Keys of which two transactions read the same version and both wrote a new one.
     pub fn lost_updates(&self) -> usize {
         let mut updates = BTreeMap::new();
