@@ -161,17 +161,19 @@ impl Blocks {
         self.rest.clear();
         loop {
             match self.reader.fill(&mut bytes[length..]) {
+                Ok(0) => {
+                    self.at_end = true;
+                    break;
+                }
                 Ok(n) => {
-                    let searched = length;
                     length += n;
                     if length < bytes.len() {
-                        self.at_end = true;
-                        break;
+                        // The end, or an error that the next call tells.
+                        continue;
                     }
-                    if let Some(newline) = memchr::memrchr(b'\n', &bytes[searched..]) {
-                        let cut = searched + newline + 1;
-                        self.rest.extend_from_slice(&bytes[cut..]);
-                        length = cut;
+                    if let Some(newline) = memchr::memrchr(b'\n', &bytes) {
+                        length = newline + 1;
+                        self.rest.extend_from_slice(&bytes[length..]);
                         break;
                     }
                     bytes.resize(length * 2, 0);
