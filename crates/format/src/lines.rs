@@ -59,20 +59,43 @@ pub(crate) fn parallel_lines<T: Send>(
     parse: impl Fn(&[u8]) -> T + Sync,
     mut merge: impl FnMut(BlockInfo<'_>, T) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
+    parallel_lines_reusing(
+        input,
+        options,
+        |text, slot| *slot = Some(parse(text)),
+        |info, slot: &mut Option<T>| slot.take().map_or(Ok(()), |parsed| merge(info, parsed)),
+    )
+}
+
+/// As [`parallel_lines`], but results are used again for later blocks: `parse` must clear what it finds in them. Worth it
+/// where results are large columns, which would otherwise be mapped and unmapped all the time.
+pub(crate) fn parallel_lines_reusing<T: Default + Send>(
+    input: Input,
+    options: &ReadOptions<'_>,
+    parse: impl Fn(&[u8], &mut T) + Sync,
+    mut merge: impl FnMut(BlockInfo<'_>, &mut T) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
     let name = input.name().to_owned();
     let mut next_line = 1u32;
-    let mut merge_one = |block: &Block, lines: u32, parsed: T| {
-        merge(BlockInfo { first_line: next_line, text: block.text(), name: &name }, parsed)?;
-        next_line = next_line.saturating_add(lines);
+    let mut merge_one = |block: &mut Block<T>| {
+        let text = &block.bytes[..block.length];
+        merge(BlockInfo { first_line: next_line, text, name: &name }, &mut block.parsed)?;
+        next_line = next_line.saturating_add(block.lines);
         report(options, block.consumed)
     };
+    let parse = |block: &mut Block<T>| {
+        let text = &block.bytes[..block.length];
+        block.lines = count_lines(text);
+        parse(text, &mut block.parsed);
+    };
     let mut blocks = Blocks { reader: input.into_reader()?, rest: Vec::new(), at_end: false, pending: None };
-    let Some(mut block) = blocks.next(Vec::new())? else { return Ok(()) };
+    let Some(mut block) = blocks.next(Block::default())? else { return Ok(()) };
     let threads = options.threads.get();
     if threads == 1 || blocks.at_end {
         loop {
-            merge_one(&block, count_lines(block.text()), parse(block.text()))?;
-            match blocks.next(block.bytes)? {
+            parse(&mut block);
+            merge_one(&mut block)?;
+            match blocks.next(block)? {
                 Some(next) => block = next,
                 None => return Ok(()),
             }
@@ -82,15 +105,14 @@ pub(crate) fn parallel_lines<T: Send>(
     std::thread::scope(|scope| {
         let (to_workers, from_workers): (Vec<_>, Vec<_>) = (0..threads)
             .map(|_| {
-                let (to_worker, work) = sync_channel::<Result<Block, ReadError>>(1);
+                let (to_worker, work) = sync_channel::<Result<Block<T>, ReadError>>(1);
                 let (result, from_worker) = sync_channel(1);
                 scope.spawn(move || {
-                    for block in work {
-                        let done = block.map(|block| {
-                            let parsed = parse(block.text());
-                            (count_lines(block.text()), parsed, block)
-                        });
-                        if result.send(done).is_err() {
+                    for mut block in work {
+                        if let Ok(block) = &mut block {
+                            parse(block);
+                        }
+                        if result.send(block).is_err() {
                             break;
                         }
                     }
@@ -98,7 +120,7 @@ pub(crate) fn parallel_lines<T: Send>(
                 (to_worker, from_worker)
             })
             .unzip();
-        let (recycle, used) = channel::<Vec<u8>>();
+        let (recycle, used) = channel::<Block<T>>();
         scope.spawn(move || {
             let mut next = Some(Ok(block));
             for worker in to_workers.iter().cycle() {
@@ -113,26 +135,23 @@ pub(crate) fn parallel_lines<T: Send>(
         // `from_workers` closes when this returns, early or not, and then the threads above stop.
         for worker in from_workers.iter().cycle() {
             let Ok(done) = worker.recv() else { break };
-            let (lines, parsed, block) = done?;
-            merge_one(&block, lines, parsed)?;
+            let mut block = done?;
+            merge_one(&mut block)?;
             // The reader may be gone already.
-            let _ = recycle.send(block.bytes);
+            let _ = recycle.send(block);
         }
         Ok(())
     })
 }
 
-/// Some whole lines.
-struct Block {
+/// Some whole lines, and what was made of them. It travels in a circle, so that its memory is used again.
+#[derive(Default)]
+struct Block<T> {
     bytes: Vec<u8>,
     length: usize,
     consumed: u64,
-}
-
-impl Block {
-    fn text(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
+    lines: u32,
+    parsed: T,
 }
 
 /// Cuts an input into blocks of whole lines.
@@ -146,8 +165,8 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// The next block, in the given buffer (whose content does not matter; keeping its length saves clearing it).
-    fn next(&mut self, mut bytes: Vec<u8>) -> Result<Option<Block>, ReadError> {
+    /// The next block, in the memory of a used one. Its bytes keep their length, which saves clearing them.
+    fn next<T>(&mut self, mut block: Block<T>) -> Result<Option<Block<T>>, ReadError> {
         if let Some(error) = self.pending.take() {
             self.at_end = true;
             return Err(error);
@@ -155,6 +174,7 @@ impl Blocks {
         if self.at_end {
             return Ok(None);
         }
+        let bytes = &mut block.bytes;
         let mut length = self.rest.len();
         bytes.resize(bytes.len().max(BLOCK).max(length + BLOCK / 2), 0);
         bytes[..length].copy_from_slice(&self.rest);
@@ -171,7 +191,7 @@ impl Blocks {
                         // The end, or an error that the next call tells.
                         continue;
                     }
-                    if let Some(newline) = memchr::memrchr(b'\n', &bytes) {
+                    if let Some(newline) = memchr::memrchr(b'\n', bytes) {
                         length = newline + 1;
                         self.rest.extend_from_slice(&bytes[length..]);
                         break;
@@ -186,16 +206,12 @@ impl Blocks {
                 }
             }
         }
-        let consumed = self.reader.consumed();
         if length == 0 {
-            return self.next_error();
+            self.at_end = true;
+            return self.pending.take().map_or(Ok(None), Err);
         }
-        Ok(Some(Block { bytes, length, consumed }))
-    }
-
-    fn next_error(&mut self) -> Result<Option<Block>, ReadError> {
-        self.at_end = true;
-        self.pending.take().map_or(Ok(None), Err)
+        (block.length, block.consumed) = (length, self.reader.consumed());
+        Ok(Some(block))
     }
 }
 

@@ -8,10 +8,10 @@
 //! own, and reads in them are dropped, for they say nothing. 0 is the initial value; the transaction with which IsoVista's
 //! files begin, alone in its session and writing nothing but 0, is the initial one and not part of the history.
 
-use crate::lines::{BlockInfo, parallel_lines};
+use crate::lines::{BlockInfo, parallel_lines_reusing};
 use crate::scan::{self, Bad};
 use crate::write::{self, Capabilities, Encoder, HistoryWriter, Names, SessionNumbers, Sink};
-use crate::{Diagnostic, Format, Input, Loaded, ReadError, ReadOptions, WriteError, initial};
+use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
 use isolde_history::{Builder, Draft, History, OpKind, Outcome, SessionId, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
@@ -32,14 +32,21 @@ struct Segment {
     line: u32,
 }
 
-/// What a worker makes of a block.
+/// What a worker makes of some lines.
+#[derive(Default)]
 struct Columns {
     /// Twice the key, plus one for a write.
     heads: Vec<u64>,
     values: Vec<u64>,
     segments: Vec<Segment>,
+    /// Number of lines, blank ones included.
+    lines: u32,
     bad: Option<Bad>,
 }
+
+/// Parts of a block that are scanned side by side. Where a number begins depends on where the one before ended, so a single
+/// scan waits for itself; the processor fills the gaps with the other's work.
+const LANES: usize = 2;
 
 /// Could this be the beginning of a Plume file?
 pub(crate) fn sniff(head: &[u8]) -> bool {
@@ -53,7 +60,9 @@ pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, Re
     let mut merger = Merger::default();
     let initial = initial::value(options, &mut merger.builder, Value::int(0))?;
     merger.builder.set_initial_default(initial);
-    let result = parallel_lines(input, options, scan_block, |info, columns| merger.merge(&info, columns));
+    let result = parallel_lines_reusing(input, options, scan_block, |info, lanes: &mut [Columns; LANES]| {
+        merger.merge(&info, lanes)
+    });
     let mut warnings = Vec::new();
     crate::keep_the_beginning(result, options, &mut warnings)?;
     if let Some(strays) = merger.strays {
@@ -69,38 +78,86 @@ pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, Re
     Ok(Loaded { history, format: Format::Plume, warnings })
 }
 
-fn scan_block(text: &[u8]) -> Columns {
-    let most = text.len() / SHORTEST_LINE + 1;
-    let mut columns = Columns {
-        heads: Vec::with_capacity(most),
-        values: Vec::with_capacity(most),
-        segments: Vec::new(),
-        bad: None,
-    };
-    let (mut at, mut line) = (0, 0u32);
-    let (mut session, mut txn) = (u64::MAX, i64::MIN);
-    while at < text.len() {
-        let (op, end) = match scan_line(text, at) {
-            Ok(found) => found,
-            Err(bad) if bad.expected.is_empty() => {
-                // A blank line.
-                (at, line) = (bad.offset, line + 1);
-                continue;
-            }
-            Err(bad) => {
-                columns.bad = Some(bad);
-                break;
-            }
-        };
-        if op.session != session || op.txn != txn {
-            (session, txn) = (op.session, op.txn);
-            columns.segments.push(Segment { session, txn, start: columns.heads.len() as u32, line });
-        }
-        columns.heads.push(op.head);
-        columns.values.push(op.value);
-        (at, line) = (end, line + 1);
+fn scan_block(text: &[u8], columns: &mut [Columns; LANES]) {
+    let mut rest = (text, 0);
+    let mut lanes = columns.iter_mut().enumerate().map(|(i, columns)| {
+        let (text, offset) = rest;
+        let wanted = text.len() / (LANES - i);
+        let cut =
+            memchr::memchr(b'\n', &text[wanted.min(text.len())..]).map_or(text.len(), |n| wanted + n + 1);
+        rest = (&text[cut..], offset + cut);
+        Lane::new(&text[..cut], offset, columns)
+    });
+    let (Some(mut a), Some(mut b)) = (lanes.next(), lanes.next()) else { return };
+    while a.has_more() && b.has_more() {
+        a.step();
+        b.step();
     }
-    columns
+    for mut lane in [a, b] {
+        while lane.has_more() {
+            lane.step();
+        }
+    }
+}
+
+/// A scan in progress.
+struct Lane<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Of the text in its block.
+    offset: usize,
+    session: u64,
+    txn: i64,
+    columns: &'a mut Columns,
+}
+
+impl<'a> Lane<'a> {
+    fn new(text: &'a [u8], offset: usize, columns: &'a mut Columns) -> Lane<'a> {
+        columns.heads.clear();
+        columns.values.clear();
+        columns.segments.clear();
+        (columns.lines, columns.bad) = (0, None);
+        let most = text.len() / SHORTEST_LINE + 1;
+        columns.heads.reserve(most);
+        columns.values.reserve(most);
+        Lane { text, at: 0, offset, session: u64::MAX, txn: i64::MIN, columns }
+    }
+
+    #[inline(always)]
+    fn has_more(&self) -> bool {
+        self.at < self.text.len()
+    }
+
+    #[inline(always)]
+    fn step(&mut self) {
+        match scan_line(self.text, self.at) {
+            Ok((op, end)) => {
+                let columns = &mut *self.columns;
+                if op.session != self.session || op.txn != self.txn {
+                    let (start, line) = (columns.heads.len() as u32, columns.lines);
+                    (self.session, self.txn) = (op.session, op.txn);
+                    columns.segments.push(Segment { session: op.session, txn: op.txn, start, line });
+                }
+                columns.heads.push(op.head);
+                columns.values.push(op.value);
+                columns.lines += 1;
+                self.at = end;
+            }
+            Err(bad) => self.odd(bad),
+        }
+    }
+
+    #[cold]
+    fn odd(&mut self, bad: Bad) {
+        if bad.expected.is_empty() {
+            // A blank line.
+            self.at = bad.offset;
+            self.columns.lines += 1;
+        } else {
+            self.at = self.text.len();
+            self.columns.bad = Some(Bad { offset: self.offset + bad.offset, ..bad });
+        }
+    }
 }
 
 struct Line {
@@ -229,12 +286,24 @@ struct Merger {
 }
 
 impl Merger {
-    fn merge(&mut self, info: &BlockInfo<'_>, columns: Columns) -> Result<(), ReadError> {
+    fn merge(&mut self, info: &BlockInfo<'_>, lanes: &[Columns; LANES]) -> Result<(), ReadError> {
+        let mut first_line = info.first_line;
+        for columns in lanes {
+            self.merge_lane(info, first_line, columns);
+            first_line = first_line.saturating_add(columns.lines);
+            if let Some(bad) = columns.bad {
+                return Err(ReadError::Malformed(vec![info.error(bad.offset, bad.message()).help(SHAPE)]));
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_lane(&mut self, info: &BlockInfo<'_>, first_line: u32, columns: &Columns) {
         let ends = columns.segments.iter().skip(1).map(|s| s.start).chain([columns.heads.len() as u32]);
         for (segment, end) in columns.segments.iter().zip(ends) {
             let range = segment.start as usize..end as usize;
             let ops = columns.heads[range.clone()].iter().copied().zip(columns.values[range].iter().copied());
-            let line = info.first_line.saturating_add(segment.line);
+            let line = first_line.saturating_add(segment.line);
             let session = self.builder.int(segment.session as i64);
             if segment.txn < 0 {
                 self.aborted(session, line, ops);
@@ -251,17 +320,13 @@ impl Merger {
                 draft
             });
             if sessions[draft.0 as usize] != session && self.strays.is_none() {
-                self.strays = Some(stray(info, segment));
+                self.strays = Some(stray(info, line, segment));
             }
             for (head, value) in ops {
                 let (kind, key, value) = decode(builder, head, value);
                 let key = builder.key(key);
                 builder.op(draft, kind, key, value);
             }
-        }
-        match columns.bad {
-            None => Ok(()),
-            Some(bad) => Err(ReadError::Malformed(vec![info.error(bad.offset, bad.message()).help(SHAPE)])),
         }
     }
 
@@ -289,15 +354,14 @@ fn decode(builder: &mut Builder, head: u64, value: u64) -> (OpKind, Value, Value
     (kind, builder.int((head >> 1) as i64), builder.int(value as i64))
 }
 
-fn stray(info: &BlockInfo<'_>, segment: &Segment) -> Diagnostic {
-    let start =
-        memchr::memchr_iter(b'\n', info.text).nth(segment.line.wrapping_sub(1) as usize).map_or(0, |i| i + 1);
+fn stray(info: &BlockInfo<'_>, line: u32, segment: &Segment) -> Diagnostic {
+    let before = (line - info.first_line) as usize;
+    let text = info.text.split(|&b| b == b'\n').nth(before).unwrap_or_default();
     let message = format!(
         "transaction {} began in another session, which it keeps; session {} is ignored here",
         segment.txn, segment.session
     );
-    let Diagnostic { file, place, snippet, .. } = info.error(start, "");
-    Diagnostic { snippet, ..Diagnostic::warning(file, place, message) }
+    Diagnostic::warning(info.name, Place::Line { line, column: 1 }, message).snippet(text)
 }
 
 const CAPABILITIES: Capabilities = Capabilities {
