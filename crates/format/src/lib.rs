@@ -1,11 +1,32 @@
 //! History files to histories and back: one file per format, detection, compression, diagnostics.
 //!
 //! Knows bytes, and nothing of isolation. A format is one module with a `sniff`, a `read` and a `writer`, and one row in
-//! [`Format::ALL`].
+//! `detect::MODULES`.
+//!
+//! ```
+//! use isolde_format::{Input, ReadOptions};
+//! let input = Input::from_bytes("h.txt", b"w(1,1,0,0)\nr(1,1,1,1)\n".to_vec());
+//! let loaded = isolde_format::read(input, &ReadOptions::default())?;
+//! assert_eq!((loaded.format.name(), loaded.history.txn_count()), ("plume", 2));
+//! # Ok::<(), isolde_format::ReadError>(())
+//! ```
 
+mod awdit;
+mod cobra;
+mod dbcop;
+mod detect;
 mod diagnostic;
+mod initial;
+mod input;
+mod lines;
+mod plume;
+mod scan;
+mod viper;
+pub mod write;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
+pub use input::Input;
+pub use write::{HistoryWriter, Sink, writer};
 
 use isolde_history::{History, TooLarge};
 use std::num::NonZeroUsize;
@@ -110,6 +131,49 @@ pub enum WriteError {
         /// What would be lost, for instance "3 aborted transactions".
         lost: Vec<String>,
     },
+    /// A folder where the format is one file, or the other way round.
+    #[error("a history in the format {} is {wanted}", .format.name())]
+    Sink {
+        /// The format asked for.
+        format: Format,
+        /// "a folder" or "a file".
+        wanted: &'static str,
+    },
+    /// Isolde reads this format but does not write it.
+    #[error("writing the format {} is not supported", .0.name())]
+    Unsupported(Format),
+}
+
+/// Reads a history, in the format the options name or in the one its content shows.
+///
+/// A history without a transaction is an error: nothing could be said about it.
+pub fn read(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+    let name = input.name().to_owned();
+    let format = match options.format {
+        Some(format) => format,
+        None => detect::detect(&mut input)?,
+    };
+    let loaded = detect::module(format, &name)?.read(input, options)?;
+    if loaded.history.txn_count() == 0 {
+        let message = format!("no transaction in this file (read as {})", format.name());
+        return Err(ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)]));
+    }
+    Ok(loaded)
+}
+
+/// With `lossy`, malformed input ends the history instead of failing it: the errors become warnings.
+pub(crate) fn keep_the_beginning(
+    result: Result<(), ReadError>,
+    options: &ReadOptions<'_>,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<(), ReadError> {
+    match result {
+        Err(ReadError::Malformed(errors)) if options.lossy => {
+            warnings.extend(errors.into_iter().map(|d| Diagnostic { severity: Severity::Warning, ..d }));
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 impl Format {
@@ -140,6 +204,33 @@ impl Format {
             Format::ElleJsonl => "elle-jsonl",
             Format::Timekiller => "timekiller",
             Format::Isolde => "isolde",
+        }
+    }
+
+    /// The format of this name.
+    ///
+    /// ```
+    /// use isolde_format::Format;
+    /// assert_eq!(Format::from_name("elle-edn"), Some(Format::ElleEdn));
+    /// ```
+    pub fn from_name(name: &str) -> Option<Format> {
+        Format::ALL.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// True if a history in this format is a folder with one file per session.
+    pub fn is_folder(self) -> bool {
+        matches!(self, Format::Cobra | Format::Viper)
+    }
+
+    /// The extensions of file names that suggest this format, without compression's.
+    pub fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Format::Plume | Format::Awdit => &["txt"],
+            Format::Dbcop => &["bincode"],
+            Format::Cobra | Format::Viper => &["log"],
+            Format::ElleEdn => &["edn"],
+            Format::ElleJson | Format::Timekiller => &["json"],
+            Format::ElleJsonl | Format::Isolde => &["jsonl"],
         }
     }
 }

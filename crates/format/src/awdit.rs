@@ -1,0 +1,171 @@
+//! AWDIT's test format: free text, sessions between `=`, transactions between `-`, one `r KEY VALUE` or `w KEY VALUE` per line.
+//!
+//! One pass over the bytes, O(n). Separators end what is open and empty pieces do not count, so `-----` is one separator. The format
+//! has no initial values: a file that needs them has a transaction that writes them.
+
+use crate::lines::locate;
+use crate::scan::{self, Bad};
+use crate::write::{self, Capabilities, Encoder, HistoryWriter, InitialRule, Names, SessionNumbers, Sink};
+use crate::{Diagnostic, Format, Input, Loaded, ReadError, ReadOptions, WriteError, initial};
+use isolde_history::{Builder, Draft, History, OpKind};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+const SHAPE: &str = "a line is  r|w <key> <value>;  = ends a session and - a transaction";
+
+/// Could this be the beginning of an AWDIT file?
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    let start = head.iter().position(|b| !matches!(b, b'=' | b'-') && !b.is_ascii_whitespace());
+    let Some(start) = start else { return false };
+    match &head[start..] {
+        [b'r' | b'w', rest @ ..] => {
+            let digits = rest.trim_ascii_start();
+            digits.len() < rest.len() && digits.first().is_none_or(u8::is_ascii_digit)
+        }
+        _ => false,
+    }
+}
+
+/// Reads an AWDIT file.
+pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+    let name = input.name().to_owned();
+    let text = input.into_bytes(options)?;
+    let mut builder = Builder::new();
+    let initial = initial::value(options, &mut builder, None)?;
+    builder.set_initial_default(initial);
+    let result = scan(&text, &mut builder).map_err(|bad| {
+        let (place, line) = locate(&text, 1, bad.offset);
+        let error = Diagnostic::error(&name, place, bad.message()).snippet(line).help(SHAPE);
+        ReadError::Malformed(vec![error])
+    });
+    let mut warnings = Vec::new();
+    crate::keep_the_beginning(result, options, &mut warnings)?;
+    let history = builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
+    Ok(Loaded { history, format: Format::Awdit, warnings })
+}
+
+fn scan(text: &[u8], builder: &mut Builder) -> Result<(), Bad> {
+    let (mut at, mut line, mut session) = (0, 1u32, 0i64);
+    let mut session_used = false;
+    let mut open: Option<Draft> = None;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\n' => line = line.saturating_add(1),
+            b'-' => open = None,
+            b'=' => {
+                open = None;
+                session += i64::from(std::mem::take(&mut session_used));
+            }
+            b'r' | b'w' => {
+                let kind = if byte == b'w' { OpKind::Write } else { OpKind::Read };
+                let (key, end) =
+                    scan::natural(text, skip_blanks(text, at + 1, "a space after r or w")?, "a key")?;
+                let (value, end) =
+                    scan::natural(text, skip_blanks(text, end, "a value after the key")?, "a value")?;
+                let draft = *open.get_or_insert_with(|| {
+                    session_used = true;
+                    let label = builder.int(session);
+                    let session = builder.session(label);
+                    let draft = builder.transaction(session);
+                    builder.set_line(draft, line);
+                    draft
+                });
+                let (key, value) = (builder.int(key as i64), builder.int(value as i64));
+                let key = builder.key(key);
+                builder.op(draft, kind, key, value);
+                at = skip_to_line_end(text, end)?;
+                continue;
+            }
+            b if b.is_ascii_whitespace() => {}
+            _ => return Err(Bad { offset: at, expected: "r, w, - or =" }),
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+fn blanks(text: &[u8], at: usize) -> usize {
+    text[at..].iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count()
+}
+
+fn skip_blanks(text: &[u8], at: usize, expected: &'static str) -> Result<usize, Bad> {
+    match blanks(text, at) {
+        0 => Err(Bad { offset: at, expected }),
+        n => Ok(at + n),
+    }
+}
+
+fn skip_to_line_end(text: &[u8], at: usize) -> Result<usize, Bad> {
+    let at = at + blanks(text, at);
+    match text.get(at) {
+        None | Some(b'\n' | b'-' | b'=') => Ok(at),
+        Some(_) => Err(Bad { offset: at, expected: "the end of the line after the value" }),
+    }
+}
+
+const CAPABILITIES: Capabilities = Capabilities {
+    empty: false,
+    keys: Names::Natural63,
+    values: Names::Natural63,
+    initial: InitialRule::Absent,
+    ..Capabilities::PLAIN
+};
+
+/// Writes AWDIT's format. Sessions are gathered, because the file has one after the other.
+///
+/// With `lossy`, initial values that were read become writes of a session of their own, the first.
+pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    Ok(Box::new(Writer {
+        stream: write::stream(Format::Awdit, sink)?,
+        encoder: Encoder::new(Format::Awdit, CAPABILITIES, lossy),
+        numbers: SessionNumbers::default(),
+        sessions: Vec::new(),
+        initial: BTreeMap::new(),
+    }))
+}
+
+struct Writer {
+    stream: Box<dyn Write + Send>,
+    encoder: Encoder,
+    numbers: SessionNumbers,
+    sessions: Vec<Vec<u8>>,
+    initial: BTreeMap<i128, i128>,
+}
+
+impl HistoryWriter for Writer {
+    fn append(&mut self, batch: &History) -> Result<(), WriteError> {
+        for t in self.encoder.transactions(batch)? {
+            let mut text = Vec::new();
+            for op in self.encoder.ops(batch, t) {
+                let value = op.value.unwrap_or_else(|| *self.initial.entry(op.key).or_insert(0));
+                writeln!(text, "{} {} {value}", if op.write { 'w' } else { 'r' }, op.key)?;
+            }
+            if text.is_empty() {
+                continue;
+            }
+            let session = self.numbers.of(batch, t);
+            self.sessions.resize_with(self.sessions.len().max(session + 1), Vec::new);
+            if !self.sessions[session].is_empty() {
+                self.sessions[session].extend(b"-----\n");
+            }
+            self.sessions[session].append(&mut text);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
+        let mut load = Vec::new();
+        for (key, value) in &self.initial {
+            writeln!(load, "w {key} {value}")?;
+        }
+        let sessions = std::iter::once(&load).chain(&self.sessions).filter(|text| !text.is_empty());
+        for (i, text) in sessions.enumerate() {
+            if i > 0 {
+                self.stream.write_all(b"=====\n")?;
+            }
+            self.stream.write_all(text)?;
+        }
+        self.stream.flush()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! dbcop's bincode: one binary file, little endian. PolySI and VeriStrong ship their inputs in it.
+//!
+//! ```text
+//! file    := id:u64 nodes:u64 variables:u64 transactions:u64 events:u64  info:str start:str end:str  vec<session>
+//! session := vec<transaction>     transaction := vec<event> success:bool
+//! event   := write:bool variable:u64 value:u64 success:bool
+//! str, vec := length:u64 …        bool := 0 | 1
+//! ```
+//! The five leading numbers are a generator's parameters and mean nothing for the content. No length is trusted: nothing is
+//! allocated for it, reading simply goes on until it is reached or the bytes end. One pass, O(n).
+//!
+//! A failed transaction is aborted; a failed event inside a committed one did not happen. 0 is the initial value.
+
+use crate::write::{self, Capabilities, Encoder, HistoryWriter, SessionNumbers, Sink};
+use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
+use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
+use std::io::Write;
+
+/// Leading numbers of a file.
+const LEADING: usize = 5;
+/// Longest text of a header that [`sniff`] believes.
+const LONGEST_TEXT: u64 = 4096;
+
+/// Something wrong at a byte.
+struct Bad {
+    offset: usize,
+    message: String,
+}
+
+/// Reads numbers off the front.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn cut(&self, what: &str) -> Bad {
+        Bad { offset: self.bytes.len(), message: format!("the file ends inside {what}") }
+    }
+
+    fn number(&mut self, what: &str) -> Result<u64, Bad> {
+        let bytes = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>());
+        let number = bytes.map(|b| u64::from_le_bytes(*b)).ok_or_else(|| self.cut(what))?;
+        self.at += 8;
+        Ok(number)
+    }
+
+    fn flag(&mut self, what: &str) -> Result<bool, Bad> {
+        let byte = *self.bytes.get(self.at).ok_or_else(|| self.cut(what))?;
+        if byte > 1 {
+            return Err(Bad {
+                offset: self.at,
+                message: format!("expected 0 or 1 for {what}, found {byte}"),
+            });
+        }
+        self.at += 1;
+        Ok(byte == 1)
+    }
+
+    fn text(&mut self, what: &str) -> Result<&str, Bad> {
+        let start = self.at;
+        let length = self.number(what)?;
+        let end = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
+        let Some(text) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+            let left = self.bytes.len() - self.at;
+            let message = format!("{what} claims {length} bytes, but {left} are left");
+            return Err(Bad { offset: start, message });
+        };
+        self.at += text.len();
+        std::str::from_utf8(text).map_err(|_| Bad { offset: start, message: format!("{what} is not UTF-8") })
+    }
+}
+
+/// Could this be the beginning of a dbcop file?
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    let mut cursor = Cursor { bytes: head, at: 8 * LEADING };
+    let printable = |text: Result<&str, Bad>| {
+        text.is_ok_and(|t| t.len() as u64 <= LONGEST_TEXT && !t.chars().any(char::is_control))
+    };
+    (0..3).all(|_| printable(cursor.text("text"))) && cursor.number("length").is_ok()
+}
+
+/// Reads a dbcop file.
+pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+    let name = input.name().to_owned();
+    let bytes = input.into_bytes(options)?;
+    let mut builder = Builder::new();
+    let initial = initial::value(options, &mut builder, Value::int(0))?;
+    builder.set_initial_default(initial);
+    let mut reader = Reader { builder, sessions: Vec::new(), begins_aborted: false };
+    let mut cursor = Cursor { bytes: &bytes, at: 0 };
+    let result = reader.file(&mut cursor).map_err(|bad| {
+        ReadError::Malformed(vec![Diagnostic::error(&name, Place::Byte(bad.offset as u64), bad.message)])
+    });
+    let mut warnings = Vec::new();
+    crate::keep_the_beginning(result, options, &mut warnings)?;
+    initial::discard_initial_transaction(
+        &mut reader.builder,
+        &reader.sessions,
+        !reader.begins_aborted,
+        initial,
+    );
+    let history = reader.builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
+    Ok(Loaded { history, format: Format::Dbcop, warnings })
+}
+
+struct Reader {
+    builder: Builder,
+    /// By draft.
+    sessions: Vec<SessionId>,
+    begins_aborted: bool,
+}
+
+impl Reader {
+    fn file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Bad> {
+        for _ in 0..LEADING {
+            cursor.number("the header")?;
+        }
+        for what in ["the header's info", "the header's start time", "the header's end time"] {
+            cursor.text(what)?;
+        }
+        let sessions = cursor.number("the number of sessions")?;
+        for s in 0..sessions {
+            let label = self.unsigned(s);
+            let transactions = cursor.number("a session's length")?;
+            for _ in 0..transactions {
+                let session = self.builder.session(label);
+                let draft = self.builder.transaction(session);
+                self.sessions.push(session);
+                let read = self.transaction(cursor, draft);
+                if read.is_err() {
+                    self.builder.discard(draft);
+                }
+                read?;
+            }
+        }
+        match cursor.bytes.len() - cursor.at {
+            0 => Ok(()),
+            left => Err(Bad { offset: cursor.at, message: format!("{left} bytes after the last session") }),
+        }
+    }
+
+    fn transaction(&mut self, cursor: &mut Cursor<'_>, draft: Draft) -> Result<(), Bad> {
+        let events = cursor.number("a transaction's length")?;
+        for _ in 0..events {
+            let write = cursor.flag("an event's kind")?;
+            let variable = cursor.number("an event's variable")?;
+            let value = cursor.number("an event's value")?;
+            if cursor.flag("an event's success")? {
+                let (key, value) = (self.unsigned(variable), self.unsigned(value));
+                let key = self.builder.key(key);
+                self.builder.op(draft, if write { OpKind::Write } else { OpKind::Read }, key, value);
+            }
+        }
+        if !cursor.flag("a transaction's success")? {
+            self.begins_aborted |= draft == Draft(0);
+            self.builder.set_outcome(draft, Outcome::Aborted);
+        }
+        Ok(())
+    }
+
+    fn unsigned(&mut self, number: u64) -> Value {
+        match i64::try_from(number) {
+            Ok(number) => self.builder.int(number),
+            Err(_) => self.builder.atom(AtomKind::Token, &number.to_string()),
+        }
+    }
+}
+
+const CAPABILITIES: Capabilities = Capabilities { aborted: true, ..Capabilities::PLAIN };
+
+/// When a written history was recorded is not known, and output must not depend on the clock.
+const NO_TIME: &str = "1970-01-01T00:00:00+00:00";
+
+/// Writes dbcop's format. Sessions are gathered, because the file has one after the other.
+pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    Ok(Box::new(Writer {
+        stream: write::stream(Format::Dbcop, sink)?,
+        encoder: Encoder::new(Format::Dbcop, CAPABILITIES, lossy),
+        numbers: SessionNumbers::default(),
+        sessions: Vec::new(),
+        variables: rustc_hash::FxHashSet::default(),
+        events: 0,
+    }))
+}
+
+struct Writer {
+    stream: Box<dyn Write + Send>,
+    encoder: Encoder,
+    numbers: SessionNumbers,
+    /// Number of transactions of a session, and their bytes.
+    sessions: Vec<(u64, Vec<u8>)>,
+    variables: rustc_hash::FxHashSet<u64>,
+    events: u64,
+}
+
+impl HistoryWriter for Writer {
+    fn append(&mut self, batch: &History) -> Result<(), WriteError> {
+        for t in self.encoder.transactions(batch)? {
+            let session = self.numbers.of(batch, t);
+            self.sessions.resize_with(self.sessions.len().max(session + 1), Default::default);
+            let (count, bytes) = &mut self.sessions[session];
+            *count += 1;
+            let length_at = bytes.len();
+            bytes.extend([0; 8]);
+            let mut length = 0u64;
+            for op in self.encoder.ops(batch, t) {
+                let key = op.key as u64;
+                bytes.push(u8::from(op.write));
+                bytes.extend(key.to_le_bytes());
+                bytes.extend((op.value.unwrap_or(0) as u64).to_le_bytes());
+                bytes.push(1);
+                self.variables.insert(key);
+                length += 1;
+            }
+            bytes[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());
+            bytes.push(u8::from(batch.outcome(t) == Outcome::Committed));
+            self.events += length;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
+        let transactions: u64 = self.sessions.iter().map(|(count, _)| count).sum();
+        let sessions = self.sessions.len() as u64;
+        let mut header = Vec::new();
+        for number in [0, sessions, self.variables.len() as u64, transactions, self.events] {
+            header.extend(number.to_le_bytes());
+        }
+        for text in ["isolde", NO_TIME, NO_TIME] {
+            header.extend((text.len() as u64).to_le_bytes());
+            header.extend(text.bytes());
+        }
+        header.extend(sessions.to_le_bytes());
+        self.stream.write_all(&header)?;
+        for (count, bytes) in &self.sessions {
+            self.stream.write_all(&count.to_le_bytes())?;
+            self.stream.write_all(bytes)?;
+        }
+        self.stream.flush()?;
+        Ok(())
+    }
+}

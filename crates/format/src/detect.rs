@@ -1,0 +1,93 @@
+//! Which format is it? The one table of modules, and detection by content.
+//!
+//! Every module says whether the first 64 KiB could be its own. If several say yes, the file name decides; if it does not
+//! say, the first row wins, so the pickier come first.
+
+use crate::write::{HistoryWriter, Sink};
+use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
+use crate::{awdit, cobra, dbcop, plume, viper};
+
+/// What every format provides.
+pub(crate) struct Module {
+    format: Format,
+    sniff: fn(&[u8]) -> bool,
+    read: fn(Input, &ReadOptions<'_>) -> Result<Loaded, ReadError>,
+    writer: fn(Sink, bool) -> Result<Box<dyn HistoryWriter>, WriteError>,
+}
+
+#[rustfmt::skip]
+const MODULES: &[Module] = &[
+    Module { format: Format::Plume, sniff: plume::sniff, read: plume::read, writer: plume::writer },
+    Module { format: Format::Awdit, sniff: awdit::sniff, read: awdit::read, writer: awdit::writer },
+    Module { format: Format::Viper, sniff: viper::sniff, read: viper::read, writer: viper::writer },
+    Module { format: Format::Dbcop, sniff: dbcop::sniff, read: dbcop::read, writer: dbcop::writer },
+    Module { format: Format::Cobra, sniff: cobra::sniff, read: cobra::read, writer: cobra::writer },
+];
+
+impl Module {
+    pub fn read(&self, input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+        (self.read)(input, options)
+    }
+}
+
+/// The module of a format.
+pub(crate) fn module(format: Format, name: &str) -> Result<&'static Module, ReadError> {
+    MODULES.iter().find(|m| m.format == format).ok_or_else(|| {
+        let message = format!("the format {} is not supported", format.name());
+        ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)])
+    })
+}
+
+/// A writer for a format. It refuses what the format cannot express, unless `lossy`.
+pub(crate) fn writer(format: Format, sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    let module = MODULES.iter().find(|m| m.format == format).ok_or(WriteError::Unsupported(format))?;
+    (module.writer)(sink, lossy)
+}
+
+/// The format that the content shows. A folder shows that of its logs.
+pub(crate) fn detect(input: &mut Input) -> Result<Format, ReadError> {
+    if input.is_folder() {
+        return detect_folder(input);
+    }
+    let name = input.name().to_owned();
+    let head = input.peek()?;
+    choose(head, &name, |_| true).ok_or_else(|| unrecognised(&name, head))
+}
+
+fn detect_folder(input: &Input) -> Result<Format, ReadError> {
+    let mut shown: Option<(String, Vec<u8>)> = None;
+    for mut log in input.logs()? {
+        let name = log.name().to_owned();
+        let head = log.peek()?;
+        // A session may have done nothing: its log is empty.
+        if let Some(format) = choose(head, &name, Format::is_folder) {
+            return Ok(format);
+        }
+        if !head.is_empty() {
+            shown.get_or_insert_with(|| (name, head.to_vec()));
+        }
+    }
+    let (name, head) = shown.unwrap_or_else(|| (input.name().to_owned(), Vec::new()));
+    Err(unrecognised(&name, &head))
+}
+
+fn choose(head: &[u8], name: &str, allowed: impl Fn(Format) -> bool) -> Option<Format> {
+    let name = name.trim_end_matches(".zst").trim_end_matches(".gz");
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let mut fitting = MODULES.iter().filter(|m| allowed(m.format) && (m.sniff)(head)).map(|m| m.format);
+    let first = fitting.next()?;
+    let by_name = |format: &Format| format.extensions().contains(&extension);
+    Some(std::iter::once(first).chain(fitting).find(by_name).unwrap_or(first))
+}
+
+fn unrecognised(name: &str, head: &[u8]) -> ReadError {
+    if head.is_empty() {
+        let message = "no transaction: the input is empty";
+        return ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)]);
+    }
+    let shown = &head[..head.len().min(24)];
+    let message = format!("unknown format; the input begins with \"{}\"", shown.escape_ascii());
+    let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
+    let help = format!("the formats are {}; --format says which one it is", names.join(", "));
+    ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message).help(help)])
+}

@@ -1,0 +1,358 @@
+//! Where bytes come from: a file, standard input, memory, or a folder of logs.
+//!
+//! Compression is told by its first bytes, never by the name: a renamed `.gz` works, and so does a pipe. Decoding runs
+//! at a third of the scanner's speed; it happens inside the reader that `lines.rs` puts on a thread of its own, so it
+//! overlaps with parsing. Progress counts the bytes of the source, compressed as they may be: the caller knows its size.
+
+use crate::{Diagnostic, Place, ReadError, ReadOptions};
+use std::cmp::Ordering;
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How much of an input [`Input::peek`] shows.
+const PEEK: usize = 64 << 10;
+/// How much [`Input::into_bytes`] reads between two reports of progress.
+const STEP: usize = 1 << 20;
+
+/// A named source of bytes, decompressed on the way; or a folder.
+///
+/// ```
+/// use isolde_format::Input;
+/// let mut input = Input::from_bytes("h.txt", b"w(1,1,1,1)\n".to_vec());
+/// assert_eq!(input.peek()?, b"w(1,1,1,1)\n");
+/// # Ok::<(), isolde_format::ReadError>(())
+/// ```
+pub struct Input {
+    name: String,
+    source: Source,
+}
+
+enum Source {
+    Stream(Stream),
+    Folder(PathBuf),
+}
+
+/// Bytes after decompression.
+struct Stream {
+    /// What was peeked at and not consumed.
+    head: Vec<u8>,
+    rest: Box<dyn Read + Send>,
+    packed: bool,
+    consumed: Arc<AtomicU64>,
+}
+
+/// Counts what passes through it.
+struct Counting<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.count.fetch_add(n as u64, Relaxed);
+        Ok(n)
+    }
+}
+
+impl Input {
+    /// Opens a file or a folder; `-` is standard input.
+    pub fn open(path: &Path) -> Result<Input, ReadError> {
+        let name = path.display().to_string();
+        let io = |source| ReadError::Io { file: name.clone(), source };
+        if path.as_os_str() == "-" {
+            return Input::from_reader("standard input", std::io::stdin());
+        }
+        if std::fs::metadata(path).map_err(io)?.is_dir() {
+            return Ok(Input { name, source: Source::Folder(path.to_owned()) });
+        }
+        let file = File::open(path).map_err(io)?;
+        Input::from_reader(&name, file)
+    }
+
+    /// Bytes already in memory, compressed or not.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
+        let consumed = Arc::new(AtomicU64::new(0));
+        let stream = Stream::new(Cursor::new(bytes), &consumed).unwrap_or_else(|error| Stream {
+            head: Vec::new(),
+            rest: Box::new(Failing(Some(error))),
+            packed: true,
+            consumed,
+        });
+        Input { name: name.to_owned(), source: Source::Stream(stream) }
+    }
+
+    fn from_reader(name: &str, reader: impl Read + Send + 'static) -> Result<Input, ReadError> {
+        let stream = Stream::new(reader, &Arc::new(AtomicU64::new(0)))
+            .map_err(|source| ReadError::Io { file: name.to_owned(), source })?;
+        Ok(Input { name: name.to_owned(), source: Source::Stream(stream) })
+    }
+
+    /// The source as the user named it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True for a folder, which has files and no bytes of its own.
+    pub fn is_folder(&self) -> bool {
+        matches!(self.source, Source::Folder(_))
+    }
+
+    /// The first 64 KiB after decompression, or less if there is not more; they are not consumed.
+    pub fn peek(&mut self) -> Result<&[u8], ReadError> {
+        let Input { name, source } = self;
+        match source {
+            Source::Folder(_) => Err(is_a_folder(name)),
+            Source::Stream(stream) => {
+                let mut length = stream.head.len();
+                stream.head.resize(length.max(PEEK), 0);
+                while length < stream.head.len() {
+                    match stream.rest.read(&mut stream.head[length..]) {
+                        Ok(0) => break,
+                        Ok(n) => length += n,
+                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                        // A damaged archive may still have a good beginning; whoever reads on learns of the damage.
+                        Err(e) if stream.packed && length > 0 => {
+                            stream.rest = Box::new(Failing(Some(e)));
+                            break;
+                        }
+                        Err(e) => return Err(failure(name, stream.packed, e)),
+                    }
+                }
+                stream.head.truncate(length);
+                Ok(&stream.head)
+            }
+        }
+    }
+
+    /// Everything, after decompression. With `lossy`, a damaged archive yields what could be decoded.
+    pub fn into_bytes(self, options: &ReadOptions<'_>) -> Result<Vec<u8>, ReadError> {
+        let mut reader = self.into_reader()?;
+        let mut bytes = Vec::new();
+        let mut length = 0;
+        loop {
+            bytes.resize(length + STEP, 0);
+            match reader.fill(&mut bytes[length..]) {
+                Ok(0) => break,
+                Ok(n) => length += n,
+                Err(ReadError::Malformed(_)) if options.lossy && length > 0 => break,
+                Err(e) => return Err(e),
+            }
+            report(options, reader.consumed())?;
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    /// The bytes, one after another.
+    pub(crate) fn into_reader(self) -> Result<Reader, ReadError> {
+        match self.source {
+            Source::Folder(_) => Err(is_a_folder(&self.name)),
+            Source::Stream(stream) => Ok(Reader { name: self.name, stream, head_read: 0 }),
+        }
+    }
+
+    /// The logs of a history that has one file per session, `T2` before `T10`; a single file stands for itself.
+    pub(crate) fn into_logs(self) -> Result<Vec<Input>, ReadError> {
+        if self.is_folder() { self.logs() } else { Ok(vec![self]) }
+    }
+
+    /// The logs in a folder.
+    pub(crate) fn logs(&self) -> Result<Vec<Input>, ReadError> {
+        let Source::Folder(folder) = &self.source else { return Ok(Vec::new()) };
+        let io = |source| ReadError::Io { file: self.name.clone(), source };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(io)? {
+            let path = entry.map_err(io)?.path();
+            if is_log(&path) && path.is_file() {
+                paths.push(path);
+            }
+        }
+        paths.sort_by(|a, b| natural(&a.to_string_lossy(), &b.to_string_lossy()));
+        if paths.is_empty() {
+            return Err(ReadError::Malformed(vec![
+                Diagnostic::error(&self.name, Place::File, "the folder has no file named *.log")
+                    .help("a folder is a history in Cobra's or Viper's format: one log per session"),
+            ]));
+        }
+        paths.iter().map(|path| Input::open(path)).collect()
+    }
+}
+
+impl Stream {
+    fn new(mut reader: impl Read + Send + 'static, consumed: &Arc<AtomicU64>) -> std::io::Result<Stream> {
+        let mut magic = Vec::new();
+        (&mut reader).take(4).read_to_end(&mut magic)?;
+        let packed = magic.starts_with(&[0x1f, 0x8b]) || magic == [0x28, 0xb5, 0x2f, 0xfd];
+        let source = Counting { inner: Cursor::new(magic.clone()).chain(reader), count: consumed.clone() };
+        let rest: Box<dyn Read + Send> = match magic.first() {
+            // Not `GzDecoder`, which stops at the first member of a concatenation.
+            Some(0x1f) if packed => Box::new(flate2::read::MultiGzDecoder::new(source)),
+            _ if packed => Box::new(zstd::stream::read::Decoder::new(source)?),
+            _ => Box::new(source),
+        };
+        Ok(Stream { head: Vec::new(), rest, packed, consumed: consumed.clone() })
+    }
+}
+
+/// A reader that fails once.
+struct Failing(Option<std::io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+/// The bytes of an [`Input`], one after another.
+pub(crate) struct Reader {
+    name: String,
+    stream: Stream,
+    head_read: usize,
+}
+
+impl Reader {
+    /// Fills as much of the buffer as the input can; 0 is the end.
+    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let mut head = &self.stream.head[self.head_read..];
+        let mut filled = head.read(buffer).unwrap_or(0);
+        self.head_read += filled;
+        while filled < buffer.len() {
+            match self.stream.rest.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if filled > 0 => {
+                    self.stream.rest = Box::new(Failing(Some(e)));
+                    break;
+                }
+                Err(e) => return Err(failure(&self.name, self.stream.packed, e)),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Bytes of the source consumed so far.
+    pub fn consumed(&self) -> u64 {
+        self.stream.consumed.load(Relaxed)
+    }
+}
+
+/// Tells the caller how far reading is, and stops if it says so.
+pub(crate) fn report(options: &ReadOptions<'_>, consumed: u64) -> Result<(), ReadError> {
+    match options.progress {
+        Some(progress) if !progress(consumed) => Err(ReadError::Cancelled),
+        _ => Ok(()),
+    }
+}
+
+fn failure(name: &str, packed: bool, source: std::io::Error) -> ReadError {
+    if packed {
+        let message = format!("the compressed data is damaged or cut off: {source}");
+        ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)])
+    } else {
+        ReadError::Io { file: name.to_owned(), source }
+    }
+}
+
+fn is_a_folder(name: &str) -> ReadError {
+    ReadError::Malformed(vec![
+        Diagnostic::error(name, Place::File, "this is a folder")
+            .help("only Cobra's and Viper's histories are folders; name a file"),
+    ])
+}
+
+fn is_log(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "log")
+}
+
+/// Compares names so that runs of digits count as numbers.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut rest_a, mut rest_b) = (a.as_bytes(), b.as_bytes());
+    loop {
+        let (run_a, run_b) = (digits(rest_a), digits(rest_b));
+        if !run_a.is_empty() && !run_b.is_empty() {
+            let by_number = run_a.len().cmp(&run_b.len()).then(run_a.cmp(run_b));
+            if by_number != Ordering::Equal {
+                return by_number;
+            }
+            (rest_a, rest_b) = (&rest_a[run_a.len()..], &rest_b[run_b.len()..]);
+            continue;
+        }
+        match (rest_a.split_first(), rest_b.split_first()) {
+            (Some((x, after_a)), Some((y, after_b))) if x == y => (rest_a, rest_b) = (after_a, after_b),
+            (x, y) => return x.cmp(&y).then(a.cmp(b)),
+        }
+    }
+}
+
+fn digits(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn compression_is_told_by_content() {
+        let text = b"w(1,1,1,1)\n".repeat(20_000);
+        let mut two_members = gzip(&text[..1000]);
+        two_members.extend(gzip(&text[1000..]));
+        for packed in [text.clone(), two_members, zstd::encode_all(text.as_slice(), 1).unwrap()] {
+            let mut input = Input::from_bytes("x", packed);
+            assert_eq!(input.peek().unwrap(), &text[..PEEK]);
+            assert_eq!(input.into_bytes(&ReadOptions::default()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_cut_archive_is_an_error_unless_lossy() {
+        let text: Vec<u8> =
+            (0..200_000u32).flat_map(|i| (i.wrapping_mul(2_654_435_761)).to_le_bytes()).collect();
+        for mut packed in [gzip(&text), zstd::encode_all(text.as_slice(), 1).unwrap()] {
+            packed.truncate(packed.len() / 2);
+            let error =
+                Input::from_bytes("x.gz", packed.clone()).into_bytes(&ReadOptions::default()).unwrap_err();
+            assert!(
+                error.to_string().starts_with("error: x.gz: the compressed data is damaged or cut off"),
+                "{error}"
+            );
+            let lossy = ReadOptions { lossy: true, ..ReadOptions::default() };
+            let kept = Input::from_bytes("x.gz", packed).into_bytes(&lossy).unwrap();
+            assert!(!kept.is_empty() && text.starts_with(&kept));
+        }
+    }
+
+    #[test]
+    fn progress_counts_source_bytes_and_can_cancel() {
+        let stop = |consumed: u64| consumed < 4 << 20;
+        let options = ReadOptions { progress: Some(&stop), ..ReadOptions::default() };
+        let result = Input::from_bytes("x", vec![b'x'; 8 << 20]).into_bytes(&options);
+        assert!(matches!(result, Err(ReadError::Cancelled)));
+    }
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let mut names = ["T10.log", "T2.log", "T1.log", "init.log", "T2b.log"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["T1.log", "T2.log", "T2b.log", "T10.log", "init.log"]);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Input::open(Path::new("/does/not/exist")).err().unwrap();
+        assert!(error.to_string().starts_with("/does/not/exist: "), "{error}");
+    }
+}
