@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How much of an input [`Input::peek`] shows.
 const PEEK: usize = 64 << 10;
-/// How much [`Input::into_bytes`] reads between two reports of progress.
-const STEP: usize = 1 << 20;
+/// How much [`Input::into_bytes`] reads at most between two reports of progress.
+const STEP: usize = 4 << 20;
 
 /// A named source of bytes, decompressed on the way; or a folder.
 ///
@@ -134,7 +134,7 @@ impl Input {
         let mut bytes = Vec::new();
         let mut length = 0;
         loop {
-            bytes.resize(length + STEP, 0);
+            bytes.resize(length + length.clamp(PEEK, STEP), 0);
             match reader.fill(&mut bytes[length..]) {
                 Ok(0) => break,
                 Ok(n) => length += n,
