@@ -136,7 +136,10 @@ impl Reader {
         }
         match cursor.bytes.len() - cursor.at {
             0 => Ok(()),
-            left => Err(Bad { offset: cursor.at, message: format!("{left} bytes after the last session") }),
+            left => Err(Bad {
+                offset: cursor.at,
+                message: format!("expected the end of the file, found {left} more"),
+            }),
         }
     }
 

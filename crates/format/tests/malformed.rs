@@ -196,7 +196,7 @@ fn others_say_where_and_what() {
     "#);
     let file = sample(Format::Dbcop);
     insta::assert_snapshot!(bad(Format::Dbcop, &file[..file.len() - 1]), @r#"error: h: byte 152: the file ends inside a transaction's success"#);
-    insta::assert_snapshot!(bad(Format::Dbcop, &[&file[..], b"x"].concat()), @r#"error: h: byte 153: 1 bytes after the last session"#);
+    insta::assert_snapshot!(bad(Format::Dbcop, &[&file[..], b"x"].concat()), @r#"error: h: byte 153: expected the end of the file, found 1 more"#);
     insta::assert_snapshot!(bad(Format::Dbcop, &[&file[..file.len() - 1], b"\x07"].concat()), @r#"error: h: byte 152: expected 0 or 1 for a transaction's success, found 7"#);
     let long_text = [&[0; 40][..], &u64::MAX.to_le_bytes()].concat();
     insta::assert_snapshot!(bad(Format::Dbcop, &long_text), @r#"error: h: byte 40: the header's info claims 18446744073709551615 bytes, but 0 are left"#);

@@ -42,25 +42,38 @@ struct Labels {
 }
 
 impl Labels {
-    const DIRECT_LIMIT: u64 = 1 << 24;
-
     #[inline]
     fn intern(&mut self, label: Value) -> u32 {
-        let slot = match label.view() {
-            crate::View::Int(i) if (i as u64) < Self::DIRECT_LIMIT => {
+        if let crate::View::Int(i) = label.view()
+            && let Some(&slot) = self.direct.get(i as usize)
+            && slot != 0
+        {
+            return slot - 1;
+        }
+        self.intern_slowly(label)
+    }
+
+    /// Labels that are new, or not small integers.
+    fn intern_slowly(&mut self, label: Value) -> u32 {
+        if let Some(&slot) = self.hashed.get(&label) {
+            return slot;
+        }
+        let number = self.labels.len() as u32;
+        match label.view() {
+            // The table grows with the number of labels, so a few large integers cannot make it large.
+            crate::View::Int(i) if (i as u64) < 64 * self.labels.len() as u64 + (1 << 12) => {
                 let i = i as usize;
                 if i >= self.direct.len() {
                     self.direct.resize((i + 1).next_power_of_two(), 0);
                 }
-                &mut self.direct[i]
+                self.direct[i] = number + 1;
             }
-            _ => self.hashed.entry(label).or_insert(0),
-        };
-        if *slot == 0 {
-            self.labels.push(label);
-            *slot = self.labels.len() as u32;
+            _ => {
+                self.hashed.insert(label, number);
+            }
         }
-        *slot - 1
+        self.labels.push(label);
+        number
     }
 }
 
