@@ -74,7 +74,8 @@ pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, Re
         !merger.begins_aborted,
         initial,
     );
-    let history = merger.builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
+    let history = merger.builder.finish_on(options.threads);
+    let history = history.map_err(|source| ReadError::TooLarge { file: name, source })?;
     Ok(Loaded { history, format: Format::Plume, warnings })
 }
 

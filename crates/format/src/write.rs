@@ -194,7 +194,8 @@ pub fn check(history: &History, _format: Format, capabilities: &Capabilities) ->
         } else if c.moves_initial(history, kind, key, value) {
             initial += 1;
         } else if value == Value::NIL {
-            nil += usize::from(!c.nil && !(kind == OpKind::Read && c.nil_is_initial(history, key)));
+            let expressible = c.nil || kind == OpKind::Read && c.nil_is_initial(history, key);
+            nil += usize::from(!expressible);
         } else if !in_place(value, c.values) && !fits(history, value, c.values) {
             values += 1;
         }

@@ -2,6 +2,7 @@
 //!
 //! The corpus is not part of the repository: `ISOLDE_CORPUS` names it, or it lies beside the checkout. Without it these tests
 //! say so and pass.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use isolde_format::{Format, Input, Loaded, ReadOptions};
 use isolde_history::Outcome;

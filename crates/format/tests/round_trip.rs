@@ -1,4 +1,5 @@
 //! What was written is read back: the same sessions, transactions, operations, outcomes and initial values.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -5,11 +5,13 @@
 //! and no move at all when the input was already in that order.
 
 use crate::ids::{KeyId, SessionId, TxnId};
+use crate::labels::Labels;
 use crate::model::{History, Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
 use crate::value::{AtomKind, Atoms, Lists, Value};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::Range;
 
 /// A transaction being built: its rank in the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
@@ -31,51 +33,6 @@ impl fmt::Display for TooLarge {
 }
 
 impl std::error::Error for TooLarge {}
-
-/// Interns labels. Small non-negative integers, which is what most inputs use, need no hashing.
-#[derive(Default)]
-struct Labels {
-    labels: Vec<Value>,
-    /// `direct[i]` is one more than the number of the integer label `i`; 0 if it has none.
-    direct: Vec<u32>,
-    hashed: FxHashMap<Value, u32>,
-}
-
-impl Labels {
-    #[inline]
-    fn intern(&mut self, label: Value) -> u32 {
-        if let crate::View::Int(i) = label.view()
-            && let Some(&slot) = self.direct.get(i as usize)
-            && slot != 0
-        {
-            return slot - 1;
-        }
-        self.intern_slowly(label)
-    }
-
-    /// Labels that are new, or not small integers.
-    fn intern_slowly(&mut self, label: Value) -> u32 {
-        if let Some(&slot) = self.hashed.get(&label) {
-            return slot;
-        }
-        let number = self.labels.len() as u32;
-        match label.view() {
-            // The table grows with the number of labels, so a few large integers cannot make it large.
-            crate::View::Int(i) if (i as u64) < 64 * self.labels.len() as u64 + (1 << 12) => {
-                let i = i as usize;
-                if i >= self.direct.len() {
-                    self.direct.resize((i + 1).next_power_of_two(), 0);
-                }
-                self.direct[i] = number + 1;
-            }
-            _ => {
-                self.hashed.insert(label, number);
-            }
-        }
-        self.labels.push(label);
-        number
-    }
-}
 
 /// Builds a [`History`].
 ///
@@ -256,18 +213,23 @@ impl Builder {
     }
 
     /// The finished history.
-    pub fn finish(mut self) -> Result<History, TooLarge> {
+    pub fn finish(self) -> Result<History, TooLarge> {
+        self.finish_on(NonZeroUsize::MIN)
+    }
+
+    /// The finished history, laid out by up to two threads: for large ones this takes as long as a third of the parsing.
+    pub fn finish_on(mut self, threads: NonZeroUsize) -> Result<History, TooLarge> {
         // 31 bits: the index marks writes with the highest.
         check("operations", self.heads.len(), (1 << 31) - 16)?;
         check("transactions", self.session.len(), u64::from(u32::MAX) - 16)?;
-        check("keys", self.keys.labels.len(), u64::from(OpHead::KEY_LIMIT))?;
+        check("keys", self.keys.names.len(), u64::from(OpHead::KEY_LIMIT))?;
         check("list elements", self.lists.total_len(), u64::from(u32::MAX))?;
 
         let drafts = self.session.len();
         let kept = |d: usize| self.outcome[d].is_some();
 
         // Sessions whose every transaction was discarded disappear; the others keep their order.
-        let mut per_session = vec![0u32; self.sessions.labels.len()];
+        let mut per_session = vec![0u32; self.sessions.names.len()];
         for d in (0..drafts).filter(|&d| kept(d)) {
             per_session[self.session[d] as usize] += 1;
         }
@@ -276,7 +238,7 @@ impl Builder {
         let mut total = 0;
         for (s, &count) in per_session.iter().enumerate().filter(|&(_, &count)| count > 0) {
             renumbered[s] = session_label.len() as u32;
-            session_label.push(self.sessions.labels[s]);
+            session_label.push(self.sessions.names[s]);
             total += count;
             session_start.push(total);
         }
@@ -299,7 +261,7 @@ impl Builder {
             rank += 1;
         }
 
-        let (heads, values, op_start) = self.lay_out(&txn_of, n);
+        let (heads, values, op_start) = self.lay_out(&txn_of, n, threads);
         let by_txn = |d: Draft| txn_of[d.0 as usize];
         Ok(History {
             session_start,
@@ -320,7 +282,7 @@ impl Builder {
                 .collect(),
             heads,
             values,
-            key_label: self.keys.labels,
+            key_label: self.keys.names,
             atoms: self.atoms,
             lists: self.lists,
             initial: self.initial,
@@ -328,7 +290,12 @@ impl Builder {
     }
 
     /// Moves the operations to their transaction's place.
-    fn lay_out(&mut self, txn_of: &[u32], n: usize) -> (Vec<OpHead>, Vec<Value>, Vec<u32>) {
+    fn lay_out(
+        &mut self,
+        txn_of: &[u32],
+        n: usize,
+        threads: NonZeroUsize,
+    ) -> (Vec<OpHead>, Vec<Value>, Vec<u32>) {
         let m = self.heads.len();
         let ends = self.segments.iter().skip(1).map(|s| s.1).chain([m as u32]);
         let mut op_start = vec![0u32; n + 1];
@@ -354,23 +321,47 @@ impl Builder {
         if in_place {
             return (heads, values, op_start);
         }
-        next.copy_from_slice(&op_start);
-        let kept = op_start[n] as usize;
-        let mut sorted_heads = vec![OpHead::new(OpKind::Read, KeyId(0)); kept];
-        let mut sorted_values = vec![Value::NIL; kept];
-        for (&(d, start), end) in self.segments.iter().zip(ends) {
-            let t = txn_of[d.0 as usize];
-            if t == u32::MAX {
-                continue;
-            }
-            let from = start as usize..end as usize;
-            let to = next[t as usize] as usize;
-            sorted_heads[to..to + from.len()].copy_from_slice(&heads[from.clone()]);
-            sorted_values[to..to + from.len()].copy_from_slice(&values[from.clone()]);
-            next[t as usize] += from.len() as u32;
+        // Ranges of the columns in the order of their transactions, by a counting sort.
+        next.fill(0);
+        let kept = |d: Draft| Some(txn_of[d.0 as usize] as usize).filter(|&t| t < n);
+        for t in self.segments.iter().filter_map(|s| kept(s.0)) {
+            next[t + 1] += 1;
         }
-        (sorted_heads, sorted_values, op_start)
+        for t in 0..n {
+            next[t + 1] += next[t];
+        }
+        let mut ranges = vec![0..0; next[n] as usize];
+        for (&(d, start), end) in self.segments.iter().zip(ends) {
+            if let Some(t) = kept(d) {
+                ranges[next[t] as usize] = start..end;
+                next[t] += 1;
+            }
+        }
+        let (ranges, total) = (&ranges, op_start[n] as usize);
+        if threads.get() == 1 || total < LARGE {
+            return (gather(heads, ranges, total), gather(values, ranges, total), op_start);
+        }
+        std::thread::scope(|scope| {
+            let heads = scope.spawn(move || gather(heads, ranges, total));
+            let values = gather(values, ranges, total);
+            match heads.join() {
+                Ok(heads) => (heads, values, op_start),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
     }
+}
+
+/// Operations that are worth a second thread.
+const LARGE: usize = 1 << 18;
+
+/// The ranges of a column one after another.
+fn gather<T: Copy>(column: Vec<T>, ranges: &[Range<u32>], total: usize) -> Vec<T> {
+    let mut gathered = Vec::with_capacity(total);
+    for range in ranges {
+        gathered.extend_from_slice(&column[range.start as usize..range.end as usize]);
+    }
+    gathered
 }
 
 fn check(what: &'static str, count: usize, limit: u64) -> Result<(), TooLarge> {

@@ -1,5 +1,5 @@
 //! What the tests of formats share: random numbers, histories as comparable text, writing to memory or a folder.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use isolde_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};
 use isolde_history::{Builder, History, OpKind, Outcome, Value};
