@@ -11,7 +11,8 @@
 //!
 //! A failed transaction is aborted; a failed event inside a committed one did not happen. 0 is the initial value.
 
-use crate::write::{self, Capabilities, Encoder, HistoryWriter, SessionNumbers, Sink};
+use crate::encode::{Encoder, SessionNumbers};
+use crate::write::{self, Capabilities, HistoryWriter, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
 use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
 use std::io::Write;

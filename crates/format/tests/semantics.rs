@@ -158,7 +158,8 @@ fn dbcop_flags_and_initial_values() {
     let load = dbcop_txn(&[(true, 1, 0, true), (true, 2, 0, true)], true);
     let aborted = dbcop_txn(&[(true, 1, u64::MAX, true)], false);
     let reader = dbcop_txn(&[(false, 1, u64::MAX, true), (false, 2, 0, true), (true, 1, 9, false)], true);
-    let h = good(Format::Dbcop, &dbcop_file(&[&[load.clone()], &[aborted, reader.clone()], &[]])).history;
+    let h = good(Format::Dbcop, &dbcop_file(&[std::slice::from_ref(&load), &[aborted, reader.clone()], &[]]))
+        .history;
     assert_eq!(
         model(&h),
         "session\n  Aborted Write 1=18446744073709551615\n  Committed Read 1=18446744073709551615 Read 2=0\n\
@@ -280,4 +281,41 @@ fn folders_are_recognised_by_their_logs() {
     std::fs::write(folder.join("J1.log"), b"12:00 started").unwrap();
     assert!(open().unwrap_err().to_string().contains("unknown format"));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn progress_of_a_folder_is_that_of_all_its_logs() {
+    let folder = fresh_folder();
+    for n in 0..3 {
+        std::fs::write(folder.join(format!("T{n}.log")), cobra(&[(b'S', &[n]), (b'C', &[n])])).unwrap();
+    }
+    let seen = std::sync::Mutex::new(Vec::new());
+    let progress = |bytes| {
+        seen.lock().unwrap().push(bytes);
+        true
+    };
+    let options = ReadOptions { progress: Some(&progress), ..ReadOptions::default() };
+    isolde_format::read(Input::open(&folder).unwrap(), &options).unwrap();
+    let seen = seen.into_inner().unwrap();
+    assert!(seen.is_sorted() && seen.last() == Some(&54), "{seen:?}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn sessions_are_not_confused_by_names_that_look_alike() {
+    let mut b = isolde_history::Builder::new();
+    let zero = b.int(0);
+    b.set_initial_default(Some(zero));
+    let (one, text) = (b.int(1), b.atom(isolde_history::AtomKind::Text, "1"));
+    for label in [one, text] {
+        let session = b.session(label);
+        let draft = b.transaction(session);
+        let key = b.key(one);
+        b.op(draft, isolde_history::OpKind::Read, key, zero);
+    }
+    let history = b.finish().unwrap();
+    for format in [Format::Plume, Format::Dbcop, Format::Cobra, Format::Viper] {
+        let h = common::through(format, &[&history], false).unwrap().history;
+        assert_eq!(counts(&h), (2, 2, 2), "{}", format.name());
+    }
 }

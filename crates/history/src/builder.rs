@@ -192,6 +192,21 @@ impl Builder {
         }
     }
 
+    /// Appends many operations to a transaction: kinds with the names of keys, and as many values. The columns are
+    /// extended one after the other, in a loop that does nothing else; readers of large files need that.
+    pub fn named_ops(
+        &mut self,
+        draft: Draft,
+        heads: impl Iterator<Item = (OpKind, Value)>,
+        values: impl Iterator<Item = Value>,
+    ) {
+        self.continue_with(draft);
+        let keys = &mut self.keys;
+        self.heads.extend(heads.map(|(kind, key)| OpHead::new(kind, KeyId(keys.intern(key)))));
+        self.values.extend(values);
+        assert_eq!(self.heads.len(), self.values.len(), "every operation has a value");
+    }
+
     #[inline]
     fn continue_with(&mut self, draft: Draft) {
         if self.segments.last().is_none_or(|&(last, _)| last != draft) {
