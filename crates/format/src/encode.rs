@@ -117,6 +117,11 @@ impl Encoder {
         })
     }
 
+    /// The keys of a batch, by number.
+    pub fn keys<'a>(&'a mut self, batch: &'a History) -> impl Iterator<Item = i128> + 'a {
+        batch.keys().map(move |k| self.number(batch, batch.key_label(k), self.capabilities.keys, false))
+    }
+
     fn exact(&mut self, batch: &History, value: Value) -> Option<i128> {
         (value != Value::NIL).then(|| self.number(batch, value, self.capabilities.values, false))
     }
