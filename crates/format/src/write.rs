@@ -169,7 +169,7 @@ fn is_one_write(history: &History, t: TxnId) -> bool {
 }
 
 /// What the format would lose of this history, for instance "3 aborted transactions"; empty: nothing.
-pub fn check(history: &History, _format: Format, capabilities: &Capabilities) -> Vec<String> {
+pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> Vec<String> {
     let c = capabilities;
     let (mut aborted, mut indeterminate, mut empty) = (0, 0, 0);
     for t in history.txns() {
@@ -226,10 +226,26 @@ pub fn check(history: &History, _format: Format, capabilities: &Capabilities) ->
     note(keys, "key", "keys", numbers(c.keys));
     note(values, "value", "values", numbers(c.values));
     note(initial, "operation", "operations", "on a different initial value");
+    let vanishing = usize::from(begins_with_initial_state(history, format));
+    note(vanishing, "transaction", "transactions", "that would be taken for the initial state");
     note(stamps, "pair", "pairs", "of timestamps");
     note(intervals, "real-time interval", "real-time intervals", "");
     note(metadata, "transaction", "transactions", "with metadata");
     lost
+}
+
+/// True if a reader of the format would take the first transaction for the initial state: alone in its session, writing only 0.
+fn begins_with_initial_state(history: &History, format: Format) -> bool {
+    let first = history.txns().find(|&t| history.position(t) == 0);
+    matches!(format, Format::Plume | Format::Dbcop)
+        && history.txn_count() > 1
+        && first.is_some_and(|t| {
+            let mut ops = history.ops(t).map(|(_, op)| op);
+            history.outcome(t) == Outcome::Committed
+                && history.session_range(history.session_of(t)).len() == 1
+                && !history.op_range(t).is_empty()
+                && ops.all(|op| op.kind == OpKind::Write && Value::int(0) == Some(op.value))
+        })
 }
 
 #[inline]

@@ -184,3 +184,14 @@ fn zero_is_not_nil() {
     let values: Vec<String> = h.values().iter().map(|&v| h.show(v).to_string()).collect();
     assert_eq!(values, ["4503599627370496", "4503599627370496", "0"]);
 }
+
+#[test]
+fn a_first_transaction_of_zeros_would_vanish() {
+    let awdit = common::good(Format::Awdit, b"w 1 0\n=\nw 1 5\n-\nr 1 5\n").history;
+    for format in [Format::Plume, Format::Dbcop] {
+        let error = through(format, &[&awdit], false).unwrap_err().to_string();
+        let expected = "cannot express 1 transaction that would be taken for the initial state";
+        assert_eq!(error, format!("{} {expected}", format.name()));
+    }
+    assert!(through(Format::Cobra, &[&awdit], false).is_ok());
+}
