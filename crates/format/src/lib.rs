@@ -4,6 +4,25 @@
 //! [`Format::ALL`].
 
 mod diagnostic;
+#[allow(dead_code)]
+mod edn;
+#[allow(dead_code)]
+mod elle;
+mod elle_columns;
+mod elle_edn;
+mod elle_json;
+mod elle_load;
+mod elle_merge;
+#[allow(dead_code)]
+mod elle_sink;
+#[cfg(test)]
+mod elle_tests;
+#[allow(dead_code)]
+mod elle_text;
+#[allow(dead_code)]
+mod elle_write;
+#[allow(dead_code)]
+mod json;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
 

@@ -1,0 +1,462 @@
+//! A pull reader for JSON over bytes.
+//!
+//! The caller knows the shape it wants and asks for it ("an array", "the next key", "a number"); nothing is built that
+//! was not asked for, text is borrowed unless it has an escape, and integers of up to 18 digits never leave registers.
+//! Whatever the caller does not want is walked over with an explicit stack of one bit per level, so depth is bounded and
+//! nothing recurses on input. Every error carries its byte offset; [`Fault::diagnose`] turns that into line and column.
+//!
+//! Grammar: RFC 8259. O(n), each byte is looked at once (twice where text is kept and must be UTF-8).
+
+use crate::{Diagnostic, Place};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// What is wrong at one byte of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Byte offset.
+    pub at: usize,
+    /// The text ended too early: the file may have been cut off.
+    pub cut: bool,
+    /// "expected …, found …".
+    pub message: String,
+    /// How it should look.
+    pub help: Option<&'static str>,
+}
+
+impl Fault {
+    pub fn new(at: usize, message: impl Into<String>) -> Fault {
+        Fault { at, cut: false, message: message.into(), help: None }
+    }
+
+    /// "expected …, found …", where found is what stands at `at`.
+    pub fn expected(text: &[u8], at: usize, expected: &str) -> Fault {
+        let found = match text.get(at) {
+            None => "the end of the file".to_owned(),
+            Some(&b @ 0x21..0x7f) => format!("\"{}\"", b as char),
+            Some(&b) if b >= 0x80 => {
+                let shown = String::from_utf8_lossy(&text[at..text.len().min(at + 4)]);
+                match shown.chars().next() {
+                    Some(c) if c != char::REPLACEMENT_CHARACTER => format!("\"{c}\""),
+                    _ => format!("byte 0x{b:02x}"),
+                }
+            }
+            Some(&b) => format!("byte 0x{b:02x}"),
+        };
+        Fault {
+            at: at.min(text.len()),
+            cut: at >= text.len(),
+            message: format!("expected {expected}, found {found}"),
+            help: None,
+        }
+    }
+
+    pub fn help(mut self, help: &'static str) -> Fault {
+        self.help = Some(help);
+        self
+    }
+
+    /// As a diagnostic about a file of which `text` is a part that begins on line `first_line`.
+    pub fn diagnose(&self, file: &str, text: &[u8], first_line: u32) -> Diagnostic {
+        /// A snippet shows a screen's width; a line of 700 MB is not copied for it.
+        const LONGEST: usize = 1 << 16;
+        let at = self.at.min(text.len());
+        let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |i| i + 1);
+        let line = first_line.saturating_add(newlines(&text[..start]));
+        let column = u32::try_from(at - start + 1).unwrap_or(u32::MAX);
+        let mut d = Diagnostic::error(file, Place::Line { line, column }, self.message.clone());
+        if at - start < LONGEST {
+            let end = text.len().min(at + 256);
+            let end = memchr::memchr(b'\n', &text[at..end]).map_or(end, |i| at + i);
+            d = d.snippet(text[start..end].strip_suffix(b"\r").unwrap_or(&text[start..end]));
+        }
+        if let Some(help) = self.help {
+            d = d.help(help);
+        }
+        d
+    }
+}
+
+/// Number of line ends in a text.
+pub(crate) fn newlines(text: &[u8]) -> u32 {
+    memchr::memchr_iter(b'\n', text).count() as u32
+}
+
+/// How deep arrays and objects may nest.
+pub(crate) const DEPTH_LIMIT: u32 = 128;
+
+/// A value that is not an array or object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// A number that is not an integer of 64 bits, as written.
+    Number(&'a str),
+    Text(Cow<'a, str>),
+}
+
+/// The reader.
+pub(crate) struct Json<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Json<'a> {
+    pub fn new(text: &'a [u8]) -> Json<'a> {
+        // A byte order mark is tolerated at the start, as RFC 8259 allows.
+        Json { text, at: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 } }
+    }
+
+    /// Offset of the next byte.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Goes back to an offset [`Json::at`] gave.
+    pub fn rewind(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// The next byte that is not white space; the offset then stands on it.
+    #[inline]
+    pub fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.text.get(self.at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                other => return other.copied(),
+            }
+        }
+    }
+
+    /// Takes this byte if it is next.
+    #[inline]
+    pub fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The fault that something else was expected here.
+    #[cold]
+    pub fn expected(&self, what: &str) -> Fault {
+        Fault::expected(self.text, self.at, what)
+    }
+
+    /// Enters an array or object: `[` or `{`.
+    #[inline]
+    pub fn open(&mut self, bracket: u8, what: &str) -> Result<(), Fault> {
+        if self.take(bracket) { Ok(()) } else { Err(self.expected(what)) }
+    }
+
+    /// In an array: true if there is another element, and then stands before it. `first` is true at the first call only.
+    #[inline]
+    pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
+        let was_first = std::mem::replace(first, false);
+        match self.peek() {
+            Some(b']') => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(b',') if !was_first => {
+                self.at += 1;
+                if self.peek() == Some(b']') { Err(self.expected("a value")) } else { Ok(true) }
+            }
+            Some(_) if was_first => Ok(true),
+            _ => Err(self.expected(if was_first { "a value or \"]\"" } else { "\",\" or \"]\"" })),
+        }
+    }
+
+    /// In an object: the next key, standing before its value. `first` is true at the first call only.
+    #[inline]
+    pub fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, Fault> {
+        let was_first = std::mem::replace(first, false);
+        match self.peek() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(None);
+            }
+            Some(b',') if !was_first => {
+                self.at += 1;
+                self.peek();
+            }
+            Some(_) if was_first => {}
+            _ => return Err(self.expected(if was_first { "a name or \"}\"" } else { "\",\" or \"}\"" })),
+        }
+        if self.text.get(self.at) != Some(&b'"') {
+            return Err(self.expected("a name in double quotes"));
+        }
+        let key = self.string()?;
+        if !self.take(b':') {
+            return Err(self.expected("\":\""));
+        }
+        Ok(Some(key))
+    }
+
+    /// A value that is neither array nor object; `what` names what was wanted.
+    #[inline]
+    pub fn scalar(&mut self, what: &str) -> Result<Scalar<'a>, Fault> {
+        match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'"') => self.string().map(Scalar::Text),
+            Some(b'n') => self.word(b"null", Scalar::Null, what),
+            Some(b't') => self.word(b"true", Scalar::Bool(true), what),
+            Some(b'f') => self.word(b"false", Scalar::Bool(false), what),
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    fn word(&mut self, word: &[u8], value: Scalar<'a>, what: &str) -> Result<Scalar<'a>, Fault> {
+        let rest = &self.text[self.at..];
+        if rest.starts_with(word) {
+            self.at += word.len();
+            Ok(value)
+        } else if word.starts_with(rest) {
+            Err(Fault::expected(self.text, self.text.len(), what))
+        } else {
+            Err(self.expected(what))
+        }
+    }
+
+    fn number(&mut self) -> Result<Scalar<'a>, Fault> {
+        let start = self.at;
+        let negative = self.text[start] == b'-';
+        self.at += usize::from(negative);
+        let digits = self.at;
+        let mut value = 0i64;
+        while let Some(&b @ b'0'..=b'9') = self.text.get(self.at) {
+            value = value.wrapping_mul(10).wrapping_add(i64::from(b - b'0'));
+            self.at += 1;
+        }
+        let count = self.at - digits;
+        if count == 0 || (count > 1 && self.text[digits] == b'0') {
+            self.at = digits + usize::from(count > 0);
+            return Err(self.expected("a digit"));
+        }
+        if let Some(b'.' | b'e' | b'E') = self.text.get(self.at) {
+            self.fraction()?;
+        } else if count <= 18 {
+            return Ok(Scalar::Int(if negative { -value } else { value }));
+        }
+        let text = self.utf8(start, self.at)?;
+        Ok(text.parse().map_or(Scalar::Number(text), Scalar::Int))
+    }
+
+    /// The fraction and exponent of a number.
+    fn fraction(&mut self) -> Result<(), Fault> {
+        if self.text.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.text.get(self.at) {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.text.get(self.at) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.text.get(self.at) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.expected("a digit")) } else { Ok(()) }
+    }
+
+    fn utf8(&self, start: usize, end: usize) -> Result<&'a str, Fault> {
+        std::str::from_utf8(&self.text[start..end])
+            .map_err(|e| Fault::new(start + e.valid_up_to(), "expected UTF-8, found other bytes"))
+    }
+
+    /// A string; the offset stands on its opening quote.
+    #[inline]
+    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+        let start = self.at + 1;
+        let end = self.plain(start)?;
+        if self.text[end] == b'"' {
+            self.at = end + 1;
+            return Ok(Cow::Borrowed(self.utf8(start, end)?));
+        }
+        self.escaped(start, end)
+    }
+
+    /// The end of the plain characters from here: the offset of a quote or backslash.
+    #[inline]
+    fn plain(&self, from: usize) -> Result<usize, Fault> {
+        let mut end = from;
+        loop {
+            match self.text.get(end) {
+                Some(b'"' | b'\\') => return Ok(end),
+                Some(0..0x20) | None => {
+                    return Err(Fault::expected(self.text, end, "a closing double quote"));
+                }
+                Some(_) => end += 1,
+            }
+        }
+    }
+
+    #[cold]
+    fn escaped(&mut self, mut start: usize, mut end: usize) -> Result<Cow<'a, str>, Fault> {
+        let mut out = String::new();
+        loop {
+            out.push_str(self.utf8(start, end)?);
+            if self.text[end] == b'"' {
+                self.at = end + 1;
+                return Ok(Cow::Owned(out));
+            }
+            self.at = end + 1;
+            let c = match self.text.get(self.at) {
+                Some(&b @ (b'"' | b'\\' | b'/')) => b as char,
+                Some(b'b') => '\u{8}',
+                Some(b'f') => '\u{c}',
+                Some(b'n') => '\n',
+                Some(b'r') => '\r',
+                Some(b't') => '\t',
+                Some(b'u') => self.unicode()?,
+                _ => return Err(self.expected("an escape such as \\n or \\u00e9")),
+            };
+            out.push(c);
+            start = self.at + 1;
+            end = self.plain(start)?;
+        }
+    }
+
+    /// `uXXXX`, or a pair of surrogates; leaves the offset on the last digit.
+    fn unicode(&mut self) -> Result<char, Fault> {
+        let start = self.at;
+        let high = self.hex4()?;
+        let code = if (0xd800..0xdc00).contains(&high) && self.text[self.at + 1..].starts_with(b"\\u") {
+            self.at += 2;
+            let low = self.hex4()?;
+            if !(0xdc00..0xe000).contains(&low) {
+                return Err(Fault::new(start, "expected the second half of a surrogate pair"));
+            }
+            0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)
+        } else {
+            high
+        };
+        char::from_u32(code)
+            .ok_or_else(|| Fault::new(start, "expected a character, found half a surrogate pair"))
+    }
+
+    fn hex4(&mut self) -> Result<u32, Fault> {
+        let mut code = 0;
+        for _ in 0..4 {
+            self.at += 1;
+            let digit = self.text.get(self.at).and_then(|&b| (b as char).to_digit(16));
+            code = code * 16 + digit.ok_or_else(|| self.expected("a hexadecimal digit"))?;
+        }
+        Ok(code)
+    }
+
+    /// Walks over one value of any kind.
+    pub fn skip(&mut self) -> Result<(), Fault> {
+        self.walk(None)
+    }
+
+    /// Walks over one value and appends it to `out` as EDN, the canonical text of composite values in a history.
+    pub fn canonical(&mut self, out: &mut String) -> Result<(), Fault> {
+        self.walk(Some(out))
+    }
+
+    fn walk(&mut self, mut out: Option<&mut String>) -> Result<(), Fault> {
+        let (mut depth, mut objects) = (0u32, 0u128);
+        let mut put = |s: &str| {
+            if let Some(out) = &mut out {
+                out.push_str(s);
+            }
+        };
+        'value: loop {
+            match self.peek() {
+                Some(bracket @ (b'[' | b'{')) => {
+                    if depth == DEPTH_LIMIT {
+                        return Err(Fault::new(
+                            self.at,
+                            format!("more than {DEPTH_LIMIT} levels of nesting"),
+                        ));
+                    }
+                    let object = bracket == b'{';
+                    self.at += 1;
+                    depth += 1;
+                    objects = objects << 1 | u128::from(object);
+                    put(if object { "{" } else { "[" });
+                    if self.peek() != Some(if object { b'}' } else { b']' }) {
+                        if object {
+                            self.name(&mut put)?;
+                        }
+                        continue 'value;
+                    }
+                }
+                _ => put(&edn_scalar(&self.scalar("a value")?)),
+            }
+            // A value has ended (or a bracket closes): what follows belongs to the enclosing levels.
+            while depth > 0 {
+                let object = objects & 1 == 1;
+                match self.peek() {
+                    Some(b',') => {
+                        self.at += 1;
+                        put(" ");
+                        if object {
+                            self.name(&mut put)?;
+                        }
+                        continue 'value;
+                    }
+                    Some(b'}') if object => put("}"),
+                    Some(b']') if !object => put("]"),
+                    _ => return Err(self.expected(if object { "\",\" or \"}\"" } else { "\",\" or \"]\"" })),
+                }
+                self.at += 1;
+                depth -= 1;
+                objects >>= 1;
+            }
+            return Ok(());
+        }
+    }
+
+    fn name(&mut self, put: &mut impl FnMut(&str)) -> Result<(), Fault> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a name in double quotes"));
+        }
+        let name = self.string()?;
+        put(&edn_scalar(&Scalar::Text(name)));
+        put(" ");
+        if self.take(b':') { Ok(()) } else { Err(self.expected("\":\"")) }
+    }
+}
+
+/// A scalar as EDN.
+fn edn_scalar<'s>(scalar: &'s Scalar<'_>) -> Cow<'s, str> {
+    match scalar {
+        Scalar::Null => "nil".into(),
+        Scalar::Bool(b) => b.to_string().into(),
+        Scalar::Int(i) => i.to_string().into(),
+        Scalar::Number(text) => (*text).into(),
+        Scalar::Text(text) => {
+            let mut out = String::new();
+            quote(&mut out, text);
+            out.into()
+        }
+    }
+}
+
+/// Appends a string in double quotes, escaped so that both JSON and EDN read it back.
+pub(crate) fn quote(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' || c == '\u{7f}' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
