@@ -341,12 +341,19 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// Bytes that end a name or number.
+const ENDS_WORD: [bool; 256] = {
+    let (mut table, ends, mut i) = ([false; 256], b" ,\n\r\t\x0c[](){}\";", 0);
+    while i < ends.len() {
+        table[ends[i] as usize] = true;
+        i += 1;
+    }
+    table
+};
+
 #[inline]
 fn ends_word(b: u8) -> bool {
-    matches!(
-        b,
-        b' ' | b',' | b'\n' | b'\r' | b'\t' | 0x0c | b'[' | b']' | b'(' | b')' | b'{' | b'}' | b'"' | b';'
-    )
+    ENDS_WORD[b as usize]
 }
 
 /// Appends a token.

@@ -31,13 +31,13 @@ pub(crate) enum EventKind {
 impl EventKind {
     pub const EXPECTED: &str = "expected one of the types invoke, ok, fail and info";
 
-    pub fn named(name: &str, at: usize) -> Result<EventKind, Fault> {
+    pub fn named(name: &[u8], at: usize) -> Result<EventKind, Fault> {
         Ok(match name {
-            "invoke" => EventKind::Invoke,
-            "ok" => EventKind::Ok,
-            "fail" => EventKind::Fail,
-            "info" => EventKind::Info,
-            _ => return Err(Fault::new(at, format!("{}, found \"{name}\"", EventKind::EXPECTED))),
+            b"invoke" => EventKind::Invoke,
+            b"ok" => EventKind::Ok,
+            b"fail" => EventKind::Fail,
+            b"info" => EventKind::Info,
+            _ => return Err(Fault::new(at, format!("{}, found \"{}\"", EventKind::EXPECTED, lossy(name)))),
         })
     }
 }
@@ -106,13 +106,18 @@ pub(crate) enum Shape {
 
 /// The micro-operation of this name.
 #[inline]
-pub(crate) fn micro_op(name: &str, at: usize) -> Result<OpKind, Fault> {
+pub(crate) fn micro_op(name: &[u8], at: usize) -> Result<OpKind, Fault> {
     match name {
-        "r" | "read" => Ok(OpKind::Read),
-        "w" | "write" => Ok(OpKind::Write),
-        "append" => Ok(OpKind::Append),
-        _ => Err(bad_micro_op(at, name)),
+        b"r" | b"read" => Ok(OpKind::Read),
+        b"w" | b"write" => Ok(OpKind::Write),
+        b"append" => Ok(OpKind::Append),
+        _ => Err(bad_micro_op(at, &lossy(name))),
     }
+}
+
+/// The beginning of a name that nobody knows, for a message.
+pub(crate) fn lossy(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().take(40).collect()
 }
 
 /// The fault that a micro-operation is none of those known.
@@ -183,15 +188,12 @@ fn sniff_object(json: &mut Json<'_>) -> bool {
         return false;
     }
     while let Ok(Some(name)) = json.key(&mut first) {
-        if name == "type" {
-            return match json.scalar("a type") {
-                Ok(crate::json::Scalar::Text(kind)) => EventKind::named(&kind, 0).is_ok(),
-                _ => false,
-            };
+        if *name == *b"type" {
+            return matches!(json.word(), Ok(Some(kind)) if EventKind::named(&kind, 0).is_ok());
         }
         // A long value may be cut by the end of the head: the process names an Elle operation well enough.
         if json.skip().is_err() {
-            return name == "value" || name == "process";
+            return *name == *b"value" || *name == *b"process";
         }
     }
     false

@@ -126,6 +126,7 @@ enum Holds {
 type Operation = (OpKind, KeyId, Value);
 
 /// Moves parsed operations into a history.
+#[derive(Default)]
 pub(crate) struct Assembler {
     pub builder: Builder,
     holds: Vec<Holds>,
@@ -138,19 +139,6 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    pub fn new() -> Assembler {
-        Assembler {
-            builder: Builder::new(),
-            holds: Vec::new(),
-            lists: false,
-            registers: false,
-            empty: None,
-            operations: Vec::new(),
-            scratch: Vec::new(),
-            waiting: Vec::new(),
-        }
-    }
-
     /// The history's value of a parsed one.
     #[inline]
     pub fn value(&mut self, columns: &mut Columns, value: Value) -> Value {
@@ -172,7 +160,7 @@ impl Assembler {
         let key = self.builder.key(label);
         let shows = match (mop.kind, mop.cell) {
             (OpKind::Append, _) | (OpKind::Read, Cell::List(..)) => Holds::List,
-            (OpKind::Read, Cell::Nil) => Holds::Unknown,
+            (OpKind::Read, Cell::Nil | Cell::One(Value::UNKNOWN)) => Holds::Unknown,
             _ => Holds::Register,
         };
         if self.holds.len() <= key.index() {

@@ -64,8 +64,8 @@ fn operation(edn: &mut Edn<'_>, columns: &mut Columns) -> Result<Event, Fault> {
         match field {
             "type" => {
                 kind = Some(match &value {
-                    Token::Keyword(name) => EventKind::named(name, at)?,
-                    Token::Text(name) => EventKind::named(name, at)?,
+                    Token::Keyword(name) => EventKind::named(name.as_bytes(), at)?,
+                    Token::Text(name) => EventKind::named(name.as_bytes(), at)?,
                     _ => return Err(Fault::new(at, EventKind::EXPECTED)),
                 });
             }
@@ -129,8 +129,8 @@ fn micro_ops(edn: &mut Edn<'_>, first: &Token<'_>, columns: &mut Columns) -> Res
 fn micro_operation(edn: &mut Edn<'_>, close: u8, columns: &mut Columns) -> Result<Mop, Fault> {
     let name = edn.next()?;
     let kind = match &name {
-        Token::Keyword(name) => micro_op(name, edn.token_at())?,
-        Token::Text(name) => micro_op(name, edn.token_at())?,
+        Token::Keyword(name) => micro_op(name.as_bytes(), edn.token_at())?,
+        Token::Text(name) => micro_op(name.as_bytes(), edn.token_at())?,
         Token::End => return Err(edn.expected("the name of a micro-operation")),
         _ => return Err(bad_micro_op(edn.token_at(), "something else")),
     };

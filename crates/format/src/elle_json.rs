@@ -44,9 +44,9 @@ fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<Event, Fault>
     let (mut first, mut kind) = (true, None);
     while let Some(name) = json.key(&mut first)? {
         match &*name {
-            "type" => kind = Some(event_kind(json)?),
-            "process" => event.process = process(json, columns)?,
-            "index" => {
+            b"type" => kind = Some(event_kind(json)?),
+            b"process" => event.process = process(json, columns)?,
+            b"index" => {
                 let at = json.at();
                 match json.scalar("an index")? {
                     Scalar::Int(i) => event.index = Some(columns.int(i)),
@@ -54,7 +54,7 @@ fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<Event, Fault>
                     _ => return Err(Fault::new(at, "expected an integer as index")),
                 }
             }
-            "value" => {
+            b"value" => {
                 let at = json.at();
                 columns.truncate(event.mark);
                 match micro_ops(json, columns) {
@@ -77,9 +77,9 @@ fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<Event, Fault>
 fn event_kind(json: &mut Json<'_>) -> Result<EventKind, Fault> {
     json.peek();
     let at = json.at();
-    match json.scalar("a type")? {
-        Scalar::Text(name) => EventKind::named(&name, at),
-        _ => Err(Fault::new(at, EventKind::EXPECTED)),
+    match json.word()? {
+        Some(name) => EventKind::named(&name, at),
+        None => Err(json.expected("one of the types invoke, ok, fail and info")),
     }
 }
 
@@ -116,9 +116,9 @@ fn micro_ops(json: &mut Json<'_>, columns: &mut Columns) -> Result<bool, Fault> 
         }
         json.peek();
         let at = json.at();
-        let kind = match json.scalar("the name of a micro-operation")? {
-            Scalar::Text(name) => micro_op(&name, at)?,
-            _ => return Err(bad_micro_op(at, "something else")),
+        let kind = match json.word()? {
+            Some(name) => micro_op(&name, at)?,
+            None => return Err(json.expected("the name of a micro-operation in double quotes")),
         };
         if !json.element(&mut inner)? {
             return Err(Fault::new(json.at() - 1, "expected a key, found \"]\""));

@@ -68,7 +68,7 @@ pub(crate) struct Merger {
 impl Merger {
     pub fn new() -> Merger {
         Merger {
-            assembler: Assembler::new(),
+            assembler: Assembler::default(),
             position: 0,
             invocations: 0,
             clients: FxHashMap::default(),

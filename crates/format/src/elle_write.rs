@@ -233,7 +233,8 @@ impl HistoryWriter for ElleWriter {
             let completion = self.event(batch, t, kind, process, &mut losses);
             match batch.intervals() {
                 Some(intervals) => {
-                    let invoke = self.event(batch, t, "invoke", process, &mut losses);
+                    // The same names again: counted once.
+                    let invoke = self.event(batch, t, "invoke", process, &mut Losses::default());
                     self.add_pair(process, intervals[t.index()], label, [invoke, completion]);
                 }
                 None => completions.push((label, completion)),

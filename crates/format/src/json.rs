@@ -11,9 +11,13 @@ use crate::{Diagnostic, Place};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What is wrong at one byte of a text.
+/// What is wrong at one byte of a text. Boxed: results stay small, and the way without faults fast.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct Fault(Box<Parts>);
+
+/// What a [`Fault`] says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parts {
     /// Byte offset.
     pub at: usize,
     /// The text ended too early: the file may have been cut off.
@@ -24,12 +28,27 @@ pub(crate) struct Fault {
     pub help: Option<&'static str>,
 }
 
+impl std::ops::Deref for Fault {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Fault {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+}
+
 impl Fault {
+    #[cold]
     pub fn new(at: usize, message: impl Into<String>) -> Fault {
-        Fault { at, cut: false, message: message.into(), help: None }
+        Fault(Box::new(Parts { at, cut: false, message: message.into(), help: None }))
     }
 
     /// "expected …, found …", where found is what stands at `at`.
+    #[cold]
     pub fn expected(text: &[u8], at: usize, expected: &str) -> Fault {
         let found = match text.get(at) {
             None => "the end of the file".to_owned(),
@@ -43,12 +62,9 @@ impl Fault {
             }
             Some(&b) => format!("byte 0x{b:02x}"),
         };
-        Fault {
-            at: at.min(text.len()),
-            cut: at >= text.len(),
-            message: format!("expected {expected}, found {found}"),
-            help: None,
-        }
+        let mut fault = Fault::new(at.min(text.len()), format!("expected {expected}, found {found}"));
+        fault.cut = at >= text.len();
+        fault
     }
 
     pub fn help(mut self, help: &'static str) -> Fault {
@@ -106,6 +122,12 @@ impl<'a> Json<'a> {
     pub fn new(text: &'a [u8]) -> Json<'a> {
         // A byte order mark is tolerated at the start, as RFC 8259 allows.
         Json { text, at: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 } }
+    }
+
+    /// A reader of one line of a text; offsets are those of the text.
+    pub fn line(text: &'a [u8], line: std::ops::Range<usize>) -> Json<'a> {
+        let mark = line.start == 0 && text.starts_with(b"\xef\xbb\xbf");
+        Json { text: &text[..line.end], at: if mark { 3 } else { line.start } }
     }
 
     /// Offset of the next byte.
@@ -169,7 +191,7 @@ impl<'a> Json<'a> {
 
     /// In an object: the next key, standing before its value. `first` is true at the first call only.
     #[inline]
-    pub fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, Fault> {
+    pub fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, [u8]>>, Fault> {
         let was_first = std::mem::replace(first, false);
         match self.peek() {
             Some(b'}') => {
@@ -186,11 +208,17 @@ impl<'a> Json<'a> {
         if self.text.get(self.at) != Some(&b'"') {
             return Err(self.expected("a name in double quotes"));
         }
-        let key = self.string()?;
+        let key = self.raw_string()?;
         if !self.take(b':') {
             return Err(self.expected("\":\""));
         }
         Ok(Some(key))
+    }
+
+    /// A string as bytes, for names that are compared and not kept; `None` if something else stands here.
+    #[inline]
+    pub fn word(&mut self) -> Result<Option<Cow<'a, [u8]>>, Fault> {
+        if self.peek() == Some(b'"') { self.raw_string().map(Some) } else { Ok(None) }
     }
 
     /// A value that is neither array nor object; `what` names what was wanted.
@@ -199,14 +227,14 @@ impl<'a> Json<'a> {
         match self.peek() {
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b'"') => self.string().map(Scalar::Text),
-            Some(b'n') => self.word(b"null", Scalar::Null, what),
-            Some(b't') => self.word(b"true", Scalar::Bool(true), what),
-            Some(b'f') => self.word(b"false", Scalar::Bool(false), what),
+            Some(b'n') => self.literal(b"null", Scalar::Null, what),
+            Some(b't') => self.literal(b"true", Scalar::Bool(true), what),
+            Some(b'f') => self.literal(b"false", Scalar::Bool(false), what),
             _ => Err(self.expected(what)),
         }
     }
 
-    fn word(&mut self, word: &[u8], value: Scalar<'a>, what: &str) -> Result<Scalar<'a>, Fault> {
+    fn literal(&mut self, word: &[u8], value: Scalar<'a>, what: &str) -> Result<Scalar<'a>, Fault> {
         let rest = &self.text[self.at..];
         if rest.starts_with(word) {
             self.at += word.len();
@@ -281,6 +309,18 @@ impl<'a> Json<'a> {
             return Ok(Cow::Borrowed(self.utf8(start, end)?));
         }
         self.escaped(start, end)
+    }
+
+    /// A string that may not be UTF-8.
+    #[inline]
+    fn raw_string(&mut self) -> Result<Cow<'a, [u8]>, Fault> {
+        let start = self.at + 1;
+        let end = self.plain(start)?;
+        if self.text[end] == b'"' {
+            self.at = end + 1;
+            return Ok(Cow::Borrowed(&self.text[start..end]));
+        }
+        Ok(Cow::Owned(self.escaped(start, end)?.into_owned().into_bytes()))
     }
 
     /// The end of the plain characters from here: the offset of a quote or backslash.
@@ -363,7 +403,7 @@ impl<'a> Json<'a> {
     }
 
     fn walk(&mut self, mut out: Option<&mut String>) -> Result<(), Fault> {
-        let (mut depth, mut objects) = (0u32, 0u128);
+        let (mut depth, mut objects, kept) = (0u32, 0u128, out.is_some());
         let mut put = |s: &str| {
             if let Some(out) = &mut out {
                 out.push_str(s);
@@ -385,12 +425,18 @@ impl<'a> Json<'a> {
                     put(if object { "{" } else { "[" });
                     if self.peek() != Some(if object { b'}' } else { b']' }) {
                         if object {
-                            self.name(&mut put)?;
+                            self.name(kept, &mut put)?;
                         }
                         continue 'value;
                     }
                 }
-                _ => put(&edn_scalar(&self.scalar("a value")?)),
+                Some(b'"') if !kept => drop(self.raw_string()?),
+                _ => {
+                    let scalar = self.scalar("a value")?;
+                    if kept {
+                        put(&edn_scalar(&scalar));
+                    }
+                }
             }
             // A value has ended (or a bracket closes): what follows belongs to the enclosing levels.
             while depth > 0 {
@@ -400,7 +446,7 @@ impl<'a> Json<'a> {
                         self.at += 1;
                         put(" ");
                         if object {
-                            self.name(&mut put)?;
+                            self.name(kept, &mut put)?;
                         }
                         continue 'value;
                     }
@@ -416,13 +462,16 @@ impl<'a> Json<'a> {
         }
     }
 
-    fn name(&mut self, put: &mut impl FnMut(&str)) -> Result<(), Fault> {
+    fn name(&mut self, kept: bool, put: &mut impl FnMut(&str)) -> Result<(), Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a name in double quotes"));
         }
-        let name = self.string()?;
-        put(&edn_scalar(&Scalar::Text(name)));
-        put(" ");
+        if kept {
+            put(&edn_scalar(&Scalar::Text(self.string()?)));
+            put(" ");
+        } else {
+            self.raw_string()?;
+        }
         if self.take(b':') { Ok(()) } else { Err(self.expected("\":\"")) }
     }
 }

@@ -22,7 +22,15 @@ mod elle_text;
 #[allow(dead_code)]
 mod elle_write;
 #[allow(dead_code)]
+mod isolde;
+#[allow(dead_code)]
+mod isolde_line;
+#[allow(dead_code)]
+mod isolde_write;
+#[allow(dead_code)]
 mod json;
+#[allow(dead_code)]
+mod timekiller;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
 
