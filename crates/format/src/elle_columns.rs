@@ -83,6 +83,13 @@ impl Columns {
     /// A JSON value as one value; `None` for `null`.
     #[inline]
     pub fn json_value(&mut self, json: &mut Json<'_>, what: &str) -> Result<Option<Value>, Fault> {
+        if let Some(i) = json.small_int() {
+            return Ok(Some(self.int(i)));
+        }
+        self.other_value(json, what)
+    }
+
+    fn other_value(&mut self, json: &mut Json<'_>, what: &str) -> Result<Option<Value>, Fault> {
         Ok(Some(match json.peek() {
             Some(b'[' | b'{') => {
                 let mut text = String::new();
@@ -123,7 +130,8 @@ enum Holds {
     List,
 }
 
-type Operation = (OpKind, KeyId, Value);
+/// An operation in the history's terms.
+pub(crate) type Operation = (OpKind, KeyId, Value);
 
 /// Moves parsed operations into a history.
 #[derive(Default)]

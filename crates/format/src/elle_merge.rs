@@ -1,11 +1,11 @@
 //! Pairs invocations with completions: Elle's events become transactions.
 
 use crate::elle::{Event, EventKind, Process};
-use crate::elle_columns::{Assembler, Cell, Columns};
+use crate::elle_columns::{Assembler, Cell, Columns, Operation};
 use crate::elle_load::Source;
 use crate::json::Fault;
 use crate::{Loaded, ReadError};
-use isolde_history::{AtomKind, Draft, Interval, KeyId, OpKind, Outcome, SessionId, Value};
+use isolde_history::{AtomKind, Draft, Interval, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
 
 /// An invocation that has not completed.
@@ -20,7 +20,7 @@ struct Client {
     session: SessionId,
     open: Option<Open>,
     /// What the open invocation asked for; reads are unknown.
-    asked: Vec<(OpKind, KeyId, Value)>,
+    asked: Vec<Operation>,
 }
 
 /// How often something odd occurred, and where first.
@@ -49,7 +49,7 @@ impl Oddity {
 }
 
 /// Operations without a process: the writes an invocation asks for tell which completion is its own.
-type Nameless = FxHashMap<Vec<(OpKind, KeyId, Value)>, Vec<Open>>;
+type Nameless = FxHashMap<Vec<Operation>, Vec<Open>>;
 
 /// Pairs events.
 pub(crate) struct Merger {
@@ -58,7 +58,7 @@ pub(crate) struct Merger {
     invocations: u64,
     clients: FxHashMap<Value, Client>,
     nameless: Nameless,
-    scratch: Vec<(OpKind, KeyId, Value)>,
+    scratch: Vec<Operation>,
     other: Oddity,
     missing: Oddity,
     overlapping: Oddity,
@@ -172,7 +172,7 @@ impl Merger {
     /// The history.
     pub fn finish(mut self, mut source: Source<'_>) -> Result<Loaded, ReadError> {
         let assembler = &mut self.assembler;
-        let mut left: Vec<(Option<SessionId>, Open, Vec<(OpKind, KeyId, Value)>)> = Vec::new();
+        let mut left: Vec<(Option<SessionId>, Open, Vec<Operation>)> = Vec::new();
         for client in self.clients.into_values() {
             if let Some(open) = client.open {
                 left.push((Some(client.session), open, client.asked));
@@ -239,13 +239,7 @@ fn begin(assembler: &mut Assembler, session: SessionId, kind: EventKind, here: &
 }
 
 /// An invocation that will not complete.
-fn abandon(
-    assembler: &mut Assembler,
-    session: SessionId,
-    open: &Open,
-    asked: &[(OpKind, KeyId, Value)],
-    timed: bool,
-) {
+fn abandon(assembler: &mut Assembler, session: SessionId, open: &Open, asked: &[Operation], timed: bool) {
     let draft = begin(assembler, session, EventKind::Invoke, open);
     if timed {
         assembler.builder.set_interval(draft, Interval { invoked: open.position, completed: None });
@@ -255,12 +249,7 @@ fn abandon(
 
 impl Assembler {
     /// Puts what the reads of a completion show in the place of what its invocation asked for.
-    fn keep_reads(
-        &mut self,
-        columns: &mut Columns,
-        mops: std::ops::Range<usize>,
-        asked: &mut [(OpKind, KeyId, Value)],
-    ) {
+    fn keep_reads(&mut self, columns: &mut Columns, mops: std::ops::Range<usize>, asked: &mut [Operation]) {
         for (i, slot) in mops.zip(asked) {
             let mop = columns.mops[i];
             if slot.0 == OpKind::Read && mop.kind == OpKind::Read && mop.cell != Cell::Nil {

@@ -5,6 +5,7 @@ use crate::elle_merge::Merger;
 use crate::elle_sink::{HistoryWriter, Sink, in_order};
 use crate::{Format, Loaded, ReadError, ReadOptions, WriteError};
 use isolde_history::{History, Outcome};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
@@ -151,6 +152,25 @@ pub(crate) fn corpus(format: &str) -> Vec<(String, Vec<u8>, [usize; 3])> {
         .collect()
 }
 
+/// The transactions without labels and times, and which of them ended before which began.
+fn orders(h: &History) -> (Vec<String>, BTreeSet<(String, String)>) {
+    let text = |t| {
+        let ops: Vec<_> = h
+            .ops(t)
+            .map(|(_, o)| format!("{:?} {} {}", o.kind, h.show_key(o.key), h.show(o.value)))
+            .collect();
+        format!("{} {:?} {ops:?}", h.show(h.session_label(h.session_of(t))), h.outcome(t))
+    };
+    let texts: Vec<String> = h.txns().map(text).collect();
+    let times = h.intervals().unwrap_or_default();
+    let ends = times.iter().zip(&texts).filter_map(|(time, text)| Some((time.completed?, text)));
+    let pairs = ends.flat_map(|(end, a)| {
+        let later = times.iter().zip(&texts).filter(move |(time, _)| end < time.invoked);
+        later.map(move |(_, b)| (a.clone(), b.clone()))
+    });
+    (texts.clone(), pairs.collect())
+}
+
 fn read(format: Format, text: &str) -> Result<Loaded, ReadError> {
     read_bytes("h", text.as_bytes(), format, &ReadOptions::default())
 }
@@ -288,16 +308,9 @@ fn what_is_written_reads_back() {
             let out = written(|sink| crate::elle_write::writer(to, sink, lossy), &[&history]).unwrap();
             let again = read(to, &out).unwrap();
             assert!(again.warnings.is_empty(), "{out}");
-            let plain = |s: String| {
-                s.lines()
-                    .map(|l| l.replace([':', '"'], "").split(" [").next().unwrap().to_owned())
-                    .collect::<Vec<_>>()
-            };
-            assert_eq!(
-                plain(describe(&again.history, false)).len(),
-                plain(describe(&history, false)).len(),
-                "{out}"
-            );
+            if from == to {
+                assert_eq!(orders(&again.history), orders(&history), "{out}");
+            }
             // A second time nothing changes at all.
             let twice =
                 written(|sink| crate::elle_write::writer(to, sink, false), &[&again.history]).unwrap();
@@ -375,6 +388,9 @@ fn the_corpus_is_read() {
             let again = read_bytes(&id, out.as_bytes(), format, &ReadOptions::default()).unwrap().history;
             if !nameless && h.intervals().is_none() {
                 assert_eq!(describe(&again, false), describe(h, false), "{id}");
+            }
+            if !nameless && h.txn_count() < 400 {
+                assert_eq!(orders(&again), orders(h), "{id}");
             }
             assert_eq!((again.txn_count(), again.op_count()), (h.txn_count(), h.op_count()), "{id}");
         }

@@ -20,7 +20,8 @@ pub(crate) struct Line {
     pub content: Content,
 }
 
-/// What a line says.
+/// What a line says. Nearly all are transactions, so those are not boxed.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Content {
     Header {
         /// Outer `None`: not said. Inner `None`: keys have no initial value.
@@ -28,7 +29,7 @@ pub(crate) enum Content {
         /// Reads of the keys with an initial value of their own.
         keys: Range<usize>,
     },
-    Transaction(Box<Transaction>),
+    Transaction(Transaction),
 }
 
 /// One transaction as parsed.
@@ -78,7 +79,7 @@ fn line(json: &mut Json<'_>, columns: &mut Columns) -> Result<Line, Fault> {
         header(json, columns)?
     } else {
         json.rewind(name_at);
-        Content::Transaction(Box::new(transaction(json, at, columns)?))
+        Content::Transaction(transaction(json, at, columns)?)
     };
     match json.peek() {
         None => Ok(Line { at, content }),

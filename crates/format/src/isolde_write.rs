@@ -183,20 +183,23 @@ fn value(out: &mut String, history: &History, v: Value) {
     }
 }
 
+/// A file with everything in it.
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ReadOptions;
-    use crate::elle_tests::{corpus, describe, survives, written};
-    use crate::isolde::{parse_block, read_bytes, sniff};
-
-    const TEXT: &str = r#"{"isolde":1,"initial":0,"initial_keys":[["y",7],[{"keyword":"k"},null]]}
+pub(crate) const SAMPLE: &str = r#"{"isolde":1,"initial":0,"initial_keys":[["y",7],[{"keyword":"k"},null]]}
 {"session":3,"id":17,"ops":[["w","x",1],["r","y",7],["append","l",5],["r","l",[1,{"keyword":"e"}]],["r","l",[]]],"start":[12,0],"commit":[15,1],"invoked":12,"completed":15,"meta":{"level":"serializable","who":"a\"b"}}
 {"session":"a","ops":[["r",{"keyword":"k"}],["w",{"edn":"[1 2]"},{"token":"a/b"}]],"outcome":"aborted","start":[1,0],"commit":[2,0],"invoked":18446744073709551615}
 
 {"session":3,"id":18,"ops":[["w",99999999999999999999,true],["w","z",1.5],["w",4611686018427387904,-7]],"outcome":"indeterminate","start":[-1,0],"commit":[2,0],"invoked":20}
 {"session":3,"ops":[],"start":[3,0],"commit":[3,0],"invoked":30,"completed":31}
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::SAMPLE as TEXT;
+    use super::*;
+    use crate::ReadOptions;
+    use crate::elle_tests::{corpus, describe, survives, written};
+    use crate::isolde::{parse_block, read_bytes, sniff};
 
     fn read(text: &str) -> History {
         read_bytes("h", text.as_bytes(), &ReadOptions::default()).unwrap().history

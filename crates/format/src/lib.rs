@@ -25,10 +25,13 @@ mod elle_write;
 mod isolde;
 #[allow(dead_code)]
 mod isolde_line;
+#[cfg(test)]
+mod isolde_schema;
 #[allow(dead_code)]
 mod isolde_write;
 #[allow(dead_code)]
 mod json;
+mod json_fault;
 #[allow(dead_code)]
 mod timekiller;
 
