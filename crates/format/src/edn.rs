@@ -88,6 +88,46 @@ impl<'a> Edn<'a> {
         }
     }
 
+    /// Takes this bracket if it is next. This and the two below are short ways for what histories are full of; they take nothing
+    /// where a comment, tag or discard stands, and the caller falls back on [`Edn::next`].
+    #[inline]
+    pub fn take(&mut self, bracket: u8) -> bool {
+        while let Some(b' ' | b',' | b'\n') = self.text.get(self.at) {
+            self.at += 1;
+        }
+        self.token_at = self.at;
+        let found = self.text.get(self.at) == Some(&bracket);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Takes a keyword if one is next, and gives its name, which is not to be kept: it may not be UTF-8.
+    #[inline]
+    pub fn keyword(&mut self) -> Option<&'a [u8]> {
+        self.take(b':').then(|| {
+            let rest = &self.text[self.at..];
+            let len = rest.iter().position(|&b| ends_word(b)).unwrap_or(rest.len());
+            self.at += len;
+            &rest[..len]
+        })
+    }
+
+    /// Takes an integer of at most 18 digits if one is next.
+    #[inline]
+    pub fn small_int(&mut self) -> Option<i64> {
+        let negative = self.take(b'-');
+        let (mut at, mut value) =
+            (self.at + usize::from(!negative && self.text.get(self.at) == Some(&b'+')), 0i64);
+        let digits = at;
+        while let Some(&b @ b'0'..=b'9') = self.text.get(at) {
+            value = value.wrapping_mul(10).wrapping_add(i64::from(b - b'0'));
+            at += 1;
+        }
+        let plain = (1..=18).contains(&(at - digits)) && self.text.get(at).is_none_or(|&b| ends_word(b));
+        self.at = if plain { at } else { self.token_at };
+        plain.then_some(if negative { -value } else { value })
+    }
+
     /// Walks over the rest of a value whose first token the caller has taken.
     pub fn skip(&mut self, first: &Token<'a>) -> Result<(), Fault> {
         self.walk(first, None)
@@ -118,7 +158,6 @@ impl<'a> Edn<'a> {
         }
     }
 
-    /// Keeps the stack of brackets to close.
     fn nest(&self, token: &Token<'_>, open: &mut Vec<u8>) -> Result<(), Fault> {
         match token {
             Token::Open(_) if open.len() as u32 == DEPTH_LIMIT => {
@@ -171,9 +210,8 @@ impl<'a> Edn<'a> {
         self.token_at = self.at;
         let Some(first) = first else { return Ok(Raw::Token(Token::End)) };
         let token = match first {
-            b'[' => self.bracket(Token::Open(b']')),
+            b'[' | b'{' => self.bracket(Token::Open(first + 2)), // ASCII: `]` and `}` come two later
             b'(' => self.bracket(Token::Open(b')')),
-            b'{' => self.bracket(Token::Open(b'}')),
             b']' | b')' | b'}' => self.bracket(Token::Close(first)),
             b':' => {
                 let name = self.word(self.at + 1)?;
@@ -204,7 +242,6 @@ impl<'a> Edn<'a> {
         token
     }
 
-    /// What follows a `#`.
     fn dispatch(&mut self) -> Result<Raw<'a>, Fault> {
         match self.text.get(self.at + 1) {
             Some(b'_') => {
@@ -238,21 +275,11 @@ impl<'a> Edn<'a> {
             .map_err(|e| Fault::new(start + e.valid_up_to(), "expected UTF-8, found other bytes"))
     }
 
-    #[inline]
     fn number(&mut self) -> Result<Token<'a>, Fault> {
+        if let Some(i) = self.small_int() {
+            return Ok(Token::Int(i));
+        }
         let start = self.at;
-        let negative = self.text[start] == b'-';
-        let mut at = start + usize::from(matches!(self.text[start], b'-' | b'+'));
-        let digits = at;
-        let mut value = 0i64;
-        while let Some(&b @ b'0'..=b'9') = self.text.get(at) {
-            value = value.wrapping_mul(10).wrapping_add(i64::from(b - b'0'));
-            at += 1;
-        }
-        if at - digits <= 18 && self.text.get(at).is_none_or(|&b| ends_word(b)) {
-            self.at = at;
-            return Ok(Token::Int(if negative { -value } else { value }));
-        }
         let word = self.word(start)?;
         let integer = word.strip_suffix('N').unwrap_or(word).trim_start_matches('+');
         if let Ok(i) = integer.parse() {
@@ -271,17 +298,13 @@ impl<'a> Edn<'a> {
         }
     }
 
+    /// `\a`, `\newline`; the character itself may be a delimiter, as in `\[`.
     fn character(&mut self) -> Result<Token<'a>, Fault> {
-        // The character itself may be a delimiter: `\[` is one.
-        let after = self.at + 1;
-        let Some(&b) = self.text.get(after) else {
-            return Err(Fault::expected(self.text, after, "a character"));
-        };
-        let start = self.at;
-        if ends_word(b) {
-            self.at = after + 1;
-        } else {
-            self.word(after)?;
+        let (start, after) = (self.at, self.at + 1);
+        match self.text.get(after) {
+            None => return Err(Fault::expected(self.text, after, "a character")),
+            Some(&b) if ends_word(b) => self.at = after + 1,
+            Some(_) => drop(self.word(after)?),
         }
         Ok(Token::Symbol(self.utf8(start, self.at)?))
     }

@@ -114,6 +114,11 @@ fn micro_ops(edn: &mut Edn<'_>, first: &Token<'_>, columns: &mut Columns) -> Res
         _ => return Err(edn.expected("a vector of micro-operations")),
     };
     loop {
+        if edn.take(b'[') {
+            let mop = micro_operation(edn, b']', columns)?;
+            columns.mops.push(mop);
+            continue;
+        }
         match edn.next()? {
             Token::Close(b) if b == close => return Ok(true),
             Token::Open(inner @ (b']' | b')')) => {
@@ -127,26 +132,36 @@ fn micro_ops(edn: &mut Edn<'_>, first: &Token<'_>, columns: &mut Columns) -> Res
 
 #[inline]
 fn micro_operation(edn: &mut Edn<'_>, close: u8, columns: &mut Columns) -> Result<Mop, Fault> {
-    let name = edn.next()?;
-    let kind = match &name {
-        Token::Keyword(name) => micro_op(name.as_bytes(), edn.token_at())?,
-        Token::Text(name) => micro_op(name.as_bytes(), edn.token_at())?,
-        Token::End => return Err(edn.expected("the name of a micro-operation")),
-        _ => return Err(bad_micro_op(edn.token_at(), "something else")),
+    let kind = match edn.keyword() {
+        Some(name) => micro_op(name, edn.token_at())?,
+        None => match edn.next()? {
+            Token::Keyword(name) => micro_op(name.as_bytes(), edn.token_at())?,
+            Token::Text(name) => micro_op(name.as_bytes(), edn.token_at())?,
+            Token::End => return Err(edn.expected("the name of a micro-operation")),
+            _ => return Err(bad_micro_op(edn.token_at(), "something else")),
+        },
     };
-    let token = edn.next()?;
-    let key = match token {
-        Token::Close(_) | Token::End | Token::Nil => return Err(edn.expected("a key")),
-        token => value(edn, token, columns)?.unwrap_or(Value::NIL),
+    let key = match edn.small_int() {
+        Some(i) => columns.int(i),
+        None => match edn.next()? {
+            Token::Close(_) | Token::End | Token::Nil => return Err(edn.expected("a key")),
+            token => value(edn, token, columns)?.unwrap_or(Value::NIL),
+        },
     };
-    let cell = match edn.next()? {
-        Token::Close(b) if b == close && kind == OpKind::Read => {
-            return Ok(Mop { kind, key, cell: Cell::Nil });
-        }
-        Token::Close(_) | Token::End => return Err(edn.expected("a value")),
-        Token::Open(inner @ (b']' | b')')) if kind == OpKind::Read => list(edn, inner, columns)?,
-        token => value(edn, token, columns)?.map_or(Cell::Nil, Cell::One),
+    let cell = match edn.small_int() {
+        Some(i) => Cell::One(columns.int(i)),
+        None => match edn.next()? {
+            Token::Close(b) if b == close && kind == OpKind::Read => {
+                return Ok(Mop { kind, key, cell: Cell::Nil });
+            }
+            Token::Close(_) | Token::End => return Err(edn.expected("a value")),
+            Token::Open(inner @ (b']' | b')')) if kind == OpKind::Read => list(edn, inner, columns)?,
+            token => value(edn, token, columns)?.map_or(Cell::Nil, Cell::One),
+        },
     };
+    if edn.take(close) {
+        return Ok(Mop { kind, key, cell });
+    }
     match edn.next()? {
         Token::Close(b) if b == close => Ok(Mop { kind, key, cell }),
         _ => Err(edn.expected("the end of the micro-operation after its value")),
@@ -156,6 +171,11 @@ fn micro_operation(edn: &mut Edn<'_>, close: u8, columns: &mut Columns) -> Resul
 fn list(edn: &mut Edn<'_>, close: u8, columns: &mut Columns) -> Result<Cell, Fault> {
     let start = columns.elements.len() as u32;
     loop {
+        if let Some(i) = edn.small_int() {
+            let element = columns.int(i);
+            columns.elements.push(element);
+            continue;
+        }
         match edn.next()? {
             Token::Close(b) if b == close => return Ok(Cell::List(start, columns.elements.len() as u32)),
             Token::Close(_) | Token::End => return Err(edn.expected("an element or the end of the list")),

@@ -24,7 +24,10 @@ pub(crate) trait HistoryWriter {
 pub(crate) fn stream(sink: Sink) -> Result<Box<dyn std::io::Write + Send>, WriteError> {
     match sink {
         Sink::Stream(stream) => Ok(stream),
-        Sink::Directory(path) => Ok(Box::new(std::io::BufWriter::new(std::fs::File::create(path)?))),
+        Sink::Directory(path) => Err(WriteError::Io(std::io::Error::new(
+            std::io::ErrorKind::IsADirectory,
+            format!("{}: the format is one file, not a folder", path.display()),
+        ))),
     }
 }
 

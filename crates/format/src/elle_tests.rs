@@ -1,5 +1,6 @@
 //! Tests of Elle's notations, and what the tests of other formats use.
 
+use crate::edn::{Edn, Token};
 use crate::elle::{parse_block, read_bytes, sniff_edn, sniff_json, sniff_jsonl};
 use crate::elle_merge::Merger;
 use crate::elle_sink::{HistoryWriter, Sink, in_order};
@@ -240,6 +241,29 @@ fn json_events_become_transactions() {
 }
 
 #[test]
+fn nil_means_what_its_key_holds() {
+    // Key 1 turns out to be a list, 2 a register, of 3 nothing is ever known: the file has lists.
+    let text = r#"{:type :ok :process 0 :value [[:r 1 nil] [:r 2 nil] [:r 3 nil]]}
+{:type :info :process 0 :value [[:r 1 nil] [:r 2 nil]]}
+{:type :ok :process 1 :value [[:append 1 1] [:w 2 2] [:w 4 nil]]}
+{:type :ok :process 1 :value [[:r 1 nil] [:r 1 []] [:r 2]]}"#;
+    assert_eq!(
+        shown(Format::ElleEdn, text),
+        "0 #0 ok r(1,[]) r(2,nil*) r(3,[])\n0 #1 info r(1,?) r(2,?)\n1 #2 ok a(1,1) w(2,2) w(4,nil*)\n1 #3 ok r(1,[]) r(1,[]) r(2,nil*)\n"
+    );
+    assert_eq!(shown(Format::ElleEdn, "{:type :ok :process 0 :value [[:r 1 nil]]}"), "0 #0 ok r(1,nil*)\n");
+}
+
+#[test]
+fn reading_can_be_cancelled() {
+    let text = "{\"type\":\"ok\",\"process\":0,\"value\":[]}\n".repeat(100_000);
+    let stop = |bytes: u64| bytes < 2_000_000;
+    let options = ReadOptions { progress: Some(&stop), ..ReadOptions::default() };
+    let read = read_bytes("h", text.as_bytes(), Format::ElleJsonl, &options);
+    assert!(matches!(read, Err(ReadError::Cancelled)));
+}
+
+#[test]
 fn odd_processes_are_told() {
     let nameless = r#"{:type :invoke :value [[:append 1 1]]} {:type :ok :value [[:append 1 1]]}
 {:type :invoke :value [[:append 1 2]]} {:type :ok :value [[:r 1 [1]]]}"#;
@@ -394,5 +418,62 @@ fn the_corpus_is_read() {
             }
             assert_eq!((again.txn_count(), again.op_count()), (h.txn_count(), h.op_count()), "{id}");
         }
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
+    let (mut edn, mut all) = (Edn::new(text.as_bytes()), Vec::new());
+    loop {
+        match edn.next().map_err(|fault| format!("{}: {}", fault.at, fault.message))? {
+            Token::End => return Ok(all),
+            token => all.push(token),
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_token() {
+    assert_eq!(
+        tokens("[:a/b, nil true x -5 +5 7N] ; no\n(1.5M 1/2 \\[ \\newline) #{\"a\\n\"} ##NaN").unwrap(),
+        [
+            Token::Open(b']'),
+            Token::Keyword("a/b"),
+            Token::Nil,
+            Token::Bool(true),
+            Token::Symbol("x"),
+            Token::Int(-5),
+            Token::Int(5),
+            Token::Int(7),
+            Token::Close(b']'),
+            Token::Open(b')'),
+            Token::Number("1.5"),
+            Token::Number("1/2"),
+            Token::Symbol("\\["),
+            Token::Symbol("\\newline"),
+            Token::Close(b')'),
+            Token::Open(b'}'),
+            Token::Text("a\n".into()),
+            Token::Close(b'}'),
+            Token::Symbol("##NaN"),
+        ]
+    );
+}
+
+#[test]
+fn tags_and_discards_do_not_show() {
+    let expected = [Token::Int(1), Token::Text("2020".into()), Token::Int(2)];
+    assert_eq!(tokens("1 #_ [a #_ b {c d}] #inst \"2020\" #_ #_ x #t y #my/tag 2").unwrap(), expected);
+    assert_eq!(tokens("[#inst ]").unwrap_err(), "7: expected a value after the tag, found \"]\"");
+    assert_eq!(tokens("#_").unwrap_err(), "2: expected a value, found the end of the file");
+    assert_eq!(tokens("12a").unwrap_err(), "0: expected a number, found \"12a\"");
+}
+
+#[test]
+fn composite_values_have_one_text() {
+    for text in ["[1,  :b ; c\n {\"x\" #{2}}]", "[1 :b #_ z {\"x\" #{2}}]"] {
+        let mut edn = Edn::new(text.as_bytes());
+        let (first, mut out) = (edn.next().unwrap(), String::new());
+        edn.canonical(&first, &mut out).unwrap();
+        assert_eq!(out, "[1 :b {\"x\" #{2}}]");
     }
 }

@@ -449,3 +449,58 @@ pub(crate) fn quote(out: &mut String, text: &str) {
     }
     out.push('"');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scalar(text: &str) -> Result<Scalar<'_>, String> {
+        let mut json = Json::new(text.as_bytes());
+        json.scalar("a value").map_err(|fault| format!("{}: {}", fault.at, fault.message))
+    }
+
+    #[test]
+    fn scalars() {
+        assert_eq!(scalar(" -12 "), Ok(Scalar::Int(-12)));
+        assert_eq!(scalar("9223372036854775807"), Ok(Scalar::Int(i64::MAX)));
+        assert_eq!(scalar("9223372036854775808"), Ok(Scalar::Number("9223372036854775808")));
+        assert_eq!(scalar("1.5e-3,"), Ok(Scalar::Number("1.5e-3")));
+        assert_eq!(scalar(r#""a\"\u00e9\ud83d\ude00\n""#), Ok(Scalar::Text("a\"é😀\n".into())));
+        assert!(matches!(scalar("\"plain\""), Ok(Scalar::Text(Cow::Borrowed("plain")))));
+        assert_eq!(scalar("01").unwrap_err(), "1: expected a digit, found \"1\"");
+        assert_eq!(scalar("-").unwrap_err(), "1: expected a digit, found the end of the file");
+        assert_eq!(scalar("tru").unwrap_err(), "3: expected a value, found the end of the file");
+        assert_eq!(
+            scalar("\"\\ud800\"").unwrap_err(),
+            "2: expected a character, found half a surrogate pair"
+        );
+        let mut bad = Json::new(b"\"a\xff\"");
+        assert_eq!(bad.scalar("a value").unwrap_err().at, 2);
+    }
+
+    #[test]
+    fn small_integers_take_the_same_as_numbers() {
+        for text in ["0", "-7", "123456789012345678", "1234567890123456789", "1.5", "1e3", "00", "-", "x", ""]
+        {
+            let (mut a, mut b) = (Json::new(text.as_bytes()), Json::new(text.as_bytes()));
+            if let Some(i) = a.small_int() {
+                assert_eq!(b.scalar("a value"), Ok(Scalar::Int(i)), "{text}");
+                assert_eq!(a.at(), b.at());
+            } else {
+                assert_eq!(a.at(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn any_value_is_walked_over() {
+        let text = br#"{"a": [1, {"b": []}, "x\ty"], "c": null} 7"#;
+        let (mut json, mut edn) = (Json::new(text), String::new());
+        json.canonical(&mut edn).unwrap();
+        assert_eq!(edn, r#"{"a" [1 {"b" []} "x\ty"] "c" nil}"#);
+        assert_eq!(json.small_int(), Some(7));
+        for bad in ["[1 2]", "[1,]", "{\"a\"}", "{1:2}", "[}", "{\"a\":1,}"] {
+            assert!(Json::new(bad.as_bytes()).skip().is_err(), "{bad}");
+        }
+    }
+}
