@@ -7,7 +7,8 @@
 //! Grammar: <https://github.com/edn-format/edn>. Deliberately lenient where Clojure's own printer is (`##NaN`,
 //! `#:ns{…}` maps, any symbol characters), and no reader macros beyond EDN's.
 
-use crate::json::{DEPTH_LIMIT, Fault, quote};
+use crate::elle_text::quote;
+use crate::json::{DEPTH_LIMIT, Fault};
 use std::borrow::Cow;
 
 /// One token.

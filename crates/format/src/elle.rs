@@ -12,7 +12,7 @@
 
 use crate::edn::Edn;
 use crate::elle_columns::Columns;
-use crate::elle_load::Source;
+use crate::elle_load::{LineCounter, Source, line_at, on_line, on_lines};
 use crate::elle_merge::Merger;
 use crate::json::{Fault, Json};
 use crate::{Format, Loaded, ReadError, ReadOptions};
@@ -136,18 +136,27 @@ pub(crate) struct Block {
 
 /// Parses a block of whole lines, one operation per line.
 pub(crate) fn parse_block(text: &[u8]) -> Block {
-    let mut block = Block { columns: Columns::default(), events: Vec::new(), fault: None };
-    let (mut json, mut shape) = (Json::new(text), Shape::Bare);
-    loop {
-        match crate::elle_json::event(&mut json, &mut shape, &mut block.columns) {
-            Ok(Some(event)) => block.events.push(event),
-            Ok(None) => return block,
-            Err(fault) => {
-                block.fault = Some(fault);
-                return block;
-            }
-        }
+    let (mut columns, mut events) = (Columns::default(), Vec::new());
+    let fault = on_lines(text, |range| {
+        events.extend(on_line(text, range, |json| crate::elle_json::operation(json, &mut columns))?);
+        Ok(())
+    });
+    Block { columns, events, fault }
+}
+
+/// Merges a parsed block, whose text begins on this line of the file.
+pub(crate) fn merge_block(
+    merger: &mut Merger,
+    mut block: Block,
+    text: &[u8],
+    first_line: u32,
+) -> Result<(), Fault> {
+    let mut lines = LineCounter::new(text, first_line);
+    for event in block.events {
+        let line = lines.line(event.at);
+        merger.merge(event, &mut block.columns, line)?;
     }
+    block.fault.map_or(Ok(()), Err)
 }
 
 /// True if the text looks like Elle operations in EDN.
@@ -212,6 +221,20 @@ pub(crate) fn read_bytes(
         let mut edn = Edn::new(text);
         return drive(source, |columns| crate::elle_edn::event(&mut edn, &mut shape, columns));
     }
+    if format == Format::ElleJsonl {
+        let mut start = 0;
+        return drive(source, |columns| {
+            while start < text.len() {
+                let range = line_at(text, start);
+                start = range.end + 1;
+                let event = on_line(text, range, |json| crate::elle_json::operation(json, columns))?;
+                if event.is_some() {
+                    return Ok(event);
+                }
+            }
+            Ok(None)
+        });
+    }
     let mut json = Json::new(text);
     drive(source, |columns| crate::elle_json::event(&mut json, &mut shape, columns))
 }
@@ -231,7 +254,7 @@ fn drive(
                 break;
             }
         };
-        let (at, line) = (event.at, source.line(event.at));
+        let (at, line) = (event.at, source.lines.line(event.at));
         if let Err(fault) = merger.merge(event, &mut columns, line) {
             source.stop(fault)?;
             break;

@@ -38,7 +38,8 @@ pub(crate) fn event(
     operation(json, columns).map(Some)
 }
 
-fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<Event, Fault> {
+/// One operation.
+pub(crate) fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<Event, Fault> {
     json.open(b'{', "an operation such as {\"type\": \"ok\", \"process\": 0, \"value\": […]}")?;
     let mut event = Event::new(json.at() - 1, columns);
     let (mut first, mut kind) = (true, None);

@@ -3,26 +3,66 @@
 use crate::json::{Fault, Json, Scalar, newlines};
 use crate::{Diagnostic, Format, Loaded, Place, ReadError, ReadOptions, Severity};
 use isolde_history::{AtomKind, Builder, Value};
+use std::ops::Range;
 
-/// A text being read.
-pub(crate) struct Source<'a> {
-    pub name: &'a str,
-    pub text: &'a [u8],
-    pub format: Format,
-    pub options: &'a ReadOptions<'a>,
-    /// The line at `counted`, both moving forward.
-    line: u32,
-    counted: usize,
-    told: usize,
-    pub warnings: Vec<Diagnostic>,
+/// The range of the line that begins here, without its end.
+pub(crate) fn line_at(text: &[u8], start: usize) -> Range<usize> {
+    start..memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |i| start + i)
 }
 
-/// Bytes between two calls of the progress function.
-const PROGRESS_STEP: usize = 1 << 20;
+/// Parses the JSON value on the line in this range of a text; `None` if the line is blank.
+#[inline]
+pub(crate) fn on_line<T>(
+    text: &[u8],
+    range: Range<usize>,
+    parse: impl FnOnce(&mut Json<'_>) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    let more = range.end < text.len();
+    let mut json = Json::line(text, range);
+    if json.peek().is_none() {
+        return Ok(None);
+    }
+    let parsed = parse(&mut json).and_then(|value| match json.peek() {
+        None => Ok(Some(value)),
+        Some(_) => Err(json.expected("the end of the line")),
+    });
+    parsed.map_err(|mut fault| {
+        // Only the end of the last line is the end of the file.
+        if fault.cut && more {
+            fault.cut = false;
+            fault.message = fault.message.replace("the end of the file", "the end of the line");
+        }
+        fault
+    })
+}
 
-impl<'a> Source<'a> {
-    pub fn new(name: &'a str, text: &'a [u8], format: Format, options: &'a ReadOptions<'a>) -> Source<'a> {
-        Source { name, text, format, options, line: 1, counted: 0, told: 0, warnings: Vec::new() }
+/// Parses a block of whole lines, up to the first fault.
+pub(crate) fn on_lines(
+    text: &[u8],
+    mut parse: impl FnMut(Range<usize>) -> Result<(), Fault>,
+) -> Option<Fault> {
+    let mut start = 0;
+    while start < text.len() {
+        let range = line_at(text, start);
+        start = range.end + 1;
+        if let Err(fault) = parse(range) {
+            return Some(fault);
+        }
+    }
+    None
+}
+
+/// Counts lines up to offsets that only grow.
+pub(crate) struct LineCounter<'a> {
+    text: &'a [u8],
+    counted: usize,
+    line: u32,
+}
+
+impl<'a> LineCounter<'a> {
+    /// For a text that begins on this line.
+    pub fn new(text: &'a [u8], first_line: u32) -> LineCounter<'a> {
+        LineCounter { text, counted: 0, line: first_line }
     }
 
     /// The line of an offset not before the last one asked for.
@@ -32,6 +72,34 @@ impl<'a> Source<'a> {
         self.line = self.line.saturating_add(newlines(&self.text[self.counted..at]));
         self.counted = at;
         self.line
+    }
+}
+
+/// A text being read.
+pub(crate) struct Source<'a> {
+    pub name: &'a str,
+    pub text: &'a [u8],
+    pub format: Format,
+    pub options: &'a ReadOptions<'a>,
+    pub lines: LineCounter<'a>,
+    told: usize,
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Bytes between two calls of the progress function.
+const PROGRESS_STEP: usize = 1 << 20;
+
+impl<'a> Source<'a> {
+    pub fn new(name: &'a str, text: &'a [u8], format: Format, options: &'a ReadOptions<'a>) -> Source<'a> {
+        Source {
+            name,
+            text,
+            format,
+            options,
+            lines: LineCounter::new(text, 1),
+            told: 0,
+            warnings: Vec::new(),
+        }
     }
 
     /// Tells how far reading has come, now and then.

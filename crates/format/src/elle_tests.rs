@@ -1,7 +1,7 @@
 //! Tests of Elle's notations, and what the tests of other formats use.
 
 use crate::edn::{Edn, Token};
-use crate::elle::{parse_block, read_bytes, sniff_edn, sniff_json, sniff_jsonl};
+use crate::elle::{merge_block, parse_block, read_bytes, sniff_edn, sniff_json, sniff_jsonl};
 use crate::elle_merge::Merger;
 use crate::elle_sink::{HistoryWriter, Sink, in_order};
 use crate::{Format, Loaded, ReadError, ReadOptions, WriteError};
@@ -230,11 +230,8 @@ fn json_events_become_transactions() {
     let array = format!("[{}]", JSON.trim_end().replace("}\n{", "},\n{"));
     assert_eq!(shown(Format::ElleJson, &array), expected);
     // As one block, the way several threads would.
-    let mut block = parse_block(JSON.as_bytes());
     let mut merger = Merger::new();
-    for event in block.events.drain(..) {
-        merger.merge(event, &mut block.columns, 1).unwrap();
-    }
+    merge_block(&mut merger, parse_block(JSON.as_bytes()), JSON.as_bytes(), 1).unwrap();
     let options = ReadOptions::default();
     let source = crate::elle_load::Source::new("h", b"", Format::ElleJsonl, &options);
     assert_eq!(describe(&merger.finish(source).unwrap().history, true), expected);
@@ -304,6 +301,11 @@ fn faults_are_pointed_at() {
             .to_owned()
             + &" ".repeat(37)
             + "^ the file seems to be cut off; --lossy keeps what came before"
+    );
+    let broken = "{\"type\":\"ok\",\"process\":0\n{\"type\":\"ok\",\"process\":0,\"value\":[]}\n";
+    assert_eq!(
+        shown(Format::ElleJsonl, broken).lines().next().unwrap(),
+        "error: h:1:25: expected \",\" or \"}\", found the end of the line"
     );
     assert_eq!(shown(Format::ElleEdn, "; nothing\n"), "error: h: no transaction");
     assert_eq!(shown(Format::ElleJson, "[]"), "error: h: no transaction");

@@ -1,7 +1,7 @@
 //! Values of a history as JSON and as EDN, and an account of what gets lost on the way.
 
 use crate::edn::{Edn, Token};
-use crate::json::{Json, Scalar, quote};
+use crate::json::{Json, Scalar};
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, OpKind, Outcome, Value, View};
 use std::collections::BTreeMap;
@@ -207,4 +207,23 @@ fn is_edn(text: &str, kind: AtomKind) -> bool {
         _ => false,
     };
     right && edn.skip(&first).is_ok() && edn.at() == text.len() && edn.next() == Ok(Token::End)
+}
+
+/// Appends a string in double quotes, escaped so that both JSON and EDN read it back.
+pub(crate) fn quote(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' || c == '\u{7f}' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
 }

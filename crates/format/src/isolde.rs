@@ -12,8 +12,8 @@
 //! files can be cut, joined and parsed in parallel. O(n).
 
 use crate::elle_columns::{Assembler, Columns};
-use crate::elle_load::Source;
-use crate::isolde_line::{Content, Line, line_at, parse_line};
+use crate::elle_load::{LineCounter, Source, line_at, on_lines};
+use crate::isolde_line::{Content, Line, parse_line};
 use crate::json::{Fault, Json};
 use crate::{Format, Loaded, ReadError, ReadOptions};
 use isolde_history::Value;
@@ -45,17 +45,27 @@ pub(crate) struct Block {
 
 /// Parses a block of whole lines.
 pub(crate) fn parse_block(text: &[u8]) -> Block {
-    let mut block = Block { columns: Columns::default(), lines: Vec::new(), fault: None };
-    let mut start = 0;
-    while start < text.len() && block.fault.is_none() {
-        let range = line_at(text, start);
-        start = range.end + 1;
-        match parse_line(text, range, &mut block.columns) {
-            Ok(line) => block.lines.extend(line),
-            Err(fault) => block.fault = Some(fault),
-        }
+    let (mut columns, mut lines) = (Columns::default(), Vec::new());
+    let fault = on_lines(text, |range| {
+        lines.extend(parse_line(text, range, &mut columns)?);
+        Ok(())
+    });
+    Block { columns, lines, fault }
+}
+
+/// Merges a parsed block, whose text begins on this line of the file.
+pub(crate) fn merge_block(
+    merger: &mut Merger,
+    mut block: Block,
+    text: &[u8],
+    first_line: u32,
+) -> Result<(), Fault> {
+    let mut numbers = LineCounter::new(text, first_line);
+    for line in block.lines {
+        let number = numbers.line(line.at);
+        merger.merge(line, &mut block.columns, number)?;
     }
-    block
+    block.fault.map_or(Ok(()), Err)
 }
 
 /// Moves parsed lines into a history.

@@ -2,6 +2,7 @@
 
 use crate::elle::lossy;
 use crate::elle_columns::{Cell, Columns, Mop};
+use crate::elle_load::on_line;
 use crate::json::{Fault, Json, Scalar};
 use isolde_history::{AtomKind, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::ops::Range;
@@ -49,23 +50,7 @@ pub(crate) fn parse_line(
     range: Range<usize>,
     columns: &mut Columns,
 ) -> Result<Option<Line>, Fault> {
-    let end = range.end;
-    let mut json = Json::line(text, range);
-    if json.peek().is_none() {
-        return Ok(None);
-    }
-    line(&mut json, columns).map(Some).map_err(|mut fault| {
-        if fault.cut && end < text.len() {
-            fault.cut = false;
-            fault.message = fault.message.replace("the end of the file", "the end of the line");
-        }
-        fault
-    })
-}
-
-/// The range of the line that begins here, without its end.
-pub(crate) fn line_at(text: &[u8], start: usize) -> Range<usize> {
-    start..memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |i| start + i)
+    on_line(text, range, |json| line(json, columns))
 }
 
 fn line(json: &mut Json<'_>, columns: &mut Columns) -> Result<Line, Fault> {
@@ -81,10 +66,7 @@ fn line(json: &mut Json<'_>, columns: &mut Columns) -> Result<Line, Fault> {
         json.rewind(name_at);
         Content::Transaction(transaction(json, at, columns)?)
     };
-    match json.peek() {
-        None => Ok(Line { at, content }),
-        Some(_) => Err(json.expected("the end of the line")),
-    }
+    Ok(Line { at, content })
 }
 
 /// The rest of a header, from the value of its first field on.

@@ -4,9 +4,8 @@
 //! line says so, which readers add to the first.
 
 use crate::elle_sink::{HistoryWriter, Sink, in_order, stream};
-use crate::elle_text::is_json;
+use crate::elle_text::{is_json, quote};
 use crate::isolde_line::VERSION;
-use crate::json::quote;
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, OpKind, Outcome, TxnId, Value, View};
 use rustc_hash::FxHashSet;
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
     use crate::ReadOptions;
     use crate::elle_tests::{corpus, describe, survives, written};
-    use crate::isolde::{parse_block, read_bytes, sniff};
+    use crate::isolde::{Merger, merge_block, parse_block, read_bytes, sniff};
 
     fn read(text: &str) -> History {
         read_bytes("h", text.as_bytes(), &ReadOptions::default()).unwrap().history
@@ -221,8 +220,11 @@ mod tests {
         );
         let out = written(|sink| writer(sink, false), &[&history]).unwrap();
         assert_eq!(out, TEXT.replace("\n\n", "\n"));
-        let block = parse_block(TEXT.as_bytes());
-        assert_eq!((block.lines.len(), block.fault), (5, None));
+        let mut merger = Merger::default();
+        merge_block(&mut merger, parse_block(TEXT.as_bytes()), TEXT.as_bytes(), 1).unwrap();
+        let options = ReadOptions::default();
+        let source = crate::elle_load::Source::new("h", b"", Format::Isolde, &options);
+        assert_eq!(describe(&merger.finish(source).unwrap().history, true), describe(&history, true));
         assert!(sniff(TEXT.as_bytes()) && sniff(b"{\"ops\":[],\"session\":1}") && !sniff(b"{\"tid\":1}"));
     }
 

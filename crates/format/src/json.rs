@@ -7,10 +7,10 @@
 //!
 //! Grammar: RFC 8259. O(n), each byte is looked at once (twice where text is kept and must be UTF-8).
 
+use crate::elle_text::quote;
 pub(crate) use crate::json_fault::{Fault, newlines};
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// How deep arrays and objects may nest.
 pub(crate) const DEPTH_LIMIT: u32 = 128;
@@ -429,25 +429,6 @@ fn edn_scalar<'s>(scalar: &'s Scalar<'_>) -> Cow<'s, str> {
             out.into()
         }
     }
-}
-
-/// Appends a string in double quotes, escaped so that both JSON and EDN read it back.
-pub(crate) fn quote(out: &mut String, text: &str) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c < ' ' || c == '\u{7f}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! Source: TimeKiller (Chronos and AION), `examples/`. One pass over the bytes, no tree; O(n).
 
 use crate::elle_columns::{Assembler, Cell, Columns, Mop};
-use crate::elle_load::Source;
+use crate::elle_load::{LineCounter, Source, on_line, on_lines};
 use crate::elle_sink::{HistoryWriter, Sink, in_order, stream};
 use crate::elle_text::{Losses, common_losses, json_value, other_initial};
 use crate::json::{Fault, Json, Scalar};
@@ -39,18 +39,26 @@ pub(crate) struct Block {
 
 /// Parses a block of whole lines, one transaction per line.
 pub(crate) fn parse_block(text: &[u8]) -> Block {
-    let mut block = Block { columns: Columns::default(), transactions: Vec::new(), fault: None };
-    let mut json = Json::new(text);
-    while json.peek().is_some() {
-        match transaction(&mut json, &mut block.columns) {
-            Ok(transaction) => block.transactions.push(transaction),
-            Err(fault) => {
-                block.fault = Some(fault);
-                break;
-            }
-        }
+    let (mut columns, mut transactions) = (Columns::default(), Vec::new());
+    let fault = on_lines(text, |range| {
+        transactions.extend(on_line(text, range, |json| transaction(json, &mut columns))?);
+        Ok(())
+    });
+    Block { columns, transactions, fault }
+}
+
+/// Merges a parsed block, whose text begins on this line of the file.
+pub(crate) fn merge_block(
+    assembler: &mut Assembler,
+    mut block: Block,
+    text: &[u8],
+    first_line: u32,
+) -> Result<(), Fault> {
+    let mut lines = LineCounter::new(text, first_line);
+    for transaction in &block.transactions {
+        merge(assembler, transaction, &mut block.columns, lines.line(transaction.at));
     }
-    block
+    block.fault.map_or(Ok(()), Err)
 }
 
 /// True if the text looks like TimeKiller's.
@@ -230,7 +238,7 @@ pub(crate) fn read_bytes(name: &str, text: &[u8], options: &ReadOptions<'_>) -> 
         };
         match parsed {
             Ok(transaction) => {
-                let line = source.line(transaction.at);
+                let line = source.lines.line(transaction.at);
                 merge(&mut assembler, &transaction, &mut columns, line);
                 source.progress(transaction.at)?;
             }
@@ -339,8 +347,12 @@ mod tests {
         assert_eq!(shown(TEXT), expected);
         let lines = TEXT.trim_matches(['[', ']', ' ']).replace("},\n {", "}\n{");
         assert_eq!(shown(&lines), expected);
-        let block = parse_block(lines.as_bytes());
-        assert_eq!((block.transactions.len(), block.fault), (2, None));
+        let lines = lines.replace('\n', " ").replace("} {", "}\n{");
+        let mut assembler = Assembler::default();
+        merge_block(&mut assembler, parse_block(lines.as_bytes()), lines.as_bytes(), 5).unwrap();
+        let history = assembler.finish(None).finish().unwrap();
+        assert_eq!(describe(&history, true), expected);
+        assert_eq!(history.txns().map(|t| history.line(t)).collect::<Vec<_>>(), [Some(5), Some(6)]);
         assert!(sniff(TEXT.as_bytes()) && sniff(lines.as_bytes()) && !sniff(b"{\"type\":\"ok\"}"));
     }
 
