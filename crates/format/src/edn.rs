@@ -73,7 +73,6 @@ impl<'a> Edn<'a> {
         Fault::expected(self.text, self.token_at, what)
     }
 
-    /// The next token.
     #[inline]
     pub fn next(&mut self) -> Result<Token<'a>, Fault> {
         let mut tagged = false;
@@ -126,7 +125,7 @@ impl<'a> Edn<'a> {
         }
         let plain = (1..=18).contains(&(at - digits)) && self.text.get(at).is_none_or(|&b| ends_word(b));
         self.at = if plain { at } else { self.token_at };
-        plain.then_some(if negative { -value } else { value })
+        plain.then(|| if negative { -value } else { value })
     }
 
     /// Walks over the rest of a value whose first token the caller has taken.

@@ -467,6 +467,8 @@ fn tags_and_discards_do_not_show() {
     assert_eq!(tokens("1 #_ [a #_ b {c d}] #inst \"2020\" #_ #_ x #t y #my/tag 2").unwrap(), expected);
     assert_eq!(tokens("[#inst ]").unwrap_err(), "7: expected a value after the tag, found \"]\"");
     assert_eq!(tokens("#_").unwrap_err(), "2: expected a value, found the end of the file");
+    assert_eq!(tokens("-9223372036854775808").unwrap(), [Token::Int(i64::MIN)]);
+    assert_eq!(tokens("-9223372036854775809N").unwrap(), [Token::Number("-9223372036854775809")]);
     assert_eq!(tokens("12a").unwrap_err(), "0: expected a number, found \"12a\"");
 }
 

@@ -445,6 +445,7 @@ mod tests {
         assert_eq!(scalar(" -12 "), Ok(Scalar::Int(-12)));
         assert_eq!(scalar("9223372036854775807"), Ok(Scalar::Int(i64::MAX)));
         assert_eq!(scalar("9223372036854775808"), Ok(Scalar::Number("9223372036854775808")));
+        assert_eq!(scalar("-9223372036854775808"), Ok(Scalar::Int(i64::MIN)));
         assert_eq!(scalar("1.5e-3,"), Ok(Scalar::Number("1.5e-3")));
         assert_eq!(scalar(r#""a\"\u00e9\ud83d\ude00\n""#), Ok(Scalar::Text("a\"é😀\n".into())));
         assert!(matches!(scalar("\"plain\""), Ok(Scalar::Text(Cow::Borrowed("plain")))));
@@ -461,8 +462,19 @@ mod tests {
 
     #[test]
     fn small_integers_take_the_same_as_numbers() {
-        for text in ["0", "-7", "123456789012345678", "1234567890123456789", "1.5", "1e3", "00", "-", "x", ""]
-        {
+        for text in [
+            "0",
+            "-7",
+            "-9223372036854775808",
+            "123456789012345678",
+            "1234567890123456789",
+            "1.5",
+            "1e3",
+            "00",
+            "-",
+            "x",
+            "",
+        ] {
             let (mut a, mut b) = (Json::new(text.as_bytes()), Json::new(text.as_bytes()));
             if let Some(i) = a.small_int() {
                 assert_eq!(b.scalar("a value"), Ok(Scalar::Int(i)), "{text}");
