@@ -32,7 +32,7 @@ pub struct Contention {
 /// The numbers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Stats {
-    /// What the operations are: `register`, `list-append`, or `mixed`.
+    /// What the history is about: see [`kind`].
     pub kind: &'static str,
     /// Sessions.
     pub sessions: u64,
@@ -76,11 +76,12 @@ pub struct Stats {
     pub realtime: bool,
 }
 
-/// The data that a history is about: `register`, `list-append`, or `mixed`.
+/// What a history is about: `timestamped` if transactions carry timestamps, else `register`, `list-append` or `mixed`.
 pub fn kind(history: &History) -> &'static str {
-    match (history.has_lists(), history.has_registers()) {
-        (true, true) => "mixed",
-        (true, false) => "list-append",
+    match (history.stamps().is_some(), history.has_lists(), history.has_registers()) {
+        (true, ..) => "timestamped",
+        (_, true, true) => "mixed",
+        (_, true, false) => "list-append",
         _ => "register",
     }
 }
