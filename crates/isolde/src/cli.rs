@@ -9,8 +9,10 @@ use std::num::NonZeroUsize;
 /// Isolation detective: which isolation levels does a recorded history satisfy, and if not, why not?
 #[derive(Parser, Debug)]
 #[command(name = "isolde", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit status: 0 holds, 1 violated, 2 undecided, 3 bad usage or input, 4 a bug of ours.\n\n\
-    Example: isolde generate --inject TAP-k | isolde check - --level read-atomic")]
+#[command(
+    after_help = "Exit status: 0 holds, 1 violated, 2 undecided, 3 bad usage or input, 4 a bug of ours.\n\n\
+    Example: isolde generate --inject TAP-k | isolde check - --level read-atomic"
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -4,7 +4,12 @@
 //! [`Failure`](exit::Failure); what becomes of either is decided here, once. Deciding levels, reading formats and setting
 //! text is the business of the libraries.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "this is the crate that talks to the user")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    reason = "this is the crate that talks to the user"
+)]
 
 mod cli;
 mod commands;
