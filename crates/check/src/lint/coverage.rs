@@ -7,7 +7,7 @@ use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId
 use std::collections::HashSet;
 
 /// Below this share of written values that anybody read, most writes went unobserved.
-const FEW_OBSERVED: f64 = 0.5;
+const FEW_OBSERVED: f64 = 0.25;
 
 /// What the committed transactions did at least once.
 #[derive(Default)]
