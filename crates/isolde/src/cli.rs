@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 /// Isolation detective: which isolation levels does a recorded history satisfy, and if not, why not?
 #[derive(Parser, Debug)]
-#[command(name = "isolde", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "isolde", version, max_term_width = 80, arg_required_else_help = true)]
 #[command(
     after_help = "Exit status: 0 holds, 1 violated, 2 undecided, 3 bad usage or input, 4 a bug of ours.\n\n\
     Example: isolde generate --inject TAP-k | isolde check - --level read-atomic"
@@ -47,6 +47,7 @@ pub enum Command {
 
 /// Flags of all commands.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Common options")]
 pub struct Global {
     /// Print no progress and no warnings
     #[arg(long, short, global = true)]

@@ -20,7 +20,7 @@ pub struct Flags {
     /// File or folder to write; - is standard output. Compressed if it ends in .gz or .zst
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Format to write [default: by the extension, else plume for registers, elle-jsonl for lists, timekiller for timestamps]
+    /// Format to write [default: by the extension, else plume for registers (isolde for those with outcomes or real time), elle-jsonl for lists, timekiller for timestamps]
     #[arg(long, value_name = "FORMAT", value_parser = values::format())]
     to: Option<Format>,
     /// Leave out what the format cannot express
@@ -147,8 +147,13 @@ fn format(flags: &Flags, spec: &mut Spec) -> Result<Format, Failure> {
     let stamped = spec.kind.is_timestamped();
     let by_name =
         if flags.output.as_os_str() == "-" { None } else { values::format_of_name(&flags.output, stamped) };
+    let plain = spec.abort_ratio == 0.0
+        && spec.indeterminate_ratio == 0.0
+        && !spec.record_conflicts
+        && !spec.real_time;
     let format = flags.to.or(by_name).unwrap_or(match spec.kind {
-        Kind::Register => Format::Plume,
+        Kind::Register if plain => Format::Plume,
+        Kind::Register => Format::Isolde,
         Kind::ListAppend => Format::ElleJsonl,
         Kind::Timestamped | Kind::TimestampedList => Format::Timekiller,
     });
