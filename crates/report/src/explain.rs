@@ -75,7 +75,7 @@ fn cycle(cast: &Cast<'_>, edges: &[Edge]) -> Vec<String> {
             let (reader, writer) = (cast.history.txn_of(*read), cast.history.txn_of(*visible_write));
             let mut why = path.iter().map(|e| fact(cast, e)).collect::<Vec<_>>().join("; ");
             if !why.is_empty() {
-                why.push_str(&format!(", so {} sees {}.", cast.name(reader), cast.name(writer)));
+                why.push_str(&format!(", so {} must see {}.", cast.name(reader), cast.name(writer)));
                 steps.push((why, false));
             }
         }
@@ -128,9 +128,10 @@ fn step(cast: &Cast<'_>, edge: &Edge) -> String {
     let (from, to) = (cast.node(edge.from), cast.node(edge.to));
     match (&edge.evidence, edge.relation) {
         (Evidence::Forced { read, overwritten, visible_write, .. }, _) => format!(
-            "{from} {} too, but {}: {from} must come before {to}",
+            "{from} {}, yet {}: {from} must {} before {to}",
             did(cast, *visible_write),
-            saw(cast, *read, *overwritten)
+            saw(cast, *read, *overwritten),
+            if edge.to == Node::Initial { "come" } else { "commit" }
         ),
         (Evidence::Session | Evidence::RealTime, _) => fact(cast, edge),
         (_, Relation::WriteRead) => format!("{}: {from} comes before {to}", fact(cast, edge)),

@@ -8,7 +8,7 @@ use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
 use crate::{Subject, titled};
-use isolde_level::{Anomaly, By, Level, LevelVerdict, Verdict};
+use isolde_level::{Anomaly, AnomalyKind, By, Level, LevelVerdict, Verdict};
 use std::fmt::Write;
 
 /// Examples shown in full unless all are asked for.
@@ -21,7 +21,9 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     out.push_str(&table(subject, style));
     out.push('\n');
     out.push_str(&conclusion(subject, style));
-    let anomalies = &subject.judgement.anomalies;
+    // What breaks a required level comes first.
+    let mut anomalies: Vec<&Anomaly> = subject.judgement.anomalies.iter().collect();
+    anomalies.sort_by_key(|a| !subject.fails(a));
     let shown = if style.verbose > 0 { anomalies.len() } else { EXAMPLES };
     for anomaly in anomalies.iter().take(shown) {
         out.push('\n');
@@ -99,7 +101,7 @@ fn table(subject: &Subject<'_>, style: &Style) -> String {
             continue;
         }
         let plain = format!("{start}{word:8}   ");
-        let column = width(&plain).min(style.columns() / 2 + 8);
+        let column = width(&plain).min(style.columns() * 2 / 3);
         let set = wrap(&plain, column, style.columns(), &rest);
         out.push_str(&set.replacen(
             &format!("{start}{word}"),
@@ -119,27 +121,36 @@ fn table(subject: &Subject<'_>, style: &Style) -> String {
 /// What breaks a level, as far as no weaker violated level says so already.
 fn because(subject: &Subject<'_>, verdict: &LevelVerdict) -> String {
     let judgement = subject.judgement;
-    let weaker: Vec<&LevelVerdict> = judgement
-        .levels
-        .iter()
-        .filter(|w| w.by == verdict.by && w.level != verdict.level && w.verdict == Verdict::Violated)
-        .filter(|w| verdict.level.implies(w.level) && !w.level.implies(verdict.level))
-        .collect();
     let mut parts = Vec::new();
-    for kind in &verdict.anomalies {
-        if !weaker.iter().any(|w| w.anomalies.contains(kind)) {
-            let count = judgement.anomalies.iter().find(|a| a.kind == *kind).map_or(0, |a| a.count);
-            let count = if count > 1 { format!(" ×{}", thousands(count)) } else { String::new() };
-            parts.push(format!("{}{count}", titled(*kind)));
-        }
+    for kind in news(subject, verdict) {
+        let count = judgement.anomalies.iter().find(|a| a.kind == kind).map_or(0, |a| a.count);
+        let count = if count > 1 { format!(" ×{}", thousands(count)) } else { String::new() };
+        parts.push(format!("{}{count}", titled(kind)));
     }
-    let told: Vec<Level> = weaker.iter().filter(|w| !w.anomalies.is_empty()).map(|w| w.level).collect();
+    let told: Vec<Level> =
+        weaker(subject, verdict).filter(|w| !news(subject, w).is_empty()).map(|w| w.level).collect();
     let told: Vec<&str> = Level::strongest(&told).into_iter().map(Level::name).collect();
     if !told.is_empty() {
         let and = if parts.is_empty() { "" } else { "and " };
         parts.push(format!("{and}as {}", told.join(", ")));
     }
     parts.join(", ")
+}
+
+/// The anomalies that break this level and no weaker one.
+fn news(subject: &Subject<'_>, verdict: &LevelVerdict) -> Vec<AnomalyKind> {
+    let old = |kind: &AnomalyKind| weaker(subject, verdict).any(|w| w.anomalies.contains(kind));
+    verdict.anomalies.iter().filter(|kind| !old(kind)).copied().collect()
+}
+
+/// The violated levels that this one implies.
+fn weaker<'s>(subject: &'s Subject<'_>, verdict: &LevelVerdict) -> impl Iterator<Item = &'s LevelVerdict> {
+    let (level, by) = (verdict.level, verdict.by);
+    let levels = &subject.judgement.levels;
+    levels
+        .iter()
+        .filter(move |w| w.by == by && w.verdict == Verdict::Violated)
+        .filter(move |w| level.implies(w.level) && !w.level.implies(level))
 }
 
 fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
