@@ -11,7 +11,8 @@ use std::fmt::Write;
 pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
     let columns = style.columns();
     let paths: Vec<String> = subjects.iter().map(|s| crate::cast::clean(&s.facts.path)).collect();
-    let first = paths.iter().map(|p| width(p)).max().unwrap_or(0).max(7).min(columns / 2);
+    let first =
+        paths.iter().map(|p| width(p)).max().unwrap_or(0).max(7).min(columns.saturating_sub(42).max(7));
     let mut out =
         format!("{}  {:>12}  strongest level that holds\n", padded("history", first), "transactions");
     for (s, path) in subjects.iter().zip(&paths) {
