@@ -1,7 +1,7 @@
 //! Many histories at a glance: the strongest level of each, and Plume's table of anomalies (its Table 4): how many
 //! instances of each kind, in how many histories.
 
-use crate::layout::{Style, Tone, counted, head, padded, tail, thousands, width};
+use crate::layout::{Style, Tone, head, padded, tail, thousands, width};
 use crate::{Subject, titled};
 use isolde_level::{AnomalyKind, Level, Verdict};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
 }
 
 fn counted_histories(n: u64) -> String {
-    if n == 1 { "1 history".to_owned() } else { counted(n, "historie") }
+    if n == 1 { "1 history".to_owned() } else { format!("{} histories", thousands(n)) }
 }
 
 /// The verdict on the required levels, if any, and the strongest level.
@@ -59,9 +59,9 @@ fn answer(subject: &Subject<'_>) -> (String, Tone) {
     let violated = required(|v| *v == Verdict::Violated);
     let unknown = required(|v| matches!(v, Verdict::Unknown { .. }));
     if !violated.is_empty() {
-        (format!("{strongest}; VIOLATED: {}", violated.join(", ")), Tone::Bad)
+        (format!("VIOLATED: {}; {strongest}", violated.join(", ")), Tone::Bad)
     } else if !unknown.is_empty() {
-        (format!("{strongest}; unknown: {}", unknown.join(", ")), Tone::Open)
+        (format!("unknown: {}; {strongest}", unknown.join(", ")), Tone::Open)
     } else {
         let tone = if subject.judgement.anomalies.is_empty() { Tone::Good } else { Tone::Open };
         (strongest, tone)

@@ -263,7 +263,7 @@ fn without_required_levels_nothing_fails_in_junit() {
 #[test]
 fn github_annotations() {
     let c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::ReadAtomic]);
-    insta::assert_snapshot!(github(&[c.subject()]), @r"::error file=h.txt,line=1,title=isolde%3A fractured-read-co (TAP-k)::TAP-k (fractured read) (once) rules out read-atomic%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
+    insta::assert_snapshot!(github(&[c.subject()]), @r"::error file=h.txt,line=1,title=isolde%3A fractured-read-co (TAP-k)::TAP-k (fractured read), once; rules out read-atomic%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
     let nasty = nasty().requiring(&[Level::ReadUncommitted]);
     let text = github(&[nasty.subject()]);
     let start = "::notice file=a%2Cb%3A<c>&\"d'.txt,line=1,title=isolde%3A non-mono-read-co (TAP-h)::";

@@ -181,12 +181,12 @@ fn lists() {
     1. T1 read x = [1 … 49 50 51 … 99 50]: element 50 is in it more than once, at positions 50 and 100.
 
     Let T1 = 1:1 (line 1), T2 = 2:1 (line 2), T3 = 3:1 (line 3), T4 = 4:1 (line 4).
-    1. T3 read x = [1 2], where 1, which T1 appended, is before 2, which T2 appended, so T1 comes before T2.
-    2. But T4 read y = [2 1], where 2, which T2 appended, is before 1, which T1 appended, so T2 comes before T1. So T1 < T2 < T1: a contradiction.
+    1. T3 read x = [1 2], where 1, which T1 appended, is before 2, which T2 appended: T1 comes before T2.
+    2. But T4 read y = [2 1], where 2, which T2 appended, is before 1, which T1 appended: T2 comes before T1. So T1 < T2 < T1: a contradiction.
     ");
 }
 
-/// A made-up cycle through the first `n` transactions of a history.
+/// An anomaly made of these edges.
 fn cycle(edges: Vec<Edge>) -> Anomaly {
     Anomaly { kind: AnomalyKind::G2Item, count: 1, witness: Witness { edges, ..Witness::default() } }
 }
@@ -207,9 +207,9 @@ fn edges_of_other_engines() {
     ]);
     insta::assert_snapshot!(explain(&h, &anomaly), @r"
     Let T1 = 1:1 (line 1), T2 = 2:1 (line 2), T3 = 3:1 (line 3), T4 = 4:1 (line 4).
-    1. T4 read x = [1 2], where 1, which T1 appended, is before 2, which T2 appended, so T1 comes before T2.
+    1. T4 read x = [1 2], where 1, which T1 appended, is before 2, which T2 appended: T1 comes before T2.
     2. T2 had ended when T3 began.
-    3. T3 read x = [1], up to 1, which T1 appended, and without 2, which T2 appended, so T3 comes before T2.
+    3. T3 read x = [1], up to 1, which T1 appended, and without 2, which T2 appended: T3 comes before T2.
     4. But T2 had ended when T1 began. So T1 < T2 < T3 < T2 < T1: a contradiction.
     ");
 }
@@ -221,6 +221,16 @@ fn long_cycles_are_told_in_few_steps() {
     let told = explain(&c.history, c.anomaly(AnomalyKind::CyclicCo));
     assert_eq!(told.lines().count(), 2, "{told}");
     assert_eq!(told.matches("which").count(), 12, "{told}");
+}
+
+#[test]
+fn a_hundred_transactions_still_fit_on_a_screen() {
+    let text: Vec<String> = (0..100).map(|i| format!("w(k{i},1) r(k{},1)", (i + 99) % 100)).collect();
+    let c = checked(&text.join(" || "));
+    let told = explain(&c.history, c.anomaly(AnomalyKind::CyclicCo));
+    assert!(told.len() < 2_000 && told.contains("T8 < … < T94"), "{told}");
+    let shown = crate::text(&c.subject(), &crate::Style::default());
+    assert!(shown.lines().count() < 70 && shown.contains("… 84 more transactions"), "{shown}");
 }
 
 #[test]
