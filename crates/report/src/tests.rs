@@ -1,6 +1,6 @@
 //! Every rendering of small histories, one per pattern.
 
-mod fixture;
+pub(crate) mod fixture;
 mod formats;
 mod sentences;
 mod texts;

@@ -302,3 +302,27 @@ fn svg_path(points: &[Point]) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::svg::arrows::arrows;
+    use crate::tests::fixture::example;
+    use isolde_level::AnomalyKind;
+
+    #[test]
+    fn labels_cover_neither_boxes_nor_each_other() {
+        for &kind in &AnomalyKind::ALL[..18] {
+            let c = example(kind);
+            let cast = Cast::new(&c.history, c.anomaly(kind));
+            let picture = place(&cast, &arrows(&cast));
+            let boxes: Vec<Area> = picture.cards.iter().map(|c| c.area).chain(picture.initial).collect();
+            let labels: Vec<Area> = picture.ways.iter().map(|w| w.label).collect();
+            for (i, label) in labels.iter().enumerate() {
+                let others = boxes.iter().chain(&labels[..i]);
+                assert!(!others.into_iter().any(|o| o.overlaps(label)), "{kind}: label {i}");
+                assert!(label.x > 0.0 && label.x + label.w < picture.width, "{kind}: label {i}");
+            }
+        }
+    }
+}
