@@ -79,10 +79,13 @@ impl<'a> Cast<'a> {
 
     /// Where to find a transaction in the input: `3:17, line 40` or `8841, session 3, line 40, aborted`.
     pub fn whereabouts(&self, t: TxnId) -> String {
+        let own = self.renamed.then(|| head(&clean(&self.history.txn_name(t)), LONG));
+        own.into_iter().chain(self.particulars(t)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Session, line, stamps and outcome, as far as they need saying.
+    pub fn particulars(&self, t: TxnId) -> Vec<String> {
         let mut parts = Vec::new();
-        if self.renamed {
-            parts.push(clean(&self.history.txn_name(t)));
-        }
         if self.history.txn_label(t).is_some() {
             parts.push(format!("session {}", self.session(t)));
         }
@@ -104,7 +107,7 @@ impl<'a> Cast<'a> {
             Outcome::Aborted => parts.push("aborted".to_owned()),
             Outcome::Indeterminate => parts.push("outcome unknown".to_owned()),
         }
-        parts.join(", ")
+        parts
     }
 
     /// The name of a transaction's session.

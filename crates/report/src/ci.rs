@@ -90,9 +90,9 @@ pub fn github(subjects: &[Subject<'_>]) -> String {
             let line = s.line(anomaly).map_or(String::new(), |line| format!(",line={line}"));
             let broken: Vec<&str> = anomaly.kind.rules_out().into_iter().map(|l| l.name()).collect();
             let rules_out =
-                if broken.is_empty() { String::new() } else { format!(" rules out {}", broken.join(", ")) };
+                if broken.is_empty() { String::new() } else { format!("; rules out {}", broken.join(", ")) };
             let message = format!(
-                "{} ({}){rules_out}\n{}",
+                "{}, {}{rules_out}\n{}",
                 anomaly.kind.title(),
                 times(anomaly.count),
                 explain(s.history, anomaly)

@@ -63,15 +63,20 @@ mod tests {
     #[test]
     fn sessions_are_columns() {
         insta::assert_snapshot!(draw("w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1)", 2, 80), @r"
-          session 1            session 2
-          ───────────────────  ──────────────────
-        ");
+    session 1           session 2
+    ─────────────────   ─────────────────
+    T1  w(x,1)          T3  r(y,1) r(x,1)
+    T2  w(x,2) w(y,1)
+    ");
     }
 
     #[test]
     fn wide_examples_are_stacked() {
         insta::assert_snapshot!(draw("a(x,1) !abort || r(x,[1])", 2, 20), @r"
-          session 1
-        ");
+    session 1
+      T1  a(x,1) aborts
+    session 2
+      T2  r(x,[1])
+    ");
     }
 }

@@ -5,7 +5,7 @@
 //! overlooked writer, and what follows from its not having been read. Anomalies that are no cycle are told in
 //! `direct.rs`.
 
-use crate::cast::Cast;
+use crate::cast::{Cast, clean};
 use crate::direct;
 use isolde_history::{History, OpId, OpKind};
 use isolde_level::{Anomaly, Edge, Evidence, Node, Relation};
@@ -41,14 +41,12 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
             .txns
             .iter()
             .map(|&t| {
-                let at = cast.whereabouts(t);
-                match at.split_once(", ") {
-                    Some((name, rest)) => format!("{} = {name} ({rest})", cast.name(t)),
-                    None => format!("{} = {at}", cast.name(t)),
-                }
+                let (name, rest) = (clean(&history.txn_name(t)), cast.particulars(t).join(", "));
+                let rest = if rest.is_empty() { rest } else { format!(" ({rest})") };
+                format!("{} = {name}{rest}", cast.name(t))
             })
             .collect();
-        lines.push(format!("Let {}.", who.join(", ")));
+        lines.push(format!("Let {}.", shortened(&who).join(", ")));
     }
     lines.extend(steps(&cast).iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)));
     lines.join("\n")
@@ -73,40 +71,44 @@ fn cycle(cast: &Cast<'_>, edges: &[Edge]) -> Vec<String> {
     for edge in edges {
         if let Evidence::Forced { read, visible_write, path, .. } = &edge.evidence {
             let (reader, writer) = (cast.history.txn_of(*read), cast.history.txn_of(*visible_write));
-            let mut why = path.iter().map(|e| fact(cast, e)).collect::<Vec<_>>().join("; ");
+            let mut why = shortened(&path.iter().map(|e| fact(cast, e)).collect::<Vec<_>>()).join("; ");
             if !why.is_empty() {
-                why.push_str(&format!(", so {} sees {}.", cast.name(reader), cast.name(writer)));
+                why.push_str(&format!(", so {} must see {}.", cast.name(reader), cast.name(writer)));
                 steps.push((why, false));
             }
         }
         let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
         steps.push((format!("{}.", step(cast, edge)), mergeable));
     }
-    let many = steps.len() > MANY_STEPS;
-    let mut told: Vec<(String, bool)> = Vec::new();
-    for (text, mergeable) in steps {
-        match told.last_mut() {
-            Some((last, true)) if many && mergeable => {
-                last.push(' ');
-                last.push_str(&text);
-            }
-            _ => told.push((text, mergeable)),
-        }
-    }
-    let mut told: Vec<String> = told.into_iter().map(|(text, _)| text).collect();
+    let mut told: Vec<String> = if steps.len() > MANY_STEPS {
+        let runs = steps.chunk_by(|a, b| a.1 && b.1);
+        runs.map(|run| shortened(&run.iter().map(|s| s.0.clone()).collect::<Vec<_>>()).join(" ")).collect()
+    } else {
+        steps.into_iter().map(|(text, _)| text).collect()
+    };
     if let Some(last) = told.last_mut() {
         let nodes: Vec<String> =
             edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(cast, n)).collect();
         if edges.len() == 1 {
             last.push_str(&format!(" {} would have to come before itself.", nodes[0]));
         } else {
-            last.push_str(&format!(" So {}: a contradiction.", nodes.join(" < ")));
+            last.push_str(&format!(" So {}: a contradiction.", shortened(&nodes).join(" < ")));
         }
         if edges.len() > 1 {
             *last = format!("But {}", lower_the(last));
         }
     }
     told
+}
+
+/// A long list without its middle; the edges themselves are all in the JSON.
+fn shortened(items: &[String]) -> Vec<String> {
+    const MANY: usize = 16;
+    if items.len() <= MANY {
+        return items.to_vec();
+    }
+    let (first, last) = (&items[..MANY / 2], &items[items.len() - MANY / 2..]);
+    first.iter().cloned().chain(["…".to_owned()]).chain(last.iter().cloned()).collect()
 }
 
 fn short(cast: &Cast<'_>, node: Node) -> String {
@@ -126,15 +128,15 @@ fn lower_the(text: &str) -> String {
 /// A step of a cycle: a fact, and what it says about the order.
 fn step(cast: &Cast<'_>, edge: &Edge) -> String {
     let (from, to) = (cast.node(edge.from), cast.node(edge.to));
-    match (&edge.evidence, edge.relation) {
-        (Evidence::Forced { read, overwritten, visible_write, .. }, _) => format!(
-            "{from} {} too, but {}: {from} must come before {to}",
+    match &edge.evidence {
+        Evidence::Forced { read, overwritten, visible_write, .. } => format!(
+            "{from} {}, yet {}: {from} must {} before {to}",
             did(cast, *visible_write),
-            saw(cast, *read, *overwritten)
+            saw(cast, *read, *overwritten),
+            if edge.to == Node::Initial { "come" } else { "commit" }
         ),
-        (Evidence::Session | Evidence::RealTime, _) => fact(cast, edge),
-        (_, Relation::WriteRead) => format!("{}: {from} comes before {to}", fact(cast, edge)),
-        _ => format!("{}, so {from} comes before {to}", fact(cast, edge)),
+        Evidence::Session | Evidence::RealTime => fact(cast, edge),
+        _ => format!("{}: {from} comes before {to}", fact(cast, edge)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Many histories at a glance: the strongest level of each, and Plume's table of anomalies (its Table 4): how many
 //! instances of each kind, in how many histories.
 
-use crate::layout::{Style, Tone, counted, head, padded, tail, thousands, width};
+use crate::layout::{Style, Tone, head, padded, tail, thousands, width};
 use crate::{Subject, titled};
 use isolde_level::{AnomalyKind, Level, Verdict};
 use std::collections::BTreeMap;
@@ -11,7 +11,8 @@ use std::fmt::Write;
 pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
     let columns = style.columns();
     let paths: Vec<String> = subjects.iter().map(|s| crate::cast::clean(&s.facts.path)).collect();
-    let first = paths.iter().map(|p| width(p)).max().unwrap_or(0).max(7).min(columns / 2);
+    let first =
+        paths.iter().map(|p| width(p)).max().unwrap_or(0).max(7).min(columns.saturating_sub(42).max(7));
     let mut out =
         format!("{}  {:>12}  strongest level that holds\n", padded("history", first), "transactions");
     for (s, path) in subjects.iter().zip(&paths) {
@@ -44,7 +45,7 @@ pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
 }
 
 fn counted_histories(n: u64) -> String {
-    if n == 1 { "1 history".to_owned() } else { counted(n, "historie") }
+    if n == 1 { "1 history".to_owned() } else { format!("{} histories", thousands(n)) }
 }
 
 /// The verdict on the required levels, if any, and the strongest level.
@@ -58,9 +59,9 @@ fn answer(subject: &Subject<'_>) -> (String, Tone) {
     let violated = required(|v| *v == Verdict::Violated);
     let unknown = required(|v| matches!(v, Verdict::Unknown { .. }));
     if !violated.is_empty() {
-        (format!("{strongest}; VIOLATED: {}", violated.join(", ")), Tone::Bad)
+        (format!("VIOLATED: {}; {strongest}", violated.join(", ")), Tone::Bad)
     } else if !unknown.is_empty() {
-        (format!("{strongest}; unknown: {}", unknown.join(", ")), Tone::Open)
+        (format!("unknown: {}; {strongest}", unknown.join(", ")), Tone::Open)
     } else {
         let tone = if subject.judgement.anomalies.is_empty() { Tone::Good } else { Tone::Open };
         (strongest, tone)

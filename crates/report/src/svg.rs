@@ -39,7 +39,8 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
     let picture = place(&cast, &arrows);
     let used: BTreeSet<Relation> = arrows.iter().map(|a| a.relation).collect();
     let title = format!("{}: {}", anomaly.kind, anomaly.kind.title());
-    let legend = legend(&used, picture.width.max(360.0), picture.bottom + 28.0);
+    let legend =
+        legend(&used, arrows.iter().any(|a| !a.main), picture.width.max(360.0), picture.bottom + 28.0);
     let (w, h) = (picture.width.max(360.0).max(title.chars().count() as f64 * 8.5 + 32.0), legend.1 + 14.0);
 
     let mut out = String::new();
@@ -162,7 +163,7 @@ fn boxes(picture: &Picture, out: &mut String) {
 }
 
 /// The legend, wrapped to the picture's width, and where it ends.
-fn legend(used: &BTreeSet<Relation>, width: f64, top: f64) -> (String, f64) {
+fn legend(used: &BTreeSet<Relation>, behind: bool, width: f64, top: f64) -> (String, f64) {
     let mut out = String::new();
     let (mut x, mut y) = (16.0, top);
     for relation in RELATIONS.into_iter().filter(|r| used.contains(r)) {
@@ -182,6 +183,13 @@ fn legend(used: &BTreeSet<Relation>, width: f64, top: f64) -> (String, f64) {
             xml(&text)
         );
         x += w;
+    }
+    if behind {
+        y += 18.0;
+        let _ = writeln!(
+            out,
+            "<text class=\"dim\" x=\"16.0\" y=\"{y:.1}\">thick: the contradiction; dashed: the reads behind it</text>"
+        );
     }
     (out, y)
 }

@@ -1,7 +1,7 @@
 //! The answer of `check` for people.
 //!
 //! Three parts: what the history is, a verdict per level, and an example of each anomaly with its explanation. Nothing
-//! is said twice: a level names only the anomalies that no weaker violated level named, and the reasons for not knowing
+//! is said twice: a level refers to an earlier row instead of repeating its anomalies, and the reasons for not knowing
 //! stand once, under the table.
 
 use crate::cast::Cast;
@@ -9,10 +9,13 @@ use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
 use crate::{Subject, titled};
 use isolde_level::{Anomaly, By, Level, LevelVerdict, Verdict};
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 /// Examples shown in full unless all are asked for.
 const EXAMPLES: usize = 3;
+/// Transactions of an example that are shown before its middle is left out.
+const MANY: usize = 16;
 
 /// The verdicts and examples for one history.
 pub fn text(subject: &Subject<'_>, style: &Style) -> String {
@@ -21,7 +24,9 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     out.push_str(&table(subject, style));
     out.push('\n');
     out.push_str(&conclusion(subject, style));
-    let anomalies = &subject.judgement.anomalies;
+    // What breaks a required level comes first.
+    let mut anomalies: Vec<&Anomaly> = subject.judgement.anomalies.iter().collect();
+    anomalies.sort_by_key(|a| !subject.fails(a));
     let shown = if style.verbose > 0 { anomalies.len() } else { EXAMPLES };
     for anomaly in anomalies.iter().take(shown) {
         out.push('\n');
@@ -81,10 +86,10 @@ fn table(subject: &Subject<'_>, style: &Style) -> String {
     let first = judgement.levels.iter().map(|l| width(&name(l))).max().unwrap_or(0);
     let mut reasons: Vec<&str> = Vec::new();
     let mut out = String::new();
-    for l in &judgement.levels {
+    for (row, l) in judgement.levels.iter().enumerate() {
         let (word, tone, rest) = match &l.verdict {
             Verdict::Holds => ("holds", Tone::Good, String::new()),
-            Verdict::Violated => ("VIOLATED", Tone::Bad, because(subject, l)),
+            Verdict::Violated => ("VIOLATED", Tone::Bad, because(subject, row)),
             Verdict::Unknown { reason } => {
                 let at = reasons.iter().position(|r| r == reason).unwrap_or_else(|| {
                     reasons.push(reason);
@@ -99,7 +104,7 @@ fn table(subject: &Subject<'_>, style: &Style) -> String {
             continue;
         }
         let plain = format!("{start}{word:8}   ");
-        let column = width(&plain).min(style.columns() / 2 + 8);
+        let column = width(&plain).min(style.columns() * 2 / 3);
         let set = wrap(&plain, column, style.columns(), &rest);
         out.push_str(&set.replacen(
             &format!("{start}{word}"),
@@ -116,30 +121,28 @@ fn table(subject: &Subject<'_>, style: &Style) -> String {
     out
 }
 
-/// What breaks a level, as far as no weaker violated level says so already.
-fn because(subject: &Subject<'_>, verdict: &LevelVerdict) -> String {
+/// What breaks a level: the earlier row that says the most of it, and the rest by name.
+fn because(subject: &Subject<'_>, row: usize) -> String {
     let judgement = subject.judgement;
-    let weaker: Vec<&LevelVerdict> = judgement
-        .levels
-        .iter()
-        .filter(|w| w.by == verdict.by && w.level != verdict.level && w.verdict == Verdict::Violated)
-        .filter(|w| verdict.level.implies(w.level) && !w.level.implies(verdict.level))
-        .collect();
+    let verdict = &judgement.levels[row];
+    let part = |w: &&LevelVerdict| {
+        w.by == verdict.by
+            && !w.anomalies.is_empty()
+            && w.anomalies.iter().all(|k| verdict.anomalies.contains(k))
+    };
+    // The first of the largest; `max_by_key` would take the last.
+    let told = judgement.levels[..row].iter().filter(part).min_by_key(|w| Reverse(w.anomalies.len()));
     let mut parts = Vec::new();
-    for kind in &verdict.anomalies {
-        if !weaker.iter().any(|w| w.anomalies.contains(kind)) {
-            let count = judgement.anomalies.iter().find(|a| a.kind == *kind).map_or(0, |a| a.count);
-            let count = if count > 1 { format!(" ×{}", thousands(count)) } else { String::new() };
-            parts.push(format!("{}{count}", titled(*kind)));
-        }
+    for kind in verdict.anomalies.iter().filter(|k| !told.is_some_and(|w| w.anomalies.contains(k))) {
+        let count = judgement.anomalies.iter().find(|a| a.kind == *kind).map_or(0, |a| a.count);
+        let count = if count > 1 { format!(" ×{}", thousands(count)) } else { String::new() };
+        parts.push(format!("{}{count}", titled(*kind)));
     }
-    let told: Vec<Level> = weaker.iter().filter(|w| !w.anomalies.is_empty()).map(|w| w.level).collect();
-    let told: Vec<&str> = Level::strongest(&told).into_iter().map(Level::name).collect();
-    if !told.is_empty() {
-        let and = if parts.is_empty() { "" } else { "and " };
-        parts.push(format!("{and}as {}", told.join(", ")));
+    match (told, parts.join(", ")) {
+        (None, named) => named,
+        (Some(w), named) if named.is_empty() => format!("as {}", w.level),
+        (Some(w), named) => format!("as {}, and {named}", w.level),
     }
-    parts.join(", ")
 }
 
 fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
@@ -178,7 +181,13 @@ fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
         })
         .collect();
     let first = names.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(columns / 2);
-    for (name, ops) in &names {
+    for (i, (name, ops)) in names.iter().enumerate() {
+        if names.len() > MANY && (MANY / 2..names.len() - MANY / 2).contains(&i) {
+            if i == MANY / 2 {
+                let _ = writeln!(out, "  … {} more transactions", names.len() - MANY);
+            }
+            continue;
+        }
         out.push_str(&wrap(&format!("{}  ", padded(name, first)), first + 2, columns, &ops.join(" ")));
     }
     let steps = steps(&cast);

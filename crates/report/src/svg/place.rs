@@ -16,7 +16,8 @@ pub(crate) const LABEL_CHAR: f64 = 6.4;
 pub(crate) const LINE: f64 = 16.0;
 pub(crate) const HEADER: f64 = 30.0;
 const MARGIN: f64 = 16.0;
-const ROW_GAP: f64 = 36.0;
+const ROW_GAP: f64 = 42.0;
+const LANE_TITLE: f64 = 32.0;
 const INITIAL_HEIGHT: f64 = 28.0;
 /// The baseline of the picture's title.
 pub(crate) const TITLE: f64 = 28.0;
@@ -112,8 +113,18 @@ pub(crate) fn place(cast: &Cast<'_>, arrows: &[Arrow]) -> Picture {
         })
         .collect();
 
-    let mut x = MARGIN + gutter;
-    let top = TOP + if has_initial { INITIAL_HEIGHT + ROW_GAP } else { 0.0 };
+    let row = |node: Node| match node {
+        Node::Initial => None,
+        Node::Txn(t) => cast.txns.iter().position(|&other| other == t),
+    };
+    let sides: Vec<(Side, Side)> =
+        arrows.iter().map(|a| choose_sides(row(a.from), row(a.to), &lane_of)).collect();
+    let outside = |node: Node, side: Side| side == Side::Left && row(node).is_some_and(|r| lane_of[r] == 0);
+    let uses_outside =
+        arrows.iter().zip(&sides).any(|(a, &(out, into))| outside(a.from, out) || outside(a.to, into));
+    let left = MARGIN + if uses_outside { gutter } else { 8.0 };
+    let mut x = left;
+    let top = TOP;
     let mut lanes: Vec<Lane> = Vec::new();
     for lane in 0..sessions.len() {
         let members = || (0..cards.len()).filter(|&i| lane_of[i] == lane);
@@ -123,8 +134,8 @@ pub(crate) fn place(cast: &Cast<'_>, arrows: &[Arrow]) -> Picture {
         lanes.push(Lane { area: Area { x, y: top, w, h: 0.0 }, title });
         x += w + gutter;
     }
-    let total = x - gutter + MARGIN + 24.0;
-    let mut y = top + 32.0;
+    let total = x - gutter + MARGIN + 8.0;
+    let mut y = top + LANE_TITLE + if has_initial { INITIAL_HEIGHT + ROW_GAP } else { 0.0 };
     for (card, &lane) in cards.iter_mut().zip(&lane_of) {
         let column = lanes[lane].area;
         card.area = Area { x: column.x, y, w: column.w, h: card.area.h };
@@ -135,26 +146,24 @@ pub(crate) fn place(cast: &Cast<'_>, arrows: &[Arrow]) -> Picture {
         lane.area.h = bottom - top;
     }
     let initial = has_initial.then_some(Area {
-        x: MARGIN + gutter,
-        y: TOP,
-        w: total - 2.0 * MARGIN - gutter - 24.0,
+        x: left,
+        y: top + LANE_TITLE,
+        w: total - left - MARGIN - 8.0,
         h: INITIAL_HEIGHT,
     });
     let mut picture = Picture { width: total, bottom, initial, lanes, cards, ways: Vec::new() };
-    route(&mut picture, arrows, &lane_of, gutter);
+    route(&mut picture, arrows, &sides, &lane_of, gutter);
     picture
 }
 
-fn route(picture: &mut Picture, arrows: &[Arrow], lane_of: &[usize], gutter: f64) {
+fn route(picture: &mut Picture, arrows: &[Arrow], sides: &[(Side, Side)], lane_of: &[usize], gutter: f64) {
     let row = |node: Node| match node {
         Node::Initial => None,
         Node::Txn(t) => picture.cards.iter().position(|c| c.txn == t),
     };
-    // First the sides, then evenly spaced ports per side, in the order of the other ends.
-    let sides: Vec<(Side, Side)> =
-        arrows.iter().map(|a| choose_sides(row(a.from), row(a.to), lane_of)).collect();
+    // Evenly spaced ports per side, in the order of the other ends.
     let mut users: BTreeMap<(Option<usize>, Side), Vec<Port>> = BTreeMap::new();
-    for (i, (arrow, &(out, into))) in arrows.iter().zip(&sides).enumerate() {
+    for (i, (arrow, &(out, into))) in arrows.iter().zip(sides).enumerate() {
         let rank = |node: Node, side: Side| match (row(node), side) {
             (None, _) => -1.0,
             // At the top or bottom the other end's lane decides.
@@ -292,4 +301,28 @@ fn svg_path(points: &[Point]) -> String {
         out.push_str(&format!("{}{x:.1},{y:.1}", if i == 0 { "M" } else { " L" }));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::svg::arrows::arrows;
+    use crate::tests::fixture::example;
+    use isolde_level::AnomalyKind;
+
+    #[test]
+    fn labels_cover_neither_boxes_nor_each_other() {
+        for &kind in &AnomalyKind::ALL[..18] {
+            let c = example(kind);
+            let cast = Cast::new(&c.history, c.anomaly(kind));
+            let picture = place(&cast, &arrows(&cast));
+            let boxes: Vec<Area> = picture.cards.iter().map(|c| c.area).chain(picture.initial).collect();
+            let labels: Vec<Area> = picture.ways.iter().map(|w| w.label).collect();
+            for (i, label) in labels.iter().enumerate() {
+                let others = boxes.iter().chain(&labels[..i]);
+                assert!(!others.into_iter().any(|o| o.overlaps(label)), "{kind}: label {i}");
+                assert!(label.x > 0.0 && label.x + label.w < picture.width, "{kind}: label {i}");
+            }
+        }
+    }
 }
