@@ -46,6 +46,9 @@ pub struct Request {
     pub anomalies: Option<Vec<AnomalyKind>>,
     /// Also return the commit order behind each level that holds.
     pub certificates: bool,
+    /// Do not try orders first; collect every demand of a level at once. The answers are the same, the cost is not: for
+    /// measuring what the guess is worth, and for checking one way against the other.
+    pub no_guess: bool,
 }
 
 /// Decides the levels. Costs are stated in the modules of `weak`; when the budget runs out, what is left is unknown.

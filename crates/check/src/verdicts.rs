@@ -17,7 +17,8 @@ const GUARANTEES: [Level; 4] =
 pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
     let wanted = |kind: AnomalyKind| request.anomalies.as_ref().is_none_or(|kinds| kinds.contains(&kind));
-    let questions = questions(asked, request.anomalies.as_deref());
+    let mut questions = questions(asked, request.anomalies.as_deref());
+    questions.no_guess = request.no_guess;
 
     let mut board = Board::default();
     let mut anomalies: Vec<Anomaly> =

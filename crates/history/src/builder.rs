@@ -94,6 +94,7 @@ pub struct Builder {
     stamps: Vec<(Draft, Stamps)>,
     intervals: Vec<(Draft, Interval)>,
     metadata: BTreeMap<Draft, Metadata>,
+    has_appends: bool,
     heads: Vec<OpHead>,
     values: Vec<Value>,
     /// (transaction, its first operation in the columns), in input order.
@@ -209,6 +210,7 @@ impl Builder {
     #[inline]
     pub fn op(&mut self, draft: Draft, kind: OpKind, key: KeyId, value: Value) {
         self.continue_with(draft);
+        self.has_appends |= kind == OpKind::Append;
         self.heads.push(OpHead::new(kind, key));
         self.values.push(value);
     }
@@ -217,6 +219,7 @@ impl Builder {
     pub fn ops(&mut self, draft: Draft, ops: impl Iterator<Item = (OpKind, KeyId, Value)>) {
         self.continue_with(draft);
         for (kind, key, value) in ops {
+            self.has_appends |= kind == OpKind::Append;
             self.heads.push(OpHead::new(kind, key));
             self.values.push(value);
         }
@@ -244,9 +247,9 @@ impl Builder {
 
     /// The finished history.
     pub fn finish(mut self) -> Result<History, TooLarge> {
-        // 31 bits: the index marks writes with the highest.
+        // 31 bits: the index uses the highest as a mark.
         check("operations", self.heads.len(), (1 << 31) - 16)?;
-        check("transactions", self.session.len(), u64::from(u32::MAX) - 16)?;
+        check("transactions", self.session.len(), (1 << 31) - 16)?;
         check("keys", self.keys.labels.len(), u64::from(OpHead::KEY_LIMIT))?;
         check("list elements", self.lists.total_len(), u64::from(u32::MAX))?;
 
@@ -305,6 +308,7 @@ impl Builder {
                 .map(|(d, m)| (TxnId(by_txn(d)), m))
                 .filter(|(t, _)| t.0 != u32::MAX)
                 .collect(),
+            has_appends: self.has_appends,
             heads,
             values,
             key_label: self.keys.labels,

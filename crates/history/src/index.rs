@@ -118,16 +118,14 @@ pub struct Index {
 impl Index {
     /// Resolves every read. Linear in the size of the history; same result for any number of threads.
     pub fn build(history: &History, threads: NonZeroUsize) -> Index {
-        let txn_of = txn_of_ops(history);
-        let mut resolved = resolve::by_key(history, &txn_of, threads.get());
+        let mut resolved = resolve::by_key(history, threads.get());
         let mut committed: Vec<bool> =
             history.txns().map(|t| history.outcome(t) == Outcome::Committed).collect();
         if history.txns().any(|t| history.outcome(t) == Outcome::Indeterminate) {
-            commit_observed(history, &resolved, &txn_of, &mut committed);
+            commit_observed(history, &resolved, &mut committed);
             resolved.writers.retain_committed(&committed);
         }
-        let (mut faults, ambiguous) =
-            reads::classify(history, &mut resolved, &txn_of, &committed, threads.get());
+        let (mut faults, ambiguous) = reads::classify(history, &mut resolved, &committed, threads.get());
         let version_orders = lists::version_orders(history, &resolved, &committed, &mut faults);
         faults.sort_by_key(|f| (f.op, f.kind));
         Index {
@@ -182,23 +180,9 @@ impl Index {
     }
 }
 
-/// The transaction of every operation.
-fn txn_of_ops(history: &History) -> Vec<TxnId> {
-    let mut txn_of = Vec::with_capacity(history.op_count());
-    for t in history.txns() {
-        txn_of.resize(history.op_range(t).end, t);
-    }
-    txn_of
-}
-
 /// Marks indeterminate transactions as committed when a committed one read what only they wrote. A read that returns the
 /// reader's own latest write shows nothing about others.
-fn commit_observed(
-    history: &History,
-    resolved: &resolve::Resolved,
-    txn_of: &[TxnId],
-    committed: &mut [bool],
-) {
+fn commit_observed(history: &History, resolved: &resolve::Resolved, committed: &mut [bool]) {
     let mut own: FxHashMap<KeyId, Value> = FxHashMap::default();
     let mut work: Vec<TxnId> = history.txns().filter(|t| committed[t.index()]).collect();
     while let Some(t) = work.pop() {
@@ -211,8 +195,7 @@ fn commit_observed(
             if own.get(&o.key) == Some(&o.value) {
                 continue;
             }
-            resolved.for_each_source(history, op, |write| {
-                let writer = txn_of[write.index()];
+            resolved.for_each_writer(history, op, |writer| {
                 if history.outcome(writer) == Outcome::Indeterminate && !committed[writer.index()] {
                     committed[writer.index()] = true;
                     work.push(writer);

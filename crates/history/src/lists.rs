@@ -32,9 +32,12 @@ pub(crate) struct Appends {
 }
 
 impl Appends {
-    pub fn collect(history: &History, txn_of: &[TxnId]) -> Appends {
+    pub fn collect(history: &History) -> Appends {
         let mut appends = Appends::default();
-        let txn = |op: OpId| txn_of[op.index()];
+        if !history.has_lists() {
+            return appends;
+        }
+        let txn = |op: OpId| history.txn_of(op);
         let aborted = |op: OpId| history.outcome(txn(op)) == Outcome::Aborted;
         for (i, (head, &value)) in history.heads().iter().zip(history.values()).enumerate() {
             if head.kind() == OpKind::Append {

@@ -143,6 +143,7 @@ pub struct History {
     pub(crate) stamps: Option<Vec<Stamps>>,
     pub(crate) intervals: Option<Vec<Interval>>,
     pub(crate) metadata: BTreeMap<TxnId, Metadata>,
+    pub(crate) has_appends: bool,
     pub(crate) heads: Vec<OpHead>,
     pub(crate) values: Vec<Value>,
     pub(crate) key_label: Vec<Value>,
@@ -344,7 +345,7 @@ impl History {
 
     /// True if some operation appends or reads a list.
     pub fn has_lists(&self) -> bool {
-        self.heads.iter().zip(&self.values).any(|(h, v)| h.kind() == OpKind::Append || v.is_list())
+        self.has_appends || self.lists.count() > 0
     }
 
     /// True if some operation replaces a value or reads one that is not a list.

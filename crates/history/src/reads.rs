@@ -5,26 +5,26 @@
 
 use crate::ids::{OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault};
-use crate::model::History;
-use crate::resolve::Resolved;
+use crate::lists::Appends;
+use crate::model::{History, Op, OpKind};
+use crate::resolve::{Resolved, Seen, even_ranges};
 use crate::value::Value;
 use std::ops::Range;
 
-/// Replaces, in `resolved.source`, the write that each read saw by the transaction it belongs to, or a special source.
+/// Replaces, in `resolved.source`, what each read saw by the transaction it is an external read from, or a special source.
 /// Returns the faulty reads and the number of ambiguous ones.
 pub(crate) fn classify(
     history: &History,
     resolved: &mut Resolved,
-    txn_of: &[TxnId],
     committed: &[bool],
     threads: usize,
 ) -> (Vec<ReadFault>, usize) {
     let mut source = std::mem::take(&mut resolved.source);
-    let shared = Shared { history, resolved, txn_of, committed };
+    let shared = Shared { history, appends: &resolved.appends, committed };
     let parts: Vec<(Vec<ReadFault>, usize)> = std::thread::scope(|scope| {
         let mut rest = source.as_mut_slice();
         let mut workers = Vec::new();
-        for txns in even_ranges(history, threads) {
+        for txns in even_ranges(&history.op_start, threads) {
             let ops = history.op_start[txns.end] as usize - history.op_start[txns.start] as usize;
             let (mine, others) = rest.split_at_mut(ops);
             rest = others;
@@ -43,28 +43,9 @@ pub(crate) fn classify(
     (faults, ambiguous)
 }
 
-/// Cuts the transactions into ranges with about the same number of operations.
-fn even_ranges(history: &History, threads: usize) -> Vec<Range<usize>> {
-    let n = history.txn_count();
-    let total = history.op_count() as u64;
-    let mut ranges = Vec::new();
-    let mut from = 0;
-    for i in 1..=threads as u64 {
-        let target = (total * i / threads as u64) as u32;
-        let to =
-            if i == threads as u64 { n } else { history.op_start.partition_point(|&s| s < target).min(n) };
-        if to > from {
-            ranges.push(from..to);
-            from = to;
-        }
-    }
-    ranges
-}
-
 struct Shared<'a> {
     history: &'a History,
-    resolved: &'a Resolved,
-    txn_of: &'a [TxnId],
+    appends: &'a Appends,
     committed: &'a [bool],
 }
 
@@ -115,11 +96,7 @@ impl Shared<'_> {
                     }
                     Judged::Intermediate(from, write) => {
                         *slot = from.0;
-                        faults.push(ReadFault {
-                            op: read,
-                            kind: FaultKind::Intermediate,
-                            other: Some(write),
-                        });
+                        faults.push(ReadFault { op: read, kind: FaultKind::Intermediate, other: write });
                     }
                 }
                 ambiguous += usize::from(*slot == PackedSource::AMBIGUOUS.0);
@@ -151,22 +128,42 @@ impl Shared<'_> {
             }
             _ => {}
         }
-        let write = OpId(source);
-        let writer = self.txn_of[write.index()];
-        let fault = |kind| Judged::Fault(kind, Some(write));
-        if writer == t {
-            return fault(if write > read { FaultKind::Future } else { FaultKind::NotMyLastWrite });
+        let Some(seen) = Seen::unpack(source) else { return Judged::Source(PackedSource::NOT_JUDGED) };
+        let writer = seen.txn();
+        let committed = self.committed[writer.index()];
+        if writer != t && committed && own.is_none() && seen.is_final() {
+            return Judged::Source(PackedSource(writer.0));
         }
-        if !self.committed[writer.index()] {
-            return fault(FaultKind::Aborted);
-        }
-        if own.is_some() {
-            return fault(FaultKind::NotMyOwnWrite);
-        }
-        if self.resolved.nonfinal.binary_search(&write).is_ok() {
+        let write = self.write_seen(writer, read);
+        let kind = if writer == t {
+            if write.is_some_and(|w| w > read) { FaultKind::Future } else { FaultKind::NotMyLastWrite }
+        } else if !committed {
+            FaultKind::Aborted
+        } else if own.is_some() {
+            FaultKind::NotMyOwnWrite
+        } else {
             return Judged::Intermediate(writer, write);
-        }
-        Judged::Source(PackedSource(writer.0))
+        };
+        Judged::Fault(kind, write)
+    }
+
+    /// The write behind a faulty read. If a transaction wrote the value several times, the latest that explains it: before
+    /// the read if it is the reader's own.
+    fn write_seen(&self, writer: TxnId, read: OpId) -> Option<OpId> {
+        let Op { key, value, .. } = self.history.op(read);
+        let value = self.history.list(value).map_or(Some(value), |elements| elements.last().copied())?;
+        let mut writes = self
+            .history
+            .ops(writer)
+            .filter(|(_, o)| o.kind != OpKind::Read && o.key == key && o.value == value);
+        let first = writes.next()?.0;
+        Some(
+            writes
+                .map(|(op, _)| op)
+                .take_while(|&op| op < read || writer != self.history.txn_of(read))
+                .last()
+                .unwrap_or(first),
+        )
     }
 
     /// A list read shows more than its last element: each element must have been appended by somebody whose appends may
@@ -174,16 +171,16 @@ impl Shared<'_> {
     fn judge_elements(&self, t: TxnId, read: OpId, own: Option<OpId>) -> Option<Judged> {
         let key = self.history.heads()[read.index()].key();
         let elements = self.history.list(self.history.values()[read.index()])?;
-        let appends = &self.resolved.appends;
+        let appends = self.appends;
         // Of several things wrong with a list the worst is reported, whatever its place.
         let mut worst: Option<(FaultKind, Option<OpId>)> = None;
         for &e in elements {
             let fault = match appends.of(key, e) {
                 None => (FaultKind::ThinAir, None),
-                Some(a) if self.txn_of[a.index()] != t && !self.committed[self.txn_of[a.index()].index()] => {
+                Some(a) if self.history.txn_of(a) != t && !self.committed[self.history.txn_of(a).index()] => {
                     (FaultKind::Aborted, Some(a))
                 }
-                Some(a) if self.txn_of[a.index()] == t && a > read => (FaultKind::Future, Some(a)),
+                Some(a) if self.history.txn_of(a) == t && a > read => (FaultKind::Future, Some(a)),
                 Some(_) => continue,
             };
             if worst.is_none_or(|(kind, _)| fault.0 < kind) {
@@ -212,7 +209,7 @@ impl Shared<'_> {
         }
         let last = elements.last().and_then(|&e| appends.of(key, e));
         Some(match last {
-            Some(a) if self.txn_of[a.index()] == t && a != own? => {
+            Some(a) if self.history.txn_of(a) == t && a != own? => {
                 Judged::Fault(FaultKind::NotMyLastWrite, Some(a))
             }
             _ => Judged::Fault(FaultKind::NotMyOwnWrite, last),
@@ -223,7 +220,7 @@ impl Shared<'_> {
 enum Judged {
     Source(PackedSource),
     Fault(FaultKind, Option<OpId>),
-    Intermediate(TxnId, OpId),
+    Intermediate(TxnId, Option<OpId>),
 }
 
 fn has_duplicate(elements: &[Value]) -> bool {

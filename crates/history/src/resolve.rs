@@ -1,13 +1,13 @@
 //! Pairs each read with the write of the same key and value, key by key.
 //!
-//! Operations are bucketed by key with one counting sort; inside a bucket a small open-addressing table from value to
-//! write stays in cache, where one table for the whole history would miss on every probe. Buckets are independent, so
-//! threads take contiguous ranges of keys.
+//! Operations are bucketed by key with one counting sort that carries value and transaction along, so that a bucket is
+//! read front to back; inside it a small open-addressing table from value to writer stays in cache, where one table for
+//! the whole history would miss on every probe. Buckets are independent: threads take contiguous ranges of keys.
 
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::PackedSource;
 use crate::lists::Appends;
-use crate::model::{History, Outcome};
+use crate::model::{History, OpKind, Outcome};
 use crate::value::Value;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -15,14 +15,41 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The result of resolving by key.
 pub(crate) struct Resolved {
-    /// Per operation: for a read the write it saw, or a special [`PackedSource`].
+    /// Per operation: for a read the [`Seen`] writer, or a special [`PackedSource`].
     pub source: Vec<u32>,
-    /// Writes that the same transaction overwrote, ascending.
-    pub nonfinal: Vec<OpId>,
     /// Per key, the transactions that write it and did not abort.
     pub writers: Writers,
     /// What the elements of lists were appended by.
     pub appends: Appends,
+}
+
+/// The transaction a read saw, and whether it saw a write that the same transaction replaced later.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen(u32);
+
+impl Seen {
+    const NOT_FINAL: u32 = 1 << 31;
+
+    fn new(txn: TxnId) -> Seen {
+        Seen(txn.0)
+    }
+
+    /// Takes apart what [`Resolved::source`] holds for an ordinary read.
+    pub fn unpack(source: u32) -> Option<Seen> {
+        (source < PackedSource::FIRST_SPECIAL).then_some(Seen(source))
+    }
+
+    pub fn txn(self) -> TxnId {
+        TxnId(self.0 & !Self::NOT_FINAL)
+    }
+
+    pub fn is_final(self) -> bool {
+        self.0 & Self::NOT_FINAL == 0
+    }
+
+    fn not_final(self) -> Seen {
+        Seen(self.0 | Self::NOT_FINAL)
+    }
 }
 
 /// Transactions per key, as one array with offsets.
@@ -52,24 +79,43 @@ impl Writers {
 }
 
 impl Resolved {
-    /// Calls `f` with every write that a read shows to have taken effect.
-    pub fn for_each_source(&self, history: &History, read: OpId, mut f: impl FnMut(OpId)) {
+    /// Calls `f` with every transaction that a read shows to have taken effect.
+    pub fn for_each_writer(&self, history: &History, read: OpId, mut f: impl FnMut(TxnId)) {
         let (key, source) = (history.heads()[read.index()].key(), self.source[read.index()]);
         match history.list(history.values()[read.index()]) {
             Some(elements) => {
                 let certain = elements.iter().filter(|&&e| !self.appends.is_repeated(key, e));
-                certain.filter_map(|&e| self.appends.of(key, e)).for_each(f);
+                certain.filter_map(|&e| self.appends.of(key, e)).for_each(|a| f(history.txn_of(a)));
             }
-            None if source < PackedSource::FIRST_SPECIAL => f(OpId(source)),
-            None => {}
+            None => {
+                if let Some(seen) = Seen::unpack(source) {
+                    f(seen.txn());
+                }
+            }
         }
     }
 }
 
-const WRITE_BIT: u32 = 1 << 31;
+/// An operation in its key's bucket.
+#[derive(Clone, Copy)]
+struct Entry {
+    value: Value,
+    /// Marked for a write.
+    op: u32,
+    txn: TxnId,
+}
+
+impl Entry {
+    const WRITE: u32 = 1 << 31;
+    const EMPTY: Entry = Entry { value: Value::NIL, op: 0, txn: TxnId(0) };
+
+    fn is_write(&self) -> bool {
+        self.op & Self::WRITE != 0
+    }
+}
 
 /// Resolves all reads.
-pub(crate) fn by_key(history: &History, txn_of: &[TxnId], threads: usize) -> Resolved {
+pub(crate) fn by_key(history: &History, threads: usize) -> Resolved {
     let keys = history.key_count();
     let mut start = vec![0u32; keys + 1];
     for h in history.heads() {
@@ -78,56 +124,45 @@ pub(crate) fn by_key(history: &History, txn_of: &[TxnId], threads: usize) -> Res
     for k in 0..keys {
         start[k + 1] += start[k];
     }
-    let appends = Appends::collect(history, txn_of);
-    let mut by_key = vec![0u32; history.op_count()];
+    let appends = Appends::collect(history);
+    let mut buckets = vec![Entry::EMPTY; history.op_count()];
     let source: Vec<AtomicU32> =
         (0..history.op_count()).map(|_| AtomicU32::new(PackedSource::NOT_JUDGED.0)).collect();
-    let shared = Shared { history, txn_of, start: &start, source: &source, appends: &appends };
+    let shared = Shared { history, start: &start, source: &source, appends: &appends };
 
-    let ranges = even_ranges(&start, threads);
-    let mut parts: Vec<Part> = Vec::new();
-    std::thread::scope(|scope| {
-        let mut rest = by_key.as_mut_slice();
+    let parts: Vec<Part> = std::thread::scope(|scope| {
+        let mut rest = buckets.as_mut_slice();
         let mut workers = Vec::new();
-        for range in ranges {
-            let len = (start[range.end] - start[range.start]) as usize;
-            let (mine, others) = rest.split_at_mut(len);
+        for range in even_ranges(&start, threads) {
+            let (mine, others) = rest.split_at_mut((start[range.end] - start[range.start]) as usize);
             rest = others;
             let shared = &shared;
             workers.push(scope.spawn(move || shared.resolve(range, mine)));
         }
-        for worker in workers {
-            match worker.join() {
-                Ok(part) => parts.push(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+        workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
     });
-    drop(by_key);
+    drop(buckets);
 
     let mut writers = Writers { start: vec![0], txns: Vec::new() };
-    let mut nonfinal = Vec::new();
     writers.start.reserve(keys);
     writers.txns.reserve_exact(parts.iter().map(|p| p.writers.len()).sum());
     for part in parts {
         let offset = writers.txns.len() as u32;
         writers.start.extend(part.ends.iter().map(|end| end + offset));
         writers.txns.extend_from_slice(&part.writers);
-        nonfinal.extend(part.nonfinal);
     }
-    nonfinal.sort_unstable();
-    Resolved { source: source.into_iter().map(AtomicU32::into_inner).collect(), nonfinal, writers, appends }
+    Resolved { source: source.into_iter().map(AtomicU32::into_inner).collect(), writers, appends }
 }
 
-/// Cuts the keys into ranges with about the same number of operations.
-fn even_ranges(start: &[u32], threads: usize) -> Vec<Range<usize>> {
-    let keys = start.len() - 1;
-    let total = u64::from(start[keys]);
+/// Cuts `0..start.len() - 1` into ranges with about the same share of the last offset.
+pub(crate) fn even_ranges(start: &[u32], threads: usize) -> Vec<Range<usize>> {
+    let len = start.len() - 1;
+    let total = u64::from(start[len]);
     let mut ranges = Vec::new();
     let mut from = 0;
     for i in 1..=threads as u64 {
         let target = (total * i / threads as u64) as u32;
-        let to = if i == threads as u64 { keys } else { start.partition_point(|&s| s < target).min(keys) };
+        let to = if i == threads as u64 { len } else { start.partition_point(|&s| s < target).min(len) };
         if to > from {
             ranges.push(from..to);
             from = to;
@@ -138,7 +173,6 @@ fn even_ranges(start: &[u32], threads: usize) -> Vec<Range<usize>> {
 
 struct Shared<'a> {
     history: &'a History,
-    txn_of: &'a [TxnId],
     start: &'a [u32],
     source: &'a [AtomicU32],
     appends: &'a Appends,
@@ -148,17 +182,16 @@ struct Shared<'a> {
 struct Part {
     writers: Vec<TxnId>,
     ends: Vec<u32>,
-    nonfinal: Vec<OpId>,
 }
 
 impl Shared<'_> {
-    fn resolve(&self, keys: Range<usize>, bucket_space: &mut [u32]) -> Part {
-        self.scatter(keys.clone(), bucket_space);
+    fn resolve(&self, keys: Range<usize>, buckets: &mut [Entry]) -> Part {
+        self.scatter(keys.clone(), buckets);
         let base = self.start[keys.start];
         let mut part = Part::default();
         let mut table = Table::default();
         for k in keys {
-            let bucket = &bucket_space[(self.start[k] - base) as usize..(self.start[k + 1] - base) as usize];
+            let bucket = &buckets[(self.start[k] - base) as usize..(self.start[k + 1] - base) as usize];
             self.collect_writers(bucket, &mut part);
             part.ends.push(part.writers.len() as u32);
             if self.appends.is_list_key(KeyId(k as u32)) {
@@ -170,119 +203,111 @@ impl Shared<'_> {
         part
     }
 
-    /// Fills the buckets of these keys with their operations, ascending; writes are marked.
-    fn scatter(&self, keys: Range<usize>, bucket_space: &mut [u32]) {
+    /// Fills the buckets of these keys with their operations, in the order of the history.
+    fn scatter(&self, keys: Range<usize>, buckets: &mut [Entry]) {
         let base = self.start[keys.start];
         let mut next: Vec<u32> = self.start[keys.clone()].iter().map(|s| s - base).collect();
-        let (low, high) = (keys.start as u32, keys.end as u32);
-        for (i, head) in self.history.heads().iter().enumerate() {
-            let key = head.key().0;
-            if key >= low && key < high {
-                let slot = &mut next[(key - low) as usize];
-                let mark = if head.is_read() { 0 } else { WRITE_BIT };
-                bucket_space[*slot as usize] = i as u32 | mark;
+        let low = keys.start as u32;
+        for txn in self.history.txns() {
+            let range = self.history.op_range(txn);
+            let ops = self.history.heads()[range.clone()].iter().zip(&self.history.values()[range.clone()]);
+            for (i, (head, &value)) in range.zip(ops) {
+                let Some(slot) = next.get_mut(head.key().0.wrapping_sub(low) as usize) else { continue };
+                let mark = if head.is_read() { 0 } else { Entry::WRITE };
+                buckets[*slot as usize] = Entry { value, op: i as u32 | mark, txn };
                 *slot += 1;
             }
         }
     }
 
-    /// Ids ascend inside a bucket, so the writes of one transaction are neighbours: all but the last are not final.
-    fn collect_writers(&self, bucket: &[u32], part: &mut Part) {
-        let mut last: Option<(TxnId, u32)> = None;
-        for op in bucket.iter().filter(|&&op| op & WRITE_BIT != 0).map(|op| op & !WRITE_BIT) {
-            let t = self.txn_of[op as usize];
-            match last {
-                Some((previous, overwritten)) if previous == t => part.nonfinal.push(OpId(overwritten)),
-                _ if self.history.outcome(t) != Outcome::Aborted => part.writers.push(t),
-                _ => {}
+    /// Ids ascend inside a bucket, so the writes of one transaction are neighbours.
+    fn collect_writers(&self, bucket: &[Entry], part: &mut Part) {
+        let mut last = None;
+        for write in bucket.iter().filter(|e| e.is_write()) {
+            if last != Some(write.txn) && self.history.outcome(write.txn) != Outcome::Aborted {
+                part.writers.push(write.txn);
             }
-            last = Some((t, op));
+            last = Some(write.txn);
         }
     }
 
-    fn resolve_reads(&self, key: KeyId, bucket: &[u32], table: &mut Table) {
-        let values = self.history.values();
-        let writes = bucket.iter().filter(|&&op| op & WRITE_BIT != 0).count();
-        table.reset(writes);
+    fn resolve_reads(&self, key: KeyId, bucket: &[Entry], table: &mut Table) {
+        table.reset(bucket.iter().filter(|e| e.is_write()).count());
         // Writers of a value that more than one write has: rare, so a map of its own.
-        let mut repeated: FxHashMap<Value, Vec<u32>> = FxHashMap::default();
-        for op in bucket.iter().filter(|&&op| op & WRITE_BIT != 0).map(|op| op & !WRITE_BIT) {
-            let value = values[op as usize];
-            if let Some(first) = table.insert(value, op) {
-                repeated.entry(value).or_insert_with(|| vec![first]).push(op);
+        let mut repeated: FxHashMap<Value, Vec<Seen>> = FxHashMap::default();
+        let mut writes = bucket.iter().filter(|e| e.is_write()).peekable();
+        while let Some(write) = writes.next() {
+            let replaced = writes.peek().is_some_and(|next| next.txn == write.txn);
+            let seen = if replaced { Seen::new(write.txn).not_final() } else { Seen::new(write.txn) };
+            if let Some(first) = table.insert(write.value, seen) {
+                repeated.entry(write.value).or_insert_with(|| vec![first]).push(seen);
             }
         }
         let initial = self.history.initial().of(key);
-        for &op in bucket.iter().filter(|&&op| op & WRITE_BIT == 0) {
-            let value = values[op as usize];
-            if value == Value::UNKNOWN {
-                continue;
-            }
-            let source = match table.get(value) {
-                Some(_) if repeated.contains_key(&value) => self.choose(op, &repeated[&value]),
-                Some(write) => write,
-                None if initial == Some(value) => PackedSource::INITIAL.0,
+        for read in bucket.iter().filter(|e| !e.is_write() && e.value != Value::UNKNOWN) {
+            let source = match table.get(read.value) {
+                Some(seen) if repeated.is_empty() => seen.0,
+                Some(seen) => repeated.get(&read.value).map_or(seen.0, |all| self.choose(read.txn, all)),
+                None if initial == Some(read.value) => PackedSource::INITIAL.0,
                 None => PackedSource::FAULT.0,
             };
-            self.source[op as usize].store(source, Relaxed);
+            self.source[read.op as usize].store(source, Relaxed);
         }
     }
 
-    /// Which of several writes of one value a read saw. A committed writer beats an aborted one (a client's retry);
+    /// Which of several writers of one value a read saw. A committed one beats an aborted one (a client's retry), and
     /// another transaction beats the reader itself, whose own writes `reads.rs` considers first.
-    fn choose(&self, read: u32, writes: &[u32]) -> u32 {
-        let reader = self.txn_of[read as usize];
-        let mut best: Option<u32> = None;
-        let rank = |op: u32| {
-            let t = self.txn_of[op as usize];
-            match self.history.outcome(t) {
-                _ if t == reader => 1,
-                Outcome::Aborted => 0,
-                _ => 2,
-            }
+    fn choose(&self, reader: TxnId, writers: &[Seen]) -> u32 {
+        let rank = |w: Seen| match self.history.outcome(w.txn()) {
+            _ if w.txn() == reader => 1,
+            Outcome::Aborted => 0,
+            _ => 2,
         };
-        for &op in writes {
+        let mut best: Option<Seen> = None;
+        for &w in writers {
             match best {
-                Some(b) if rank(b) > rank(op) => {}
-                Some(b)
-                    if rank(b) == rank(op)
-                        && rank(op) == 2
-                        && self.txn_of[b as usize] != self.txn_of[op as usize] =>
-                {
+                Some(b) if rank(b) > rank(w) => {}
+                Some(b) if rank(w) == 2 && rank(b) == 2 && b.txn() != w.txn() => {
                     return PackedSource::AMBIGUOUS.0;
                 }
-                _ => best = Some(op),
+                _ => best = Some(w),
             }
         }
-        best.unwrap_or(PackedSource::FAULT.0)
+        best.map_or(PackedSource::FAULT.0, |b| b.0)
     }
 
     /// A list was read from whoever appended its last element.
-    fn resolve_list_reads(&self, key: KeyId, bucket: &[u32]) {
-        for &op in bucket.iter().filter(|&&op| op & WRITE_BIT == 0) {
-            let value = self.history.values()[op as usize];
-            let source = match self.history.list(value) {
+    fn resolve_list_reads(&self, key: KeyId, bucket: &[Entry]) {
+        for read in bucket.iter().filter(|e| !e.is_write()) {
+            let source = match self.history.list(read.value) {
                 Some([]) => PackedSource::INITIAL.0,
-                Some(elements) => match self.appends.of(key, elements[elements.len() - 1]) {
-                    Some(append) => append.0,
+                Some([.., last]) => match self.appends.of(key, *last) {
+                    Some(append) => {
+                        let writer = self.history.txn_of(append);
+                        let replaced = self
+                            .history
+                            .ops(writer)
+                            .any(|(op, o)| op > append && o.key == key && o.kind != OpKind::Read);
+                        if replaced { Seen::new(writer).not_final().0 } else { writer.0 }
+                    }
                     None => PackedSource::FAULT.0,
                 },
-                None if value == Value::UNKNOWN => PackedSource::NOT_JUDGED.0,
+                None if read.value == Value::UNKNOWN => PackedSource::NOT_JUDGED.0,
                 None => PackedSource::FAULT.0,
             };
-            self.source[op as usize].store(source, Relaxed);
+            self.source[read.op as usize].store(source, Relaxed);
         }
     }
 }
 
-/// Open addressing from value to write, reused for one key after another.
+/// Open addressing from value to writer, reused for one key after another.
 #[derive(Default)]
 struct Table {
-    slots: Vec<(Value, u32)>,
+    slots: Vec<(Value, Seen)>,
     mask: usize,
 }
 
-const EMPTY: u32 = u32::MAX;
+const EMPTY: Seen = Seen(u32::MAX);
 
 impl Table {
     fn reset(&mut self, entries: usize) {
@@ -302,12 +327,12 @@ impl Table {
 
     /// Adds a write; the earlier write of the same value, if there is one, stays.
     #[inline]
-    fn insert(&mut self, value: Value, op: u32) -> Option<u32> {
+    fn insert(&mut self, value: Value, seen: Seen) -> Option<Seen> {
         let mut i = self.first_slot(value);
         loop {
             match self.slots[i] {
                 (_, EMPTY) => {
-                    self.slots[i] = (value, op);
+                    self.slots[i] = (value, seen);
                     return None;
                 }
                 (v, first) if v == value => return Some(first),
@@ -317,12 +342,12 @@ impl Table {
     }
 
     #[inline]
-    fn get(&self, value: Value) -> Option<u32> {
+    fn get(&self, value: Value) -> Option<Seen> {
         let mut i = self.first_slot(value);
         loop {
             match self.slots[i] {
                 (_, EMPTY) => return None,
-                (v, op) if v == value => return Some(op),
+                (v, seen) if v == value => return Some(seen),
                 _ => i = (i + 1) & self.mask,
             }
         }

@@ -164,6 +164,11 @@ impl Lists {
         ListId(self.start.len() as u32 - 2)
     }
 
+    /// Number of lists.
+    pub fn count(&self) -> usize {
+        self.start.len() - 1
+    }
+
     /// Number of elements in all lists together.
     pub fn total_len(&self) -> usize {
         self.elements.len()

@@ -1,12 +1,15 @@
 //! Weak isolation, decided completely: read committed, read atomic, causal, and the session guarantees.
 //!
 //! A level holds iff some commit order contains causality and, whenever `t3` reads `x` from `t1` and could see another
-//! writer `t2` of `x`, puts `t2` before `t1` (Biswas & Enea 2019; Plume, Definitions 4 to 6). First a guess: an order that
-//! respects causality is played through (`simulate.rs`), which proves most good histories in one pass. If the guess fails,
-//! the demanded edges are collected (`required.rs`); the level holds iff they and causality have no cycle. If they have,
-//! `taps.rs` says how often and in which of Plume's patterns.
+//! writer `t2` of `x`, puts `t2` before `t1` (Biswas & Enea 2019; Plume, Definitions 4 to 6). An order that respects
+//! causality is guessed (`order.rs`) and played through (`simulate.rs`), which proves most good histories in one pass; the
+//! demands it does not meet are added and the order mended, until all are met or some contradict each other. If the guess
+//! leads nowhere, all demands are collected at once (`required.rs`), which bounds the cost: O(m^{3/2}) for read committed
+//! and read atomic, O(m·k) for causal. What contradicts itself is counted in Plume's patterns (`taps.rs`) and explained
+//! (`witness.rs`).
 
 mod clocks;
+mod ground;
 mod order;
 pub(crate) mod problem;
 mod required;
@@ -16,16 +19,13 @@ mod taps;
 pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
-use clocks::AllClocks;
-use isolde_graph::{Components, components};
+use ground::{Broken, Ground};
+use isolde_graph::components;
 use isolde_history::TxnId;
 use isolde_level::{Anomaly, AnomalyKind, Relation};
-use order::{Causality, Order};
+use order::Units;
 pub(crate) use problem::Problem;
-use problem::VersionEdge;
-use required::{Required, RequiredEdge};
 pub(crate) use sessions::Guarantee;
-use simulate::{CausallySeen, DirectlySeen, proves};
 use taps::{Classifier, LevelGraph, Tap};
 use witness::{Explainer, Extra};
 
@@ -49,6 +49,8 @@ pub(crate) struct Questions {
     pub guarantees: [bool; 4],
     /// Is causality acyclic? (Implied by every other question.)
     pub cycles: bool,
+    /// Collect all demands at once instead of trying orders first: to compare the two ways.
+    pub no_guess: bool,
 }
 
 impl Questions {
@@ -56,6 +58,7 @@ impl Questions {
         self.levels[level as usize] = true;
     }
 
+    /// The strongest level whose graph is needed.
     fn strongest(&self) -> Option<Weak> {
         if self.guarantees.contains(&true) {
             return Some(Weak::Causal);
@@ -89,165 +92,77 @@ pub(crate) fn decide(
     questions: Questions,
     budget: &Budget<'_>,
 ) -> Result<Findings, OutOfBudget> {
-    let mut findings = Findings::default();
     let strongest = questions.strongest();
     if strongest.is_none() && !questions.cycles {
-        return Ok(findings);
+        return Ok(Findings::default());
     }
-    let version_edges = problem.version_edges();
-    let mut causality = None;
-    let guess = order::input_order(&problem).or_else(|| {
-        let graph = causality.insert(Causality::new(problem));
-        order::topological(&problem, graph)
-    });
-    if let Some(order) = &guess
-        && version_edges.iter().all(|e| order.before(e.from, e.to))
-        && prove_by_guess(problem, questions, strongest, order, &mut findings, budget)?
-    {
-        return Ok(findings);
-    }
-    let causality = causality.unwrap_or_else(|| Causality::new(problem));
-    Investigation { problem, questions, causality, version_edges, budget }.run(&mut findings)?;
-    Ok(findings)
+    let inquiry = Inquiry { questions, ground: Ground::new(problem, questions.no_guess, budget) };
+    let start = inquiry.ground.first_guess();
+    inquiry.run(strongest, &start)
 }
 
-/// Tries the guess for each level, strongest first: what it proves for one it proves for all weaker ones.
-/// True if nothing is left to investigate.
-fn prove_by_guess(
-    problem: Problem<'_>,
+struct Inquiry<'a, 'b> {
     questions: Questions,
-    strongest: Option<Weak>,
-    order: &Order,
-    findings: &mut Findings,
-    budget: &Budget<'_>,
-) -> Result<bool, OutOfBudget> {
-    let mut proven = None;
-    for level in Weak::ALL.into_iter().rev().filter(|&l| Some(l) <= strongest) {
-        let holds = match level {
-            Weak::ReadCommitted => {
-                proves(&problem, order, &mut DirectlySeen::read_committed(problem), budget)?
-            }
-            Weak::ReadAtomic => proves(&problem, order, &mut DirectlySeen::read_atomic(problem), budget)?,
-            Weak::Causal => proves(&problem, order, &mut CausallySeen::new(problem), budget)?,
-        };
-        if holds {
-            proven = Some(level);
-            break;
-        }
-    }
-    for level in Weak::ALL.into_iter().filter(|&l| proven.is_some_and(|p| l <= p)) {
-        if questions.levels[level as usize] {
-            findings.levels[level as usize] = Some(Answer::Holds(order.txns.clone()));
-        }
-    }
-    if proven == Some(Weak::Causal) {
-        for (asked, answer) in questions.guarantees.iter().zip(&mut findings.guarantees) {
-            *answer = asked.then(|| Answer::Holds(order.txns.clone()));
-        }
-    }
-    Ok(proven == strongest)
+    ground: Ground<'a, 'b>,
 }
 
-/// The complete procedure, for what the guess did not prove.
-struct Investigation<'a, 'b> {
-    problem: Problem<'a>,
-    questions: Questions,
-    causality: Causality<'a>,
-    version_edges: Vec<VersionEdge>,
-    budget: &'b Budget<'b>,
-}
-
-/// A level whose demands have a cycle, or overwrite an initial value that was read.
-struct Broken {
-    demanded: Vec<RequiredEdge>,
-    graph: LevelGraph,
-}
-
-impl Investigation<'_, '_> {
-    fn run(&self, findings: &mut Findings) -> Result<(), OutOfBudget> {
-        let strongest = self.questions.strongest();
-        let causal_components = components(&self.causality);
-        // Clocks only where they are needed: to see causally, or to file what was found.
-        let mut clocks = None;
-        let all_clocks = || AllClocks::new(self.problem, causal_components.clone());
+impl Inquiry<'_, '_> {
+    fn run(&self, strongest: Option<Weak>, start: &Units) -> Result<Findings, OutOfBudget> {
+        let mut findings = Findings::default();
         let mut broken: [Option<Broken>; 3] = [None, None, None];
-        for level in Weak::ALL.into_iter().filter(|&l| Some(l) <= strongest) {
-            self.poll()?;
-            let answer = &mut findings.levels[level as usize];
-            if answer.is_some() {
-                continue;
-            }
-            let Required { edges, initial_overwritten } = match level {
-                Weak::ReadCommitted => required::read_committed(&self.problem),
-                Weak::ReadAtomic => required::read_atomic(&self.problem),
-                Weak::Causal => required::causal(&self.problem, clocks.get_or_insert_with(all_clocks)),
-            };
-            let components = self.components_with(&edges);
-            if components.cyclic_count() == 0 && !initial_overwritten {
-                *answer = Some(Answer::Holds(self.certificate(&components)));
-            } else {
-                *answer = Some(Answer::Violated);
-                let graph = LevelGraph::new(&self.problem, components);
-                broken[level as usize] = Some(Broken { demanded: edges, graph });
+        for level in Weak::ALL.into_iter().rev().filter(|&l| Some(l) <= strongest) {
+            match self.ground.analyse(level, start)? {
+                Ok(order) => {
+                    self.record_proof(level, &order, &mut findings);
+                    break;
+                }
+                Err(contradiction) => {
+                    findings.levels[level as usize] =
+                        self.questions.levels[level as usize].then_some(Answer::Violated);
+                    broken[level as usize] = Some(contradiction);
+                }
             }
         }
-        if broken.iter().any(Option::is_some) || causal_components.cyclic_count() > 0 {
-            let clocks = clocks.get_or_insert_with(all_clocks);
-            self.explain(clocks, &broken, findings)?;
-        } else if let Some(Answer::Holds(order)) = &findings.levels[Weak::Causal as usize] {
-            for (asked, answer) in self.questions.guarantees.iter().zip(&mut findings.guarantees) {
-                *answer = asked.then(|| Answer::Holds(order.clone()));
+        if broken.iter().any(Option::is_some) || !start.is_order() {
+            self.explain(&broken, &mut findings)?;
+        }
+        Ok(findings)
+    }
+
+    /// An order that proves a level proves every weaker one.
+    fn record_proof(&self, proven: Weak, order: &[TxnId], findings: &mut Findings) {
+        let proof = |asked: bool| asked.then(|| Answer::Holds(order.to_vec()));
+        for level in Weak::ALL.into_iter().filter(|&l| l <= proven) {
+            findings.levels[level as usize] = proof(self.questions.levels[level as usize]);
+        }
+        if proven == Weak::Causal {
+            for (answer, &asked) in findings.guarantees.iter_mut().zip(&self.questions.guarantees) {
+                *answer = proof(asked);
             }
         }
-        for (asked, answer) in self.questions.levels.iter().zip(&mut findings.levels) {
-            if !asked {
-                *answer = None;
-            }
-        }
-        Ok(())
     }
 
-    fn poll(&self) -> Result<(), OutOfBudget> {
-        if self.budget.is_spent() { Err(OutOfBudget) } else { Ok(()) }
-    }
-
-    fn components_with(&self, demanded: &[RequiredEdge]) -> Components {
-        let versions = self.version_edges.iter().map(|e| (e.from.0, e.to.0));
-        let edges: Vec<(u32, u32)> = versions.chain(demanded.iter().map(|e| (e.from.0, e.to.0))).collect();
-        components(&self.causality.joined(&edges))
-    }
-
-    /// The committed transactions in topological order.
-    fn certificate(&self, components: &Components) -> Vec<TxnId> {
-        let order = components.topological().into_iter().map(TxnId);
-        order.filter(|&t| self.problem.index.is_committed(t)).collect()
-    }
-
-    fn explain(
-        &self,
-        clocks: &AllClocks<'_>,
-        broken: &[Option<Broken>; 3],
-        findings: &mut Findings,
-    ) -> Result<(), OutOfBudget> {
-        let explainer = Explainer { problem: self.problem, causality: &self.causality, clocks };
+    fn explain(&self, broken: &[Option<Broken>; 3], findings: &mut Findings) -> Result<(), OutOfBudget> {
+        let ground = &self.ground;
+        let explainer =
+            Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
         self.explain_cycles(&explainer, findings);
-        self.poll()?;
+        ground.poll()?;
         let graph = |level: Weak| broken[level as usize].as_ref().map(|b| &b.graph);
-        let classifier = Classifier {
-            problem: self.problem,
-            clocks,
+        let counts = Classifier {
+            problem: ground.problem,
+            clocks: ground.clocks(),
             read_committed: graph(Weak::ReadCommitted),
             read_atomic: graph(Weak::ReadAtomic),
             causal: graph(Weak::Causal),
-        };
-        let counts = classifier.count();
+        }
+        .count();
         for tap in Tap::ALL {
-            let level = tap.level();
-            let extra = broken[level as usize]
+            let extra = broken[tap.level() as usize]
                 .as_ref()
-                .map(|b| (Extra::new(&b.demanded, &self.version_edges), &b.graph.components));
+                .map(|b| (Extra::new(&b.demanded, &ground.version_edges), &b.graph.components));
             let candidates = counts.smallest[tap as usize].iter().filter_map(|&(_, instance)| {
-                explainer.instance(instance, extra.as_ref().map(|(e, c)| (e, *c)))
+                explainer.instance(instance, extra.as_ref().map(|(extra, components)| (extra, *components)))
             });
             if let Some(witness) = candidates.min_by_key(|w| (w.transactions.len(), w.operations.len())) {
                 findings.anomalies.push(Anomaly {
@@ -257,28 +172,28 @@ impl Investigation<'_, '_> {
                 });
             }
         }
-        if let Some(causal) = graph(Weak::Causal) {
-            self.decide_guarantees(&explainer, causal, findings)?;
+        match graph(Weak::Causal) {
+            Some(causal) => self.decide_guarantees(&explainer, causal, findings),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Cycles that need no demanded edge: of causality itself (TAP-g), or with the orders that lists show.
     fn explain_cycles(&self, explainer: &Explainer<'_>, findings: &mut Findings) {
-        let none = Extra::new(&[], &[]);
+        let ground = &self.ground;
         let causal = explainer.clocks.components();
         if causal.cyclic_count() > 0 {
+            let witness = explainer.cycle(&Extra::new(&[], &[]), causal);
             let count = causal.cyclic_count() as u64;
-            findings.anomalies.extend(explainer.cycle(&none, causal).map(|witness| Anomaly {
+            findings.anomalies.extend(witness.map(|witness| Anomaly {
                 kind: AnomalyKind::CyclicCo,
                 count,
                 witness,
             }));
-        } else if !self.version_edges.is_empty() {
-            let components = self.components_with(&[]);
-            let extra = Extra::new(&[], &self.version_edges);
-            let count = components.cyclic_count() as u64;
-            findings.anomalies.extend(explainer.cycle(&extra, &components).map(|witness| {
+        } else if !ground.version_edges.is_empty() {
+            let components = components(&ground.causality().joined(&ground.versions));
+            let witness = explainer.cycle(&Extra::new(&[], &ground.version_edges), &components);
+            findings.anomalies.extend(witness.map(|witness| {
                 let has = |r: Relation| witness.edges.iter().any(|e| e.relation == r);
                 let kind = match (has(Relation::WriteRead), has(Relation::SessionOrder)) {
                     (false, false) => AnomalyKind::G0,
@@ -286,7 +201,7 @@ impl Investigation<'_, '_> {
                     (false, true) => AnomalyKind::G0Process,
                     (true, true) => AnomalyKind::G1cProcess,
                 };
-                Anomaly { kind, count, witness }
+                Anomaly { kind, count: components.cyclic_count() as u64, witness }
             }));
         }
     }
@@ -297,26 +212,28 @@ impl Investigation<'_, '_> {
         causal: &LevelGraph,
         findings: &mut Findings,
     ) -> Result<(), OutOfBudget> {
-        let versions: Vec<(u32, u32)> = self.version_edges.iter().map(|e| (e.from.0, e.to.0)).collect();
+        let ground = &self.ground;
         for (i, guarantee) in Guarantee::ALL.into_iter().enumerate() {
             if !self.questions.guarantees[i] {
                 continue;
             }
-            self.poll()?;
+            ground.poll()?;
             let outcome = sessions::decide(
-                self.problem,
+                ground.problem,
                 explainer.clocks,
-                &self.causality,
+                explainer.causality,
                 causal,
-                &versions,
+                &ground.versions,
                 guarantee,
             );
-            let acyclic = outcome.components.cyclic_count() == 0;
+            let order = || outcome.components.topological().into_iter().map(TxnId);
             findings.guarantees[i] = Some(match outcome.smallest {
-                None if acyclic => Answer::Holds(self.certificate(&outcome.components)),
+                None if outcome.components.cyclic_count() == 0 => {
+                    Answer::Holds(order().filter(|&t| ground.problem.index.is_committed(t)).collect())
+                }
                 _ => Answer::Violated,
             });
-            let extra = Extra::new(&outcome.demanded, &self.version_edges);
+            let extra = Extra::new(&outcome.demanded, &ground.version_edges);
             let witness = outcome
                 .smallest
                 .and_then(|s| explainer.guarantee(guarantee, s, (&extra, &outcome.components)));

@@ -1,50 +1,45 @@
-//! A first guess at a commit order: any order that respects causality.
+//! Orders of transactions, and the graph they must respect.
 //!
-//! Files are usually written in the order in which transactions finished, so the input order is tried first; it costs one
-//! comparison per read. Otherwise Kahn's algorithm with a queue, which lets sessions advance side by side. It stops short
-//! exactly when session order and reads form a cycle (TAP-g).
+//! The search for a commit order starts from a good guess. Files are usually written in the order in which transactions
+//! finished, so the input order comes first. Where it contradicts causality (a file sorted by session, say), sessions are
+//! assumed to have run side by side at an even pace, and Kahn's algorithm with a heap gives the order closest to that.
 
 use super::problem::Problem;
-use isolde_graph::{Csr, Graph};
+use isolde_graph::{Components, Csr, Graph, components};
 use isolde_history::TxnId;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-/// A total order of the committed transactions.
-pub(crate) struct Order {
-    /// The transactions, first to last.
+/// The committed transactions in some order; those that lie on a common cycle form one *unit* and stand side by side.
+#[derive(Clone)]
+pub(crate) struct Units {
+    /// First to last.
     pub txns: Vec<TxnId>,
-    /// The place of each; unspecified for transactions that did not commit.
+    /// Where a transaction's unit begins; unspecified for transactions that did not commit.
     pub rank: Vec<u32>,
+    /// The units with a cycle, if there is one.
+    pub components: Option<Components>,
 }
 
-impl Order {
-    pub fn new(txns: Vec<TxnId>, txn_count: usize) -> Order {
+impl Units {
+    /// Every transaction a unit of its own.
+    fn singles(txns: Vec<TxnId>, txn_count: usize) -> Units {
         let mut rank = vec![u32::MAX; txn_count];
         for (i, t) in txns.iter().enumerate() {
             rank[t.index()] = i as u32;
         }
-        Order { txns, rank }
+        Units { txns, rank, components: None }
     }
 
-    #[inline]
-    pub fn before(&self, a: TxnId, b: TxnId) -> bool {
-        self.rank[a.index()] < self.rank[b.index()]
+    /// The units one after another.
+    pub fn iter(&self) -> impl Iterator<Item = &[TxnId]> {
+        self.txns.chunk_by(|a, b| self.rank[a.index()] == self.rank[b.index()])
     }
-}
 
-/// The input order, if it respects causality.
-pub(crate) fn input_order(problem: &Problem<'_>) -> Option<Order> {
-    let history = problem.history;
-    let respects = problem
-        .committed()
-        .all(|t| problem.reads(t).all(|r| r.from.is_none_or(|w| history.position(w) < history.position(t))));
-    if !respects {
-        return None;
+    /// True if no unit has a cycle.
+    pub fn is_order(&self) -> bool {
+        self.components.is_none()
     }
-    let mut by_position = vec![None; history.txn_count()];
-    for t in problem.committed() {
-        by_position[history.position(t) as usize] = Some(t);
-    }
-    Some(Order::new(by_position.into_iter().flatten().collect(), history.txn_count()))
 }
 
 /// Session order and reads as a graph.
@@ -119,28 +114,104 @@ impl Graph for Joined<'_, '_> {
     }
 }
 
-/// A topological order of the committed transactions by Kahn's algorithm; `None` if there is a cycle.
-pub(crate) fn topological(problem: &Problem<'_>, graph: &impl Graph) -> Option<Order> {
-    let n = problem.txn_count();
-    let successors = |t: TxnId| (0..).map_while(move |i| graph.successor(t.0, i));
-    let mut waiting = vec![0u32; n];
-    let mut committed = 0;
+/// The input order, if it respects causality.
+pub(crate) fn input_order(problem: &Problem<'_>) -> Option<Units> {
+    let history = problem.history;
+    let respects = problem
+        .committed()
+        .all(|t| problem.reads(t).all(|r| r.from.is_none_or(|w| history.position(w) < history.position(t))));
+    if !respects {
+        return None;
+    }
+    let mut by_position = vec![None; history.txn_count()];
     for t in problem.committed() {
-        committed += 1;
-        for next in successors(t) {
-            waiting[next as usize] += 1;
+        by_position[history.position(t) as usize] = Some(t);
+    }
+    Some(Units::singles(by_position.into_iter().flatten().collect(), history.txn_count()))
+}
+
+/// Where each transaction would stand if all sessions had run side by side at an even pace.
+pub(crate) fn even_pace(problem: &Problem<'_>) -> Vec<u32> {
+    let mut pace = vec![0; problem.txn_count()];
+    for session in problem.history.sessions() {
+        let range = problem.history.session_range(session);
+        let len = range.len() as u64;
+        for t in range.clone() {
+            pace[t as usize] = (u64::from(t - range.start) * u64::from(u32::MAX) / len) as u32;
         }
     }
-    let mut queue: Vec<TxnId> = problem.committed().filter(|t| waiting[t.index()] == 0).collect();
-    let mut at = 0;
-    while let Some(&t) = queue.get(at) {
-        at += 1;
-        for next in successors(t) {
+    pace
+}
+
+/// An order that respects a graph and is otherwise close to `wished` (smaller first). Cycles become units.
+pub(crate) fn respecting(problem: &Problem<'_>, graph: &impl Graph, wished: &[u32]) -> Units {
+    let n = problem.txn_count();
+    let committed: Vec<u32> = problem.committed().map(|t| t.0).collect();
+    let order = kahn(graph, committed.iter().copied(), wished);
+    if order.len() == committed.len() {
+        return Units::singles(order.into_iter().map(TxnId).collect(), n);
+    }
+    let found = components(graph);
+    let condensed = Condensed::new(problem, graph, &found);
+    let mut wished_units = vec![u32::MAX; found.count()];
+    for t in problem.committed() {
+        let unit = &mut wished_units[found.of(t.0) as usize];
+        *unit = (*unit).min(wished[t.index()]);
+    }
+    let mut units = Units { txns: Vec::new(), rank: vec![u32::MAX; n], components: None };
+    for c in kahn(&condensed.edges, 0..found.count() as u32, &wished_units) {
+        let start = units.txns.len() as u32;
+        for &t in condensed.members(c) {
+            units.txns.push(TxnId(t));
+            units.rank[t as usize] = start;
+        }
+    }
+    units.components = Some(found);
+    units
+}
+
+/// Kahn's algorithm with a heap over some nodes; shorter than `nodes` if there is a cycle.
+fn kahn(graph: &impl Graph, nodes: impl Iterator<Item = u32> + Clone, wished: &[u32]) -> Vec<u32> {
+    let successors = |node: u32| (0..).map_while(move |i| graph.successor(node, i));
+    let mut waiting = vec![0u32; graph.len()];
+    for next in nodes.clone().flat_map(successors) {
+        waiting[next as usize] += 1;
+    }
+    let ready = nodes.filter(|&node| waiting[node as usize] == 0);
+    let mut heap: BinaryHeap<Reverse<(u32, u32)>> =
+        ready.map(|node| Reverse((wished[node as usize], node))).collect();
+    let mut order = Vec::new();
+    while let Some(Reverse((_, node))) = heap.pop() {
+        order.push(node);
+        for next in successors(node) {
             waiting[next as usize] -= 1;
             if waiting[next as usize] == 0 {
-                queue.push(TxnId(next));
+                heap.push(Reverse((wished[next as usize], next)));
             }
         }
     }
-    (queue.len() == committed).then(|| Order::new(queue, n))
+    order
+}
+
+/// A graph with each strongly connected component drawn together.
+struct Condensed {
+    members: Csr,
+    edges: Csr,
+}
+
+impl Condensed {
+    fn new(problem: &Problem<'_>, graph: &impl Graph, found: &Components) -> Condensed {
+        let members = Csr::from_edges(found.count(), || problem.committed().map(|t| (found.of(t.0), t.0)));
+        let edges = Csr::from_edges(found.count(), || {
+            problem.committed().flat_map(|t| {
+                let successors = (0..).map_while(move |i| graph.successor(t.0, i));
+                successors.map(move |next| (found.of(t.0), found.of(next))).filter(|(a, b)| a != b)
+            })
+        });
+        Condensed { members, edges }
+    }
+
+    fn members(&self, component: u32) -> &[u32] {
+        self.members.successors(component)
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::clocks::AllClocks;
 use super::problem::{Problem, Read, Stamped, Writer};
-use super::simulate::latest_seen_writers;
+use super::simulate::seen_writers;
 use isolde_history::{KeyId, OpId, TxnId};
 
 /// `from` must commit before `to`, because `read` returned `to`'s version although it could see `from`'s.
@@ -213,7 +213,7 @@ pub(crate) fn causal(problem: &Problem<'_>, clocks: &AllClocks<'_>) -> Required 
     for t3 in problem.committed() {
         let row = clocks.row(t3);
         for read in problem.reads(t3) {
-            latest_seen_writers(problem, row, read.key, |writers| {
+            seen_writers(problem, row, read.key, |writers| {
                 let latest = writers.iter().rev().copied().find(|&t2| t2 != t3);
                 if let Some(t2) = latest
                     && Some(t2) != read.from

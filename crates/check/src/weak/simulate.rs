@@ -1,14 +1,15 @@
-//! Guess and verify: does this order prove the level?
+//! Plays an order of transactions through and finds the demands of a level that it does not meet.
 //!
-//! A commit order proves a level iff, for every external read of `x` from `t1` by `t3`, no transaction that writes `x` and
-//! is visible to `t3` comes after `t1` (Biswas & Enea 2019, Def. 2.4, with the visibility of `algorithms.md` 2.2). Playing
-//! the order keeps, per key, the chain of its writers so far; nearly always the last one is `t1` and the read is done.
-//! Otherwise the chain is walked back to `t1`. A walk that gets long gives way to asking which writers are visible, so a
-//! read costs O(min(writers since `t1`, visible candidates)).
+//! If `t3` reads `x` from `t1`, then every `t2` that writes `x` and is visible to the read must come before `t1` (Biswas &
+//! Enea 2019, Def. 2.4, with the visibility of algorithms.md 2.2). Playing the order keeps, per key, the chain of its
+//! writers so far; nearly always the last one is `t1` and the read is done. Otherwise the chain is walked back to `t1`, and
+//! what is visible on the way is an unmet demand. A walk that gets long gives way to asking for the visible writers, so
+//! a read costs O(min(writers since `t1`, visible candidates)).
 
-use super::clocks::Clocks;
-use super::order::Order;
+use super::clocks::{AllClocks, Clocks};
+use super::order::Units;
 use super::problem::{Problem, Read, Stamped};
+use super::required::{Required, RequiredEdge};
 use crate::budget::{Budget, OutOfBudget};
 use isolde_history::{KeyId, OpId, TxnId};
 
@@ -18,67 +19,117 @@ pub(crate) trait Visibility {
     fn enter(&mut self, t: TxnId);
     /// Is `other` visible to this read of the transaction entered last?
     fn sees(&self, other: TxnId, read: OpId) -> bool;
-    /// Is some writer of `key` visible to this read and later than `bound` (anything, if `None`) in the order?
-    fn sees_later_writer(&self, read: Read, order: &Order) -> bool;
+    /// Calls `f` with visible writers of the read's key: at least the latest of each session.
+    fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId));
     /// Ends the transaction entered last.
     fn leave(&mut self, t: TxnId);
 }
 
 const NONE: u32 = u32::MAX;
 const WALK_LIMIT: u32 = 64;
-/// Transactions between two looks at the budget.
+/// Units between two looks at the budget.
 const POLL_EVERY: usize = 4096;
 
-/// True if the order, which respects causality, proves the level.
-pub(crate) fn proves(
+/// The demands that the order, which respects causality, does not meet. None: it proves the level (as far as its units are
+/// single transactions).
+pub(crate) fn unmet_demands(
     problem: &Problem<'_>,
-    order: &Order,
+    units: &Units,
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
-) -> Result<bool, OutOfBudget> {
-    let mut last = vec![NONE; problem.history.key_count()];
-    let mut chain: Vec<(TxnId, u32)> = Vec::new();
-    for (i, &t) in order.txns.iter().enumerate() {
+) -> Result<Required, OutOfBudget> {
+    let mut play =
+        Play { problem, units, chains: Chains::new(problem.history.key_count()), unmet: Required::default() };
+    for (i, unit) in units.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
         }
+        // Transactions on one cycle may see each other's writes, whichever comes first.
+        if let [single] = *unit {
+            play.reads(single, visibility);
+            play.writes(single);
+        } else {
+            unit.iter().for_each(|&t| play.writes(t));
+            unit.iter().for_each(|&t| play.reads(t, visibility));
+        }
+    }
+    Ok(play.unmet)
+}
+
+/// Per key, the writers so far, latest first.
+struct Chains {
+    last: Vec<u32>,
+    links: Vec<(TxnId, u32)>,
+}
+
+impl Chains {
+    fn new(keys: usize) -> Chains {
+        Chains { last: vec![NONE; keys], links: Vec::new() }
+    }
+
+    fn push(&mut self, key: KeyId, t: TxnId) {
+        let last = &mut self.last[key.index()];
+        if *last == NONE || self.links[*last as usize].0 != t {
+            self.links.push((t, *last));
+            *last = self.links.len() as u32 - 1;
+        }
+    }
+}
+
+struct Play<'a, 'b> {
+    problem: &'b Problem<'a>,
+    units: &'b Units,
+    chains: Chains,
+    unmet: Required,
+}
+
+impl Play<'_, '_> {
+    fn writes(&mut self, t: TxnId) {
+        for key in self.problem.written(t) {
+            self.chains.push(key, t);
+        }
+    }
+
+    fn reads(&mut self, t: TxnId, visibility: &mut impl Visibility) {
         visibility.enter(t);
-        for read in problem.reads(t) {
-            let mut node = last[read.key.index()];
+        for read in self.problem.reads(t) {
+            let mut at = self.chains.last[read.key.index()];
             let mut steps = 0;
-            while node != NONE {
-                let (writer, before) = chain[node as usize];
-                if Some(writer) == read.from {
+            while at != NONE {
+                let (writer, before) = self.chains.links[at as usize];
+                if !self.is_later(writer, read) {
                     break;
                 }
-                if visibility.sees(writer, read.op) {
-                    return Ok(false);
+                if writer != t && visibility.sees(writer, read.op) {
+                    self.demand(writer, read);
                 }
                 steps += 1;
                 if steps == WALK_LIMIT {
-                    if visibility.sees_later_writer(read, order) {
-                        return Ok(false);
-                    }
+                    visibility.latest_writers(read, &mut |t2| {
+                        if t2 != t && self.is_later(t2, read) {
+                            self.demand(t2, read);
+                        }
+                    });
                     break;
                 }
-                node = before;
-            }
-        }
-        for key in problem.written(t) {
-            let head = &mut last[key.index()];
-            if *head == NONE || chain[*head as usize].0 != t {
-                chain.push((t, *head));
-                *head = chain.len() as u32 - 1;
+                at = before;
             }
         }
         visibility.leave(t);
     }
-    Ok(true)
-}
 
-/// Is `t2` after the writer that the read saw?
-fn is_later(order: &Order, t2: TxnId, read: Read) -> bool {
-    read.from.is_none_or(|t1| order.before(t1, t2))
+    /// Does `t2` come after the transaction that was read from?
+    #[inline]
+    fn is_later(&self, t2: TxnId, read: Read) -> bool {
+        read.from.is_none_or(|t1| self.units.rank[t1.index()] < self.units.rank[t2.index()])
+    }
+
+    fn demand(&mut self, t2: TxnId, read: Read) {
+        match read.from {
+            Some(to) => self.unmet.edges.push(RequiredEdge { from: t2, to, read: read.op }),
+            None => self.unmet.initial_overwritten = true,
+        }
+    }
 }
 
 /// Read committed: what the transaction read from, before this read.
@@ -91,15 +142,7 @@ pub(crate) struct DirectlySeen<'a> {
 }
 
 impl<'a> DirectlySeen<'a> {
-    pub fn read_committed(problem: Problem<'a>) -> Self {
-        Self::new(problem, false)
-    }
-
-    pub fn read_atomic(problem: Problem<'a>) -> Self {
-        Self::new(problem, true)
-    }
-
-    fn new(problem: Problem<'a>, atomic: bool) -> Self {
+    pub fn new(problem: Problem<'a>, atomic: bool) -> Self {
         DirectlySeen { problem, first_read: Stamped::new(problem.txn_count()), current: TxnId(0), atomic }
     }
 
@@ -137,10 +180,10 @@ impl Visibility for DirectlySeen<'_> {
         }
     }
 
-    fn sees_later_writer(&self, read: Read, order: &Order) -> bool {
+    fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
         let seen = self.problem.reads(self.current).filter(|r| self.atomic || r.op < read.op);
         let sources = seen.filter_map(|r| r.from).filter(|&w| self.problem.index.writes(w, read.key));
-        sources.chain(self.own_session_writer(read.key)).any(|t2| is_later(order, t2, read))
+        sources.chain(self.own_session_writer(read.key)).for_each(f);
     }
 
     fn leave(&mut self, _: TxnId) {}
@@ -170,12 +213,10 @@ impl Visibility for CausallySeen<'_> {
         self.clocks.has_seen(self.current, other)
     }
 
-    fn sees_later_writer(&self, read: Read, order: &Order) -> bool {
-        let mut found = false;
-        latest_seen_writers(&self.problem, self.clocks.row(self.current), read.key, |writers| {
-            found |= writers.last().is_some_and(|&t2| is_later(order, t2, read));
+    fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
+        seen_writers(&self.problem, self.clocks.row(self.current), read.key, |group| {
+            group.last().copied().into_iter().for_each(&mut *f);
         });
-        found
     }
 
     fn leave(&mut self, t: TxnId) {
@@ -183,8 +224,40 @@ impl Visibility for CausallySeen<'_> {
     }
 }
 
+/// Causal, when causality itself has cycles.
+pub(crate) struct CyclicallySeen<'a, 'b> {
+    problem: Problem<'a>,
+    clocks: &'b AllClocks<'a>,
+    current: TxnId,
+}
+
+impl<'a, 'b> CyclicallySeen<'a, 'b> {
+    pub fn new(problem: Problem<'a>, clocks: &'b AllClocks<'a>) -> Self {
+        CyclicallySeen { problem, clocks, current: TxnId(0) }
+    }
+}
+
+impl Visibility for CyclicallySeen<'_, '_> {
+    fn enter(&mut self, t: TxnId) {
+        self.current = t;
+    }
+
+    fn sees(&self, other: TxnId, _: OpId) -> bool {
+        self.clocks.has_seen(self.current, other)
+    }
+
+    fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
+        seen_writers(&self.problem, self.clocks.row(self.current), read.key, |group| {
+            // The reader itself may be the latest: then the one before it counts.
+            group.iter().rev().copied().find(|&t2| t2 != self.current).into_iter().for_each(&mut *f);
+        });
+    }
+
+    fn leave(&mut self, _: TxnId) {}
+}
+
 /// For every session with a seen writer of `key`: its seen writers, in session order.
-pub(crate) fn latest_seen_writers<'a>(
+pub(crate) fn seen_writers<'a>(
     problem: &Problem<'a>,
     row: &[u32],
     key: KeyId,
@@ -194,8 +267,7 @@ pub(crate) fn latest_seen_writers<'a>(
     while let Some(&first) = rest.first() {
         let session = problem.history.session_of(first);
         let end = problem.history.session_range(session).end;
-        let group_len = leading(rest, end);
-        let (group, others) = rest.split_at(group_len);
+        let (group, others) = rest.split_at(leading(rest, end));
         let seen = leading(group, row[session.index()]);
         if seen > 0 {
             f(&group[..seen]);

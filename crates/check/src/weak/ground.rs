@@ -1,0 +1,133 @@
+//! The search for a commit order that meets all demands of a level.
+
+use super::Weak;
+use super::clocks::AllClocks;
+use super::order::{self, Causality, Units};
+use super::problem::{Problem, VersionEdge};
+use super::required::{self, Required, RequiredEdge};
+use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, unmet_demands};
+use super::taps::LevelGraph;
+use crate::budget::{Budget, OutOfBudget};
+use isolde_graph::components;
+use isolde_history::TxnId;
+use std::cell::OnceCell;
+
+/// What the levels share; costly parts are made when first needed.
+pub(crate) struct Ground<'a, 'b> {
+    pub problem: Problem<'a>,
+    pub version_edges: Vec<VersionEdge>,
+    /// The same as plain pairs.
+    pub versions: Vec<(u32, u32)>,
+    no_guess: bool,
+    budget: &'b Budget<'b>,
+    causality: OnceCell<Causality<'a>>,
+    clocks: OnceCell<AllClocks<'a>>,
+}
+
+/// Why a level does not hold: demands that contradict each other, or a read of an overwritten initial value.
+pub(crate) struct Broken {
+    pub demanded: Vec<RequiredEdge>,
+    pub graph: LevelGraph,
+}
+
+/// Orders tried before all demands are collected at once. Good histories need one or two; more than a few means that the
+/// guess was no help.
+const ROUNDS: usize = 12;
+
+impl<'a, 'b> Ground<'a, 'b> {
+    pub fn new(problem: Problem<'a>, no_guess: bool, budget: &'b Budget<'b>) -> Ground<'a, 'b> {
+        let version_edges = problem.version_edges();
+        Ground {
+            problem,
+            versions: version_edges.iter().map(|e| (e.from.0, e.to.0)).collect(),
+            version_edges,
+            no_guess,
+            budget,
+            causality: OnceCell::new(),
+            clocks: OnceCell::new(),
+        }
+    }
+
+    pub fn causality(&self) -> &Causality<'a> {
+        self.causality.get_or_init(|| Causality::new(self.problem))
+    }
+
+    pub fn clocks(&self) -> &AllClocks<'a> {
+        self.clocks.get_or_init(|| AllClocks::new(self.problem, components(self.causality())))
+    }
+
+    pub fn poll(&self) -> Result<(), OutOfBudget> {
+        if self.budget.is_spent() { Err(OutOfBudget) } else { Ok(()) }
+    }
+
+    /// An order that respects causality and the orders that lists show.
+    pub fn first_guess(&self) -> Units {
+        match order::input_order(&self.problem) {
+            Some(units) if self.versions.is_empty() => units,
+            Some(units) => self.respecting(&[], &units.rank),
+            None => self.respecting(&[], &order::even_pace(&self.problem)),
+        }
+    }
+
+    fn respecting(&self, demanded: &[RequiredEdge], wished: &[u32]) -> Units {
+        let demanded = demanded.iter().map(|e| (e.from.0, e.to.0));
+        let edges: Vec<(u32, u32)> = self.versions.iter().copied().chain(demanded).collect();
+        order::respecting(&self.problem, &self.causality().joined(&edges), wished)
+    }
+
+    /// Finds an order that proves the level, or the contradiction.
+    ///
+    /// Each round plays an order and adds the demands it does not meet. When all are met, demands run only inside units or
+    /// forward; so the units are exactly the strongly connected components of causality with *all* demands.
+    pub fn analyse(&self, level: Weak, start: &Units) -> Result<Result<Vec<TxnId>, Broken>, OutOfBudget> {
+        let mut found = Required::default();
+        let mut current: Option<Units> = None;
+        let rounds = if self.no_guess { 0 } else { ROUNDS };
+        for _ in 0..rounds {
+            let units = current.as_ref().unwrap_or(start);
+            let unmet = self.unmet_demands(level, units)?;
+            found.initial_overwritten |= unmet.initial_overwritten;
+            if unmet.edges.is_empty() {
+                let units = current.unwrap_or_else(|| start.clone());
+                return Ok(self.conclude(units, found));
+            }
+            found.edges.extend(unmet.edges);
+            found.edges.sort_unstable_by_key(|e| (e.from, e.to, e.read));
+            found.edges.dedup_by_key(|e| (e.from, e.to));
+            current = Some(self.respecting(&found.edges, &units.rank));
+        }
+        self.poll()?;
+        let all = match level {
+            Weak::ReadCommitted => required::read_committed(&self.problem),
+            Weak::ReadAtomic => required::read_atomic(&self.problem),
+            Weak::Causal => required::causal(&self.problem, self.clocks()),
+        };
+        let units = self.respecting(&all.edges, &current.as_ref().unwrap_or(start).rank);
+        Ok(self.conclude(units, all))
+    }
+
+    fn unmet_demands(&self, level: Weak, units: &Units) -> Result<Required, OutOfBudget> {
+        let (problem, budget) = (self.problem, self.budget);
+        match level {
+            Weak::ReadCommitted => {
+                unmet_demands(&problem, units, &mut DirectlySeen::new(problem, false), budget)
+            }
+            Weak::ReadAtomic => unmet_demands(&problem, units, &mut DirectlySeen::new(problem, true), budget),
+            // Once there is a cycle the history is broken, and filing what was found will need all clocks anyway.
+            Weak::Causal if units.is_order() => {
+                unmet_demands(&problem, units, &mut CausallySeen::new(problem), budget)
+            }
+            Weak::Causal => {
+                unmet_demands(&problem, units, &mut CyclicallySeen::new(problem, self.clocks()), budget)
+            }
+        }
+    }
+
+    fn conclude(&self, units: Units, required: Required) -> Result<Vec<TxnId>, Broken> {
+        if units.is_order() && !required.initial_overwritten {
+            return Ok(units.txns);
+        }
+        let components = units.components.unwrap_or_else(|| components(self.causality()));
+        Err(Broken { demanded: required.edges, graph: LevelGraph::new(&self.problem, components) })
+    }
+}
