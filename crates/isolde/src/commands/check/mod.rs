@@ -152,6 +152,7 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         levels: flags.level.clone(),
         anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
         certificates: flags.certificate.is_some(),
+        ..Request::default()
     };
     let bar = Progress::spinner(global, &format!("checking {}", loaded.path));
     let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
