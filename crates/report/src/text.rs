@@ -170,7 +170,8 @@ fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
     let everyday = if info.everyday.is_empty() { String::new() } else { format!(": {}", info.everyday) };
     let title = format!("{}{everyday}, {}", titled(anomaly.kind), times(anomaly.count));
     let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
-    let mut out = format!("{}. {what}:\n", style.paint(Tone::Strong, &title));
+    let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
+    let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
     let names: Vec<(String, Vec<String>)> = cast
         .txns
         .iter()
