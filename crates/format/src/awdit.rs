@@ -3,9 +3,10 @@
 //! One pass over the bytes, O(n). Separators end what is open and empty pieces do not count, so `-----` is one separator. The format
 //! has no initial values: a file that needs them has a transaction that writes them.
 
+use crate::encode::{Encoder, SessionNumbers, push_number};
 use crate::lines::locate;
 use crate::scan::{self, Bad};
-use crate::write::{self, Capabilities, Encoder, HistoryWriter, InitialRule, Names, SessionNumbers, Sink};
+use crate::write::{self, Capabilities, HistoryWriter, InitialRule, Names, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, ReadError, ReadOptions, WriteError, initial};
 use isolde_history::{Builder, Draft, History, OpKind};
 use std::collections::BTreeMap;
@@ -138,7 +139,11 @@ impl HistoryWriter for Writer {
             let mut text = Vec::new();
             for op in self.encoder.ops(batch, t) {
                 let value = op.value.unwrap_or_else(|| *self.initial.entry(op.key).or_insert(0));
-                writeln!(text, "{} {} {value}", if op.write { 'w' } else { 'r' }, op.key)?;
+                text.extend_from_slice(if op.write { b"w " } else { b"r " });
+                push_number(&mut text, op.key);
+                text.push(b' ');
+                push_number(&mut text, value);
+                text.push(b'\n');
             }
             if text.is_empty() {
                 continue;

@@ -12,7 +12,8 @@
 //!
 //! Cobra can put timestamps after S and C. Such logs are refused: the next record would be a guess.
 
-use crate::write::{Capabilities, Encoder, HistoryWriter, InitialRule, Logs, Names, SessionNumbers, Sink};
+use crate::encode::{Encoder, Logs, SessionNumbers};
+use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
 use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;

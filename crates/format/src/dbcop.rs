@@ -11,9 +11,11 @@
 //!
 //! A failed transaction is aborted; a failed event inside a committed one did not happen. 0 is the initial value.
 
-use crate::write::{self, Capabilities, Encoder, HistoryWriter, SessionNumbers, Sink};
+use crate::encode::{Encoder, SessionNumbers};
+use crate::write::{self, Capabilities, HistoryWriter, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
 use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
+use rustc_hash::FxHashSet;
 use std::io::Write;
 
 /// Leading numbers of a file.
@@ -136,7 +138,10 @@ impl Reader {
         }
         match cursor.bytes.len() - cursor.at {
             0 => Ok(()),
-            left => Err(Bad { offset: cursor.at, message: format!("{left} bytes after the last session") }),
+            left => Err(Bad {
+                offset: cursor.at,
+                message: format!("expected the end of the file, found {left} more"),
+            }),
         }
     }
 
@@ -179,7 +184,7 @@ pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, 
         encoder: Encoder::new(Format::Dbcop, CAPABILITIES, lossy),
         numbers: SessionNumbers::default(),
         sessions: Vec::new(),
-        variables: rustc_hash::FxHashSet::default(),
+        variables: FxHashSet::default(),
         events: 0,
     }))
 }
@@ -190,12 +195,13 @@ struct Writer {
     numbers: SessionNumbers,
     /// Number of transactions of a session, and their bytes.
     sessions: Vec<(u64, Vec<u8>)>,
-    variables: rustc_hash::FxHashSet<u64>,
+    variables: FxHashSet<i128>,
     events: u64,
 }
 
 impl HistoryWriter for Writer {
     fn append(&mut self, batch: &History) -> Result<(), WriteError> {
+        self.variables.extend(self.encoder.keys(batch));
         for t in self.encoder.transactions(batch)? {
             let session = self.numbers.of(batch, t);
             self.sessions.resize_with(self.sessions.len().max(session + 1), Default::default);
@@ -205,12 +211,10 @@ impl HistoryWriter for Writer {
             bytes.extend([0; 8]);
             let mut length = 0u64;
             for op in self.encoder.ops(batch, t) {
-                let key = op.key as u64;
                 bytes.push(u8::from(op.write));
-                bytes.extend(key.to_le_bytes());
+                bytes.extend((op.key as u64).to_le_bytes());
                 bytes.extend((op.value.unwrap_or(0) as u64).to_le_bytes());
                 bytes.push(1);
-                self.variables.insert(key);
                 length += 1;
             }
             bytes[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());

@@ -85,6 +85,10 @@ fn unrecognised(name: &str, head: &[u8]) -> ReadError {
         let message = "no transaction: the input is empty";
         return ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)]);
     }
+    if head.get(257..262) == Some(b"ustar") {
+        let error = Diagnostic::error(name, Place::File, "this is a tar archive");
+        return ReadError::Malformed(vec![error.help("unpack it and name the folder")]);
+    }
     let shown = &head[..head.len().min(24)];
     let message = format!("unknown format; the input begins with \"{}\"", shown.escape_ascii());
     let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How much of an input [`Input::peek`] shows.
 const PEEK: usize = 64 << 10;
-/// How much [`Input::into_bytes`] reads between two reports of progress.
-const STEP: usize = 1 << 20;
+/// How much [`Input::into_bytes`] reads at most between two reports of progress.
+const STEP: usize = 4 << 20;
 
 /// A named source of bytes, decompressed on the way; or a folder.
 ///
@@ -33,6 +33,8 @@ pub struct Input {
 enum Source {
     Stream(Stream),
     Folder(PathBuf),
+    /// A log in a folder. Opened when it is read: there may be more of them than a process may have open.
+    Log(PathBuf, Arc<AtomicU64>),
 }
 
 /// Bytes after decompression.
@@ -73,6 +75,16 @@ impl Input {
         Input::from_reader(&name, file)
     }
 
+    /// Opens a log.
+    fn opened(self) -> Result<Input, ReadError> {
+        let Source::Log(path, consumed) = &self.source else { return Ok(self) };
+        let stream = File::open(path).and_then(|file| Stream::new(file, consumed));
+        match stream {
+            Ok(stream) => Ok(Input { name: self.name, source: Source::Stream(stream) }),
+            Err(source) => Err(ReadError::Io { file: self.name, source }),
+        }
+    }
+
     /// Bytes already in memory, compressed or not.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
         let consumed = Arc::new(AtomicU64::new(0));
@@ -103,9 +115,13 @@ impl Input {
 
     /// The first 64 KiB after decompression, or less if there is not more; they are not consumed.
     pub fn peek(&mut self) -> Result<&[u8], ReadError> {
+        if matches!(self.source, Source::Log(..)) {
+            let closed = std::mem::replace(self, Input::from_bytes("", Vec::new()));
+            *self = closed.opened()?;
+        }
         let Input { name, source } = self;
         match source {
-            Source::Folder(_) => Err(is_a_folder(name)),
+            Source::Folder(_) | Source::Log(..) => Err(is_a_folder(name)),
             Source::Stream(stream) => {
                 let mut length = stream.head.len();
                 stream.head.resize(length.max(PEEK), 0);
@@ -134,7 +150,7 @@ impl Input {
         let mut bytes = Vec::new();
         let mut length = 0;
         loop {
-            bytes.resize(length + STEP, 0);
+            bytes.resize(length + length.clamp(PEEK, STEP), 0);
             match reader.fill(&mut bytes[length..]) {
                 Ok(0) => break,
                 Ok(n) => length += n,
@@ -149,9 +165,10 @@ impl Input {
 
     /// The bytes, one after another.
     pub(crate) fn into_reader(self) -> Result<Reader, ReadError> {
-        match self.source {
-            Source::Folder(_) => Err(is_a_folder(&self.name)),
-            Source::Stream(stream) => Ok(Reader { name: self.name, stream, head_read: 0 }),
+        let Input { name, source } = self.opened()?;
+        match source {
+            Source::Folder(_) | Source::Log(..) => Err(is_a_folder(&name)),
+            Source::Stream(stream) => Ok(Reader { name, stream, head_read: 0 }),
         }
     }
 
@@ -178,7 +195,13 @@ impl Input {
                     .help("a folder is a history in Cobra's or Viper's format: one log per session"),
             ]));
         }
-        paths.iter().map(|path| Input::open(path)).collect()
+        // One count for all, so that progress is that of the folder.
+        let consumed = Arc::new(AtomicU64::new(0));
+        let log = |path: PathBuf| Input {
+            name: path.display().to_string(),
+            source: Source::Log(path, consumed.clone()),
+        };
+        Ok(paths.into_iter().map(log).collect())
     }
 }
 

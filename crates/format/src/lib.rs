@@ -16,6 +16,7 @@ mod cobra;
 mod dbcop;
 mod detect;
 mod diagnostic;
+mod encode;
 mod initial;
 mod input;
 mod lines;
@@ -156,7 +157,9 @@ pub fn read(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadE
     let loaded = detect::module(format, &name)?.read(input, options)?;
     if loaded.history.txn_count() == 0 {
         let message = format!("no transaction in this file (read as {})", format.name());
-        return Err(ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)]));
+        let mut found = vec![Diagnostic::error(name, Place::File, message)];
+        found.extend(loaded.warnings);
+        return Err(ReadError::Malformed(found));
     }
     Ok(loaded)
 }

@@ -15,6 +15,8 @@ use std::sync::mpsc::{channel, sync_channel};
 
 /// Small enough for a core's own cache, so that a worker finds in cache what the reader has just copied.
 const BLOCK: usize = 1 << 20;
+/// The first block: most inputs are small.
+const FIRST_BLOCK: usize = 64 << 10;
 
 /// Where a block of whole lines stands in the input.
 pub(crate) struct BlockInfo<'a> {
@@ -88,7 +90,13 @@ pub(crate) fn parallel_lines_reusing<T: Default + Send>(
         block.lines = count_lines(text);
         parse(text, &mut block.parsed);
     };
-    let mut blocks = Blocks { reader: input.into_reader()?, rest: Vec::new(), at_end: false, pending: None };
+    let mut blocks = Blocks {
+        reader: input.into_reader()?,
+        rest: Vec::new(),
+        size: FIRST_BLOCK,
+        at_end: false,
+        pending: None,
+    };
     let Some(mut block) = blocks.next(Block::default())? else { return Ok(()) };
     let threads = options.threads.get();
     if threads == 1 || blocks.at_end {
@@ -159,6 +167,8 @@ struct Blocks {
     reader: Reader,
     /// The beginning of the next block: what followed the last newline.
     rest: Vec<u8>,
+    /// Of the next block.
+    size: usize,
     at_end: bool,
     /// An error to report after the lines before it.
     pending: Option<ReadError>,
@@ -176,7 +186,8 @@ impl Blocks {
         }
         let bytes = &mut block.bytes;
         let mut length = self.rest.len();
-        bytes.resize(bytes.len().max(BLOCK).max(length + BLOCK / 2), 0);
+        bytes.resize(bytes.len().max(self.size).max(length + self.size / 2), 0);
+        self.size = BLOCK;
         bytes[..length].copy_from_slice(&self.rest);
         self.rest.clear();
         loop {

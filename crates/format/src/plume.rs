@@ -8,45 +8,19 @@
 //! own, and reads in them are dropped, for they say nothing. 0 is the initial value; the transaction with which IsoVista's
 //! files begin, alone in its session and writing nothing but 0, is the initial one and not part of the history.
 
+mod columns;
+
+use columns::{Columns, LANES, Segment, scan_block};
+
+use crate::encode::{Encoder, SessionNumbers, push_number};
 use crate::lines::{BlockInfo, parallel_lines_reusing};
-use crate::scan::{self, Bad};
-use crate::write::{self, Capabilities, Encoder, HistoryWriter, Names, SessionNumbers, Sink};
+use crate::write::{self, Capabilities, HistoryWriter, Names, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
 use isolde_history::{Builder, Draft, History, OpKind, Outcome, SessionId, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
 
 const SHAPE: &str = "a Plume line is  r|w(<key>,<value>,<session>,<transaction>)";
-
-/// Shortest line: `r(0,0,0,0)` and a newline.
-const SHORTEST_LINE: usize = 11;
-
-/// Lines of one transaction that follow each other.
-struct Segment {
-    session: u64,
-    /// −1: aborted.
-    txn: i64,
-    /// First operation in the columns of the block.
-    start: u32,
-    /// Line of that operation, counted from 0 in the block.
-    line: u32,
-}
-
-/// What a worker makes of some lines.
-#[derive(Default)]
-struct Columns {
-    /// Twice the key, plus one for a write.
-    heads: Vec<u64>,
-    values: Vec<u64>,
-    segments: Vec<Segment>,
-    /// Number of lines, blank ones included.
-    lines: u32,
-    bad: Option<Bad>,
-}
-
-/// Parts of a block that are scanned side by side. Where a number begins depends on where the one before ended, so a single
-/// scan waits for itself; the processor fills the gaps with the other's work.
-const LANES: usize = 2;
 
 /// Could this be the beginning of a Plume file?
 pub(crate) fn sniff(head: &[u8]) -> bool {
@@ -74,168 +48,9 @@ pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, Re
         !merger.begins_aborted,
         initial,
     );
-    let history = merger.builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
+    let history = merger.builder.finish_on(options.threads);
+    let history = history.map_err(|source| ReadError::TooLarge { file: name, source })?;
     Ok(Loaded { history, format: Format::Plume, warnings })
-}
-
-fn scan_block(text: &[u8], columns: &mut [Columns; LANES]) {
-    let mut rest = (text, 0);
-    let mut lanes = columns.iter_mut().enumerate().map(|(i, columns)| {
-        let (text, offset) = rest;
-        let wanted = text.len() / (LANES - i);
-        let cut =
-            memchr::memchr(b'\n', &text[wanted.min(text.len())..]).map_or(text.len(), |n| wanted + n + 1);
-        rest = (&text[cut..], offset + cut);
-        Lane::new(&text[..cut], offset, columns)
-    });
-    let (Some(mut a), Some(mut b)) = (lanes.next(), lanes.next()) else { return };
-    while a.has_more() && b.has_more() {
-        a.step();
-        b.step();
-    }
-    for mut lane in [a, b] {
-        while lane.has_more() {
-            lane.step();
-        }
-    }
-}
-
-/// A scan in progress.
-struct Lane<'a> {
-    text: &'a [u8],
-    at: usize,
-    /// Of the text in its block.
-    offset: usize,
-    session: u64,
-    txn: i64,
-    columns: &'a mut Columns,
-}
-
-impl<'a> Lane<'a> {
-    fn new(text: &'a [u8], offset: usize, columns: &'a mut Columns) -> Lane<'a> {
-        columns.heads.clear();
-        columns.values.clear();
-        columns.segments.clear();
-        (columns.lines, columns.bad) = (0, None);
-        let most = text.len() / SHORTEST_LINE + 1;
-        columns.heads.reserve(most);
-        columns.values.reserve(most);
-        Lane { text, at: 0, offset, session: u64::MAX, txn: i64::MIN, columns }
-    }
-
-    #[inline(always)]
-    fn has_more(&self) -> bool {
-        self.at < self.text.len()
-    }
-
-    #[inline(always)]
-    fn step(&mut self) {
-        match scan_line(self.text, self.at) {
-            Ok((op, end)) => {
-                let columns = &mut *self.columns;
-                if op.session != self.session || op.txn != self.txn {
-                    let (start, line) = (columns.heads.len() as u32, columns.lines);
-                    (self.session, self.txn) = (op.session, op.txn);
-                    columns.segments.push(Segment { session: op.session, txn: op.txn, start, line });
-                }
-                columns.heads.push(op.head);
-                columns.values.push(op.value);
-                columns.lines += 1;
-                self.at = end;
-            }
-            Err(bad) => self.odd(bad),
-        }
-    }
-
-    #[cold]
-    fn odd(&mut self, bad: Bad) {
-        if bad.expected.is_empty() {
-            // A blank line.
-            self.at = bad.offset;
-            self.columns.lines += 1;
-        } else {
-            self.at = self.text.len();
-            self.columns.bad = Some(Bad { offset: self.offset + bad.offset, ..bad });
-        }
-    }
-}
-
-struct Line {
-    head: u64,
-    value: u64,
-    session: u64,
-    txn: i64,
-}
-
-const fn bad<T>(offset: usize, expected: &'static str) -> Result<T, Bad> {
-    Err(Bad { offset, expected })
-}
-
-/// The line that begins at `at`, and where the next begins. A blank line is [`Bad`] with nothing expected, at the next line.
-#[inline(always)]
-fn scan_line(text: &[u8], at: usize) -> Result<(Line, usize), Bad> {
-    let write = match text[at..] {
-        [b'w', b'(', ..] => 1,
-        [b'r', b'(', ..] => 0,
-        _ => return scan_odd_start(text, at),
-    };
-    let (key, i) = scan::natural(text, at + 2, "a key")?;
-    if text.get(i) != Some(&b',') {
-        return bad(i, "\",<value>,<session>,<transaction>)\" after the key");
-    }
-    let (value, i) = scan::natural(text, i + 1, "a value")?;
-    if text.get(i) != Some(&b',') {
-        return bad(i, "\",<session>,<transaction>)\" after the value");
-    }
-    let (session, i) = scan::natural(text, i + 1, "a session")?;
-    if text.get(i) != Some(&b',') {
-        return bad(i, "\",<transaction>)\" after the session");
-    }
-    let (txn, i) = match text.get(i + 1) {
-        Some(b'-') => {
-            let (one, end) = scan::natural(text, i + 2, "a transaction")?;
-            if one != 1 {
-                return bad(i + 1, "a transaction from 0, or -1 for an aborted operation");
-            }
-            (-1, end)
-        }
-        _ => {
-            let (txn, end) = scan::natural(text, i + 1, "a transaction")?;
-            (txn as i64, end)
-        }
-    };
-    if text.get(i) != Some(&b')') {
-        return bad(i, "\")\" after the transaction");
-    }
-    let end = match text.get(i + 1) {
-        Some(b'\n') => i + 2,
-        None => i + 1,
-        Some(_) => scan_odd_end(text, i + 1)?,
-    };
-    Ok((Line { head: key << 1 | write, value, session, txn }, end))
-}
-
-/// Blank lines are tolerated; anything else that is no operation is not.
-#[cold]
-fn scan_odd_start<T>(text: &[u8], at: usize) -> Result<T, Bad> {
-    let blanks = text[at..].iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
-    match text.get(at + blanks) {
-        None => bad(text.len(), ""),
-        Some(b'\n') => bad(at + blanks + 1, ""),
-        Some(b'r' | b'w') if blanks == 0 => bad(at + 1, "\"(\" after r or w"),
-        _ => bad(at, "r(…) or w(…)"),
-    }
-}
-
-/// Spaces and a carriage return may precede the end of a line.
-#[cold]
-fn scan_odd_end(text: &[u8], at: usize) -> Result<usize, Bad> {
-    let blanks = text[at..].iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
-    match text.get(at + blanks) {
-        None => Ok(text.len()),
-        Some(b'\n') => Ok(at + blanks + 1),
-        Some(_) => bad(at + blanks, "the end of the line after \")\""),
-    }
 }
 
 /// Transaction ids to drafts. Ids are dense in most files: those need no hashing.
@@ -302,7 +117,10 @@ impl Merger {
         let ends = columns.segments.iter().skip(1).map(|s| s.start).chain([columns.heads.len() as u32]);
         for (segment, end) in columns.segments.iter().zip(ends) {
             let range = segment.start as usize..end as usize;
-            let ops = columns.heads[range.clone()].iter().copied().zip(columns.values[range].iter().copied());
+            let ops = columns.heads[range.clone()]
+                .iter()
+                .copied()
+                .zip(columns.values[range.clone()].iter().copied());
             let line = first_line.saturating_add(segment.line);
             let session = self.builder.int(segment.session as i64);
             if segment.txn < 0 {
@@ -321,6 +139,12 @@ impl Merger {
             });
             if sessions[draft.0 as usize] != session && self.strays.is_none() {
                 self.strays = Some(stray(info, line, segment));
+            }
+            if columns.all_small() {
+                let (heads, values) = (&columns.heads[range.clone()], &columns.values[range]);
+                let heads = heads.iter().map(|&head| (kind(head), small(head >> 1)));
+                builder.named_ops(draft, heads, values.iter().map(|&value| small(value)));
+                continue;
             }
             for (head, value) in ops {
                 let (kind, key, value) = decode(builder, head, value);
@@ -349,9 +173,18 @@ impl Merger {
 }
 
 #[inline]
+fn kind(head: u64) -> OpKind {
+    if head & 1 == 1 { OpKind::Write } else { OpKind::Read }
+}
+
+/// A number that is stored in place.
+#[inline]
+fn small(number: u64) -> Value {
+    Value::int(number as i64).unwrap_or(Value::NIL)
+}
+
 fn decode(builder: &mut Builder, head: u64, value: u64) -> (OpKind, Value, Value) {
-    let kind = if head & 1 == 1 { OpKind::Write } else { OpKind::Read };
-    (kind, builder.int((head >> 1) as i64), builder.int(value as i64))
+    (kind(head), builder.int((head >> 1) as i64), builder.int(value as i64))
 }
 
 fn stray(info: &BlockInfo<'_>, line: u32, segment: &Segment) -> Diagnostic {
@@ -425,9 +258,13 @@ impl HistoryWriter for Writer {
             let session = self.session_number(batch, t);
             let aborted = batch.outcome(t) == Outcome::Aborted;
             let txn = if aborted { -1 } else { self.txn_number(batch, t) as i64 };
+            let tail = format!(",{session},{txn})\n").into_bytes();
             for op in self.encoder.ops(batch, t).filter(|op| op.write || !aborted) {
-                let kind = if op.write { 'w' } else { 'r' };
-                writeln!(self.text, "{kind}({},{},{session},{txn})", op.key, op.value.unwrap_or(0))?;
+                self.text.extend_from_slice(if op.write { b"w(" } else { b"r(" });
+                push_number(&mut self.text, op.key);
+                self.text.push(b',');
+                push_number(&mut self.text, op.value.unwrap_or(0));
+                self.text.extend_from_slice(&tail);
             }
             if self.text.len() >= 1 << 16 {
                 self.stream.write_all(&self.text)?;

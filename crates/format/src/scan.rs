@@ -25,16 +25,33 @@ const SAFE_DIGITS: usize = 18;
 /// The natural number at `at`, at most `i64::MAX`, and where it ends.
 #[inline(always)]
 pub(crate) fn natural(text: &[u8], at: usize, what: &'static str) -> Result<(u64, usize), Bad> {
-    if let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let digits = u64::from_le_bytes(*word) ^ 0x3030_3030_3030_3030;
-        // The highest bit of a byte is set if it is above 9. Carries only disturb bytes after the first such one.
-        let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
-        let bits = others.trailing_zeros() & !7;
+    if let Some((digits, bits)) = leading_digits(text, at) {
         if bits != 64 && bits != 0 {
             return Ok((combine(digits << (64 - bits)), at + bits as usize / 8));
         }
+        if bits == 64
+            && let Some((more, bits)) = leading_digits(text, at + 8)
+            && bits != 64
+        {
+            let count = bits as usize / 8;
+            let low = if count == 0 { 0 } else { combine(more << (64 - bits)) };
+            return Ok((combine(digits) * POWERS_OF_TEN[count] + low, at + 8 + count));
+        }
     }
     natural_slowly(text, at, what)
+}
+
+const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// Eight bytes, digits as their values, and eight times the number of digits before the first other
+/// byte; `None` near the end of the text.
+#[inline(always)]
+fn leading_digits(text: &[u8], at: usize) -> Option<(u64, u32)> {
+    let word = text.get(at..)?.first_chunk::<8>()?;
+    let digits = u64::from_le_bytes(*word) ^ 0x3030_3030_3030_3030;
+    // The highest bit of a byte is set if it is above 9. Carries only disturb bytes after the first such one.
+    let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
+    Some((digits, others.trailing_zeros() & !7))
 }
 
 /// Eight digits, the first in the lowest byte, as a number.
@@ -47,7 +64,7 @@ fn combine(digits: u64) -> u64 {
     high.wrapping_add(low) >> 32
 }
 
-/// Numbers of eight digits and more, and those at the end of the text.
+/// Numbers of sixteen digits and more, and those at the end of the text.
 fn natural_slowly(text: &[u8], at: usize, what: &'static str) -> Result<(u64, usize), Bad> {
     let mut end = at;
     let mut value = 0u64;

@@ -10,8 +10,9 @@
 //! of a key that is read and that nobody wrote is its initial value, and a second such value is thin air. O(n).
 
 use crate::cobra::session_labels;
+use crate::encode::{Encoder, Logs, SessionNumbers};
 use crate::lines::{BlockInfo, parallel_lines};
-use crate::write::{Capabilities, Encoder, HistoryWriter, InitialRule, Logs, Names, SessionNumbers, Sink};
+use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError, initial};
 use isolde_history::{AtomKind, Builder, History, KeyId, OpKind, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -2,12 +2,10 @@
 //!
 //! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a history with them and
 //! names what would be lost. A writer refuses then, unless told `lossy`: it leaves out what has no place and gives numbers to
-//! names that are not numbers. No format writes that logic itself; those that know only numbers use [`Encoder`].
+//! names that are not numbers. No format writes that logic itself; those that know only numbers use `encode.rs`.
 
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, KeyId, OpKind, Outcome, TxnId, Value, View};
-use rustc_hash::FxHashMap;
-use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -43,7 +41,7 @@ pub enum Names {
 }
 
 impl Names {
-    fn holds(self, number: i128) -> bool {
+    pub(crate) fn holds(self, number: i128) -> bool {
         match self {
             Names::Natural63 => (0..=i128::from(i64::MAX)).contains(&number),
             Names::Natural64 => (0..=i128::from(u64::MAX)).contains(&number),
@@ -138,7 +136,7 @@ impl Capabilities {
         initial: InitialRule::Any,
     };
 
-    fn outcome(&self, history: &History, t: TxnId) -> bool {
+    pub(crate) fn outcome(&self, history: &History, t: TxnId) -> bool {
         match history.outcome(t) {
             Outcome::Committed => true,
             Outcome::Aborted => self.aborted || (self.aborted_writes && is_one_write(history, t)),
@@ -171,7 +169,7 @@ fn is_one_write(history: &History, t: TxnId) -> bool {
 }
 
 /// What the format would lose of this history, for instance "3 aborted transactions"; empty: nothing.
-pub fn check(history: &History, _format: Format, capabilities: &Capabilities) -> Vec<String> {
+pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> Vec<String> {
     let c = capabilities;
     let (mut aborted, mut indeterminate, mut empty) = (0, 0, 0);
     for t in history.txns() {
@@ -194,7 +192,8 @@ pub fn check(history: &History, _format: Format, capabilities: &Capabilities) ->
         } else if c.moves_initial(history, kind, key, value) {
             initial += 1;
         } else if value == Value::NIL {
-            nil += usize::from(!c.nil && !(kind == OpKind::Read && c.nil_is_initial(history, key)));
+            let expressible = c.nil || kind == OpKind::Read && c.nil_is_initial(history, key);
+            nil += usize::from(!expressible);
         } else if !in_place(value, c.values) && !fits(history, value, c.values) {
             values += 1;
         }
@@ -227,10 +226,26 @@ pub fn check(history: &History, _format: Format, capabilities: &Capabilities) ->
     note(keys, "key", "keys", numbers(c.keys));
     note(values, "value", "values", numbers(c.values));
     note(initial, "operation", "operations", "on a different initial value");
+    let vanishing = usize::from(begins_with_initial_state(history, format));
+    note(vanishing, "transaction", "transactions", "that would be taken for the initial state");
     note(stamps, "pair", "pairs", "of timestamps");
     note(intervals, "real-time interval", "real-time intervals", "");
     note(metadata, "transaction", "transactions", "with metadata");
     lost
+}
+
+/// True if a reader of the format would take the first transaction for the initial state: alone in its session, writing only 0.
+fn begins_with_initial_state(history: &History, format: Format) -> bool {
+    let first = history.txns().find(|&t| history.position(t) == 0);
+    matches!(format, Format::Plume | Format::Dbcop)
+        && history.txn_count() > 1
+        && first.is_some_and(|t| {
+            let mut ops = history.ops(t).map(|(_, op)| op);
+            history.outcome(t) == Outcome::Committed
+                && history.session_range(history.session_of(t)).len() == 1
+                && !history.op_range(t).is_empty()
+                && ops.all(|op| op.kind == OpKind::Write && Value::int(0) == Some(op.value))
+        })
 }
 
 #[inline]
@@ -259,174 +274,6 @@ pub(crate) fn in_position_order(history: &History) -> Vec<TxnId> {
     let mut order: Vec<TxnId> = history.txns().collect();
     order.sort_unstable_by_key(|&t| history.position(t));
     order
-}
-
-/// One operation for a format that knows numbers only.
-pub(crate) struct NumberOp {
-    /// True for a write, false for a read.
-    pub write: bool,
-    /// The key.
-    pub key: i128,
-    /// The value; `None`: the initial value ([`Encoder::ops`]), or nil ([`Encoder::exact_ops`]).
-    pub value: Option<i128>,
-}
-
-/// Histories as numbers: checks, picks and numbers what a format with integer names can hold.
-pub(crate) struct Encoder {
-    format: Format,
-    capabilities: Capabilities,
-    lossy: bool,
-    /// Numbers given to what is not a number.
-    given: FxHashMap<String, i128>,
-}
-
-/// Given numbers start here, where inputs rarely have numbers of their own.
-const GIVEN: i128 = 1 << 52;
-
-impl Encoder {
-    pub fn new(format: Format, capabilities: Capabilities, lossy: bool) -> Encoder {
-        Encoder { format, capabilities, lossy, given: FxHashMap::default() }
-    }
-
-    /// The transactions of a batch that can be written, in order of position; an error if that is not all and not `lossy`.
-    pub fn transactions(&self, batch: &History) -> Result<Vec<TxnId>, WriteError> {
-        let lost = if self.lossy { Vec::new() } else { check(batch, self.format, &self.capabilities) };
-        if !lost.is_empty() {
-            return Err(WriteError::Loss { format: self.format, lost });
-        }
-        let c = &self.capabilities;
-        let mut order = in_position_order(batch);
-        order.retain(|&t| {
-            // Aborted writes without their transaction still say that nobody may read them.
-            (c.outcome(batch, t) || (batch.outcome(t) == Outcome::Aborted && c.aborted_writes))
-                && (c.empty || !batch.op_range(t).is_empty())
-        });
-        Ok(order)
-    }
-
-    /// The operations of a transaction that can be written.
-    pub fn ops<'a>(&'a mut self, batch: &'a History, t: TxnId) -> impl Iterator<Item = NumberOp> + 'a {
-        batch.ops(t).filter_map(move |(_, op)| {
-            let dropped = op.kind == OpKind::Append || op.value.is_list() || op.value == Value::UNKNOWN;
-            if dropped {
-                return None;
-            }
-            let ours = batch.initial().of(op.key);
-            let zero_is_initial = self.capabilities.initial == InitialRule::Zero;
-            let write = op.kind == OpKind::Write;
-            let value = if ours == Some(op.value) && (zero_is_initial || !write) {
-                None
-            } else {
-                // Where 0 is the initial value, a 0 that is not needs another number.
-                let taken = zero_is_initial && ours.is_some() && Value::int(0) == Some(op.value);
-                Some(self.number(batch, op.value, self.capabilities.values, taken))
-            };
-            let key = self.number(batch, batch.key_label(op.key), self.capabilities.keys, false);
-            Some(NumberOp { write, key, value })
-        })
-    }
-
-    /// The operations as they are, for a format that writes initial values out; a value of `None` is nil.
-    pub fn exact_ops<'a>(&'a mut self, batch: &'a History, t: TxnId) -> impl Iterator<Item = NumberOp> + 'a {
-        batch.ops(t).filter_map(move |(_, op)| {
-            let dropped = op.kind == OpKind::Append || op.value.is_list() || op.value == Value::UNKNOWN;
-            if dropped {
-                return None;
-            }
-            let key = self.number(batch, batch.key_label(op.key), self.capabilities.keys, false);
-            Some(NumberOp { write: op.kind == OpKind::Write, key, value: self.exact(batch, op.value) })
-        })
-    }
-
-    /// The initial values of the keys of a batch, by number; a value of `None` is nil.
-    pub fn initial_values<'a>(
-        &'a mut self,
-        batch: &'a History,
-    ) -> impl Iterator<Item = (i128, Option<i128>)> + 'a {
-        batch.keys().filter_map(move |k| {
-            let value = batch.initial().of(k).filter(|v| !v.is_list() && *v != Value::UNKNOWN)?;
-            let key = self.number(batch, batch.key_label(k), self.capabilities.keys, false);
-            Some((key, self.exact(batch, value)))
-        })
-    }
-
-    fn exact(&mut self, batch: &History, value: Value) -> Option<i128> {
-        (value != Value::NIL).then(|| self.number(batch, value, self.capabilities.values, false))
-    }
-
-    fn number(&mut self, batch: &History, value: Value, names: Names, taken: bool) -> i128 {
-        match integer(batch, value) {
-            Some(number) if !taken && names.holds(number) => number,
-            _ => {
-                let next = GIVEN + self.given.len() as i128;
-                *self.given.entry(batch.show(value).to_string()).or_insert(next)
-            }
-        }
-    }
-}
-
-/// The number of each session, in order of appearance, whatever it is called.
-#[derive(Default)]
-pub(crate) struct SessionNumbers(FxHashMap<String, usize>);
-
-impl SessionNumbers {
-    /// The number of a transaction's session.
-    pub fn of(&mut self, batch: &History, t: TxnId) -> usize {
-        let next = self.0.len();
-        let label = batch.session_label(batch.session_of(t));
-        *self.0.entry(batch.show(label).to_string()).or_insert(next)
-    }
-}
-
-/// A folder with one log per session; buffers so that files are opened rarely.
-pub(crate) struct Logs {
-    folder: PathBuf,
-    pending: Vec<(String, Vec<u8>)>,
-}
-
-/// How much a log gathers before it is written out.
-const LOG_BUFFER: usize = 1 << 20;
-
-impl Logs {
-    pub fn create(format: Format, sink: Sink) -> Result<Logs, WriteError> {
-        let Sink::Directory(folder) = sink else {
-            return Err(WriteError::Sink { format, wanted: "a folder" });
-        };
-        std::fs::create_dir_all(&folder)?;
-        for entry in std::fs::read_dir(&folder)? {
-            if entry?.path().extension().is_some_and(|extension| extension == "log") {
-                let message = format!("{}: the folder has logs already", folder.display());
-                return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, message).into());
-            }
-        }
-        Ok(Logs { folder, pending: Vec::new() })
-    }
-
-    /// The bytes that wait for the `n`th log, to be added to; logs are created in order.
-    pub fn log(&mut self, n: usize, name: impl Fn(usize) -> String) -> &mut Vec<u8> {
-        while self.pending.len() <= n {
-            self.pending.push((name(self.pending.len()), Vec::new()));
-        }
-        &mut self.pending[n].1
-    }
-
-    /// Number of logs so far.
-    pub fn count(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// Writes out logs that have gathered enough, or all.
-    pub fn flush(&mut self, all: bool) -> Result<(), WriteError> {
-        for (name, bytes) in &mut self.pending {
-            if bytes.len() >= LOG_BUFFER || (all && !bytes.is_empty()) {
-                let mut file: File =
-                    OpenOptions::new().create(true).append(true).open(self.folder.join(name))?;
-                file.write_all(bytes)?;
-                bytes.clear();
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The stream of a sink, for formats that are one file.

@@ -5,11 +5,13 @@
 //! and no move at all when the input was already in that order.
 
 use crate::ids::{KeyId, SessionId, TxnId};
+use crate::labels::Labels;
 use crate::model::{History, Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
 use crate::value::{AtomKind, Atoms, Lists, Value};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::Range;
 
 /// A transaction being built: its rank in the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
@@ -31,38 +33,6 @@ impl fmt::Display for TooLarge {
 }
 
 impl std::error::Error for TooLarge {}
-
-/// Interns labels. Small non-negative integers, which is what most inputs use, need no hashing.
-#[derive(Default)]
-struct Labels {
-    labels: Vec<Value>,
-    /// `direct[i]` is one more than the number of the integer label `i`; 0 if it has none.
-    direct: Vec<u32>,
-    hashed: FxHashMap<Value, u32>,
-}
-
-impl Labels {
-    const DIRECT_LIMIT: u64 = 1 << 24;
-
-    #[inline]
-    fn intern(&mut self, label: Value) -> u32 {
-        let slot = match label.view() {
-            crate::View::Int(i) if (i as u64) < Self::DIRECT_LIMIT => {
-                let i = i as usize;
-                if i >= self.direct.len() {
-                    self.direct.resize((i + 1).next_power_of_two(), 0);
-                }
-                &mut self.direct[i]
-            }
-            _ => self.hashed.entry(label).or_insert(0),
-        };
-        if *slot == 0 {
-            self.labels.push(label);
-            *slot = self.labels.len() as u32;
-        }
-        *slot - 1
-    }
-}
 
 /// Builds a [`History`].
 ///
@@ -225,6 +195,24 @@ impl Builder {
         }
     }
 
+    /// Appends many operations to a transaction: kinds with the names of keys, and as many values. The columns are
+    /// extended one after the other, in a loop that does nothing else; readers of large files need that.
+    pub fn named_ops(
+        &mut self,
+        draft: Draft,
+        heads: impl Iterator<Item = (OpKind, Value)>,
+        values: impl Iterator<Item = Value>,
+    ) {
+        self.continue_with(draft);
+        let (keys, has_appends) = (&mut self.keys, &mut self.has_appends);
+        self.heads.extend(heads.map(|(kind, key)| {
+            *has_appends |= kind == OpKind::Append;
+            OpHead::new(kind, KeyId(keys.intern(key)))
+        }));
+        self.values.extend(values);
+        assert_eq!(self.heads.len(), self.values.len(), "every operation has a value");
+    }
+
     #[inline]
     fn continue_with(&mut self, draft: Draft) {
         if self.segments.last().is_none_or(|&(last, _)| last != draft) {
@@ -246,18 +234,23 @@ impl Builder {
     }
 
     /// The finished history.
-    pub fn finish(mut self) -> Result<History, TooLarge> {
+    pub fn finish(self) -> Result<History, TooLarge> {
+        self.finish_on(NonZeroUsize::MIN)
+    }
+
+    /// The finished history, laid out by up to two threads: for large ones this takes as long as a third of the parsing.
+    pub fn finish_on(mut self, threads: NonZeroUsize) -> Result<History, TooLarge> {
         // 31 bits: the index uses the highest as a mark.
         check("operations", self.heads.len(), (1 << 31) - 16)?;
         check("transactions", self.session.len(), (1 << 31) - 16)?;
-        check("keys", self.keys.labels.len(), u64::from(OpHead::KEY_LIMIT))?;
+        check("keys", self.keys.names.len(), u64::from(OpHead::KEY_LIMIT))?;
         check("list elements", self.lists.total_len(), u64::from(u32::MAX))?;
 
         let drafts = self.session.len();
         let kept = |d: usize| self.outcome[d].is_some();
 
         // Sessions whose every transaction was discarded disappear; the others keep their order.
-        let mut per_session = vec![0u32; self.sessions.labels.len()];
+        let mut per_session = vec![0u32; self.sessions.names.len()];
         for d in (0..drafts).filter(|&d| kept(d)) {
             per_session[self.session[d] as usize] += 1;
         }
@@ -266,7 +259,7 @@ impl Builder {
         let mut total = 0;
         for (s, &count) in per_session.iter().enumerate().filter(|&(_, &count)| count > 0) {
             renumbered[s] = session_label.len() as u32;
-            session_label.push(self.sessions.labels[s]);
+            session_label.push(self.sessions.names[s]);
             total += count;
             session_start.push(total);
         }
@@ -289,7 +282,7 @@ impl Builder {
             rank += 1;
         }
 
-        let (heads, values, op_start) = self.lay_out(&txn_of, n);
+        let (heads, values, op_start) = self.lay_out(&txn_of, n, threads);
         let by_txn = |d: Draft| txn_of[d.0 as usize];
         Ok(History {
             session_start,
@@ -311,7 +304,7 @@ impl Builder {
             has_appends: self.has_appends,
             heads,
             values,
-            key_label: self.keys.labels,
+            key_label: self.keys.names,
             atoms: self.atoms,
             lists: self.lists,
             initial: self.initial,
@@ -319,7 +312,12 @@ impl Builder {
     }
 
     /// Moves the operations to their transaction's place.
-    fn lay_out(&mut self, txn_of: &[u32], n: usize) -> (Vec<OpHead>, Vec<Value>, Vec<u32>) {
+    fn lay_out(
+        &mut self,
+        txn_of: &[u32],
+        n: usize,
+        threads: NonZeroUsize,
+    ) -> (Vec<OpHead>, Vec<Value>, Vec<u32>) {
         let m = self.heads.len();
         let ends = self.segments.iter().skip(1).map(|s| s.1).chain([m as u32]);
         let mut op_start = vec![0u32; n + 1];
@@ -345,23 +343,47 @@ impl Builder {
         if in_place {
             return (heads, values, op_start);
         }
-        next.copy_from_slice(&op_start);
-        let kept = op_start[n] as usize;
-        let mut sorted_heads = vec![OpHead::new(OpKind::Read, KeyId(0)); kept];
-        let mut sorted_values = vec![Value::NIL; kept];
-        for (&(d, start), end) in self.segments.iter().zip(ends) {
-            let t = txn_of[d.0 as usize];
-            if t == u32::MAX {
-                continue;
-            }
-            let from = start as usize..end as usize;
-            let to = next[t as usize] as usize;
-            sorted_heads[to..to + from.len()].copy_from_slice(&heads[from.clone()]);
-            sorted_values[to..to + from.len()].copy_from_slice(&values[from.clone()]);
-            next[t as usize] += from.len() as u32;
+        // Ranges of the columns in the order of their transactions, by a counting sort.
+        next.fill(0);
+        let kept = |d: Draft| Some(txn_of[d.0 as usize] as usize).filter(|&t| t < n);
+        for t in self.segments.iter().filter_map(|s| kept(s.0)) {
+            next[t + 1] += 1;
         }
-        (sorted_heads, sorted_values, op_start)
+        for t in 0..n {
+            next[t + 1] += next[t];
+        }
+        let mut ranges = vec![0..0; next[n] as usize];
+        for (&(d, start), end) in self.segments.iter().zip(ends) {
+            if let Some(t) = kept(d) {
+                ranges[next[t] as usize] = start..end;
+                next[t] += 1;
+            }
+        }
+        let (ranges, total) = (&ranges, op_start[n] as usize);
+        if threads.get() == 1 || total < LARGE {
+            return (gather(heads, ranges, total), gather(values, ranges, total), op_start);
+        }
+        std::thread::scope(|scope| {
+            let heads = scope.spawn(move || gather(heads, ranges, total));
+            let values = gather(values, ranges, total);
+            match heads.join() {
+                Ok(heads) => (heads, values, op_start),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
     }
+}
+
+/// Operations that are worth a second thread.
+const LARGE: usize = 1 << 18;
+
+/// The ranges of a column one after another.
+fn gather<T: Copy>(column: Vec<T>, ranges: &[Range<u32>], total: usize) -> Vec<T> {
+    let mut gathered = Vec::with_capacity(total);
+    for range in ranges {
+        gathered.extend_from_slice(&column[range.start as usize..range.end as usize]);
+    }
+    gathered
 }
 
 fn check(what: &'static str, count: usize, limit: u64) -> Result<(), TooLarge> {

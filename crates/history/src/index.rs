@@ -115,17 +115,21 @@ pub struct Index {
     ambiguous: usize,
 }
 
+const OPS_PER_THREAD: usize = 20_000;
+
 impl Index {
     /// Resolves every read. Linear in the size of the history; same result for any number of threads.
     pub fn build(history: &History, threads: NonZeroUsize) -> Index {
-        let mut resolved = resolve::by_key(history, threads.get());
+        // Starting a thread costs more than indexing a few thousand operations.
+        let threads = threads.get().min(1 + history.op_count() / OPS_PER_THREAD);
+        let mut resolved = resolve::by_key(history, threads);
         let mut committed: Vec<bool> =
             history.txns().map(|t| history.outcome(t) == Outcome::Committed).collect();
         if history.txns().any(|t| history.outcome(t) == Outcome::Indeterminate) {
             commit_observed(history, &resolved, &mut committed);
             resolved.writers.retain_committed(&committed);
         }
-        let (mut faults, ambiguous) = reads::classify(history, &mut resolved, &committed, threads.get());
+        let (mut faults, ambiguous) = reads::classify(history, &mut resolved, &committed, threads);
         let version_orders = lists::version_orders(history, &resolved, &committed, &mut faults);
         faults.sort_by_key(|f| (f.op, f.kind));
         Index {

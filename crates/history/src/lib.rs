@@ -23,6 +23,7 @@
 mod builder;
 mod ids;
 mod index;
+mod labels;
 mod lists;
 mod model;
 mod reads;

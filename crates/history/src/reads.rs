@@ -7,7 +7,7 @@ use crate::ids::{OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault};
 use crate::lists::Appends;
 use crate::model::{History, Op, OpKind};
-use crate::resolve::{Resolved, Seen, even_ranges};
+use crate::resolve::{Resolved, Seen, in_parallel};
 use crate::value::Value;
 use std::ops::Range;
 
@@ -21,18 +21,8 @@ pub(crate) fn classify(
 ) -> (Vec<ReadFault>, usize) {
     let mut source = std::mem::take(&mut resolved.source);
     let shared = Shared { history, appends: &resolved.appends, committed };
-    let parts: Vec<(Vec<ReadFault>, usize)> = std::thread::scope(|scope| {
-        let mut rest = source.as_mut_slice();
-        let mut workers = Vec::new();
-        for txns in even_ranges(&history.op_start, threads) {
-            let ops = history.op_start[txns.end] as usize - history.op_start[txns.start] as usize;
-            let (mine, others) = rest.split_at_mut(ops);
-            rest = others;
-            let shared = &shared;
-            workers.push(scope.spawn(move || shared.classify(txns, mine)));
-        }
-        workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
-    });
+    let parts =
+        in_parallel(&history.op_start, threads, &mut source, |txns, mine| shared.classify(txns, mine));
     resolved.source = source;
     let mut faults = Vec::new();
     let mut ambiguous = 0;

@@ -130,17 +130,7 @@ pub(crate) fn by_key(history: &History, threads: usize) -> Resolved {
         (0..history.op_count()).map(|_| AtomicU32::new(PackedSource::NOT_JUDGED.0)).collect();
     let shared = Shared { history, start: &start, source: &source, appends: &appends };
 
-    let parts: Vec<Part> = std::thread::scope(|scope| {
-        let mut rest = buckets.as_mut_slice();
-        let mut workers = Vec::new();
-        for range in even_ranges(&start, threads) {
-            let (mine, others) = rest.split_at_mut((start[range.end] - start[range.start]) as usize);
-            rest = others;
-            let shared = &shared;
-            workers.push(scope.spawn(move || shared.resolve(range, mine)));
-        }
-        workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
-    });
+    let parts = in_parallel(&start, threads, &mut buckets, |range, mine| shared.resolve(range, mine));
     drop(buckets);
 
     let mut writers = Writers { start: vec![0], txns: Vec::new() };
@@ -154,8 +144,36 @@ pub(crate) fn by_key(history: &History, threads: usize) -> Resolved {
     Resolved { source: source.into_iter().map(AtomicU32::into_inner).collect(), writers, appends }
 }
 
+/// Runs `work` on ranges of `0..start.len() - 1` with about equal shares of `column`, of which item `i` owns
+/// `start[i]..start[i + 1]`. Results come in order.
+pub(crate) fn in_parallel<T: Send, R: Send>(
+    start: &[u32],
+    threads: usize,
+    column: &mut [T],
+    work: impl Fn(Range<usize>, &mut [T]) -> R + Sync,
+) -> Vec<R> {
+    let ranges = even_ranges(start, threads);
+    std::thread::scope(|scope| {
+        let mut rest = column;
+        let mut jobs = Vec::new();
+        for range in ranges {
+            let (mine, others) = rest.split_at_mut((start[range.end] - start[range.start]) as usize);
+            rest = others;
+            jobs.push((range, mine));
+        }
+        let Some((range, mine)) = jobs.pop() else { return Vec::new() };
+        let work = &work;
+        let workers: Vec<_> =
+            jobs.into_iter().map(|(range, mine)| scope.spawn(move || work(range, mine))).collect();
+        // The last share is this thread's: a single share starts no thread.
+        let last = work(range, mine);
+        let joined = workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+        joined.collect::<Vec<R>>().into_iter().chain([last]).collect()
+    })
+}
+
 /// Cuts `0..start.len() - 1` into ranges with about the same share of the last offset.
-pub(crate) fn even_ranges(start: &[u32], threads: usize) -> Vec<Range<usize>> {
+fn even_ranges(start: &[u32], threads: usize) -> Vec<Range<usize>> {
     let len = start.len() - 1;
     let total = u64::from(start[len]);
     let mut ranges = Vec::new();
