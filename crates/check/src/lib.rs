@@ -27,6 +27,8 @@
 
 mod budget;
 mod direct;
+pub mod lint;
+pub mod stats;
 mod verdicts;
 mod weak;
 

@@ -175,7 +175,7 @@ fn unknown_reason(problem: Problem<'_>, level: Level, interrupted: bool) -> Stri
     if info.name_only {
         "name only: the model has no definition that a history could be held against".to_owned()
     } else if interrupted {
-        "interrupted before this was decided".to_owned()
+        "stopped, by an interrupt or the time limit, before this was decided".to_owned()
     } else if info.real_time && problem.history.intervals().is_none() {
         "the history has no real-time information".to_owned()
     } else {

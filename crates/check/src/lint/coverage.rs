@@ -1,0 +1,195 @@
+//! What a history could not have shown: anomalies that take a shape of transaction, or a meeting of sessions, that never
+//! occurred. A level may hold only because of this.
+
+use super::{Finding, Severity};
+use crate::stats::written_by_several_sessions;
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
+use std::collections::HashSet;
+
+/// Below this share of written values that anybody read, most writes went unobserved.
+const FEW_OBSERVED: f64 = 0.25;
+
+/// What the committed transactions did at least once.
+#[derive(Default)]
+struct Seen {
+    reads: bool,
+    writes: bool,
+    several_operations: bool,
+    reads_two_keys: bool,
+    writes_two_keys: bool,
+    read_modify_write: bool,
+    reads_one_writes_another: bool,
+    reads_across_sessions: bool,
+    write_contention: bool,
+}
+
+pub(super) fn look(history: &History, index: &Index, findings: &mut Vec<Finding>) {
+    let seen = survey(history, index);
+    let mut note = |missing: bool, code: &'static str, message: &str, advice: &'static str| {
+        if missing {
+            let message = message.to_owned();
+            findings.push(Finding {
+                severity: Severity::Note,
+                code,
+                count: 0,
+                message,
+                example: None,
+                advice,
+            });
+        }
+    };
+    let single = history.session_count() < 2;
+    note(
+        !seen.reads,
+        "no-reads",
+        "no committed transaction reads: no anomaly could have been seen",
+        "Read as well.",
+    );
+    note(
+        !seen.writes,
+        "no-writes",
+        "no committed transaction writes: there was nothing to isolate",
+        "Write as well.",
+    );
+    note(
+        single,
+        "single-session",
+        "there is one session: nothing ran concurrently, so no anomaly between sessions could have been seen",
+        "Run several clients at once.",
+    );
+    note(
+        !single && seen.writes && !seen.write_contention,
+        "no-write-contention",
+        "no key was written by two sessions: lost updates, dirty writes and write cycles could not have been seen",
+        "Use fewer keys, or a skewed distribution.",
+    );
+    note(
+        !single && seen.writes && seen.reads && !seen.reads_across_sessions,
+        "no-reads-across-sessions",
+        "no session read what another wrote: the history says nothing about isolation between sessions",
+        "Use fewer keys, or let sessions share them.",
+    );
+    note(
+        !seen.several_operations,
+        "one-operation-transactions",
+        "every transaction has at most one operation: atomicity could not have been tested, only the order of reads and \
+         writes",
+        "Put several operations into a transaction.",
+    );
+    note(
+        seen.several_operations && !seen.reads_two_keys,
+        "no-multi-key-reads",
+        "no transaction reads two keys: fractured reads, read skew and long forks could not have been seen",
+        "Let transactions read several keys.",
+    );
+    note(
+        (seen.several_operations || !seen.reads) && !seen.writes_two_keys && seen.writes,
+        "no-multi-key-writes",
+        "no transaction writes two keys: fractured reads and dirty writes (G0) could not have been seen",
+        "Let transactions write several keys.",
+    );
+    note(
+        seen.reads && seen.writes && !seen.read_modify_write,
+        "no-read-modify-write",
+        "no transaction reads a key and then writes it: lost updates could not have been seen",
+        "Let some transactions update what they read.",
+    );
+    note(
+        seen.several_operations && seen.reads && seen.writes && !seen.reads_one_writes_another,
+        "no-write-skew-shape",
+        "no transaction reads one key and writes another: write skew could not have been seen",
+        "Let some transactions read one key and write another.",
+    );
+    note(
+        history.txns().all(|t| history.outcome(t) == Outcome::Committed),
+        "no-failures-recorded",
+        "every transaction is recorded as committed: reads of aborted writes (G1a) could not have been recognised",
+        "Record failed transactions, and those of unknown outcome, with what they tried to write.",
+    );
+    note(
+        history.intervals().is_none(),
+        "no-real-time",
+        "there are no real-time intervals: strict serializability and strong snapshot isolation cannot be decided",
+        "Record when each transaction began and ended, by one clock.",
+    );
+    values_never_read(history, findings);
+}
+
+fn survey(history: &History, index: &Index) -> Seen {
+    let mut seen = Seen {
+        write_contention: history.keys().any(|k| written_by_several_sessions(history, index, k)),
+        ..Seen::default()
+    };
+    let mut last_reader = vec![TxnId(u32::MAX); history.key_count()];
+    for t in history.txns().filter(|&t| index.is_committed(t)) {
+        survey_transaction(history, index, t, &mut last_reader, &mut seen);
+    }
+    seen
+}
+
+fn survey_transaction(
+    history: &History,
+    index: &Index,
+    t: TxnId,
+    last_reader: &mut [TxnId],
+    seen: &mut Seen,
+) {
+    let range = history.op_range(t);
+    seen.several_operations |= range.len() > 1;
+    // The first key read and written; another one shows that there are two.
+    let (mut first_read, mut first_written): (Option<KeyId>, Option<KeyId>) = (None, None);
+    let (mut reads_two, mut writes_two) = (false, false);
+    for i in range {
+        let head = history.heads()[i];
+        let key = head.key();
+        if head.is_read() {
+            seen.reads |= history.values()[i] != Value::UNKNOWN;
+            reads_two |= *first_read.get_or_insert(key) != key;
+            last_reader[key.index()] = t;
+            if let Source::From(writer) = index.source(OpId(i as u32)) {
+                seen.reads_across_sessions |= history.session_of(writer) != history.session_of(t);
+            }
+        } else {
+            seen.writes = true;
+            writes_two |= *first_written.get_or_insert(key) != key;
+            seen.read_modify_write |= last_reader[key.index()] == t;
+        }
+    }
+    seen.reads_two_keys |= reads_two;
+    seen.writes_two_keys |= writes_two;
+    seen.reads_one_writes_another |=
+        matches!((first_read, first_written), (Some(r), Some(w)) if r != w || reads_two || writes_two);
+}
+
+/// Committed values that no read returned: where they belong among the versions of their key is anybody's guess.
+fn values_never_read(history: &History, findings: &mut Vec<Finding>) {
+    let mut observed: HashSet<(KeyId, Value)> = HashSet::new();
+    let mut written = 0_u64;
+    for (head, &value) in history.heads().iter().zip(history.values()) {
+        if head.is_read() {
+            match history.list(value) {
+                Some(elements) => observed.extend(elements.iter().map(|&e| (head.key(), e))),
+                None => _ = observed.insert((head.key(), value)),
+            }
+        }
+    }
+    let mut unread = 0_u64;
+    for t in history.txns().filter(|&t| history.outcome(t) == Outcome::Committed) {
+        for (_, op) in history.ops(t).filter(|(_, op)| op.kind != OpKind::Read) {
+            written += 1;
+            unread += u64::from(!observed.contains(&(op.key, op.value)));
+        }
+    }
+    if written > 0 && (written - unread) as f64 / (written as f64) < FEW_OBSERVED {
+        findings.push(Finding {
+            severity: Severity::Note,
+            code: "values-never-read",
+            count: unread,
+            message: format!(
+                "{unread} of {written} committed writes were never read: what became of them is not known"
+            ),
+            example: None,
+            advice: "Read more, use fewer keys, or read every key at the end.",
+        });
+    }
+}

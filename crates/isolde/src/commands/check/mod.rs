@@ -1,0 +1,185 @@
+//! `isolde check`: decides levels for one or many histories.
+//!
+//! Histories are judged one after another, and each is shown as soon as it is judged. Ctrl-C spends the budget of the one
+//! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
+
+mod outputs;
+
+use crate::cli::{Global, ReadFlags};
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+use crate::{interrupt, load, terminal, values};
+use clap::Args;
+use isolde_check::{Budget, Request};
+use isolde_history::{Builder, History};
+use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
+use isolde_report::{HistoryFacts, Subject, Timing};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Flags of `check`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples: isolde check history.edn\n          \
+    isolde check --level read-committed,causal --json runs/*.txt.gz\n\n\
+    Exit status: 0 every --level holds, 1 one is violated, 2 one is undecided,\n\
+    3 bad usage or input.")]
+pub struct Flags {
+    /// Files, folders of Cobra's or Viper's logs, or - for standard input
+    #[arg(value_name = "HISTORY", required = true)]
+    histories: Vec<PathBuf>,
+    /// Levels that must hold, by name or alias; they decide the exit status [default: decide all, require none]
+    #[arg(long, value_name = "L", value_delimiter = ',')]
+    level: Vec<Level>,
+    /// Look for just these anomalies (TAP-h, G1a …); levels can then be refuted, not proven
+    #[arg(long, value_name = "A", value_delimiter = ',')]
+    anomalies: Vec<AnomalyKind>,
+    /// Print one JSON document and nothing else (an array for several histories)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadFlags,
+    /// What verdicts rest on; this version judges by values
+    #[arg(long, value_name = "BASIS", default_value = "values", value_parser = ["values", "timestamps", "both"])]
+    by: String,
+    /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    timeout: Option<Duration>,
+    /// Write the commit order behind each level that holds, as JSON
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// Write a Graphviz picture of each kind of anomaly into this folder
+    #[arg(long, value_name = "DIR")]
+    dot: Option<PathBuf>,
+    /// Write an SVG picture of each kind of anomaly into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Write a JUnit report: a suite per history, a case per level
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write a SARIF 2.1 report
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
+}
+
+/// A history and what was found out about it.
+struct Judged {
+    /// Gone when nothing needs it any more.
+    history: Option<History>,
+    facts: HistoryFacts,
+    judgement: Judgement,
+    timing: Timing,
+}
+
+impl Judged {
+    fn subject<'a>(&'a self, gone: &'a History, required: &'a [Level]) -> Subject<'a> {
+        Subject {
+            history: self.history.as_ref().unwrap_or(gone),
+            facts: &self.facts,
+            judgement: &self.judgement,
+            timing: Some(self.timing),
+            required,
+        }
+    }
+}
+
+/// Checks.
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    if flags.by != "values" {
+        return Err(Failure::input(
+            "this version decides levels by values; leave out --by, or use --by values",
+        ));
+    }
+    let style = terminal::style(global);
+    let several = flags.histories.len() > 1;
+    let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
+    let keep = flags.json || annotate || flags.junit.is_some() || flags.sarif.is_some();
+    let gone = Builder::new().finish().map_err(Failure::input)?;
+    let mut outputs = outputs::Outputs::new(flags);
+    let mut done: Vec<Judged> = Vec::new();
+    let mut unreadable = None;
+    for path in &flags.histories {
+        if interrupt::is_requested() {
+            break;
+        }
+        let mut judged = match judge(path, flags, global) {
+            Ok(judged) => judged,
+            Err(failure @ Failure::Input(_)) if several => {
+                terminal::tell(failure.message().unwrap_or_default());
+                unreadable = Some(failure);
+                continue;
+            }
+            Err(Failure::Interrupted) if !done.is_empty() => break,
+            Err(failure) => return Err(failure),
+        };
+        let subject = judged.subject(&gone, &flags.level);
+        outputs.of_one(&subject)?;
+        if !flags.json {
+            terminal::print(&isolde_report::text(&subject, &style))?;
+            if several {
+                terminal::print("\n")?;
+            }
+        }
+        if !keep {
+            judged.history = None;
+        }
+        done.push(judged);
+    }
+    let subjects: Vec<Subject<'_>> = done.iter().map(|j| j.subject(&gone, &flags.level)).collect();
+    outputs.of_all(&subjects)?;
+    if flags.json {
+        let text = isolde_report::json_text(&subjects);
+        // One readable history of several is still an array.
+        let lone = several && subjects.len() == 1;
+        terminal::print(&if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
+    } else if several {
+        terminal::print(&isolde_report::summary_table(&subjects, &style))?;
+    }
+    if annotate {
+        let notes = isolde_report::github(&subjects);
+        if flags.json { terminal::tell(notes.trim_end()) } else { terminal::print(&notes)? }
+    }
+    Ok(match unreadable {
+        Some(failure) => failure.exit(),
+        None => exit(&done, &flags.level),
+    })
+}
+
+fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
+    let loaded = load::indexed(path, &flags.read, global)?;
+    let since = Instant::now();
+    let spent = || interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit);
+    let request = Request {
+        levels: flags.level.clone(),
+        anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
+        certificates: flags.certificate.is_some(),
+        ..Request::default()
+    };
+    let bar = Progress::spinner(global, &format!("checking {}", loaded.path));
+    let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
+    drop(bar);
+    if loaded.history.stamps().is_some() {
+        judgement.notes.push("The history has timestamps; this version judges by values only.".to_owned());
+    }
+    let check = since.elapsed();
+    let facts = HistoryFacts::of(&loaded.history, &loaded.path, loaded.format.name());
+    let timing = Timing { load_ms: millis(loaded.took), check_ms: millis(check) };
+    Ok(Judged { history: Some(loaded.history), facts, judgement, timing })
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// A violated level decides; then an undecided one, or an interrupt that left histories out.
+fn exit(done: &[Judged], required: &[Level]) -> Exit {
+    let any = |wanted: fn(&Verdict) -> bool| {
+        done.iter().any(|j| required.iter().any(|&l| j.judgement.verdict(l).is_some_and(wanted)))
+    };
+    if any(|v| *v == Verdict::Violated) {
+        Exit::Violated
+    } else if any(|v| matches!(v, Verdict::Unknown { .. })) || interrupt::is_requested() {
+        Exit::Undecided
+    } else {
+        Exit::Holds
+    }
+}

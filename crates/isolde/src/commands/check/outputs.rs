@@ -1,0 +1,117 @@
+//! The files that `check` writes beside its answer: certificates, pictures, reports for build servers.
+
+use super::Flags;
+use crate::destination::write_file;
+use crate::exit::Failure;
+use isolde_history::TxnId;
+use isolde_level::Certificate;
+use isolde_report::Subject;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+/// Files asked for, and what has been gathered for them.
+pub struct Outputs<'a> {
+    flags: &'a Flags,
+    certificates: Vec<Value>,
+    stems: HashSet<String>,
+}
+
+impl<'a> Outputs<'a> {
+    /// Nothing yet.
+    pub fn new(flags: &'a Flags) -> Outputs<'a> {
+        Outputs { flags, certificates: Vec::new(), stems: HashSet::new() }
+    }
+
+    /// What is written for each history.
+    pub fn of_one(&mut self, subject: &Subject<'_>) -> Result<(), Failure> {
+        if self.flags.certificate.is_some() {
+            self.certificates.push(certificate(subject));
+        }
+        if self.flags.dot.is_none() && self.flags.svg.is_none() {
+            return Ok(());
+        }
+        let stem = self.stem(&subject.facts.path);
+        if let Some(folder) = &self.flags.dot {
+            pictures(folder, &stem, "dot", subject, isolde_report::dot)?;
+        }
+        if let Some(folder) = &self.flags.svg {
+            pictures(folder, &stem, "svg", subject, isolde_report::svg)?;
+        }
+        Ok(())
+    }
+
+    /// What is written at the end.
+    pub fn of_all(&mut self, subjects: &[Subject<'_>]) -> Result<(), Failure> {
+        if let Some(path) = &self.flags.certificate {
+            let mut documents = std::mem::take(&mut self.certificates);
+            let lone = if self.flags.histories.len() == 1 { documents.pop() } else { None };
+            let document = lone.unwrap_or(Value::Array(documents));
+            write_file(path, format!("{document}\n").as_bytes())?;
+        }
+        if let Some(path) = &self.flags.junit {
+            write_file(path, isolde_report::junit(subjects).as_bytes())?;
+        }
+        if let Some(path) = &self.flags.sarif {
+            write_file(path, isolde_report::sarif(subjects).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// A name for the pictures of a history: its own, without folder and endings, and a number if it is taken.
+    fn stem(&mut self, path: &str) -> String {
+        let name = Path::new(path).file_name().map_or("history".into(), |name| name.to_string_lossy());
+        let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+        let base = match name.rsplit_once('.') {
+            Some((base, _)) if !base.is_empty() => base,
+            _ if name == "-" => "history",
+            _ => name,
+        };
+        let mut stem = base.to_owned();
+        let mut number = 2;
+        while !self.stems.insert(stem.clone()) {
+            stem = format!("{base}-{number}");
+            number += 1;
+        }
+        stem
+    }
+}
+
+type Draw = fn(&isolde_history::History, &isolde_level::Anomaly) -> String;
+
+/// One picture per kind of anomaly.
+fn pictures(
+    folder: &Path,
+    stem: &str,
+    ending: &str,
+    subject: &Subject<'_>,
+    draw: Draw,
+) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| Failure::io(folder, error))?;
+    for anomaly in &subject.judgement.anomalies {
+        let path = folder.join(format!("{stem}-{}.{ending}", anomaly.kind.code()));
+        write_file(&path, draw(subject.history, anomaly).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The commit orders, transactions named as in the input.
+fn certificate(subject: &Subject<'_>) -> Value {
+    let names =
+        |order: &[TxnId]| -> Vec<String> { order.iter().map(|&t| subject.history.txn_name(t)).collect() };
+    let proofs: Vec<Value> = subject
+        .judgement
+        .certificates
+        .iter()
+        .map(|(level, Certificate::CommitOrder(order))| {
+            json!({"level": level.name(), "verdict": "holds", "commit_order": names(order)})
+        })
+        .collect();
+    json!({
+        "isolde": env!("CARGO_PKG_VERSION"),
+        "schema": 1,
+        "history": {"path": subject.facts.path, "format": subject.facts.format},
+        "certificates": proofs,
+    })
+}

@@ -1,0 +1,168 @@
+//! `isolde generate`: a history from a simulated database, written batch by batch.
+
+use crate::cli::Global;
+use crate::destination::Destination;
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+use crate::{interrupt, values};
+use clap::Args;
+use isolde_format::Format;
+use isolde_workload::{Distribution, Generator, Injection, Kind, SimLevel, Spec};
+use std::path::PathBuf;
+
+/// Flags of `generate`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples: isolde generate --level snapshot-isolation --inject lost-update -o h.txt\n          \
+    isolde generate --shape W3 | isolde check -"
+)]
+pub struct Flags {
+    /// File or folder to write; - is standard output. Compressed if it ends in .gz or .zst
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Format to write [default: by the extension, else plume for registers (isolde for those with outcomes or real time), elle-jsonl for lists, timekiller for timestamps]
+    #[arg(long, value_name = "FORMAT", value_parser = values::format())]
+    to: Option<Format>,
+    /// Leave out what the format cannot express
+    #[arg(long)]
+    lossy: bool,
+    /// Begin with a named workload: W1 to W5c, GeneralRH, GeneralRW, GeneralWH; other flags change it
+    #[arg(long, value_name = "NAME")]
+    shape: Option<String>,
+    /// Level that the simulated database keeps [default: serializable]
+    #[arg(long, value_name = "L")]
+    level: Option<SimLevel>,
+    /// register, list-append, timestamped or timestamped-list [default: register]
+    #[arg(long)]
+    kind: Option<Kind>,
+    /// Number of sessions [default: 25]
+    #[arg(long, value_name = "N")]
+    sessions: Option<u32>,
+    /// Transactions of each session [default: 200]
+    #[arg(long, value_name = "N")]
+    txns_per_session: Option<u32>,
+    /// Operations of each transaction [default: 20]
+    #[arg(long, value_name = "N")]
+    ops_per_txn: Option<u32>,
+    /// Let transactions have between this many and --ops-per-txn operations
+    #[arg(long, value_name = "N")]
+    min_ops_per_txn: Option<u32>,
+    /// Probability that an operation is a read [default: 0.5]
+    #[arg(long, value_name = "R")]
+    read_ratio: Option<f64>,
+    /// Number of keys [default: 10000]
+    #[arg(long, value_name = "N")]
+    keys: Option<u64>,
+    /// How often keys are used: uniform, zipf, hotspot or exponential [default: uniform]
+    #[arg(long, value_name = "D")]
+    distribution: Option<Distribution>,
+    /// Skew of the zipf distribution [default: 0.99]
+    #[arg(long, value_name = "T")]
+    zipf_theta: Option<f64>,
+    /// Retire a key after this many writes or appends
+    #[arg(long, value_name = "N")]
+    writes_per_key: Option<u32>,
+    /// Share of transactions that their client aborts [default: 0]
+    #[arg(long, value_name = "R")]
+    abort_ratio: Option<f64>,
+    /// Share of transactions whose outcome the client never learns [default: 0]
+    #[arg(long, value_name = "R")]
+    indeterminate_ratio: Option<f64>,
+    /// Also record transactions that the database refused, as aborted
+    #[arg(long)]
+    record_conflicts: bool,
+    /// Also record when clients began and ended each transaction
+    #[arg(long)]
+    real_time: bool,
+    /// Timestamps: let each session's clock be wrong by up to this many ticks
+    #[arg(long, value_name = "TICKS")]
+    clock_skew: Option<u32>,
+    /// Plant an anomaly at a random place: TAP-k, lost-update, G1c, EXT …; may be repeated
+    #[arg(long, value_name = "ANOMALY", value_delimiter = ',')]
+    inject: Vec<Injection>,
+    /// Same seed, same history
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+/// Generates.
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    let mut spec = spec(flags)?;
+    let format = format(flags, &mut spec)?;
+    let generator = Generator::new(spec).map_err(Failure::input)?;
+    let bar = Progress::transactions(global, "generating", generator.total_txns());
+    let mut destination = Destination::create(&flags.output, format, flags.lossy)?;
+    let mut written = 0;
+    for batch in generator {
+        if interrupt::is_requested() {
+            return Err(Failure::Interrupted);
+        }
+        destination.append(&batch)?;
+        written += batch.txn_count() as u64;
+        bar.at(written);
+    }
+    destination.finish()?;
+    Ok(Exit::Holds)
+}
+
+/// The shape, with what the flags say instead.
+fn spec(flags: &Flags) -> Result<Spec, Failure> {
+    let base = match &flags.shape {
+        None => Spec::default(),
+        Some(name) => Spec::shape(name).ok_or_else(|| {
+            Failure::input(format_args!(
+                "unknown shape {name:?}\n  help: there are {}",
+                Spec::SHAPES.join(", ")
+            ))
+        })?,
+    };
+    let distribution = match (flags.distribution.unwrap_or(base.distribution), flags.zipf_theta) {
+        (Distribution::Zipf { .. }, Some(theta)) => Distribution::Zipf { theta },
+        (_, Some(_)) => return Err(Failure::input("--zipf-theta needs --distribution zipf")),
+        (other, None) => other,
+    };
+    Ok(Spec {
+        kind: flags.kind.unwrap_or(base.kind),
+        level: flags.level.unwrap_or(base.level),
+        sessions: flags.sessions.unwrap_or(base.sessions),
+        txns_per_session: flags.txns_per_session.unwrap_or(base.txns_per_session),
+        ops_per_txn: flags.ops_per_txn.unwrap_or(base.ops_per_txn),
+        min_ops_per_txn: flags.min_ops_per_txn.or(base.min_ops_per_txn),
+        read_ratio: flags.read_ratio.unwrap_or(base.read_ratio),
+        keys: flags.keys.unwrap_or(base.keys),
+        distribution,
+        writes_per_key: flags.writes_per_key.or(base.writes_per_key),
+        abort_ratio: flags.abort_ratio.unwrap_or(base.abort_ratio),
+        indeterminate_ratio: flags.indeterminate_ratio.unwrap_or(base.indeterminate_ratio),
+        record_conflicts: flags.record_conflicts || base.record_conflicts,
+        real_time: flags.real_time || base.real_time,
+        clock_skew: flags.clock_skew.unwrap_or(base.clock_skew),
+        seed: flags.seed,
+        inject: flags.inject.clone(),
+    })
+}
+
+/// The format to write. A shape's timestamps give way to a format without them; timestamps that were asked for do not.
+fn format(flags: &Flags, spec: &mut Spec) -> Result<Format, Failure> {
+    let stamped = spec.kind.is_timestamped();
+    let by_name =
+        if flags.output.as_os_str() == "-" { None } else { values::format_of_name(&flags.output, stamped) };
+    let plain = spec.abort_ratio == 0.0
+        && spec.indeterminate_ratio == 0.0
+        && !spec.record_conflicts
+        && !spec.real_time;
+    let format = flags.to.or(by_name).unwrap_or(match spec.kind {
+        Kind::Register if plain => Format::Plume,
+        Kind::Register => Format::Isolde,
+        Kind::ListAppend => Format::ElleJsonl,
+        Kind::Timestamped | Kind::TimestampedList => Format::Timekiller,
+    });
+    let keeps_stamps = matches!(format, Format::Timekiller | Format::Isolde);
+    if flags.kind.is_none() && stamped && !keeps_stamps {
+        spec.kind = if spec.kind.is_list() { Kind::ListAppend } else { Kind::Register };
+    }
+    if format == Format::Timekiller && flags.kind.is_none() && !stamped {
+        spec.kind = if spec.kind.is_list() { Kind::TimestampedList } else { Kind::Timestamped };
+    }
+    Ok(format)
+}

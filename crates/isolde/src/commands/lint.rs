@@ -1,0 +1,99 @@
+//! `isolde lint`: recording mistakes, and what a history could not have shown.
+
+use crate::cli::{Global, ReadFlags};
+use crate::exit::{Exit, Failure};
+use crate::load::{self, Indexed};
+use crate::terminal;
+use clap::Args;
+use isolde_check::lint::{Finding, Severity, lint};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Flags of `lint`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: isolde lint --strict history.edn")]
+pub struct Flags {
+    /// A file, a folder of logs, or - for standard input
+    #[arg(value_name = "HISTORY")]
+    history: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 if there are warnings
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    read: ReadFlags,
+}
+
+/// Lints.
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    let loaded = load::indexed(&flags.history, &flags.read, global)?;
+    let findings = lint(&loaded.history, &loaded.index);
+    let warnings = findings.iter().filter(|f| f.severity == Severity::Warning).count();
+    let out = if flags.json {
+        format!("{:#}", document(&loaded, &findings))
+    } else {
+        text(&loaded, &findings, warnings, terminal::style(global).width)
+    };
+    terminal::print(&out)?;
+    Ok(if flags.strict && warnings > 0 { Exit::Violated } else { Exit::Holds })
+}
+
+fn document(loaded: &Indexed, findings: &[Finding]) -> Value {
+    let finding = |f: &Finding| {
+        json!({
+            "severity": f.severity.name(),
+            "code": f.code,
+            "count": f.count,
+            "message": f.message,
+            "transaction": f.example.map(|t| loaded.history.txn_name(t)),
+            "line": f.example.and_then(|t| loaded.history.line(t)),
+            "advice": f.advice,
+        })
+    };
+    json!({
+        "isolde": env!("CARGO_PKG_VERSION"),
+        "schema": 1,
+        "history": {"path": loaded.path, "format": loaded.format.name()},
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+    })
+}
+
+fn text(loaded: &Indexed, findings: &[Finding], warnings: usize, width: usize) -> String {
+    let mut out = String::new();
+    for f in findings {
+        let head = format!("{} [{}]: {}", f.severity.name(), f.code, f.message);
+        out += &wrap(&head, "", "  ", width);
+        out += &wrap(f.advice, "  -> ", "     ", width);
+    }
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    let notes = findings.len() - warnings;
+    out +=
+        &format!("{}: {warnings} warning{}, {notes} note{}\n", loaded.path, plural(warnings), plural(notes));
+    out
+}
+
+/// Words in lines of at most `width` columns.
+fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String {
+    let mut out = first.to_owned();
+    let mut column = first.chars().count();
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if !fresh && column + 1 + length > width {
+            out.push('\n');
+            out.push_str(rest);
+            (column, fresh) = (rest.chars().count(), true);
+        }
+        if !fresh {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,10 @@
+//! One file per command: its flags, and `run`.
+
+pub mod check;
+pub mod convert;
+pub mod explain;
+pub mod generate;
+pub mod levels;
+pub mod lint;
+pub mod shell;
+pub mod stats;

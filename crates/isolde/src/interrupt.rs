@@ -1,0 +1,21 @@
+//! Ctrl-C: the first asks for the end and lets what is known be printed, the second ends at once.
+
+use crate::exit::Exit;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Starts listening. Without it (a second handler, an odd system) Ctrl-C simply ends the process.
+pub fn listen() {
+    let handler = || {
+        if INTERRUPTED.swap(true, Relaxed) {
+            std::process::exit(Exit::Undecided as i32);
+        }
+    };
+    _ = ctrlc::set_handler(handler);
+}
+
+/// True once the user has asked for the end.
+pub fn is_requested() -> bool {
+    INTERRUPTED.load(Relaxed)
+}

@@ -1,0 +1,71 @@
+//! From a path to an indexed history, with progress, warnings and the time it took.
+
+use crate::cli::{Global, ReadFlags};
+use crate::exit::Failure;
+use crate::progress::Progress;
+use crate::{interrupt, terminal};
+use isolde_format::{Format, Input, ReadOptions};
+use isolde_history::{History, Index};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A history that was read.
+pub struct Read {
+    /// The history.
+    pub history: History,
+    /// The format it was in.
+    pub format: Format,
+}
+
+/// A history with its reads resolved.
+pub struct Indexed {
+    /// The path as the user gave it.
+    pub path: String,
+    /// The history.
+    pub history: History,
+    /// The format it was in.
+    pub format: Format,
+    /// Who read from whom.
+    pub index: Index,
+    /// From opening the file to the index.
+    pub took: Duration,
+}
+
+/// Reads one history; `-` is standard input.
+pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Failure> {
+    let input = Input::open(path)?;
+    let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
+    let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
+    let progress = |bytes| {
+        bar.at(bytes);
+        !interrupt::is_requested()
+    };
+    let options = ReadOptions {
+        format: flags.format,
+        initial: flags.initial.as_deref().map(|text| if text == "nil" { "null" } else { text }),
+        lossy: flags.lossy,
+        threads: threads(global),
+        progress: Some(&progress),
+    };
+    let loaded = isolde_format::read(input, &options)?;
+    drop(bar);
+    if !global.quiet {
+        for warning in &loaded.warnings {
+            terminal::tell(&warning.to_string());
+        }
+    }
+    Ok(Read { history: loaded.history, format: loaded.format })
+}
+
+/// Reads one history and resolves its reads.
+pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexed, Failure> {
+    let since = Instant::now();
+    let Read { history, format } = read(path, flags, global)?;
+    let index = Index::build(&history, threads(global));
+    Ok(Indexed { path: path.display().to_string(), history, format, index, took: since.elapsed() })
+}
+
+fn threads(global: &Global) -> NonZeroUsize {
+    global.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+}

@@ -1,0 +1,76 @@
+//! Progress on long work: on standard error, on a terminal only, and not before the work has taken a while.
+
+use crate::cli::Global;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Work shorter than this shows nothing.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// A bar that appears when the work turns out to be long.
+pub struct Progress {
+    bar: ProgressBar,
+    since: Instant,
+    wanted: bool,
+    shown: AtomicBool,
+}
+
+impl Progress {
+    /// Counts bytes of an input, or shows that something goes on where their number is unknown.
+    pub fn bytes(global: &Global, what: &str, total: Option<u64>) -> Progress {
+        let template = match total {
+            Some(_) => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
+            None => "{msg} {spinner} {bytes} {elapsed}",
+        };
+        Progress::new(global, what, total, template)
+    }
+
+    /// Counts transactions.
+    pub fn transactions(global: &Global, what: &str, total: u64) -> Progress {
+        Progress::new(global, what, Some(total), "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
+    }
+
+    /// Shows that something goes on.
+    pub fn spinner(global: &Global, what: &str) -> Progress {
+        let progress = Progress::new(global, what, None, "{msg} {spinner} {elapsed}");
+        if progress.wanted {
+            progress.bar.set_draw_target(ProgressDrawTarget::stderr());
+            progress.bar.enable_steady_tick(PATIENCE);
+        }
+        progress
+    }
+
+    fn new(global: &Global, what: &str, total: Option<u64>, template: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        // A template that does not parse would be a bug that only costs the looks.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        let wanted = !global.quiet && std::io::stderr().is_terminal();
+        Progress { bar, since: Instant::now(), wanted, shown: AtomicBool::new(false) }
+    }
+
+    /// So much is done.
+    pub fn at(&self, position: u64) {
+        if !self.wanted {
+            return;
+        }
+        if !self.shown.load(Relaxed) {
+            if self.since.elapsed() < PATIENCE {
+                return;
+            }
+            self.shown.store(true, Relaxed);
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.set_position(position);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

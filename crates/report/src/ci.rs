@@ -1,0 +1,156 @@
+//! What continuous integration reads: JUnit XML and GitHub's annotations.
+//!
+//! In JUnit a history is a suite and a level a case. A case fails iff its level was required and is violated, and is
+//! skipped iff it was required and is unknown; a violation nobody asked about is a pass with a word on `system-out`.
+
+use crate::Subject;
+use crate::explain::explain;
+use crate::layout::times;
+use crate::titled;
+use isolde_level::{LevelVerdict, Verdict};
+use std::fmt::Write;
+
+/// JUnit XML.
+pub fn junit(subjects: &[Subject<'_>]) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"isolde\">\n");
+    for s in subjects {
+        let path = xml(&s.facts.path);
+        let cases: Vec<(&LevelVerdict, bool)> =
+            s.judgement.levels.iter().map(|l| (l, s.required.contains(&l.level))).collect();
+        let count =
+            |wanted: fn(&Verdict) -> bool| cases.iter().filter(|(l, r)| *r && wanted(&l.verdict)).count();
+        let failures = count(|v| *v == Verdict::Violated);
+        let skipped = count(|v| matches!(v, Verdict::Unknown { .. }));
+        let time = s.timing.map_or(0.0, |t| (t.load_ms + t.check_ms) / 1000.0);
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{path}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{time:.3}\">",
+            cases.len()
+        );
+        for (l, required) in cases {
+            let name = if s.judgement.levels.iter().any(|o| o.level == l.level && o.by != l.by) {
+                format!("{} by {}", l.level, l.by.name())
+            } else {
+                l.level.name().to_owned()
+            };
+            let _ = write!(out, "    <testcase classname=\"{path}\" name=\"{}\"", xml(&name));
+            match (&l.verdict, required) {
+                (Verdict::Holds, _) => out.push_str("/>\n"),
+                (Verdict::Violated, true) => {
+                    let message = xml(&format!("{} is violated: {}", l.level, kinds(l)));
+                    let told = xml(&explanations(s, l));
+                    let _ = write!(
+                        out,
+                        ">\n      <failure type=\"violated\" message=\"{message}\">{told}</failure>\n    </testcase>\n"
+                    );
+                }
+                (Verdict::Violated, false) => {
+                    let told = xml(&format!("violated: {}", kinds(l)));
+                    let _ = write!(out, ">\n      <system-out>{told}</system-out>\n    </testcase>\n");
+                }
+                (Verdict::Unknown { reason }, true) => {
+                    let message = xml(&format!("unknown: {reason}"));
+                    let _ = write!(out, ">\n      <skipped message=\"{message}\"/>\n    </testcase>\n");
+                }
+                (Verdict::Unknown { reason }, false) => {
+                    let told = xml(&format!("unknown: {reason}"));
+                    let _ = write!(out, ">\n      <system-out>{told}</system-out>\n    </testcase>\n");
+                }
+            }
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+fn kinds(verdict: &LevelVerdict) -> String {
+    if verdict.anomalies.is_empty() {
+        return "no example at hand".to_owned();
+    }
+    verdict.anomalies.iter().map(|&k| titled(k)).collect::<Vec<_>>().join(", ")
+}
+
+fn explanations(subject: &Subject<'_>, verdict: &LevelVerdict) -> String {
+    let mut out = String::new();
+    for anomaly in subject.judgement.anomalies.iter().filter(|a| verdict.anomalies.contains(&a.kind)) {
+        let told = explain(subject.history, anomaly);
+        let _ = write!(out, "{}, {}:\n{told}\n\n", titled(anomaly.kind), times(anomaly.count));
+    }
+    out.trim_end().to_owned()
+}
+
+/// GitHub's workflow commands: an error per kind of anomaly that breaks a required level (any level, if none is
+/// required), a notice for every other one.
+pub fn github(subjects: &[Subject<'_>]) -> String {
+    let mut out = String::new();
+    for s in subjects {
+        for anomaly in &s.judgement.anomalies {
+            let command = if s.fails(anomaly) { "error" } else { "notice" };
+            let line = s.line(anomaly).map_or(String::new(), |line| format!(",line={line}"));
+            let broken: Vec<&str> = anomaly.kind.rules_out().into_iter().map(|l| l.name()).collect();
+            let rules_out =
+                if broken.is_empty() { String::new() } else { format!("; rules out {}", broken.join(", ")) };
+            let message = format!(
+                "{}, {}{rules_out}\n{}",
+                anomaly.kind.title(),
+                times(anomaly.count),
+                explain(s.history, anomaly)
+            );
+            let _ = writeln!(
+                out,
+                "::{command} file={}{line},title={}::{}",
+                property(&s.facts.path),
+                property(&format!("isolde: {}", titled(anomaly.kind))),
+                data(&message)
+            );
+        }
+    }
+    out
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// Text or attribute value in XML. Characters that XML 1.0 cannot hold are replaced.
+pub(crate) fn xml(text: &str) -> String {
+    text.chars().fold(String::new(), |mut out, c| {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\n' | '\t' => out.push(c),
+            '\r' => out.push_str("&#13;"),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c if c < ' ' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xml_holds_any_text() {
+        assert_eq!(
+            xml("<a href='x'>\"&\u{1}\r</a>"),
+            "&lt;a href=&apos;x&apos;&gt;&quot;&amp;\u{fffd}&#13;&lt;/a&gt;"
+        );
+    }
+
+    #[test]
+    fn workflow_commands_are_escaped() {
+        assert_eq!(data("50%\n::error::"), "50%25%0A::error::");
+        assert_eq!(property("C:\\a,b"), "C%3A\\a%2Cb");
+    }
+}

@@ -1,0 +1,215 @@
+//! A witness in sentences: which transaction must come before which, because of which read or write, until they
+//! contradict each other.
+//!
+//! Every edge of a cycle becomes a step. An edge that a level's axiom forces takes two: why the reader sees the
+//! overlooked writer, and what follows from its not having been read. Anomalies that are no cycle are told in
+//! `direct.rs`.
+
+use crate::cast::{Cast, clean};
+use crate::direct;
+use isolde_history::{History, OpId, OpKind};
+use isolde_level::{Anomaly, Edge, Evidence, Node, Relation};
+
+/// With more steps than this, neighbouring steps of session order and reads are told as one.
+const MANY_STEPS: usize = 8;
+
+/// Explains an anomaly: who is who, then numbered sentences.
+///
+/// ```
+/// use isolde_history::{Builder, Index, OpKind};
+/// # let mut b = Builder::new();
+/// # let (x, v, s) = (b.int(5), b.int(7), b.int(1));
+/// # let (key, session) = (b.key(x), b.session(s));
+/// # let t = b.transaction(session);
+/// # b.op(t, OpKind::Read, key, v);
+/// # let history = b.finish()?;
+/// // One transaction, which reads 7 from key 5; nobody writes anything.
+/// let index = Index::build(&history, 1.try_into()?);
+/// # use isolde_check::{Budget, Request, check};
+/// let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+/// assert_eq!(
+///     isolde_report::explain(&history, &judgement.anomalies[0]),
+///     "Let T1 = 1:1.\n1. T1 read 5 = 7, but nobody wrote 7 to 5."
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn explain(history: &History, anomaly: &Anomaly) -> String {
+    let cast = Cast::new(history, anomaly);
+    let mut lines = Vec::new();
+    if cast.renamed && !cast.txns.is_empty() {
+        let who: Vec<String> = cast
+            .txns
+            .iter()
+            .map(|&t| {
+                let (name, rest) = (clean(&history.txn_name(t)), cast.particulars(t).join(", "));
+                let rest = if rest.is_empty() { rest } else { format!(" ({rest})") };
+                format!("{} = {name}{rest}", cast.name(t))
+            })
+            .collect();
+        lines.push(format!("Let {}.", shortened(&who).join(", ")));
+    }
+    lines.extend(steps(&cast).iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)));
+    lines.join("\n")
+}
+
+/// The steps of the explanation, unnumbered.
+pub(crate) fn steps(cast: &Cast<'_>) -> Vec<String> {
+    if let Some(steps) = direct::steps(cast) {
+        return steps;
+    }
+    let edges = &cast.anomaly.witness.edges;
+    if is_cycle(edges) { cycle(cast, edges) } else { direct::plain(cast) }
+}
+
+fn is_cycle(edges: &[Edge]) -> bool {
+    let joined = edges.windows(2).all(|pair| pair[0].to == pair[1].from);
+    matches!((edges.first(), edges.last()), (Some(first), Some(last)) if joined && last.to == first.from)
+}
+
+fn cycle(cast: &Cast<'_>, edges: &[Edge]) -> Vec<String> {
+    let mut steps: Vec<(String, bool)> = Vec::new();
+    for edge in edges {
+        if let Evidence::Forced { read, visible_write, path, .. } = &edge.evidence {
+            let (reader, writer) = (cast.history.txn_of(*read), cast.history.txn_of(*visible_write));
+            let mut why = shortened(&path.iter().map(|e| fact(cast, e)).collect::<Vec<_>>()).join("; ");
+            if !why.is_empty() {
+                why.push_str(&format!(", so {} must see {}.", cast.name(reader), cast.name(writer)));
+                steps.push((why, false));
+            }
+        }
+        let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
+        steps.push((format!("{}.", step(cast, edge)), mergeable));
+    }
+    let mut told: Vec<String> = if steps.len() > MANY_STEPS {
+        let runs = steps.chunk_by(|a, b| a.1 && b.1);
+        runs.map(|run| shortened(&run.iter().map(|s| s.0.clone()).collect::<Vec<_>>()).join(" ")).collect()
+    } else {
+        steps.into_iter().map(|(text, _)| text).collect()
+    };
+    if let Some(last) = told.last_mut() {
+        let nodes: Vec<String> =
+            edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(cast, n)).collect();
+        if edges.len() == 1 {
+            last.push_str(&format!(" {} would have to come before itself.", nodes[0]));
+        } else {
+            last.push_str(&format!(" So {}: a contradiction.", shortened(&nodes).join(" < ")));
+        }
+        if edges.len() > 1 {
+            *last = format!("But {}", lower_the(last));
+        }
+    }
+    told
+}
+
+/// A long list without its middle; the edges themselves are all in the JSON.
+fn shortened(items: &[String]) -> Vec<String> {
+    const MANY: usize = 16;
+    if items.len() <= MANY {
+        return items.to_vec();
+    }
+    let (first, last) = (&items[..MANY / 2], &items[items.len() - MANY / 2..]);
+    first.iter().cloned().chain(["…".to_owned()]).chain(last.iter().cloned()).collect()
+}
+
+fn short(cast: &Cast<'_>, node: Node) -> String {
+    match node {
+        Node::Initial => "initial state".to_owned(),
+        Node::Txn(t) => cast.name(t),
+    }
+}
+
+fn lower_the(text: &str) -> String {
+    match text.strip_prefix("The ") {
+        Some(rest) => format!("the {rest}"),
+        None => text.to_owned(),
+    }
+}
+
+/// A step of a cycle: a fact, and what it says about the order.
+fn step(cast: &Cast<'_>, edge: &Edge) -> String {
+    let (from, to) = (cast.node(edge.from), cast.node(edge.to));
+    match &edge.evidence {
+        Evidence::Forced { read, overwritten, visible_write, .. } => format!(
+            "{from} {}, yet {}: {from} must {} before {to}",
+            did(cast, *visible_write),
+            saw(cast, *read, *overwritten),
+            if edge.to == Node::Initial { "come" } else { "commit" }
+        ),
+        Evidence::Session | Evidence::RealTime => fact(cast, edge),
+        _ => format!("{}: {from} comes before {to}", fact(cast, edge)),
+    }
+}
+
+/// What was observed.
+fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
+    let (from, to) = (cast.node(edge.from), cast.node(edge.to));
+    match &edge.evidence {
+        Evidence::Session => match (edge.from, edge.to) {
+            (Node::Txn(t), Node::Txn(_)) => {
+                format!("{from} comes before {to} in session {}", cast.session(t))
+            }
+            _ => format!("The initial state comes before {to}, as before every transaction"),
+        },
+        Evidence::RealTime => {
+            let span = |node: Node| match node {
+                Node::Txn(t) => cast.history.intervals().map(|i| i[t.index()]),
+                Node::Initial => None,
+            };
+            match (span(edge.from).and_then(|i| i.completed), span(edge.to)) {
+                (Some(end), Some(next)) => {
+                    format!("{from} had ended (at {end}) when {to} began (at {})", next.invoked)
+                }
+                _ => format!("{from} had ended when {to} began"),
+            }
+        }
+        Evidence::Read { write, read } => saw(cast, *read, *write),
+        Evidence::Forced { read, overwritten, visible_write, .. } => {
+            format!("{from} {}, and {}", did(cast, *visible_write), saw(cast, *read, *overwritten))
+        }
+        Evidence::Version { first, second, read } => version(cast, *first, *second, *read),
+    }
+}
+
+/// How a read shows the order of two appends (or writes).
+fn version(cast: &Cast<'_>, first: OpId, second: OpId, read: OpId) -> String {
+    let history = cast.history;
+    let (a, b) = (cast.name(history.txn_of(first)), cast.name(history.txn_of(second)));
+    let reader = cast.name(history.txn_of(read));
+    let (one, two) = (cast.value(first), cast.value(second));
+    let seen = format!("{reader} read {} = {}", cast.key_of(read), cast.value(read));
+    match history.list(history.op(read).value) {
+        Some(elements) if elements.contains(&history.op(second).value) => {
+            format!("{seen}, where {one}, which {a} appended, is before {two}, which {b} appended")
+        }
+        Some(_) => format!("{seen}, up to {one}, which {a} appended, and without {two}, which {b} appended"),
+        None => format!("{seen}, which orders {one}, which {a} wrote, before {two}, which {b} wrote"),
+    }
+}
+
+/// `T3 read x = 1, which T1 wrote`.
+pub(crate) fn saw(cast: &Cast<'_>, read: OpId, write: Option<OpId>) -> String {
+    let reader = cast.name(cast.history.txn_of(read));
+    format!("{reader} read {} = {}{}", cast.key_of(read), cast.value(read), whose(cast, read, write))
+}
+
+/// `, which T1 wrote`.
+pub(crate) fn whose(cast: &Cast<'_>, read: OpId, write: Option<OpId>) -> String {
+    let Some(write) = write else { return ", the initial value".to_owned() };
+    let (reader, writer) = (cast.history.txn_of(read), cast.history.txn_of(write));
+    let writer = if reader == writer { "it".to_owned() } else { cast.name(writer) };
+    let itself = if writer == "it" { " itself" } else { "" };
+    match cast.history.op(write).kind {
+        OpKind::Append => format!(", to which {writer}{itself} appended {}", cast.value(write)),
+        _ => format!(", which {writer} wrote{itself}"),
+    }
+}
+
+/// `wrote x = 1`, `appended 1 to x`, `read x = 1`.
+pub(crate) fn did(cast: &Cast<'_>, op: OpId) -> String {
+    let (key, value) = (cast.key_of(op), cast.value(op));
+    match cast.history.op(op).kind {
+        OpKind::Write => format!("wrote {key} = {value}"),
+        OpKind::Append => format!("appended {value} to {key}"),
+        OpKind::Read => format!("read {key} = {value}"),
+    }
+}

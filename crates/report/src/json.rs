@@ -1,0 +1,194 @@
+//! `isolde check --json`, schema 1.
+//!
+//! The fields and their order are a contract with scripts; new fields may be added, old ones stay. Values and keys are
+//! strings, as a person would write them. A transaction of a witness lists all its operations if they are few, else
+//! those that matter (`operations_total` then says how many there are).
+
+use crate::Subject;
+use crate::cast::{Cast, letter};
+use crate::doc::Doc;
+use crate::explain::explain;
+use isolde_history::{History, OpId, OpKind, Outcome, TxnId};
+use isolde_level::{Anomaly, Edge, Evidence, Level, LevelVerdict, Node, Verdict};
+
+/// Transactions up to this size are shown whole.
+const WHOLE: usize = 32;
+
+/// The document for one history, an array of documents for several. For printing use [`json_text`]: a
+/// [`serde_json::Value`] sorts its keys.
+pub fn json(subjects: &[Subject<'_>]) -> serde_json::Value {
+    documents(subjects).to_value()
+}
+
+/// [`json`] as text, keys in the order of the contract.
+pub fn json_text(subjects: &[Subject<'_>]) -> String {
+    documents(subjects).pretty()
+}
+
+fn documents(subjects: &[Subject<'_>]) -> Doc {
+    match subjects {
+        [one] => document(one),
+        many => Doc::Array(many.iter().map(document).collect()),
+    }
+}
+
+fn document(subject: &Subject<'_>) -> Doc {
+    let judgement = subject.judgement;
+    let mut fields = vec![
+        ("isolde", env!("CARGO_PKG_VERSION").into()),
+        ("schema", 1.into()),
+        ("history", facts(subject)),
+        ("levels", Doc::Array(judgement.levels.iter().map(level).collect())),
+        ("strongest", names(&judgement.strongest())),
+        ("anomalies", Doc::Array(judgement.anomalies.iter().map(|a| anomaly(subject.history, a)).collect())),
+    ];
+    if !judgement.notes.is_empty() {
+        fields.push(("notes", Doc::texts(&judgement.notes)));
+    }
+    if !subject.required.is_empty() {
+        fields.push(("required", names(subject.required)));
+    }
+    if let Some(timing) = subject.timing {
+        let times = vec![("load", Doc::millis(timing.load_ms)), ("check", Doc::millis(timing.check_ms))];
+        fields.push(("timing_ms", Doc::Object(times)));
+    }
+    Doc::Object(fields)
+}
+
+fn names(levels: &[Level]) -> Doc {
+    Doc::texts(levels)
+}
+
+fn facts(subject: &Subject<'_>) -> Doc {
+    let facts = subject.facts;
+    Doc::Object(vec![
+        ("path", Doc::text(&facts.path)),
+        ("format", Doc::text(&facts.format)),
+        ("kind", facts.kind.into()),
+        ("sessions", facts.sessions.into()),
+        ("transactions", facts.transactions.into()),
+        ("aborted", facts.aborted.into()),
+        ("indeterminate", facts.indeterminate.into()),
+        ("operations", facts.operations.into()),
+        ("keys", facts.keys.into()),
+    ])
+}
+
+fn level(verdict: &LevelVerdict) -> Doc {
+    let mut fields = vec![
+        ("level", verdict.level.name().into()),
+        ("verdict", verdict.verdict.name().into()),
+        ("by", verdict.by.name().into()),
+    ];
+    if let Verdict::Unknown { reason } = &verdict.verdict {
+        fields.push(("reason", Doc::text(reason)));
+    }
+    fields.push(("anomalies", Doc::texts(&verdict.anomalies)));
+    Doc::Object(fields)
+}
+
+fn anomaly(history: &History, anomaly: &Anomaly) -> Doc {
+    let cast = Cast::new(history, anomaly);
+    let witness = vec![
+        ("transactions", Doc::Array(cast.txns.iter().map(|&t| transaction(&cast, t)).collect())),
+        ("edges", Doc::Array(anomaly.witness.edges.iter().map(|e| edge(&cast, e)).collect())),
+    ];
+    Doc::Object(vec![
+        ("kind", anomaly.kind.name().into()),
+        ("code", anomaly.kind.code().into()),
+        ("count", anomaly.count.into()),
+        ("rules_out", names(&anomaly.kind.rules_out())),
+        ("witness", Doc::Object(witness)),
+        ("explanation", explain(history, anomaly).into()),
+    ])
+}
+
+fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {
+    let history = cast.history;
+    let session = history.session_label(history.session_of(t));
+    let mut fields = vec![
+        ("name", history.txn_name(t).into()),
+        ("alias", cast.name(t).into()),
+        ("session", history.show(session).to_string().into()),
+    ];
+    if let Some(line) = history.line(t) {
+        fields.push(("line", u64::from(line).into()));
+    }
+    match history.outcome(t) {
+        Outcome::Committed => {}
+        Outcome::Aborted => fields.push(("outcome", "aborted".into())),
+        Outcome::Indeterminate => fields.push(("outcome", "indeterminate".into())),
+    }
+    let total = history.op_range(t).len();
+    let shown = history.ops(t).filter(|(op, _)| total <= WHOLE || cast.matters(*op));
+    let operations = shown
+        .map(|(op, o)| {
+            let mut fields = vec![
+                ("type", letter(o.kind).into()),
+                ("key", history.show_key(o.key).to_string().into()),
+                ("value", value(cast, op)),
+            ];
+            if cast.matters(op) {
+                fields.push(("matters", Doc::Bool(true)));
+            }
+            Doc::Object(fields)
+        })
+        .collect();
+    if total > WHOLE {
+        fields.push(("operations_total", (total as u64).into()));
+    }
+    fields.push(("operations", Doc::Array(operations)));
+    Doc::Object(fields)
+}
+
+/// In full, but for very long lists.
+fn value(cast: &Cast<'_>, op: OpId) -> Doc {
+    let value = cast.history.op(op).value;
+    match cast.history.list(value) {
+        Some(elements) if elements.len() > 100 => cast.value(op).into(),
+        _ => cast.history.show(value).to_string().into(),
+    }
+}
+
+fn node(history: &History, node: Node) -> Doc {
+    match node {
+        Node::Initial => "initial".into(),
+        Node::Txn(t) => history.txn_name(t).into(),
+    }
+}
+
+fn edge(cast: &Cast<'_>, edge: &Edge) -> Doc {
+    let history = cast.history;
+    let mut fields = vec![
+        ("from", node(history, edge.from)),
+        ("to", node(history, edge.to)),
+        ("type", edge.relation.name().into()),
+    ];
+    let mut about = |op: OpId| {
+        fields.push(("key", history.show_key(history.op(op).key).to_string().into()));
+        fields.push(("value", value(cast, op)));
+    };
+    match &edge.evidence {
+        Evidence::Session | Evidence::RealTime => {}
+        Evidence::Read { write, read } => about(element(history, *write).unwrap_or(*read)),
+        Evidence::Version { first, second, read } => {
+            about(*second);
+            fields.push(("after", value(cast, *first)));
+            fields.push(("shown_by", node(history, Node::Txn(history.txn_of(*read)))));
+            fields.push(("read", value(cast, *read)));
+        }
+        Evidence::Forced { read, visible_write, path, .. } => {
+            about(*visible_write);
+            fields.push(("because", node(history, Node::Txn(history.txn_of(*read)))));
+            fields.push(("read", value(cast, *read)));
+            // A path is made of plain edges, so this goes one level deep.
+            fields.push(("path", Doc::Array(path.iter().map(|e| self::edge(cast, e)).collect())));
+        }
+    }
+    Doc::Object(fields)
+}
+
+/// An append's element says more about an edge than the whole list that was read.
+fn element(history: &History, write: Option<OpId>) -> Option<OpId> {
+    write.filter(|&w| history.op(w).kind == OpKind::Append)
+}

@@ -1,0 +1,180 @@
+//! Setting text: wrapping, columns, thousands separators, colour.
+
+/// How text for people is set.
+///
+/// ```
+/// let style = isolde_report::Style::default();
+/// assert_eq!((style.color, style.width, style.verbose), (false, 80, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Use ANSI colours.
+    pub color: bool,
+    /// Columns of a line.
+    pub width: usize,
+    /// 0: fits on a screen; 1: an example of every anomaly, and timings.
+    pub verbose: u8,
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style { color: false, width: 80, verbose: 0 }
+    }
+}
+
+/// What a colour is used for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Open,
+    Strong,
+}
+
+impl Style {
+    pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Good => "32",
+            Tone::Bad => "1;31",
+            Tone::Open => "33",
+            Tone::Strong => "1",
+        };
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Never so narrow that nothing fits beside an indentation.
+    pub(crate) fn columns(&self) -> usize {
+        self.width.max(40)
+    }
+}
+
+/// Columns that a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// The text, padded with spaces.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Words in lines of at most `columns`, the first after `first`, the others after spaces of width `rest`. A word that is
+/// too long for any line is cut.
+pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> String {
+    let mut out = first.to_owned();
+    let mut column = width(first);
+    let mut fresh = true;
+    for word in text.split(' ').filter(|w| !w.is_empty()) {
+        let mut word = word.to_owned();
+        if !fresh && column + 1 + width(&word) > columns {
+            out.push('\n');
+            out.push_str(&" ".repeat(rest));
+            (column, fresh) = (rest, true);
+        }
+        while width(&word) > columns.saturating_sub(rest) && columns > rest {
+            if fresh && column > rest {
+                break;
+            }
+            let cut: String = word.chars().take(columns - rest).collect();
+            word = word.chars().skip(columns - rest).collect();
+            if !fresh {
+                out.push('\n');
+                out.push_str(&" ".repeat(rest));
+            }
+            out.push_str(&cut);
+            out.push('\n');
+            out.push_str(&" ".repeat(rest));
+            (column, fresh) = (rest, true);
+        }
+        if !fresh {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(&word);
+        column += width(&word);
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}
+
+/// `1,234,567`.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 key`, `2 keys`.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
+/// `once`, `17 times`.
+pub(crate) fn times(n: u64) -> String {
+    match n {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        n => format!("{} times", thousands(n)),
+    }
+}
+
+/// `a, b and c`.
+pub(crate) fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The last `columns` of a text, marked as cut.
+pub(crate) fn tail(text: &str, columns: usize) -> String {
+    let long = width(text).saturating_sub(columns);
+    if long == 0 {
+        return text.to_owned();
+    }
+    format!("…{}", text.chars().skip(long + 1).collect::<String>())
+}
+
+/// The first `columns` of a text, marked as cut.
+pub(crate) fn head(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    format!("{}…", text.chars().take(columns.saturating_sub(1)).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!([0, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!((counted(1, "key"), counted(1000, "key")), ("1 key".into(), "1,000 keys".into()));
+    }
+
+    #[test]
+    fn lines_keep_their_width() {
+        let text = "one two three four five sixsevenandeightnineten eleven";
+        let set = wrap("* ", 2, 20, text);
+        assert_eq!(set, "* one two three four\n  five\n  sixsevenandeightni\n  neten eleven\n");
+        assert!(set.lines().all(|line| width(line) <= 20));
+        assert_eq!(wrap("  ", 2, 20, ""), "  \n");
+    }
+
+    #[test]
+    fn cuts() {
+        assert_eq!(
+            (tail("abcdef", 4), head("abcdef", 4), tail("abc", 4)),
+            ("…def".into(), "abc…".into(), "abc".into())
+        );
+    }
+}

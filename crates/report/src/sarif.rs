@@ -1,0 +1,106 @@
+//! SARIF 2.1.0, for code scanning: a rule per kind of anomaly, a result per kind and history.
+
+use crate::Subject;
+use crate::doc::Doc;
+use crate::explain::explain;
+use crate::layout::times;
+use isolde_history::TxnId;
+use isolde_level::{Anomaly, AnomalyKind};
+use std::collections::BTreeSet;
+
+/// A SARIF log with one run.
+pub fn sarif(subjects: &[Subject<'_>]) -> String {
+    let kinds: BTreeSet<AnomalyKind> =
+        subjects.iter().flat_map(|s| &s.judgement.anomalies).map(|a| a.kind).collect();
+    let kinds: Vec<AnomalyKind> = kinds.into_iter().collect();
+    let results = subjects.iter().flat_map(|s| s.judgement.anomalies.iter().map(move |a| (s, a)));
+    let driver = Doc::Object(vec![
+        ("name", "isolde".into()),
+        ("version", env!("CARGO_PKG_VERSION").into()),
+        ("rules", Doc::Array(kinds.iter().map(|&k| rule(k)).collect())),
+    ]);
+    let run = Doc::Object(vec![
+        ("tool", Doc::Object(vec![("driver", driver)])),
+        ("results", Doc::Array(results.map(|(s, a)| result(s, a, &kinds)).collect())),
+    ]);
+    Doc::Object(vec![
+        ("$schema", "https://json.schemastore.org/sarif-2.1.0.json".into()),
+        ("version", "2.1.0".into()),
+        ("runs", Doc::Array(vec![run])),
+    ])
+    .pretty()
+}
+
+fn message(text: impl ToString) -> Doc {
+    Doc::Object(vec![("text", Doc::text(text))])
+}
+
+fn rule(kind: AnomalyKind) -> Doc {
+    let info = kind.info();
+    let broken: Vec<&str> = kind.rules_out().into_iter().map(|l| l.name()).collect();
+    let help = format!("{} Rules out: {}. Source: {}.", info.definition, broken.join(", "), info.source);
+    Doc::Object(vec![
+        ("id", info.name.into()),
+        ("name", info.code.into()),
+        ("shortDescription", message(kind.title())),
+        ("fullDescription", message(info.definition)),
+        ("help", message(help)),
+    ])
+}
+
+fn result(subject: &Subject<'_>, anomaly: &Anomaly, kinds: &[AnomalyKind]) -> Doc {
+    let at = kinds.binary_search(&anomaly.kind).unwrap_or(0) as u64;
+    let told =
+        format!("{}, {}.\n{}", anomaly.kind.title(), times(anomaly.count), explain(subject.history, anomaly));
+    let mut txns: Vec<TxnId> = anomaly.witness.transactions.clone();
+    txns.sort_by_key(|&t| subject.history.line(t));
+    let related = txns
+        .iter()
+        .filter_map(|&t| {
+            let mut fields = location(subject, Some(subject.history.line(t)?));
+            fields.push(("message", message(format!("transaction {}", subject.history.txn_name(t)))));
+            Some(Doc::Object(fields))
+        })
+        .collect();
+    Doc::Object(vec![
+        ("ruleId", anomaly.kind.name().into()),
+        ("ruleIndex", at.into()),
+        ("level", if subject.fails(anomaly) { "error" } else { "note" }.into()),
+        ("message", message(told)),
+        ("locations", Doc::Array(vec![Doc::Object(location(subject, subject.line(anomaly)))])),
+        ("relatedLocations", Doc::Array(related)),
+        ("occurrenceCount", anomaly.count.max(1).into()),
+    ])
+}
+
+fn location(subject: &Subject<'_>, line: Option<u32>) -> Vec<(&'static str, Doc)> {
+    let mut physical =
+        vec![("artifactLocation", Doc::Object(vec![("uri", uri(&subject.facts.path).into())]))];
+    if let Some(line) = line {
+        physical.push(("region", Doc::Object(vec![("startLine", u64::from(line).into())])));
+    }
+    vec![("physicalLocation", Doc::Object(physical))]
+}
+
+/// A path as a URI reference.
+fn uri(path: &str) -> String {
+    path.bytes().fold(String::new(), |mut out, b| {
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                out.push(char::from(b))
+            }
+            _ => out.push_str(&format!("%{b:02X}")),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uri;
+
+    #[test]
+    fn paths_become_uri_references() {
+        assert_eq!(uri("a b/ü%.edn"), "a%20b/%C3%BC%25.edn");
+    }
+}

@@ -1,0 +1,99 @@
+//! The arrows of a picture: the contradiction itself, and thinner what stands behind its forced edges.
+
+use crate::cast::Cast;
+use crate::layout::head;
+use isolde_history::{OpId, OpKind};
+use isolde_level::{Edge, Evidence, Node, Relation};
+
+/// The longest label.
+const LABEL: usize = 18;
+
+/// A dependency to draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Arrow {
+    pub from: Node,
+    pub to: Node,
+    pub relation: Relation,
+    pub label: String,
+    /// Part of the contradiction, not of what stands behind it.
+    pub main: bool,
+}
+
+/// The colour of a relation: readable on light and on dark.
+pub(crate) fn color(relation: Relation) -> &'static str {
+    match relation {
+        Relation::SessionOrder => "#2f9e62",
+        Relation::WriteRead => "#3b82d6",
+        Relation::Required => "#d6455d",
+        Relation::VersionOrder => "#e07b1a",
+        Relation::AntiDependency => "#9b5de5",
+        Relation::RealTime => "#7d8590",
+    }
+}
+
+/// What a relation means, for the legend.
+pub(crate) fn meaning(relation: Relation) -> &'static str {
+    match relation {
+        Relation::SessionOrder => "earlier in the session",
+        Relation::WriteRead => "read from",
+        Relation::Required => "must commit before",
+        Relation::VersionOrder => "overwritten by",
+        Relation::AntiDependency => "missed the write of",
+        Relation::RealTime => "ended before",
+    }
+}
+
+/// Every arrow once, the contradiction first.
+pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
+    let mut all: Vec<Arrow> = Vec::new();
+    let mut add = |arrow: Arrow| {
+        let same = |a: &Arrow| {
+            (a.from, a.to, a.relation, &a.label) == (arrow.from, arrow.to, arrow.relation, &arrow.label)
+        };
+        if arrow.from != arrow.to && !all.iter().any(same) {
+            all.push(arrow);
+        }
+    };
+    let edges = &cast.anomaly.witness.edges;
+    for edge in edges {
+        add(arrow(cast, edge, true));
+    }
+    for edge in edges {
+        if let Evidence::Forced { read, overwritten, path, .. } = &edge.evidence {
+            for behind in path {
+                add(arrow(cast, behind, false));
+            }
+            let seen = Edge {
+                from: edge.to,
+                to: Node::Txn(cast.history.txn_of(*read)),
+                relation: Relation::WriteRead,
+                evidence: Evidence::Read { write: *overwritten, read: *read },
+            };
+            add(arrow(cast, &seen, false));
+        }
+    }
+    all
+}
+
+fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
+    let about = match &edge.evidence {
+        Evidence::Session | Evidence::RealTime => String::new(),
+        Evidence::Read { write, read } => version(cast, write.unwrap_or(*read)),
+        Evidence::Forced { visible_write, .. } => cast.key_of(*visible_write),
+        Evidence::Version { second, .. } => version(cast, *second),
+    };
+    let label = format!("{} {about}", edge.relation);
+    Arrow {
+        from: edge.from,
+        to: edge.to,
+        relation: edge.relation,
+        label: head(label.trim_end(), LABEL),
+        main,
+    }
+}
+
+/// `x=1`, or `x+1` for an appended element.
+fn version(cast: &Cast<'_>, op: OpId) -> String {
+    let sign = if cast.history.op(op).kind == OpKind::Append { '+' } else { '=' };
+    format!("{}{sign}{}", cast.key_of(op), cast.value(op))
+}

@@ -1,0 +1,316 @@
+//! Text for people.
+
+use super::fixture::{Checked, checked, example};
+use crate::layout::width;
+use crate::{Style, Subject, explain_anomaly, explain_level, levels_text, summary_table, text};
+use isolde_level::{AnomalyKind, By, Level, LevelVerdict, Verdict};
+
+const PLAIN: Style = Style { color: false, width: 80, verbose: 0 };
+const VERBOSE: Style = Style { verbose: 1, ..PLAIN };
+const COLOR: Style = Style { color: true, ..PLAIN };
+
+fn fits(text: &str) {
+    for line in text.lines() {
+        assert!(width(line) <= 80, "{line}");
+    }
+}
+
+#[test]
+fn a_violation() {
+    insta::assert_snapshot!(text(&example(AnomalyKind::FracturedReadCo).subject(), &PLAIN), @r"
+    h.txt: plume, 2 sessions, 3 transactions, 5 operations, 2 keys
+
+      read-uncommitted                    holds
+      adya-read-committed                 holds
+      cut-isolation                       holds
+      read-committed                      holds
+      read-your-writes                    holds
+      monotonic-reads                     holds
+      monotonic-writes                    holds
+      writes-follow-reads                 holds
+      read-atomic                         VIOLATED   fractured-read-co (TAP-k)
+      causal                              VIOLATED   as read-atomic
+      prefix                              VIOLATED   as read-atomic
+      parallel-snapshot-isolation         VIOLATED   as read-atomic
+      snapshot-isolation                  unknown    [1]
+      strong-session-snapshot-isolation   VIOLATED   as read-atomic
+      strong-snapshot-isolation           VIOLATED   as read-atomic
+      repeatable-read                     unknown    [1]
+      update-serializable                 unknown    [1]
+      serializable                        unknown    [1]
+      strong-session-serializable         VIOLATED   as read-atomic
+      strict-serializable                 VIOLATED   as read-atomic
+
+      [1] no violation of a weaker level; this version does not decide the level
+          itself
+
+    strongest levels that hold: cut-isolation, read-committed, read-your-writes,
+      monotonic-reads, monotonic-writes, writes-follow-reads
+
+    fractured-read-co (TAP-k): fractured read, once. Here:
+      T1 (1:1, line 1)  w(x,1)
+      T2 (1:2, line 2)  w(x,2) w(y,1)
+      T3 (2:1, line 3)  r(x,1) r(y,1)
+      1. T3 read y = 1, which T2 wrote, so T3 must see T2.
+      2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before
+         T1.
+      3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.
+    ");
+}
+
+#[test]
+fn a_clean_history() {
+    insta::assert_snapshot!(text(&checked("w(x,1) || r(x,1)").subject(), &VERBOSE), @r"
+    h.txt: plume, 2 sessions, 2 transactions, 2 operations, 1 key
+
+      read-uncommitted                    holds
+      adya-read-committed                 holds
+      cut-isolation                       holds
+      read-committed                      holds
+      read-your-writes                    holds
+      monotonic-reads                     holds
+      monotonic-writes                    holds
+      writes-follow-reads                 holds
+      read-atomic                         holds
+      causal                              holds
+      prefix                              unknown    [1]
+      parallel-snapshot-isolation         unknown    [1]
+      snapshot-isolation                  unknown    [1]
+      strong-session-snapshot-isolation   unknown    [1]
+      strong-snapshot-isolation           unknown    [2]
+      repeatable-read                     unknown    [1]
+      update-serializable                 unknown    [1]
+      serializable                        unknown    [1]
+      strong-session-serializable         unknown    [1]
+      strict-serializable                 unknown    [2]
+
+      [1] no violation of a weaker level; this version does not decide the level
+          itself
+      [2] the history has no real-time information
+
+    strongest level that holds: causal
+
+    loaded in 12.1 ms, checked in 3.4 ms
+    ");
+}
+
+#[test]
+fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
+    let c = checked(
+        "w(a,1) w(x,1) w(b,1); w(c,1) w(x,2) w(y,1) w(d,1) !abort || r(y,1) r(a,1) r(x,1); w(x,5) r(x,1); r(q,9) || \
+         w(p,1); w(p,2) w(s,1) || r(p,2); r(p,1)",
+    );
+    insta::assert_snapshot!(text(&c.requiring(&[Level::Causal, Level::Serializable]).subject(), &PLAIN), @r"
+    h.txt: plume, 4 sessions, 9 transactions (1 aborted), 18 operations, 9 keys
+
+      read-uncommitted                    unknown    [1]
+      adya-read-committed                 VIOLATED   thin-air-read (TAP-a),
+                                                     aborted-read (TAP-b)
+      cut-isolation                       holds
+      read-committed                      VIOLATED   as adya-read-committed, and
+                                                     not-my-own-write (TAP-d)
+      read-your-writes                    VIOLATED   as read-committed
+      monotonic-reads                     VIOLATED   as read-committed, and
+                                                     non-monotonic-reads (MR)
+      monotonic-writes                    VIOLATED   as read-committed
+      writes-follow-reads                 VIOLATED   as read-committed
+      read-atomic                         VIOLATED   as read-committed
+      causal                              VIOLATED   as monotonic-reads, and
+                                                     co-conflict-cm (TAP-m),
+                                                     conflict-cm (TAP-n)
+      prefix                              VIOLATED   as causal
+      parallel-snapshot-isolation         VIOLATED   as causal
+      snapshot-isolation                  VIOLATED   as read-committed
+      strong-session-snapshot-isolation   VIOLATED   as causal
+      strong-snapshot-isolation           VIOLATED   as causal
+      repeatable-read                     VIOLATED   as read-committed
+      update-serializable                 VIOLATED   as read-committed
+      serializable                        VIOLATED   as read-committed
+      strong-session-serializable         VIOLATED   as causal
+      strict-serializable                 VIOLATED   as causal
+
+      [1] no violation of a weaker level; this version does not decide the level
+          itself
+
+    strongest level that holds: cut-isolation
+    required: causal violated, serializable violated
+
+    thin-air-read (TAP-a): garbage read, once. Here:
+      T1 (2:3, line 5)  r(q,9)
+      1. T1 read q = 9, but nobody wrote 9 to q.
+
+    aborted-read (TAP-b): dirty read, once. Here:
+      T1 (1:2, line 2, aborted)  … w(y,1) …
+      T2 (2:1, line 3)           r(y,1) …
+      1. T2 read y = 1, which T1 wrote. T1 aborted, so nobody should have seen that.
+
+    not-my-own-write (TAP-d): own write ignored, once. Here:
+      T1 (1:1, line 1)  … w(x,1) …
+      T2 (2:2, line 4)  w(x,5) r(x,1)
+      1. T2 wrote x = 5, and then read x = 1, which T1 wrote. It should have read
+         its own 5.
+
+    Also found (-v shows an example of each):
+      co-conflict-cm (TAP-m), once
+      conflict-cm (TAP-n), once
+      non-monotonic-reads (MR), once
+    ");
+}
+
+#[test]
+fn by_values_and_by_timestamps() {
+    let mut c = checked("w(x,1) || r(x,1)");
+    let level =
+        |by, verdict| LevelVerdict { level: Level::SnapshotIsolation, by, verdict, anomalies: Vec::new() };
+    c.judgement.levels = vec![level(By::Values, Verdict::Holds), level(By::Timestamps, Verdict::Violated)];
+    c.judgement.notes = vec!["stamps are those of two clocks".to_owned()];
+    insta::assert_snapshot!(text(&c.subject(), &PLAIN), @r"
+    h.txt: plume, 2 sessions, 2 transactions, 2 operations, 1 key
+
+      snapshot-isolation by values       holds
+      snapshot-isolation by timestamps   VIOLATED
+
+    no level is known to hold
+
+    note: stamps are those of two clocks
+    ");
+}
+
+#[test]
+fn colour_only_when_asked_and_never_counted() {
+    let c = example(AnomalyKind::ConflictCm);
+    let (plain, color) = (text(&c.subject(), &PLAIN), text(&c.subject(), &COLOR));
+    assert!(!plain.contains('\x1b') && color.contains("\x1b[1;31mVIOLATED\x1b[0m"), "{color}");
+    let mut bare = color;
+    for code in ["0", "1", "32", "33", "1;31"] {
+        bare = bare.replace(&format!("\x1b[{code}m"), "");
+    }
+    assert_eq!(bare, plain);
+}
+
+#[test]
+fn eighty_columns() {
+    for &kind in AnomalyKind::ALL {
+        if let Some(example) = kind.info().example {
+            fits(&text(&checked(example).subject(), &VERBOSE));
+        }
+        fits(&explain_anomaly(kind, &PLAIN));
+    }
+    for &level in Level::ALL {
+        fits(&explain_level(level, &PLAIN));
+    }
+    fits(&levels_text(&VERBOSE));
+    let key = "k".repeat(200);
+    let ops = (0..40).map(|i| format!("w(key{i},{i})")).collect::<Vec<_>>().join(" ");
+    let mut c = checked(&format!("w({key},1); w({key},2) {ops} || r({key},2) r({key},1)"));
+    c.facts.path = "a/very/long/path/".repeat(12);
+    fits(&text(&c.subject(), &VERBOSE));
+    fits(&summary_table(&[c.subject(), c.subject()], &PLAIN));
+}
+
+#[test]
+fn control_characters_reach_no_terminal() {
+    let mut c = checked("w(\x1b[31m,a\nb) || r(\x1b[31m,zz\x07)");
+    c.facts.path = "evil\x1b]0;\x07.txt".to_owned();
+    assert!(!text(&c.subject(), &VERBOSE).contains(['\x1b', '\x07']));
+}
+
+#[test]
+fn many_histories() {
+    let mut all: Vec<Checked> =
+        ["w(x,1) || r(x,1)", "w(x,1); r(x,0)", "w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1)"]
+            .into_iter()
+            .map(checked)
+            .collect();
+    for (i, c) in all.iter_mut().enumerate() {
+        c.facts.path = format!("run-{i}.txt");
+    }
+    all[2].required = vec![Level::ReadAtomic];
+    let subjects: Vec<Subject<'_>> = all.iter().map(Checked::subject).collect();
+    insta::assert_snapshot!(summary_table(&subjects, &PLAIN), @r"
+    history    transactions  strongest level that holds
+    run-0.txt             2  causal
+    run-1.txt             2  cut-isolation, read-committed, monotonic-reads, monoto…
+    run-2.txt             3  VIOLATED: read-atomic; cut-isolation, read-your-writes…
+
+    anomaly                        instances  histories
+    non-mono-read-co (TAP-h)               1          1
+    fractured-read-co (TAP-k)              1          1
+    not-read-your-writes (RYW)             1          1
+
+    anomalies in 2 of 3 histories
+    ");
+    assert!(summary_table(&subjects[..1], &PLAIN).ends_with("\nno anomaly in 1 history\n"));
+}
+
+#[test]
+fn a_level_explained() {
+    insta::assert_snapshot!(explain_level(Level::ReadAtomic, &PLAIN), @r"
+    read-atomic
+
+      A transaction sees all of another's writes or none of them, in whatever order
+      it reads, and repeats its reads. In the axiom, visible means earlier in the
+      reader's session, or read from at any point.
+
+      also called  ra, atomic-visibility
+      bound by     the order of each session
+      implies      cut-isolation, read-committed, read-your-writes
+      implied by   causal
+      forbids      TAP-a, TAP-b, TAP-c, TAP-d, TAP-e, TAP-f, TAP-g, TAP-h, TAP-i,
+                   TAP-j, TAP-k, TAP-l, RYW, G0, G1a, G1b, G1c, internal,
+                   future-read, dirty-update, duplicate-elements,
+                   incompatible-order, read-skew
+      source       Biswas & Enea 2019; Plume, Theorem 4
+
+      A history that satisfies it:
+
+        session 1    session 2
+        ──────────   ──────────
+        T1  w(x,1)   T2  r(x,1)
+                     T3  r(x,0)
+
+      A history that violates it:
+
+        session 1           session 2
+        ─────────────────   ─────────────────
+        T1  w(x,1) w(y,1)   T2  r(x,0) r(y,1)
+    ");
+}
+
+#[test]
+fn an_anomaly_explained() {
+    insta::assert_snapshot!(explain_anomaly(AnomalyKind::AbortedRead, &PLAIN), @r"
+    aborted-read (TAP-b): dirty read
+
+      A read returned a value whose only writer aborted.
+
+      counted as    one read
+      is also       G1a
+      rules out     adya-read-committed, read-your-writes, monotonic-reads,
+                    monotonic-writes, writes-follow-reads
+      forbidden by  adya-read-committed, read-committed, read-your-writes,
+                    monotonic-reads, monotonic-writes, writes-follow-reads,
+                    read-atomic, causal, prefix, parallel-snapshot-isolation,
+                    snapshot-isolation, strong-session-snapshot-isolation,
+                    strong-snapshot-isolation, repeatable-read, update-serializable,
+                    serializable, strong-session-serializable, strict-serializable
+      allowed by    read-uncommitted, cut-isolation
+      source        Plume (Liu et al. 2024), Table 1
+
+      A history that has it:
+
+        session 1           session 2
+        ─────────────────   ──────────
+        T1  w(x,1) aborts   T2  r(x,1)
+    ");
+}
+
+#[test]
+fn every_level_is_listed() {
+    let all = levels_text(&PLAIN);
+    for level in Level::CANONICAL {
+        assert!(all.contains(&format!("\n  {level}")), "{level}");
+    }
+    assert!(!all.contains("1sr") && levels_text(&VERBOSE).contains("1sr"));
+    assert!(all.contains("fractured-read-co (TAP-k, fractured read)"));
+}

@@ -1,0 +1,200 @@
+//! The answer of `check` for people.
+//!
+//! Three parts: what the history is, a verdict per level, and an example of each anomaly with its explanation. Nothing
+//! is said twice: a level refers to an earlier row instead of repeating its anomalies, and the reasons for not knowing
+//! stand once, under the table.
+
+use crate::cast::Cast;
+use crate::explain::steps;
+use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
+use crate::{Subject, titled};
+use isolde_level::{Anomaly, By, Level, LevelVerdict, Verdict};
+use std::cmp::Reverse;
+use std::fmt::Write;
+
+/// Examples shown in full unless all are asked for.
+const EXAMPLES: usize = 3;
+/// Transactions of an example that are shown before its middle is left out.
+const MANY: usize = 16;
+
+/// The verdicts and examples for one history.
+pub fn text(subject: &Subject<'_>, style: &Style) -> String {
+    let mut out = heading(subject, style);
+    out.push('\n');
+    out.push_str(&table(subject, style));
+    out.push('\n');
+    out.push_str(&conclusion(subject, style));
+    // What breaks a required level comes first.
+    let mut anomalies: Vec<&Anomaly> = subject.judgement.anomalies.iter().collect();
+    anomalies.sort_by_key(|a| !subject.fails(a));
+    let shown = if style.verbose > 0 { anomalies.len() } else { EXAMPLES };
+    for anomaly in anomalies.iter().take(shown) {
+        out.push('\n');
+        out.push_str(&example(subject, anomaly, style));
+    }
+    if anomalies.len() > shown {
+        out.push_str("\nAlso found (-v shows an example of each):\n");
+        for anomaly in &anomalies[shown..] {
+            let line = format!("{}, {}", titled(anomaly.kind), times(anomaly.count));
+            out.push_str(&wrap("  ", 4, style.columns(), &line));
+        }
+    }
+    for note in &subject.judgement.notes {
+        out.push('\n');
+        out.push_str(&wrap("note: ", 6, style.columns(), note));
+    }
+    if let (Some(timing), true) = (subject.timing, style.verbose > 0) {
+        let _ = write!(out, "\nloaded in {:.1} ms, checked in {:.1} ms\n", timing.load_ms, timing.check_ms);
+    }
+    out
+}
+
+fn heading(subject: &Subject<'_>, style: &Style) -> String {
+    let facts = subject.facts;
+    let mut outcomes = Vec::new();
+    for (n, what) in [(facts.aborted, "aborted"), (facts.indeterminate, "indeterminate")] {
+        if n > 0 {
+            outcomes.push(format!("{} {what}", thousands(n)));
+        }
+    }
+    let outcomes = if outcomes.is_empty() { String::new() } else { format!(" ({})", outcomes.join(", ")) };
+    let line = format!(
+        "{}, {}, {}{outcomes}, {}, {}",
+        facts.format,
+        counted(facts.sessions, "session"),
+        counted(facts.transactions, "transaction"),
+        counted(facts.operations, "operation"),
+        counted(facts.keys, "key")
+    );
+    // Painted after wrapping, so that colours don't count as columns.
+    let path = crate::cast::clean(&facts.path);
+    let set = wrap("", 2, style.columns(), &format!("{path}: {line}"));
+    match set.strip_prefix(path.as_str()) {
+        Some(rest) => format!("{}{rest}", style.paint(Tone::Strong, &path)),
+        None => set,
+    }
+}
+
+fn table(subject: &Subject<'_>, style: &Style) -> String {
+    let judgement = subject.judgement;
+    let both = judgement.levels.iter().any(|l| l.by != judgement.levels[0].by);
+    let name = |l: &LevelVerdict| match (both, l.by) {
+        (false, _) => l.level.name().to_owned(),
+        (true, By::Values) => format!("{} by values", l.level),
+        (true, By::Timestamps) => format!("{} by timestamps", l.level),
+    };
+    let first = judgement.levels.iter().map(|l| width(&name(l))).max().unwrap_or(0);
+    let mut reasons: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    for (row, l) in judgement.levels.iter().enumerate() {
+        let (word, tone, rest) = match &l.verdict {
+            Verdict::Holds => ("holds", Tone::Good, String::new()),
+            Verdict::Violated => ("VIOLATED", Tone::Bad, because(subject, row)),
+            Verdict::Unknown { reason } => {
+                let at = reasons.iter().position(|r| r == reason).unwrap_or_else(|| {
+                    reasons.push(reason);
+                    reasons.len() - 1
+                });
+                ("unknown", Tone::Open, format!("[{}]", at + 1))
+            }
+        };
+        let start = format!("  {}   ", padded(&name(l), first));
+        if rest.is_empty() {
+            let _ = writeln!(out, "{start}{}", style.paint(tone, word));
+            continue;
+        }
+        let plain = format!("{start}{word:8}   ");
+        let column = width(&plain).min(style.columns() * 2 / 3);
+        let set = wrap(&plain, column, style.columns(), &rest);
+        out.push_str(&set.replacen(
+            &format!("{start}{word}"),
+            &format!("{start}{}", style.paint(tone, word)),
+            1,
+        ));
+    }
+    for (i, reason) in reasons.iter().enumerate() {
+        if i == 0 {
+            out.push('\n');
+        }
+        out.push_str(&wrap(&format!("  [{}] ", i + 1), 6, style.columns(), reason));
+    }
+    out
+}
+
+/// What breaks a level: the earlier row that says the most of it, and the rest by name.
+fn because(subject: &Subject<'_>, row: usize) -> String {
+    let judgement = subject.judgement;
+    let verdict = &judgement.levels[row];
+    let part = |w: &&LevelVerdict| {
+        w.by == verdict.by
+            && !w.anomalies.is_empty()
+            && w.anomalies.iter().all(|k| verdict.anomalies.contains(k))
+    };
+    // The first of the largest; `max_by_key` would take the last.
+    let told = judgement.levels[..row].iter().filter(part).min_by_key(|w| Reverse(w.anomalies.len()));
+    let mut parts = Vec::new();
+    for kind in verdict.anomalies.iter().filter(|k| !told.is_some_and(|w| w.anomalies.contains(k))) {
+        let count = judgement.anomalies.iter().find(|a| a.kind == *kind).map_or(0, |a| a.count);
+        let count = if count > 1 { format!(" ×{}", thousands(count)) } else { String::new() };
+        parts.push(format!("{}{count}", titled(*kind)));
+    }
+    match (told, parts.join(", ")) {
+        (None, named) => named,
+        (Some(w), named) if named.is_empty() => format!("as {}", w.level),
+        (Some(w), named) => format!("as {}, and {named}", w.level),
+    }
+}
+
+fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
+    let strongest: Vec<&str> = subject.judgement.strongest().into_iter().map(Level::name).collect();
+    let mut out = match strongest.as_slice() {
+        [] => "no level is known to hold\n".to_owned(),
+        [one] => format!("strongest level that holds: {one}\n"),
+        many => wrap("", 2, style.columns(), &format!("strongest levels that hold: {}", many.join(", "))),
+    };
+    let mut verdicts = Vec::new();
+    for &level in subject.required {
+        let word = subject.judgement.verdict(level).map_or("not decided", Verdict::name);
+        verdicts.push(format!("{level} {word}"));
+    }
+    if !verdicts.is_empty() {
+        out.push_str(&wrap("", 2, style.columns(), &format!("required: {}", verdicts.join(", "))));
+    }
+    out
+}
+
+fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
+    let columns = style.columns();
+    let cast = Cast::new(subject.history, anomaly);
+    let info = anomaly.kind.info();
+    let everyday = if info.everyday.is_empty() { String::new() } else { format!(": {}", info.everyday) };
+    let title = format!("{}{everyday}, {}", titled(anomaly.kind), times(anomaly.count));
+    let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
+    let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
+    let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
+    let names: Vec<(String, Vec<String>)> = cast
+        .txns
+        .iter()
+        .map(|&t| {
+            let at = cast.whereabouts(t);
+            let at = if at.is_empty() { at } else { format!(" ({at})") };
+            (format!("  {}{at}", cast.name(t)), cast.shown_ops(t))
+        })
+        .collect();
+    let first = names.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(columns / 2);
+    for (i, (name, ops)) in names.iter().enumerate() {
+        if names.len() > MANY && (MANY / 2..names.len() - MANY / 2).contains(&i) {
+            if i == MANY / 2 {
+                let _ = writeln!(out, "  … {} more transactions", names.len() - MANY);
+            }
+            continue;
+        }
+        out.push_str(&wrap(&format!("{}  ", padded(name, first)), first + 2, columns, &ops.join(" ")));
+    }
+    let steps = steps(&cast);
+    for (i, step) in steps.iter().enumerate() {
+        let number = format!("  {:>w$}. ", i + 1, w = steps.len().to_string().len());
+        out.push_str(&wrap(&number, width(&number), columns, step));
+    }
+    out
+}

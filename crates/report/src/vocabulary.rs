@@ -1,0 +1,195 @@
+//! `isolde levels` and `isolde explain`: the tables of `isolde-level`, for reading.
+
+use crate::doc::Doc;
+use crate::example::draw;
+use crate::layout::{Style, Tone, padded, width, wrap};
+use crate::titled;
+use isolde_level::{AnomalyKind, Level};
+
+/// All levels and anomalies with their definitions: the canonical levels, weakest first, then the anomalies that can be
+/// found; with `verbose`, Elle's further models too.
+pub fn levels_text(style: &Style) -> String {
+    let mut out = format!("{} (weakest first)\n", style.paint(Tone::Strong, "Levels"));
+    for &level in Level::ALL {
+        if level.is_canonical() || style.verbose > 0 {
+            let info = level.info();
+            entry(&mut out, style, info.name, info.aliases, info.definition);
+            let implied: Vec<&str> =
+                info.implies.iter().filter(|l| shown(style, **l)).map(|l| l.name()).collect();
+            if !implied.is_empty() {
+                out.push_str(&wrap("    implies ", 12, style.columns(), &implied.join(", ")));
+            }
+        }
+    }
+    out.push_str(&format!("\n{}\n", style.paint(Tone::Strong, "Anomalies")));
+    for &kind in AnomalyKind::ALL {
+        let info = kind.info();
+        if info.example.is_some() || kind.is_stamp() || style.verbose > 0 {
+            let code = if info.code.eq_ignore_ascii_case(info.name) { vec![] } else { vec![info.code] };
+            let everyday = Some(info.everyday).filter(|e| !e.is_empty());
+            let other: Vec<&str> = code.into_iter().chain(everyday).collect();
+            entry(&mut out, style, info.name, &other, info.definition);
+            let broken: Vec<&str> = kind.rules_out().into_iter().map(Level::name).collect();
+            if !broken.is_empty() {
+                out.push_str(&wrap("    rules out ", 14, style.columns(), &broken.join(", ")));
+            }
+        }
+    }
+    out
+}
+
+fn shown(style: &Style, level: Level) -> bool {
+    level.is_canonical() || style.verbose > 0
+}
+
+fn entry(out: &mut String, style: &Style, name: &str, other: &[&str], definition: &str) {
+    let aliases = if other.is_empty() { String::new() } else { format!(" ({})", other.join(", ")) };
+    let head = wrap("", 4, style.columns().saturating_sub(2), &format!("{name}{aliases}"));
+    out.push_str(&format!("\n  {}", head.replacen(name, &style.paint(Tone::Strong, name), 1)));
+    out.push_str(&wrap("    ", 4, style.columns(), definition));
+}
+
+/// The tables as JSON: `{"isolde", "schema", "levels": […], "anomalies": […]}`.
+pub fn levels_json() -> String {
+    let levels = Level::ALL.iter().map(|level| {
+        let info = level.info();
+        let forbids: Vec<&str> =
+            AnomalyKind::ALL.iter().filter(|k| level.forbids(**k)).map(|k| k.name()).collect();
+        let mut fields = vec![
+            ("level", info.name.into()),
+            ("aliases", Doc::texts(info.aliases)),
+            ("canonical", Doc::Bool(level.is_canonical())),
+            ("definition", info.definition.into()),
+            ("source", info.source.into()),
+            ("session_order", Doc::Bool(info.session_order)),
+            ("real_time", Doc::Bool(info.real_time)),
+            ("name_only", Doc::Bool(info.name_only)),
+            ("implies", Doc::texts(info.implies)),
+            ("forbids", Doc::texts(forbids)),
+        ];
+        optional(&mut fields, "elle_name", info.elle_name);
+        optional(&mut fields, "example_accepts", info.example_accepts);
+        optional(&mut fields, "example_rejects", info.example_rejects);
+        Doc::Object(fields)
+    });
+    let anomalies = AnomalyKind::ALL.iter().map(|kind| {
+        let info = kind.info();
+        let mut fields = vec![
+            ("kind", info.name.into()),
+            ("code", info.code.into()),
+            ("aliases", Doc::texts(info.aliases)),
+            ("everyday", info.everyday.into()),
+            ("definition", info.definition.into()),
+            ("instance", info.instance.into()),
+            ("source", info.source.into()),
+            ("implies", Doc::texts(info.implies)),
+            ("rules_out", Doc::texts(kind.rules_out())),
+        ];
+        optional(&mut fields, "example", info.example);
+        Doc::Object(fields)
+    });
+    Doc::Object(vec![
+        ("isolde", env!("CARGO_PKG_VERSION").into()),
+        ("schema", 1.into()),
+        ("levels", Doc::Array(levels.collect())),
+        ("anomalies", Doc::Array(anomalies.collect())),
+    ])
+    .pretty()
+}
+
+fn optional(fields: &mut Vec<(&'static str, Doc)>, name: &'static str, value: Option<&str>) {
+    if let Some(value) = value {
+        fields.push((name, value.into()));
+    }
+}
+
+/// A level: definition, neighbours in the lattice, what it forbids, and histories that do and don't satisfy it.
+pub fn explain_level(level: Level, style: &Style) -> String {
+    let info = level.info();
+    let columns = style.columns();
+    let mut out = format!("{}\n\n", style.paint(Tone::Strong, info.name));
+    out.push_str(&wrap("  ", 2, columns, info.definition));
+    out.push('\n');
+    let canonical = |l: &Level| l.is_canonical() || !level.is_canonical();
+    let implies: Vec<Level> = level.implied().filter(|&l| l != level).filter(|l| canonical(l)).collect();
+    let above: Vec<Level> = Level::ALL.iter().copied().filter(|&l| l != level && l.implies(level)).collect();
+    let above: Vec<Level> = above.into_iter().filter(|l| canonical(l)).collect();
+    let forbids: Vec<String> = AnomalyKind::ALL
+        .iter()
+        .filter(|&&k| level.forbids(k) && k.info().example.is_some())
+        .map(|k| k.code().to_owned())
+        .collect();
+    let bound = match (info.session_order, info.real_time) {
+        (_, true) => "the order of sessions and of real time",
+        (true, false) => "the order of each session",
+        (false, false) => "nothing but reads and writes: sessions may be reordered",
+    };
+    let rows = [
+        ("also called", info.aliases.join(", ")),
+        ("Elle's name", info.elle_name.unwrap_or_default().to_owned()),
+        ("bound by", bound.to_owned()),
+        ("implies", names(&Level::strongest(&implies))),
+        ("implied by", names(&Level::weakest(&above))),
+        ("forbids", forbids.join(", ")),
+        ("source", info.source.to_owned()),
+    ];
+    out.push_str(&facts(&rows, columns));
+    for (title, example) in [
+        ("A history that satisfies it:", info.example_accepts),
+        ("A history that violates it:", info.example_rejects),
+    ] {
+        if let Some(example) = example {
+            out.push_str(&format!("\n  {title}\n\n{}", draw(example, 4, columns)));
+        }
+    }
+    out
+}
+
+/// An anomaly: definition, what counts as one, which levels forbid it, and a history that has it.
+pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
+    let info = kind.info();
+    let columns = style.columns();
+    let mut title = titled(kind);
+    if !info.everyday.is_empty() {
+        title = format!("{title}: {}", info.everyday);
+    }
+    let mut out = format!("{}\n\n", style.paint(Tone::Strong, &title));
+    out.push_str(&wrap("  ", 2, columns, info.definition));
+    out.push('\n');
+    let forbidding: Vec<Level> = Level::CANONICAL.iter().copied().filter(|l| l.forbids(kind)).collect();
+    let allowing: Vec<Level> = Level::CANONICAL.iter().copied().filter(|l| !l.forbids(kind)).collect();
+    let (forbidden_by, allowed_by) = match forbidding.is_empty() {
+        true => ("no level; it is a warning or a name".to_owned(), String::new()),
+        false => (names(&forbidding), names(&allowing)),
+    };
+    let implies: Vec<&str> = info.implies.iter().map(|k| k.code()).collect();
+    let rows = [
+        ("also called", info.aliases.join(", ")),
+        ("counted as", info.instance.to_owned()),
+        ("is also", implies.join(", ")),
+        ("rules out", names(&kind.rules_out())),
+        ("forbidden by", forbidden_by),
+        ("allowed by", allowed_by),
+        ("source", info.source.to_owned()),
+    ];
+    out.push_str(&facts(&rows, columns));
+    if let Some(example) = info.example {
+        out.push_str(&format!("\n  A history that has it:\n\n{}", draw(example, 4, columns)));
+        if example.contains(",0)") {
+            out.push_str("\n    (0 is the initial value)\n");
+        }
+    }
+    out
+}
+
+fn names(levels: &[Level]) -> String {
+    levels.iter().map(|l| l.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn facts(rows: &[(&str, String)], columns: usize) -> String {
+    let rows = || rows.iter().filter(|(_, value)| !value.is_empty());
+    let first = rows().map(|(name, _)| width(name)).max().unwrap_or(0);
+    rows()
+        .map(|(name, value)| wrap(&format!("  {}  ", padded(name, first)), first + 4, columns, value))
+        .collect()
+}
