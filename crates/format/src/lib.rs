@@ -16,12 +16,31 @@ mod cobra;
 mod dbcop;
 mod detect;
 mod diagnostic;
+mod edn;
+mod elle;
+mod elle_columns;
+mod elle_edn;
+mod elle_json;
+mod elle_load;
+mod elle_merge;
+#[cfg(test)]
+mod elle_tests;
+mod elle_text;
+mod elle_write;
 mod encode;
 mod initial;
 mod input;
+mod isolde;
+mod isolde_line;
+#[cfg(test)]
+mod isolde_schema;
+mod isolde_write;
+mod json;
+mod json_fault;
 mod lines;
 mod plume;
 mod scan;
+mod timekiller;
 mod viper;
 pub mod write;
 

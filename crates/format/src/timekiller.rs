@@ -1,0 +1,432 @@
+//! TimeKiller's JSON: committed transactions with the timestamps their database gave them.
+//!
+//! `{"tid": …, "sid": …, "sts": {"p": …, "l": …}, "cts": {…}, "ops": [{"t": "w", "k": 1, "v": 2}, …]}`, in one array, or
+//! one after another (the lines `isolde watch` reads). Fields come in any order; numbers may be written as strings, and
+//! `sid` 1 is `sid` "1". A list key read as null is empty. Array order matters only within a session.
+//!
+//! Source: TimeKiller (Chronos and AION), `examples/`. One pass over the bytes, no tree; O(n).
+
+use crate::elle_columns::{Assembler, Cell, Columns, Mop};
+use crate::elle_load::{LineCounter, Source, on_line, on_lines};
+use crate::elle_text::{Losses, common_losses, json_value, other_initial};
+use crate::json::{Fault, Json, Scalar};
+use crate::write::{HistoryWriter, Sink, in_position_order, stream};
+use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
+use isolde_history::{AtomKind, History, OpKind, Outcome, Stamps, Timestamp, Value};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::ops::Range;
+
+const TRANSACTION: &str = "a transaction such as {\"tid\": 1, \"sid\": 1, \"sts\": {\"p\": 1, \"l\": 0}, …}";
+const STAMP: &str = "a timestamp such as {\"p\": 100, \"l\": 0}";
+
+/// One transaction as parsed.
+pub(crate) struct Transaction {
+    pub at: usize,
+    pub tid: Value,
+    pub sid: Value,
+    pub stamps: Stamps,
+    pub mops: Range<usize>,
+}
+
+/// Parsed transactions of a part of a text.
+pub(crate) struct Block {
+    pub columns: Columns,
+    pub transactions: Vec<Transaction>,
+    /// What ended the block before its text did.
+    pub fault: Option<Fault>,
+}
+
+/// Parses a block of whole lines, one transaction per line.
+pub(crate) fn parse_block(text: &[u8]) -> Block {
+    let (mut columns, mut transactions) = (Columns::default(), Vec::new());
+    let fault = on_lines(text, |range| {
+        transactions.extend(on_line(text, range, |json| transaction(json, &mut columns))?);
+        Ok(())
+    });
+    Block { columns, transactions, fault }
+}
+
+/// Merges a parsed block, whose text begins on this line of the file.
+pub(crate) fn merge_block(
+    assembler: &mut Assembler,
+    mut block: Block,
+    text: &[u8],
+    first_line: u32,
+) -> Result<(), Fault> {
+    let mut lines = LineCounter::new(text, first_line);
+    for transaction in &block.transactions {
+        merge(assembler, transaction, &mut block.columns, lines.line(transaction.at));
+    }
+    block.fault.map_or(Ok(()), Err)
+}
+
+/// True if the text looks like TimeKiller's.
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    let mut json = Json::new(head);
+    json.take(b'[');
+    let mut first = true;
+    if !json.take(b'{') {
+        return false;
+    }
+    while let Ok(Some(name)) = json.key(&mut first) {
+        match &*name {
+            b"sts" | b"cts" | b"tid" | b"sid" => return true,
+            // A long list of operations may be cut by the end of the head.
+            _ if json.skip().is_err() => return *name == *b"ops",
+            _ => {}
+        }
+    }
+    false
+}
+
+fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<Transaction, Fault> {
+    json.open(b'{', TRANSACTION)?;
+    let at = json.at() - 1;
+    let (mut tid, mut sid, mut sts, mut cts, mut ops) = (None, None, None, None, None);
+    let mut first = true;
+    while let Some(name) = json.key(&mut first)? {
+        match &*name {
+            b"tid" => tid = Some(name_value(json, columns)?),
+            b"sid" => sid = Some(name_value(json, columns)?),
+            b"sts" => sts = Some(timestamp(json)?),
+            b"cts" => cts = Some(timestamp(json)?),
+            b"ops" => {
+                let start = columns.mops.len();
+                json.open(b'[', "a list of operations")?;
+                let mut first = true;
+                while json.element(&mut first)? {
+                    operation(json, columns)?;
+                }
+                ops = Some(start..columns.mops.len());
+            }
+            _ => json.skip()?,
+        }
+    }
+    let missing = |name: &str| Fault::new(at, format!("expected \"{name}\" in this transaction, found none"));
+    Ok(Transaction {
+        at,
+        tid: tid.ok_or_else(|| missing("tid"))?,
+        sid: sid.ok_or_else(|| missing("sid"))?,
+        stamps: Stamps {
+            start: sts.ok_or_else(|| missing("sts"))?,
+            commit: cts.ok_or_else(|| missing("cts"))?,
+        },
+        mops: ops.ok_or_else(|| missing("ops"))?,
+    })
+}
+
+/// A number or string as a name; a string of a number is that number.
+fn name_value(json: &mut Json<'_>, columns: &mut Columns) -> Result<Value, Fault> {
+    json.peek();
+    let at = json.at();
+    match json.scalar("a number or string")? {
+        Scalar::Int(i) => Ok(columns.int(i)),
+        Scalar::Number(text) => Ok(columns.atom(AtomKind::Token, text)),
+        Scalar::Text(text) => Ok(match text.parse::<i64>() {
+            Ok(i) if i.to_string() == text => columns.int(i),
+            _ => columns.atom(AtomKind::Text, &text),
+        }),
+        Scalar::Null | Scalar::Bool(_) => Err(Fault::new(at, "expected a number or string as id")),
+    }
+}
+
+/// `{"p": …, "l": …}`, or a number alone.
+fn timestamp(json: &mut Json<'_>) -> Result<Timestamp, Fault> {
+    if json.peek() != Some(b'{') {
+        return Ok(Timestamp { physical: integer(json, STAMP)?, logical: 0 });
+    }
+    json.open(b'{', STAMP)?;
+    let at = json.at() - 1;
+    let (mut physical, mut logical, mut first) = (None, 0, true);
+    while let Some(name) = json.key(&mut first)? {
+        match &*name {
+            b"p" => physical = Some(integer(json, "an integer")?),
+            b"l" => logical = integer(json, "an integer")?,
+            _ => json.skip()?,
+        }
+    }
+    let physical = physical.ok_or_else(|| Fault::new(at, "expected \"p\" in this timestamp, found none"))?;
+    Ok(Timestamp { physical, logical })
+}
+
+/// An integer of 64 bits, as a number or a string.
+fn integer(json: &mut Json<'_>, what: &str) -> Result<i64, Fault> {
+    json.peek();
+    let at = json.at();
+    match json.scalar(what)? {
+        Scalar::Int(i) => Some(i),
+        Scalar::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| Fault::new(at, "expected an integer of 64 bits"))
+}
+
+/// `{"t": …, "k": …, "v": …}`, fields in any order.
+#[inline]
+fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<(), Fault> {
+    json.open(b'{', "an operation such as {\"t\": \"w\", \"k\": 1, \"v\": 2}")?;
+    let at = json.at() - 1;
+    let (mut kind, mut key, mut cell, mut first) = (None, None, Cell::Nil, true);
+    while let Some(name) = json.key(&mut first)? {
+        match &*name {
+            b"t" => kind = Some(op_kind(json)?),
+            b"k" => key = columns.json_value(json, "a key")?,
+            b"v" => cell = columns.json_read(json)?,
+            _ => json.skip()?,
+        }
+    }
+    let kind = kind.ok_or_else(|| Fault::new(at, "expected \"t\" in this operation, found none"))?;
+    let key = key.ok_or_else(|| Fault::new(at, "expected a key \"k\" in this operation, found none"))?;
+    if kind != OpKind::Read && matches!(cell, Cell::List(..)) {
+        return Err(Fault::new(at, "expected a single value to be written, found a list"));
+    }
+    columns.mops.push(Mop { kind, key, cell });
+    Ok(())
+}
+
+fn op_kind(json: &mut Json<'_>) -> Result<OpKind, Fault> {
+    json.peek();
+    let at = json.at();
+    let Some(name) = json.word()? else {
+        return Err(json.expected("one of the operations r, w and a in double quotes"));
+    };
+    let is = |short: &str, long: &str| {
+        name.eq_ignore_ascii_case(short.as_bytes()) || name.eq_ignore_ascii_case(long.as_bytes())
+    };
+    if is("r", "read") {
+        Ok(OpKind::Read)
+    } else if is("w", "write") {
+        Ok(OpKind::Write)
+    } else if is("a", "append") {
+        Ok(OpKind::Append)
+    } else {
+        Err(Fault::new(
+            at,
+            format!("expected one of the operations r, w and a, found \"{}\"", crate::elle::lossy(&name)),
+        ))
+    }
+}
+
+/// Moves a parsed transaction into the history.
+pub(crate) fn merge(assembler: &mut Assembler, transaction: &Transaction, columns: &mut Columns, line: u32) {
+    let sid = assembler.value(columns, transaction.sid);
+    let tid = assembler.value(columns, transaction.tid);
+    let session = assembler.builder.session(sid);
+    let draft = assembler.builder.transaction(session);
+    assembler.builder.set_label(draft, tid);
+    assembler.builder.set_line(draft, line);
+    assembler.builder.set_stamps(draft, transaction.stamps);
+    assembler.add(draft, columns, transaction.mops.clone(), true);
+}
+
+/// Reads a history.
+pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+    let name = input.name().to_owned();
+    read_bytes(&name, &input.into_bytes(options)?, options)
+}
+
+/// Reads a history from its text.
+pub(crate) fn read_bytes(name: &str, text: &[u8], options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+    let mut source = Source::new(name, text, Format::Timekiller, options);
+    let (mut assembler, mut columns) = (Assembler::default(), Columns::default());
+    let mut json = Json::new(text);
+    let array = json.take(b'[');
+    let mut first = true;
+    loop {
+        columns.clear();
+        let next = if array { json.element(&mut first) } else { Ok(json.peek().is_some()) };
+        let parsed = match next {
+            Ok(false) if array && json.peek().is_some() => Err(json.expected("the end of the file")),
+            Ok(false) => break,
+            Ok(true) => transaction(&mut json, &mut columns),
+            Err(fault) => Err(fault),
+        };
+        match parsed {
+            Ok(transaction) => {
+                let line = source.lines.line(transaction.at);
+                merge(&mut assembler, &transaction, &mut columns, line);
+                source.progress(transaction.at)?;
+            }
+            Err(fault) => {
+                source.stop(fault)?;
+                break;
+            }
+        }
+    }
+    let initial = source.initial(&mut assembler.builder)?;
+    source.finish(assembler.finish(initial))
+}
+
+/// Makes a writer. Refuses, even if lossy, to make up timestamps.
+pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    Ok(Box::new(TimekillerWriter { lossy, out: stream(Format::Timekiller, sink)?, written: 0 }))
+}
+
+struct TimekillerWriter {
+    lossy: bool,
+    out: Box<dyn Write + Send>,
+    written: u64,
+}
+
+impl HistoryWriter for TimekillerWriter {
+    fn append(&mut self, batch: &History) -> Result<(), WriteError> {
+        let format = Format::Timekiller;
+        let Some(stamps) = batch.stamps() else {
+            let lost = vec!["transactions without timestamps".to_owned()];
+            return if batch.txn_count() == 0 { Ok(()) } else { Err(WriteError::Loss { format, lost }) };
+        };
+        let mut losses = Losses::default();
+        common_losses(batch, &mut losses);
+        let with = |outcome| batch.txns().filter(|&t| batch.outcome(t) == outcome).count();
+        losses.add("aborted transaction", "aborted transactions", with(Outcome::Aborted));
+        losses.add("indeterminate transaction", "indeterminate transactions", with(Outcome::Indeterminate));
+        losses.add("initial value other than nil", "initial values other than nil", other_initial(batch));
+        if batch.intervals().is_some() {
+            losses.add("real-time interval", "real-time intervals", batch.txn_count());
+        }
+        let mut out = String::new();
+        for t in in_position_order(batch).into_iter().filter(|&t| batch.outcome(t) == Outcome::Committed) {
+            out.push_str(if self.written == 0 { "[\n{\"tid\":" } else { ",\n{\"tid\":" });
+            match batch.txn_label(t) {
+                Some(label) => json_value(&mut out, batch, label, &mut losses),
+                None => {
+                    let _ = write!(out, "{}", self.written);
+                }
+            }
+            self.written += 1;
+            out.push_str(",\"sid\":");
+            json_value(&mut out, batch, batch.session_label(batch.session_of(t)), &mut losses);
+            let Stamps { start, commit } = stamps[t.index()];
+            let _ = write!(
+                out,
+                ",\"sts\":{{\"p\":{},\"l\":{}}},\"cts\":{{\"p\":{},\"l\":{}}},\"ops\":[",
+                start.physical, start.logical, commit.physical, commit.logical
+            );
+            for (i, (_, op)) in batch.ops(t).enumerate() {
+                let kind = match op.kind {
+                    OpKind::Read => "r",
+                    OpKind::Write => "w",
+                    OpKind::Append => "a",
+                };
+                let _ = write!(out, "{}{{\"t\":\"{kind}\",\"k\":", if i == 0 { "" } else { "," });
+                json_value(&mut out, batch, batch.key_label(op.key), &mut losses);
+                out.push_str(",\"v\":");
+                json_value(&mut out, batch, op.value, &mut losses);
+                out.push('}');
+            }
+            out.push_str("]}");
+        }
+        losses.check(format, self.lossy)?;
+        self.out.write_all(out.as_bytes())?;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
+        self.out.write_all(if self.written == 0 { b"[]\n" } else { b"\n]\n" })?;
+        self.out.flush()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elle_tests::{corpus, describe, survives, written};
+
+    const TEXT: &str = r#"[ {"tid": "x1", "sid": 3, "sts": {"p": "100", "l": 0}, "cts": {"l": 2, "p": 110}, "rtts": 7,
+  "ops": [{"t": "WRITE", "k": 1, "v": 4}, {"k": 2, "t": "Read"}]},
+ {"ops": [{"v": 4, "t": "R", "k": 1}, {"t": "a", "k": "l", "v": 9}, {"t": "read", "k": "l", "v": [9, "b"]}],
+  "tid": 2, "sid": "3", "sts": {"p": "111", "l": 0}, "cts": {"p": "120", "l": 0}} ]"#;
+
+    fn shown(text: &str) -> String {
+        match read_bytes("h", text.as_bytes(), &ReadOptions::default()) {
+            Ok(loaded) => describe(&loaded.history, true),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn loose_json_is_read() {
+        let expected =
+            "3 #x1 ok w(1,4) r(2,[]) <100.0-110.2>\n3 #2 ok r(1,4) a(l,9) r(l,[9 b]) <111.0-120.0>\n";
+        assert_eq!(shown(TEXT), expected);
+        let lines = TEXT.trim_matches(['[', ']', ' ']).replace("},\n {", "}\n{");
+        assert_eq!(shown(&lines), expected);
+        let lines = lines.replace('\n', " ").replace("} {", "}\n{");
+        let mut assembler = Assembler::default();
+        merge_block(&mut assembler, parse_block(lines.as_bytes()), lines.as_bytes(), 5).unwrap();
+        let history = assembler.finish(None).finish().unwrap();
+        assert_eq!(describe(&history, true), expected);
+        assert_eq!(history.txns().map(|t| history.line(t)).collect::<Vec<_>>(), [Some(5), Some(6)]);
+        assert!(sniff(TEXT.as_bytes()) && sniff(lines.as_bytes()) && !sniff(b"{\"type\":\"ok\"}"));
+    }
+
+    #[test]
+    fn the_initial_value_is_an_option() {
+        let text =
+            r#"{"tid":1,"sid":1,"sts":1,"cts":2,"ops":[{"t":"r","k":1,"v":0},{"t":"r","k":2,"v":null}]}"#;
+        assert_eq!(shown(text), "1 #1 ok r(1,0) r(2,nil*) <1.0-2.0>\n");
+        let options = ReadOptions { initial: Some("0"), ..ReadOptions::default() };
+        let loaded = read_bytes("h", text.as_bytes(), &options).unwrap();
+        assert_eq!(describe(&loaded.history, true), "1 #1 ok r(1,0*) r(2,nil) <1.0-2.0>\n");
+        let options = ReadOptions { initial: Some("x"), ..ReadOptions::default() };
+        assert_eq!(
+            read_bytes("h", text.as_bytes(), &options).unwrap_err().to_string(),
+            "error: --initial: expected a JSON value such as 0, null or \"a\", or none, found x"
+        );
+    }
+
+    #[test]
+    fn faults_are_pointed_at() {
+        assert_eq!(
+            shown("[\n{\"tid\": 1, \"sid\": 2, \"ops\": [{\"t\": \"cas\"}]}]"),
+            "error: h:2:36: expected one of the operations r, w and a, found \"cas\"\n  \
+             2 | {\"tid\": 1, \"sid\": 2, \"ops\": [{\"t\": \"cas\"}]}]\n    |                                    ^"
+        );
+        assert_eq!(
+            shown("[{\"tid\": 1, \"sid\": 2, \"ops\": []}]").lines().next().unwrap(),
+            "error: h:1:2: expected \"sts\" in this transaction, found none"
+        );
+        assert_eq!(
+            shown("[{\"tid\": 1, \"si").lines().next().unwrap(),
+            "error: h:1:16: expected a closing double quote, found the end of the file"
+        );
+        assert_eq!(shown(" [ ]"), "error: h: no transaction");
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let history = read_bytes("h", TEXT.as_bytes(), &ReadOptions::default()).unwrap().history;
+        let out = written(|sink| writer(sink, false), &[&history]).unwrap();
+        assert_eq!(shown(&out), shown(TEXT));
+        let elle = b"{\"type\":\"ok\",\"process\":0,\"value\":[]}";
+        let options = ReadOptions::default();
+        let plain = crate::elle::read_bytes("h", elle, Format::ElleJsonl, &options).unwrap().history;
+        assert_eq!(
+            written(|sink| writer(sink, true), &[&plain]).unwrap_err().to_string(),
+            "timekiller cannot express transactions without timestamps"
+        );
+    }
+
+    #[test]
+    fn anything_ends_with_a_history_or_a_diagnostic() {
+        survives(TEXT.as_bytes(), &|text, lossy| {
+            read_bytes("h", text, &ReadOptions { lossy, ..ReadOptions::default() })
+        });
+    }
+
+    #[test]
+    fn the_corpus_is_read() {
+        for (id, text, counts) in corpus("timekiller-json") {
+            let h = read_bytes(&id, &text, &ReadOptions::default())
+                .unwrap_or_else(|e| panic!("{id}: {e}"))
+                .history;
+            assert_eq!([h.session_count(), h.txn_count(), h.op_count()], counts, "{id}");
+            assert!(sniff(&text) && h.stamps().is_some(), "{id}");
+            let out = written(|sink| writer(sink, false), &[&h]).unwrap();
+            let again = read_bytes(&id, out.as_bytes(), &ReadOptions::default()).unwrap().history;
+            assert_eq!(describe(&again, true), describe(&h, true), "{id}");
+        }
+    }
+}
