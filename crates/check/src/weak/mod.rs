@@ -161,10 +161,13 @@ impl Inquiry<'_, '_> {
             let extra = broken[tap.level() as usize]
                 .as_ref()
                 .map(|b| (Extra::new(&b.demanded, &ground.version_edges), &b.graph.components));
-            let candidates = counts.smallest[tap as usize].iter().filter_map(|&(_, instance)| {
-                explainer.instance(instance, extra.as_ref().map(|(extra, components)| (extra, *components)))
+            let candidates = counts.smallest[tap as usize].iter().filter_map(|&((implied, _), instance)| {
+                let extra = extra.as_ref().map(|(extra, components)| (extra, *components));
+                Some((implied, explainer.instance(instance, extra)?))
             });
-            if let Some(witness) = candidates.min_by_key(|w| (w.transactions.len(), w.operations.len())) {
+            let best =
+                candidates.min_by_key(|(implied, w)| (*implied, w.transactions.len(), w.operations.len()));
+            if let Some((_, witness)) = best {
                 findings.anomalies.push(Anomaly {
                     kind: tap.kind(),
                     count: counts.count[tap as usize],

@@ -61,11 +61,15 @@ pub(crate) struct Instance {
     pub read: Read,
 }
 
+/// What makes a poor example: a demand that causality makes anyway (the contradiction lies elsewhere on the cycle), then
+/// the number of operations to look at.
+type Weight = (bool, usize);
+
 /// Counts, and a few of the smallest instances of each kind.
 #[derive(Default, Debug)]
 pub(crate) struct TapCounts {
     pub count: [u64; 6],
-    pub smallest: [Vec<(usize, Instance)>; 6],
+    pub smallest: [Vec<(Weight, Instance)>; 6],
 }
 
 /// Instances kept per kind: the witness is the one with the shortest path among them.
@@ -296,7 +300,8 @@ impl TapCounts {
         let size = |t: TxnId| history.op_range(t).len();
         let kept = &mut self.smallest[tap as usize];
         for e in examples {
-            let weight = size(e.t2) + size(e.t3) + e.t1.map_or(0, size);
+            let implied = e.t1.is_some_and(|t1| classifier.clocks.has_seen(t1, e.t2));
+            let weight = (implied, size(e.t2) + size(e.t3) + e.t1.map_or(0, size));
             if kept.len() == KEPT && kept.last().is_some_and(|&(worst, _)| worst <= weight) {
                 continue;
             }
