@@ -1,7 +1,7 @@
 //! The search for a commit order that meets all demands of a level.
 
 use super::Weak;
-use super::clocks::AllClocks;
+use super::clocks::{AllClocks, Chains};
 use super::order::{self, Causality, Units};
 use super::problem::{Problem, VersionEdge};
 use super::required::{self, Required, RequiredEdge};
@@ -21,6 +21,7 @@ pub(crate) struct Ground<'a, 'b> {
     no_guess: bool,
     budget: &'b Budget<'b>,
     causality: OnceCell<Causality<'a>>,
+    chains: OnceCell<Chains>,
     clocks: OnceCell<AllClocks<'a>>,
 }
 
@@ -44,6 +45,7 @@ impl<'a, 'b> Ground<'a, 'b> {
             no_guess,
             budget,
             causality: OnceCell::new(),
+            chains: OnceCell::new(),
             clocks: OnceCell::new(),
         }
     }
@@ -115,7 +117,8 @@ impl<'a, 'b> Ground<'a, 'b> {
             Weak::ReadAtomic => unmet_demands(&problem, units, &mut DirectlySeen::new(problem, true), budget),
             // Once there is a cycle the history is broken, and filing what was found will need all clocks anyway.
             Weak::Causal if units.is_order() => {
-                unmet_demands(&problem, units, &mut CausallySeen::new(problem), budget)
+                let chains = self.chains.get_or_init(|| Chains::new(&problem));
+                unmet_demands(&problem, units, &mut CausallySeen::new(problem, chains), budget)
             }
             Weak::Causal => {
                 unmet_demands(&problem, units, &mut CyclicallySeen::new(problem, self.clocks()), budget)
