@@ -157,10 +157,14 @@ impl<'a, 'b> Clocks<'a, 'b> {
                 row
             }
         };
-        self.last[session.index()] = Some(t);
         self.row_of[t.index()] = row;
-        let (chain, number) = self.chains.place(session, t);
-        self.slab[row as usize * len + chain] = number;
+        let (own_chain, own_number) = self.chains.place(session, t);
+        // Everything earlier in the chain has been seen. A session's first transaction learns that only from what it reads,
+        // so there the entry must not yet hide the news.
+        let continues = self.last[session.index()].replace(t).is_some();
+        if continues {
+            self.slab[row as usize * len + own_chain] = own_number;
+        }
         for r in self.problem.reads(t) {
             let Some(w) = r.from else { continue };
             let (chain, number) = self.chains.place(self.problem.history.session_of(w), w);
@@ -170,6 +174,7 @@ impl<'a, 'b> Clocks<'a, 'b> {
                 self.join(row, self.row_of[w.index()]);
             }
         }
+        self.slab[row as usize * len + own_chain] = own_number;
     }
 
     /// Gives up the rows of the transactions `t` reads from. Call once per entered transaction, when done with it.

@@ -41,8 +41,12 @@ pub(crate) fn unmet_demands(
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
 ) -> Result<Required, OutOfBudget> {
-    let mut play =
-        Play { problem, units, versions: Versions::new(problem.history.key_count()), unmet: Required::default() };
+    let mut play = Play {
+        problem,
+        units,
+        versions: Versions::new(problem.history.key_count()),
+        unmet: Required::default(),
+    };
     for (i, unit) in units.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
@@ -255,7 +259,13 @@ impl Visibility for CyclicallySeen<'_, '_> {
         by_session(&self.problem, read.key, |session, writers| {
             let seen = leading(writers, self.clocks.unseen(self.current, session));
             // The reader itself may be the latest: then the one before it counts.
-            writers[..seen].iter().rev().copied().find(|&t2| t2 != self.current).into_iter().for_each(&mut *f);
+            writers[..seen]
+                .iter()
+                .rev()
+                .copied()
+                .find(|&t2| t2 != self.current)
+                .into_iter()
+                .for_each(&mut *f);
         });
     }
 

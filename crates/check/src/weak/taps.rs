@@ -99,7 +99,7 @@ impl LevelGraph {
     }
 
     /// The transactions of a session on a cycle with `t1`.
-    fn range(&self, t1: Writer, session: SessionId) -> Range<u32> {
+    pub fn range(&self, t1: Writer, session: SessionId) -> Range<u32> {
         t1.and_then(|t1| self.ranges.get(&(self.components.of(t1.0), session)).cloned()).unwrap_or(0..0)
     }
 }
