@@ -149,6 +149,9 @@ impl Inquiry<'_, '_> {
         let explainer =
             Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
         self.explain_cycles(&explainer, findings);
+        if !self.questions.levels.contains(&true) {
+            return Ok(());
+        }
         ground.poll()?;
         let graph = |level: Weak| broken[level as usize].as_ref().map(|b| &b.graph);
         let counts = Classifier {
