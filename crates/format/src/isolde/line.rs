@@ -1,9 +1,9 @@
 //! One line of Isolde's own format.
 
 use crate::elle::lossy;
-use crate::elle_columns::{Cell, Columns, Mop};
-use crate::elle_load::on_line;
-use crate::json::{Fault, Json, Scalar};
+use crate::load::ops::{Cell, Columns, Mop};
+use crate::text::fault::Fault;
+use crate::text::json::{Json, Scalar};
 use isolde_history::{AtomKind, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::ops::Range;
 
@@ -15,16 +15,11 @@ const FIELDS: &str =
     "a transaction has session, id, ops, outcome, start, commit, invoked, completed and meta";
 const HEADER_FIELDS: &str = "a header has isolde, initial and initial_keys";
 
-/// One line as parsed.
-pub(crate) struct Line {
-    pub at: usize,
-    pub content: Content,
-}
-
-/// What a line says. Nearly all are transactions, so those are not boxed.
+/// One line as parsed. Nearly all are transactions, so those are not boxed.
 #[allow(clippy::large_enum_variant)]
-pub(crate) enum Content {
+pub(crate) enum Line {
     Header {
+        at: usize,
         /// Outer `None`: not said. Inner `None`: keys have no initial value.
         initial: Option<Option<Value>>,
         /// Reads of the keys with an initial value of their own.
@@ -44,33 +39,23 @@ pub(crate) struct Transaction {
     pub meta: Vec<(String, String)>,
 }
 
-/// Parses the line in this range of a text; `None` if it is blank.
-pub(crate) fn parse_line(
-    text: &[u8],
-    range: Range<usize>,
-    columns: &mut Columns,
-) -> Result<Option<Line>, Fault> {
-    on_line(text, range, |json| line(json, columns))
-}
-
-fn line(json: &mut Json<'_>, columns: &mut Columns) -> Result<Line, Fault> {
+/// Parses a line.
+pub(crate) fn parse(json: &mut Json<'_>, columns: &mut Columns) -> Result<Line, Fault> {
     json.open(b'{', "a transaction such as {\"session\": 1, \"ops\": [[\"w\", \"x\", 1]]}")?;
     let at = json.at() - 1;
     let mut first = true;
     json.peek();
     let name_at = json.at();
     let name = json.key(&mut first)?;
-    let content = if name.as_deref() == Some(b"isolde") {
-        header(json, columns)?
-    } else {
-        json.rewind(name_at);
-        Content::Transaction(transaction(json, at, columns)?)
-    };
-    Ok(Line { at, content })
+    if name.as_deref() == Some(b"isolde") {
+        return header(json, at, columns);
+    }
+    json.rewind(name_at);
+    transaction(json, at, columns).map(Line::Transaction)
 }
 
 /// The rest of a header, from the value of its first field on.
-fn header(json: &mut Json<'_>, columns: &mut Columns) -> Result<Content, Fault> {
+fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<Line, Fault> {
     json.peek();
     let at = json.at();
     match json.scalar("the version of the format")? {
@@ -127,7 +112,7 @@ fn header(json: &mut Json<'_>, columns: &mut Columns) -> Result<Content, Fault> 
             _ => return Err(unknown_field(json, before, &name, HEADER_FIELDS)),
         }
     }
-    Ok(Content::Header { initial, keys: start..columns.mops.len() })
+    Ok(Line::Header { at: line_at, initial, keys: start..columns.mops.len() })
 }
 
 /// Where the name of the field before whose comma the reader stood begins.

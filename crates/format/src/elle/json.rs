@@ -1,42 +1,10 @@
 //! Elle operations in JSON: one array, or one object per line.
 
-use crate::elle::{Event, EventKind, Process, Shape, bad_micro_op, micro_op};
-use crate::elle_columns::{Cell, Columns, Mop};
-use crate::json::{Fault, Json, Scalar};
+use super::{Event, EventKind, Process, bad_micro_op, micro_op};
+use crate::load::ops::{Cell, Columns, Mop};
+use crate::text::fault::Fault;
+use crate::text::json::{Json, Scalar};
 use isolde_history::{AtomKind, OpKind};
-
-/// One operation; `None` at the end of the text.
-pub(crate) fn event(
-    json: &mut Json<'_>,
-    shape: &mut Shape,
-    columns: &mut Columns,
-) -> Result<Option<Event>, Fault> {
-    match (*shape, json.peek()) {
-        (Shape::Unknown, Some(b'[')) => {
-            json.open(b'[', "an array")?;
-            *shape = Shape::Sequence { first: true };
-        }
-        (Shape::Unknown, Some(b'{')) => *shape = Shape::Bare,
-        (Shape::Unknown, Some(_)) => {
-            return Err(json.expected("\"[\" or an operation such as {\"type\": \"ok\", …}"));
-        }
-        _ => {}
-    }
-    match shape {
-        Shape::Sequence { first } => {
-            if !json.element(first)? {
-                *shape = Shape::Closed;
-                return event(json, shape, columns);
-            }
-        }
-        _ => match json.peek() {
-            None => return Ok(None),
-            Some(_) if *shape == Shape::Closed => return Err(json.expected("the end of the file")),
-            _ => {}
-        },
-    }
-    operation(json, columns).map(Some)
-}
 
 /// One operation.
 pub(crate) fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<Event, Fault> {

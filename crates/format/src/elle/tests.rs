@@ -1,157 +1,11 @@
-//! Tests of Elle's notations, and what the tests of other formats use.
+//! Tests of Elle's notations.
 
-use crate::edn::{Edn, Token};
-use crate::elle::{merge_block, parse_block, read_bytes, sniff_edn, sniff_json, sniff_jsonl};
-use crate::elle_merge::Merger;
-use crate::write::{HistoryWriter, Sink, in_position_order};
-use crate::{Format, Loaded, ReadError, ReadOptions, WriteError};
+use super::{sniff_edn, sniff_json, sniff_jsonl};
+use crate::testing::{corpus, describe, read_bytes, survives, written};
+use crate::text::edn::{Edn, Token};
+use crate::{Format, Loaded, ReadError, ReadOptions};
 use isolde_history::{History, Outcome};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::io::Write;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-
-/// A stream whose content can be looked at.
-#[derive(Clone, Default)]
-pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// What a writer makes of histories appended one after another.
-pub(crate) fn written(
-    make: impl FnOnce(Sink) -> Result<Box<dyn HistoryWriter>, WriteError>,
-    histories: &[&History],
-) -> Result<String, WriteError> {
-    let shared = Shared::default();
-    let mut writer = make(Sink::Stream(Box::new(shared.clone())))?;
-    for history in histories {
-        writer.append(history)?;
-    }
-    writer.finish()?;
-    let bytes = shared.0.lock().unwrap().clone();
-    Ok(String::from_utf8(bytes).unwrap())
-}
-
-/// Everything in a history, one transaction per line in input order.
-pub(crate) fn describe(h: &History, labels: bool) -> String {
-    let mut out = String::new();
-    for t in in_position_order(h) {
-        let _ = write!(out, "{}", h.show(h.session_label(h.session_of(t))));
-        if labels && let Some(label) = h.txn_label(t) {
-            let _ = write!(out, " #{}", h.show(label));
-        }
-        let _ = write!(out, " {}", ["ok", "fail", "info"][h.outcome(t) as usize]);
-        for (_, o) in h.ops(t) {
-            let kind = ["r", "w", "a"][o.kind as usize];
-            let initial = if h.initial().of(o.key) == Some(o.value) { "*" } else { "" };
-            let _ = write!(out, " {kind}({},{}{initial})", h.show_key(o.key), h.show(o.value));
-        }
-        if let Some(s) = h.stamps() {
-            let s = s[t.index()];
-            let _ = write!(
-                out,
-                " <{}.{}-{}.{}>",
-                s.start.physical, s.start.logical, s.commit.physical, s.commit.logical
-            );
-        }
-        if let Some(i) = h.intervals() {
-            let i = i[t.index()];
-            let _ = write!(out, " [{}-{}]", i.invoked, i.completed.map_or("?".into(), |c| c.to_string()));
-        }
-        if let Some(m) = h.metadata().get(&t) {
-            let _ = write!(out, " {m:?}");
-        }
-        out.push('\n');
-    }
-    out
-}
-
-/// A small generator of random numbers.
-pub(crate) struct Xorshift(pub u64);
-
-impl Xorshift {
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n.max(1) as u64) as usize
-    }
-}
-
-type Read<'r> = &'r dyn Fn(&[u8], bool) -> Result<Loaded, ReadError>;
-
-/// Every prefix, changed copies of a file, and noise all end with a history or a diagnostic that can be shown.
-pub(crate) fn survives(text: &[u8], read: Read<'_>) {
-    let check = |text: &[u8]| {
-        for lossy in [false, true] {
-            match read(text, lossy) {
-                Ok(loaded) => assert!(loaded.history.txn_count() > 0),
-                Err(error) => assert!(
-                    error.to_string().starts_with("error: ") || error.to_string().contains("error: "),
-                    "{error}"
-                ),
-            }
-        }
-    };
-    for end in 0..=text.len() {
-        check(&text[..end]);
-    }
-    let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..3000 {
-        let mut changed = text.to_vec();
-        for _ in 0..=random.below(4) {
-            let (i, j) = (random.below(changed.len()), random.below(changed.len()));
-            match random.below(5) {
-                0 => changed[i] = random.below(256) as u8,
-                1 => changed[i] = b"[]{}(),:\"\\#_;-0n\n"[random.below(17)],
-                2 => {
-                    changed.remove(i);
-                }
-                3 => changed.swap(i, j),
-                _ => changed.insert(i, b"[]{}(),:\"\\#_;-0n\n"[random.below(17)]),
-            }
-            if changed.is_empty() {
-                changed.push(b'[');
-            }
-        }
-        check(&changed);
-    }
-    for _ in 0..1000 {
-        let noise: Vec<u8> = (0..random.below(60)).map(|_| random.below(256) as u8).collect();
-        check(&noise);
-    }
-}
-
-/// The open corpus: id, format, path, text, sessions, transactions, operations of every case in formats of this name.
-pub(crate) fn corpus(format: &str) -> Vec<(String, Vec<u8>, [usize; 3])> {
-    let root = std::env::var_os("ISOLDE_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open"),
-        PathBuf::from,
-    );
-    let Ok(index) = std::fs::read_to_string(root.join("INDEX.tsv")) else {
-        eprintln!("skipped: no corpus at {}", root.display());
-        return Vec::new();
-    };
-    let rows = index.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
-    rows.filter(|row| row[2] == format)
-        .map(|row| {
-            let mut bytes = std::fs::read(root.join(row[1])).unwrap();
-            if row[1].ends_with(".zst") {
-                bytes = zstd::decode_all(&bytes[..]).unwrap();
-            }
-            (row[0].to_owned(), bytes, [6, 7, 8].map(|i| row[i].parse().unwrap_or(0)))
-        })
-        .collect()
-}
 
 /// The transactions without labels and times, and which of them ended before which began.
 fn orders(h: &History) -> (Vec<String>, BTreeSet<(String, String)>) {
@@ -229,12 +83,6 @@ fn json_events_become_transactions() {
     assert_eq!(shown(Format::ElleJsonl, JSON), expected);
     let array = format!("[{}]", JSON.trim_end().replace("}\n{", "},\n{"));
     assert_eq!(shown(Format::ElleJson, &array), expected);
-    // As one block, the way several threads would.
-    let mut merger = Merger::new();
-    merge_block(&mut merger, parse_block(JSON.as_bytes()), JSON.as_bytes(), 1).unwrap();
-    let options = ReadOptions::default();
-    let source = crate::elle_load::Source::new("h", b"", Format::ElleJsonl, &options);
-    assert_eq!(describe(&merger.finish(source).unwrap().history, true), expected);
 }
 
 #[test]
@@ -249,6 +97,22 @@ fn nil_means_what_its_key_holds() {
         "0 #0 ok r(1,[]) r(2,nil*) r(3,[])\n0 #1 info r(1,?) r(2,?)\n1 #2 ok a(1,1) w(2,2) w(4,nil*)\n1 #3 ok r(1,[]) r(1,[]) r(2,nil*)\n"
     );
     assert_eq!(shown(Format::ElleEdn, "{:type :ok :process 0 :value [[:r 1 nil]]}"), "0 #0 ok r(1,nil*)\n");
+}
+
+#[test]
+fn vectors_in_registers_are_values() {
+    // Read before it is known what the keys hold; key 3 is a list that was there before.
+    let text = r#"{:type :ok :process 0 :value [[:r 1 [1 2]] [:r 2 [1 2]] [:r 3 [5]] [:r 1 []]]}
+{:type :ok :process 1 :value [[:w 1 [1, 2]] [:append 2 1] [:w 1 []] [:append 2 2] [:w 1 ["a" :b]]]}
+{:type :ok :process 1 :value [[:r 1 ["a" :b]]]}"#;
+    let history = read(Format::ElleEdn, text).unwrap().history;
+    let index = isolde_history::Index::build(&history, std::num::NonZeroUsize::MIN);
+    let thin_air = index.faults().iter().filter(|fault| fault.kind == isolde_history::FaultKind::ThinAir);
+    let keys: Vec<String> =
+        thin_air.map(|fault| history.show_key(history.op(fault.op).key).to_string()).collect();
+    assert_eq!(keys, ["3"]);
+    let lists = history.values().iter().filter(|v| v.is_list()).count();
+    assert_eq!(lists, 2);
 }
 
 #[test]
@@ -307,8 +171,11 @@ fn faults_are_pointed_at() {
         shown(Format::ElleJsonl, broken).lines().next().unwrap(),
         "error: h:1:25: expected \",\" or \"}\", found the end of the line"
     );
-    assert_eq!(shown(Format::ElleEdn, "; nothing\n"), "error: h: no transaction");
-    assert_eq!(shown(Format::ElleJson, "[]"), "error: h: no transaction");
+    assert_eq!(
+        shown(Format::ElleEdn, "; nothing\n"),
+        "error: h: no transaction in this file (read as elle-edn)"
+    );
+    assert_eq!(shown(Format::ElleJson, "[]"), "error: h: no transaction in this file (read as elle-json)");
     let cut = "{\"type\":\"ok\",\"process\":0,\"value\":[[\"w\",1,1]]}\n{\"type\":\"ok\",\"proc";
     let options = ReadOptions { lossy: true, ..ReadOptions::default() };
     let loaded = read_bytes("h", cut.as_bytes(), Format::ElleJsonl, &options).unwrap();
@@ -316,7 +183,7 @@ fn faults_are_pointed_at() {
     assert_eq!(
         loaded.warnings[0].to_string().lines().next().unwrap(),
         "warning: h:2:19: expected a closing double quote, found the end of the file; \
-         ignored from the beginning of this transaction on"
+         ignored from here on"
     );
     let deep = format!("{{\"x\":{}", "[".repeat(100_000));
     assert!(shown(Format::ElleJsonl, &deep).contains("more than 128 levels of nesting"));
@@ -331,34 +198,29 @@ fn what_is_written_reads_back() {
         let history = read(from, text).unwrap().history;
         for to in [Format::ElleEdn, Format::ElleJson, Format::ElleJsonl] {
             let lossy = from != to;
-            let out = written(|sink| crate::elle_write::writer(to, sink, lossy), &[&history]).unwrap();
+            let out = written(|sink| super::write::writer(to, sink, lossy), &[&history]).unwrap();
             let again = read(to, &out).unwrap();
             assert!(again.warnings.is_empty(), "{out}");
             if from == to {
                 assert_eq!(orders(&again.history), orders(&history), "{out}");
             }
             // A second time nothing changes at all.
-            let twice =
-                written(|sink| crate::elle_write::writer(to, sink, false), &[&again.history]).unwrap();
+            let twice = written(|sink| super::write::writer(to, sink, false), &[&again.history]).unwrap();
             assert_eq!(twice, out);
         }
     }
     let jsonl = "{\"index\":4,\"type\":\"ok\",\"process\":7,\"f\":\"txn\",\"value\":[[\"w\",\"x\",1],[\"r\",2,null]]}\n\
                  {\"index\":9,\"type\":\"fail\",\"process\":7,\"f\":\"txn\",\"value\":[[\"w\",\"x\",2]]}\n";
     let history = read(Format::ElleJsonl, jsonl).unwrap().history;
-    let out = written(|sink| crate::elle_write::writer(Format::ElleJsonl, sink, false), &[&history]);
+    let out = written(|sink| super::write::writer(Format::ElleJsonl, sink, false), &[&history]);
     assert_eq!(out.unwrap(), jsonl);
 }
 
 #[test]
 fn losses_are_named() {
     let history = read(Format::ElleEdn, EDN).unwrap().history;
-    let error =
-        written(|sink| crate::elle_write::writer(Format::ElleJson, sink, false), &[&history]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "elle-json cannot express 1 composite value, 8 keywords (JSON has strings)"
-    );
+    let error = written(|sink| super::write::writer(Format::ElleJson, sink, false), &[&history]).unwrap_err();
+    assert_eq!(error.to_string(), "elle-json cannot express 4 keys that are no JSON value");
 }
 
 #[test]
@@ -410,7 +272,7 @@ fn the_corpus_is_read() {
                 assert_eq!(h.op_count(), ops, "{id}");
                 assert!(nameless || h.session_count() == sessions, "{id}: {} sessions", h.session_count());
             }
-            let out = written(|sink| crate::elle_write::writer(format, sink, false), &[h]).unwrap();
+            let out = written(|sink| super::write::writer(format, sink, false), &[h]).unwrap();
             let again = read_bytes(&id, out.as_bytes(), format, &ReadOptions::default()).unwrap().history;
             if !nameless && h.intervals().is_none() {
                 assert_eq!(describe(&again, false), describe(h, false), "{id}");

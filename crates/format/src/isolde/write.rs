@@ -3,9 +3,9 @@
 //! The header comes with the first batch. A later batch may bring keys with initial values of their own: a further header
 //! line says so, which readers add to the first.
 
-use crate::elle_text::{is_json, quote};
-use crate::isolde_line::VERSION;
-use crate::write::{HistoryWriter, Sink, in_position_order, stream};
+use super::line::VERSION;
+use crate::text::value::{is_json, quote};
+use crate::write::{Capabilities, HistoryWriter, Sink, admit, in_position_order, stream};
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, OpKind, Outcome, TxnId, Value, View};
 use rustc_hash::FxHashSet;
@@ -13,8 +13,9 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 /// Makes a writer.
-pub(crate) fn writer(sink: Sink, _lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
+pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
     Ok(Box::new(IsoldeWriter {
+        lossy,
         out: stream(Format::Isolde, sink)?,
         default: None,
         told: FxHashSet::default(),
@@ -22,6 +23,7 @@ pub(crate) fn writer(sink: Sink, _lossy: bool) -> Result<Box<dyn HistoryWriter>,
 }
 
 struct IsoldeWriter {
+    lossy: bool,
     out: Box<dyn Write + Send>,
     /// The initial value in the first header.
     default: Option<String>,
@@ -74,6 +76,7 @@ impl IsoldeWriter {
 
 impl HistoryWriter for IsoldeWriter {
     fn append(&mut self, batch: &History) -> Result<(), WriteError> {
+        admit(batch, Format::Isolde, &Capabilities::ALL, self.lossy)?;
         let mut out = String::new();
         self.header(&mut out, batch)?;
         for t in in_position_order(batch) {
@@ -201,15 +204,15 @@ mod tests {
     use super::SAMPLE as TEXT;
     use super::*;
     use crate::ReadOptions;
-    use crate::elle_tests::{corpus, describe, survives, written};
-    use crate::isolde::{Merger, merge_block, parse_block, read_bytes, sniff};
+    use crate::isolde::sniff;
+    use crate::testing::{corpus, describe, read_bytes, survives, written};
 
     fn read(text: &str) -> History {
-        read_bytes("h", text.as_bytes(), &ReadOptions::default()).unwrap().history
+        read_bytes("h", text.as_bytes(), Format::Isolde, &ReadOptions::default()).unwrap().history
     }
 
     fn error(text: &str) -> String {
-        read_bytes("h", text.as_bytes(), &ReadOptions::default()).unwrap_err().to_string()
+        read_bytes("h", text.as_bytes(), Format::Isolde, &ReadOptions::default()).unwrap_err().to_string()
     }
 
     #[test]
@@ -224,11 +227,6 @@ mod tests {
         );
         let out = written(|sink| writer(sink, false), &[&history]).unwrap();
         assert_eq!(out, TEXT.replace("\n\n", "\n"));
-        let mut merger = Merger::default();
-        merge_block(&mut merger, parse_block(TEXT.as_bytes()), TEXT.as_bytes(), 1).unwrap();
-        let options = ReadOptions::default();
-        let source = crate::elle_load::Source::new("h", b"", Format::Isolde, &options);
-        assert_eq!(describe(&merger.finish(source).unwrap().history, true), describe(&history, true));
         assert!(sniff(TEXT.as_bytes()) && sniff(b"{\"ops\":[],\"session\":1}") && !sniff(b"{\"tid\":1}"));
     }
 
@@ -283,22 +281,22 @@ mod tests {
             first("{\"session\":1,\"ops\":[],\"snapshot\":{}}"),
             "error: h:1:23: snapshots as sets are reserved for a later version"
         );
-        assert_eq!(error("{\"isolde\":1}\n"), "error: h: no transaction");
+        assert_eq!(error("{\"isolde\":1}\n"), "error: h: no transaction in this file (read as isolde)");
         let text = "{\"session\":1,\"ops\":[],\"start\":1,\"commit\":2}\n{\"session\":1,\"ops\":[]}\n";
-        let loaded = read_bytes("h", text.as_bytes(), &ReadOptions::default()).unwrap();
+        let loaded = read_bytes("h", text.as_bytes(), Format::Isolde, &ReadOptions::default()).unwrap();
         assert_eq!(
             loaded.warnings[0].to_string(),
             "warning: h:1:1: 1 of 2 transactions have no timestamps: none are used"
         );
         let options = ReadOptions { lossy: true, ..ReadOptions::default() };
         let cut = &TEXT.as_bytes()[..TEXT.len() - 20];
-        assert_eq!(read_bytes("h", cut, &options).unwrap().history.txn_count(), 3);
+        assert_eq!(read_bytes("h", cut, Format::Isolde, &options).unwrap().history.txn_count(), 3);
     }
 
     #[test]
     fn anything_ends_with_a_history_or_a_diagnostic() {
         survives(TEXT.as_bytes(), &|text, lossy| {
-            read_bytes("h", text, &ReadOptions { lossy, ..ReadOptions::default() })
+            read_bytes("h", text, Format::Isolde, &ReadOptions { lossy, ..ReadOptions::default() })
         });
     }
 
@@ -307,13 +305,14 @@ mod tests {
         for format in [Format::ElleEdn, Format::ElleJson, Format::ElleJsonl] {
             for (id, text, _) in corpus(format.name()) {
                 let options = ReadOptions::default();
-                let history = crate::elle::read_bytes(&id, &text, format, &options).unwrap().history;
+                let history = read_bytes(&id, &text, format, &options).unwrap().history;
                 let out = written(|sink| writer(sink, false), &[&history]).unwrap();
                 assert_eq!(describe(&read(&out), true), describe(&history, true), "{id}");
             }
         }
         for (id, text, _) in corpus("timekiller-json") {
-            let history = crate::timekiller::read_bytes(&id, &text, &ReadOptions::default()).unwrap().history;
+            let history =
+                read_bytes(&id, &text, Format::Timekiller, &ReadOptions::default()).unwrap().history;
             let out = written(|sink| writer(sink, false), &[&history]).unwrap();
             assert_eq!(describe(&read(&out), true), describe(&history, true), "{id}");
         }

@@ -12,10 +12,11 @@ mod columns;
 
 use columns::{Columns, LANES, Segment, scan_block};
 
-use crate::encode::{Encoder, SessionNumbers, push_number};
-use crate::lines::{BlockInfo, parallel_lines_reusing};
+use crate::load::lines::{BlockInfo, line_end, parallel_blocks};
+use crate::load::{Reading, initial};
+use crate::write::numbers::{Encoder, SessionNumbers, push_number};
 use crate::write::{self, Capabilities, HistoryWriter, Names, Sink};
-use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
+use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
 use isolde_history::{Builder, Draft, History, OpKind, Outcome, SessionId, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
@@ -30,27 +31,19 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 /// Reads a Plume file.
 pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let name = input.name().to_owned();
+    let mut reading = Reading::new(&input, Format::Plume, options);
     let mut merger = Merger::default();
     let initial = initial::value(options, &mut merger.builder, Value::int(0))?;
     merger.builder.set_initial_default(initial);
-    let result = parallel_lines_reusing(input, options, scan_block, |info, lanes: &mut [Columns; LANES]| {
-        merger.merge(&info, lanes)
-    });
-    let mut warnings = Vec::new();
-    crate::keep_the_beginning(result, options, &mut warnings)?;
-    if let Some(strays) = merger.strays {
-        warnings.push(strays);
-    }
-    initial::discard_initial_transaction(
-        &mut merger.builder,
-        &merger.sessions,
-        !merger.begins_aborted,
-        initial,
-    );
-    let history = merger.builder.finish_on(options.threads);
-    let history = history.map_err(|source| ReadError::TooLarge { file: name, source })?;
-    Ok(Loaded { history, format: Format::Plume, warnings })
+    let result =
+        parallel_blocks(input, options, line_end, scan_block, |info, lanes: &mut [Columns; LANES]| {
+            merger.merge(&info, lanes)
+        });
+    reading.keep_the_beginning(result)?;
+    reading.warnings.extend(merger.strays);
+    let committed = !merger.begins_aborted;
+    initial::discard_initial_transaction(&mut merger.builder, &merger.sessions, committed, initial);
+    reading.finish(merger.builder)
 }
 
 /// Transaction ids to drafts. Ids are dense in most files: those need no hashing.
@@ -107,7 +100,7 @@ impl Merger {
             self.merge_lane(info, first_line, columns);
             first_line = first_line.saturating_add(columns.lines);
             if let Some(bad) = columns.bad {
-                return Err(ReadError::Malformed(vec![info.error(bad.offset, bad.message()).help(SHAPE)]));
+                return Err(info.malformed(&bad.fault().help(SHAPE)));
             }
         }
         Ok(())

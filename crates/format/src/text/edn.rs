@@ -7,8 +7,9 @@
 //! Grammar: <https://github.com/edn-format/edn>. Deliberately lenient where Clojure's own printer is (`##NaN`,
 //! `#:ns{…}` maps, any symbol characters), and no reader macros beyond EDN's.
 
-use crate::elle_text::quote;
-use crate::json::{DEPTH_LIMIT, Fault};
+use super::fault::Fault;
+use super::json::DEPTH_LIMIT;
+use crate::text::value::quote;
 use std::borrow::Cow;
 
 /// One token.

@@ -2,6 +2,9 @@
 
 use crate::{Diagnostic, Place};
 
+/// What to do about a file that ends too early.
+pub(crate) const CUT: &str = "the file seems to be cut off; --lossy keeps what came before";
+
 /// What is wrong at one byte of a text. Boxed: results stay small, and the way without faults fast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault(Box<Parts>);
@@ -63,6 +66,16 @@ impl Fault {
         self
     }
 
+    /// The same about a line that is not the last of its file: what ended is not the file.
+    #[cold]
+    pub fn in_line(mut self) -> Fault {
+        if self.cut {
+            self.cut = false;
+            self.message = self.message.replace("the end of the file", "the end of the line");
+        }
+        self
+    }
+
     /// As a diagnostic about a file of which `text` is a part that begins on line `first_line`.
     pub fn diagnose(&self, file: &str, text: &[u8], first_line: u32) -> Diagnostic {
         /// A snippet shows a screen's width; a line of 700 MB is not copied for it.
@@ -77,14 +90,15 @@ impl Fault {
             let end = memchr::memchr(b'\n', &text[at..end]).map_or(end, |i| at + i);
             d = d.snippet(text[start..end].strip_suffix(b"\r").unwrap_or(&text[start..end]));
         }
-        if let Some(help) = self.help {
-            d = d.help(help);
+        match self.help {
+            Some(help) => d.help(help),
+            None if self.cut => d.help(CUT),
+            None => d,
         }
-        d
     }
 }
 
 /// Number of line ends in a text.
 pub(crate) fn newlines(text: &[u8]) -> u32 {
-    memchr::memchr_iter(b'\n', text).count() as u32
+    u32::try_from(memchr::memchr_iter(b'\n', text).count()).unwrap_or(u32::MAX)
 }

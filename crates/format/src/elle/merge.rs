@@ -1,9 +1,9 @@
 //! Pairs invocations with completions: Elle's events become transactions.
 
-use crate::elle::{Event, EventKind, Process};
-use crate::elle_columns::{Assembler, Cell, Columns, Operation};
-use crate::elle_load::Source;
-use crate::json::Fault;
+use super::{Event, EventKind, Process};
+use crate::load::ops::{Assembler, Cell, Columns, Operation};
+use crate::load::{Reading, initial};
+use crate::text::fault::Fault;
 use crate::{Loaded, ReadError};
 use isolde_history::{AtomKind, Draft, Interval, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
@@ -39,11 +39,11 @@ impl Oddity {
     }
 
     /// "1 operation has", "3 operations have": the two forms of a message, told if it occurred.
-    fn tell(&self, source: &mut Source<'_>, one: &str, many: &str, then: &str) {
+    fn tell(&self, reading: &mut Reading<'_>, one: &str, many: &str, then: &str) {
         match self.count {
             0 => {}
-            1 => source.warn(self.line, format!("{one}{then}")),
-            n => source.warn(self.line, format!("{n} {many}{then}")),
+            1 => reading.warn(self.line, format!("{one}{then}")),
+            n => reading.warn(self.line, format!("{n} {many}{then}")),
         }
     }
 }
@@ -52,6 +52,7 @@ impl Oddity {
 type Nameless = FxHashMap<Vec<Operation>, Vec<Open>>;
 
 /// Pairs events.
+#[derive(Default)]
 pub(crate) struct Merger {
     assembler: Assembler,
     position: u64,
@@ -66,21 +67,6 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    pub fn new() -> Merger {
-        Merger {
-            assembler: Assembler::default(),
-            position: 0,
-            invocations: 0,
-            clients: FxHashMap::default(),
-            nameless: Nameless::default(),
-            scratch: Vec::new(),
-            other: Oddity::default(),
-            missing: Oddity::default(),
-            overlapping: Oddity::default(),
-            unopened: Oddity::default(),
-        }
-    }
-
     /// The next event of the file.
     pub fn merge(&mut self, mut event: Event, columns: &mut Columns, line: u32) -> Result<(), Fault> {
         let position = self.position;
@@ -170,7 +156,7 @@ impl Merger {
     }
 
     /// The history.
-    pub fn finish(mut self, mut source: Source<'_>) -> Result<Loaded, ReadError> {
+    pub fn finish(mut self, mut reading: Reading<'_>) -> Result<Loaded, ReadError> {
         let assembler = &mut self.assembler;
         let mut left: Vec<(Option<SessionId>, Open, Vec<Operation>)> = Vec::new();
         for client in self.clients.into_values() {
@@ -188,19 +174,19 @@ impl Merger {
             abandon(assembler, own, &open, &asked, session.is_some());
         }
         self.other.tell(
-            &mut source,
+            &mut reading,
             "one operation of a process that is not an integer",
             "operations of processes that are not integers",
             ": skipped, as only clients have integers",
         );
         self.missing.tell(
-            &mut source,
+            &mut reading,
             "one operation without a process",
             "operations without a process",
             ": each transaction is taken as a session of its own, and none is known to come before another",
         );
         self.overlapping.tell(
-            &mut source,
+            &mut reading,
             "one operation was followed by another of its process before it completed",
             "operations were followed by another of their process before they completed",
             ": taken as indeterminate",
@@ -208,14 +194,14 @@ impl Merger {
         if self.invocations > 0 {
             let then = ": real-time order is not used";
             self.unopened.tell(
-                &mut source,
+                &mut reading,
                 "one completion without an invocation",
                 "completions without an invocation",
                 then,
             );
         }
-        let initial = source.initial(&mut self.assembler.builder)?;
-        source.finish(self.assembler.finish(initial))
+        let initial = initial::given(reading.options, &mut self.assembler.builder)?;
+        reading.finish(self.assembler.finish(initial))
     }
 }
 

@@ -6,16 +6,25 @@
 //! to its place. An index is the transaction's name where names are ascending integers, and counts on where not; processes are
 //! sessions, numbered where their names are no integers.
 
-use crate::elle_text::{Losses, common_losses, edn_value, json_value, other_initial};
-use crate::write::{HistoryWriter, Sink, in_position_order, stream};
+use crate::text::value::{edn_value, json_value};
+use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink, UnknownReads, admit};
+use crate::write::{in_position_order, stream};
 use crate::{Format, WriteError};
-use isolde_history::{AtomKind, History, Interval, OpKind, Outcome, TxnId, Value, View};
+use isolde_history::{History, Interval, OpKind, Outcome, TxnId, Value, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
 
-/// Makes a writer of one of Elle's three notations.
+/// Apart from how keys and values are written.
+const CAPABILITIES: Capabilities = Capabilities {
+    unknown_reads: UnknownReads::Uncommitted,
+    stamps: false,
+    metadata: false,
+    initial: InitialRule::Nil,
+    ..Capabilities::ALL
+};
+
 /// A writer of EDN.
 pub(crate) fn edn(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
     writer(Format::ElleEdn, sink, lossy)
@@ -123,42 +132,8 @@ impl Processes {
 }
 
 impl ElleWriter {
-    fn losses(&self, history: &History) -> Losses {
-        let mut losses = Losses::default();
-        common_losses(history, &mut losses);
-        if history.stamps().is_some() {
-            losses.add("pair of timestamps", "pairs of timestamps", history.txn_count());
-        }
-        losses.add("initial value other than nil", "initial values other than nil", other_initial(history));
-        let named = |v: Value| match v.view() {
-            View::Atom(id) => history.atom(id).0 != AtomKind::Token,
-            _ => false,
-        };
-        let sessions = history.sessions().filter(|&s| named(history.session_label(s))).count();
-        losses.add("session's name", "sessions' names", sessions);
-        let txns = history.txns().filter(|&t| history.txn_label(t).is_some_and(named)).count();
-        losses.add("transaction's name", "transactions' names", txns);
-        let nil = history
-            .txns()
-            .filter(|&t| history.outcome(t) != Outcome::Committed)
-            .map(|t| history.ops(t).filter(|(_, o)| o.kind == OpKind::Read && o.value == Value::NIL).count());
-        let (one, many) = (
-            "nil read by an aborted or indeterminate transaction",
-            "nils read by aborted or indeterminate transactions",
-        );
-        losses.add(one, many, nil.sum());
-        losses
-    }
-
     /// Appends an event without its index to the text.
-    fn event(
-        &mut self,
-        history: &History,
-        t: TxnId,
-        kind: &str,
-        process: i64,
-        losses: &mut Losses,
-    ) -> Range<usize> {
+    fn event(&mut self, history: &History, t: TxnId, kind: &str, process: i64) -> Range<usize> {
         let (out, edn) = (&mut self.text, self.format == Format::ElleEdn);
         let start = out.len();
         let _ = if edn {
@@ -179,10 +154,10 @@ impl ElleWriter {
                 (false, 0) => write!(out, "[\"{name}\","),
                 (false, _) => write!(out, ",[\"{name}\","),
             };
-            put(out, history, history.key_label(op.key), losses);
+            put(out, history, history.key_label(op.key));
             out.push(if edn { ' ' } else { ',' });
             let asked = kind == "invoke" && op.kind == OpKind::Read;
-            put(out, history, if asked { Value::NIL } else { op.value }, losses);
+            put(out, history, if asked { Value::NIL } else { op.value });
             out.push(']');
         }
         out.push_str("]}");
@@ -229,11 +204,12 @@ impl ElleWriter {
 
 impl HistoryWriter for ElleWriter {
     fn append(&mut self, batch: &History) -> Result<(), WriteError> {
-        let mut losses = self.losses(batch);
+        let names = if self.format == Format::ElleEdn { Names::Edn } else { Names::Json };
+        let capabilities = Capabilities { keys: names, values: names, ..CAPABILITIES };
+        admit(batch, self.format, &capabilities, self.lossy)?;
         if batch.intervals().is_none() && self.events.is_empty() {
             self.text.clear();
         }
-        let mut completions = Vec::new();
         for t in in_position_order(batch) {
             let process = self.processes.of(batch, batch.session_label(batch.session_of(t)));
             let kind = match batch.outcome(t) {
@@ -245,19 +221,14 @@ impl HistoryWriter for ElleWriter {
                 View::Int(i) => Some(i),
                 _ => None,
             });
-            let completion = self.event(batch, t, kind, process, &mut losses);
+            let completion = self.event(batch, t, kind, process);
             match batch.intervals() {
                 Some(intervals) => {
-                    // The same names again: counted once.
-                    let invoke = self.event(batch, t, "invoke", process, &mut Losses::default());
+                    let invoke = self.event(batch, t, "invoke", process);
                     self.add_pair(process, intervals[t.index()], label, [invoke, completion]);
                 }
-                None => completions.push((label, completion)),
+                None => self.put(label, completion)?,
             }
-        }
-        losses.check(self.format, self.lossy)?;
-        for (label, text) in completions {
-            self.put(label, text)?;
         }
         Ok(())
     }

@@ -2,13 +2,13 @@
 //!
 //! A validator of just the words the schema uses; an unknown word fails the test, so the schema cannot outgrow it.
 
+use crate::Format;
 use crate::ReadOptions;
-use crate::elle_tests::written;
-use crate::isolde::read_bytes;
+use crate::testing::{read_bytes, written};
 use serde_json::Value;
 
-const SCHEMA: &str = include_str!("../../../docs/isolde-history.schema.json");
-const GUIDE: &str = include_str!("../../../docs/format.md");
+const SCHEMA: &str = include_str!("../../../../docs/isolde-history.schema.json");
+const GUIDE: &str = include_str!("../../../../docs/format.md");
 
 fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
     let Some(words) = schema.as_object() else { return schema.as_bool().unwrap() };
@@ -68,8 +68,10 @@ fn is(value: &Value, name: &Value) -> bool {
 fn what_is_written_conforms() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let history =
-        read_bytes("h", crate::isolde_write::SAMPLE.as_bytes(), &ReadOptions::default()).unwrap().history;
-    let out = written(|sink| crate::isolde_write::writer(sink, false), &[&history]).unwrap();
+        read_bytes("h", crate::isolde::write::SAMPLE.as_bytes(), Format::Isolde, &ReadOptions::default())
+            .unwrap()
+            .history;
+    let out = written(|sink| crate::isolde::write::writer(sink, false), &[&history]).unwrap();
     for line in out.lines() {
         assert!(valid(&schema, &schema, &serde_json::from_str(line).unwrap()), "{line}");
     }
@@ -116,7 +118,7 @@ fn schema_and_reader_agree() {
         (r#"[1]"#, false),
     ] {
         let text = format!("{header}\n{line}\n");
-        let read = read_bytes("h", text.as_bytes(), &ReadOptions::default());
+        let read = read_bytes("h", text.as_bytes(), Format::Isolde, &ReadOptions::default());
         assert_eq!(read.is_ok(), good, "{line}");
         assert_eq!(valid(&schema, &schema, &serde_json::from_str(line).unwrap()), good, "{line}");
     }
@@ -132,7 +134,7 @@ fn the_guide_shows_what_is_read() {
         for line in block.replace("\n ", " ").lines() {
             assert!(valid(&schema, &schema, &serde_json::from_str(line).unwrap()), "{line}");
             let text = format!("{line}\n{{\"session\":1,\"ops\":[]}}\n");
-            read_bytes("h", text.as_bytes(), &ReadOptions::default()).unwrap();
+            read_bytes("h", text.as_bytes(), Format::Isolde, &ReadOptions::default()).unwrap();
         }
     }
     for field in

@@ -1,7 +1,7 @@
-//! Text in lines, parsed by several threads and merged in order.
+//! Text in lines or other whole pieces, parsed by several threads and merged in order.
 //!
 //! ```text
-//! reader thread ──blocks of whole lines──► worker 0 ──┐
+//! reader thread ──blocks of whole pieces─► worker 0 ──┐
 //!      ▲                                   worker 1 ──┼──► merge, on the calling thread, in input order
 //!      └────────────── used buffers ──────────────────┘
 //! ```
@@ -10,6 +10,7 @@
 //! decompresses. An input of one block needs no thread.
 
 use crate::input::{Input, Reader, report};
+use crate::text::fault::{Fault, newlines};
 use crate::{Diagnostic, Place, ReadError, ReadOptions};
 use std::sync::mpsc::{channel, sync_channel};
 
@@ -18,10 +19,12 @@ const BLOCK: usize = 1 << 20;
 /// The first block: most inputs are small.
 const FIRST_BLOCK: usize = 64 << 10;
 
-/// Where a block of whole lines stands in the input.
+/// Where a block stands in the input.
 pub(crate) struct BlockInfo<'a> {
     /// Number of its first line, from 1.
     pub first_line: u32,
+    /// Bytes of that line before the block.
+    pub before: usize,
     /// The block.
     pub text: &'a [u8],
     /// The input as the user named it.
@@ -29,69 +32,63 @@ pub(crate) struct BlockInfo<'a> {
 }
 
 impl BlockInfo<'_> {
-    /// An error at an offset in this block, with the line in question.
-    pub fn error(&self, offset: usize, message: impl Into<String>) -> Diagnostic {
-        let (place, line) = locate(self.text, self.first_line, offset);
-        Diagnostic::error(self.name, place, message).snippet(line)
+    /// The error that something is wrong in this block.
+    pub fn malformed(&self, fault: &Fault) -> ReadError {
+        ReadError::Malformed(vec![self.diagnose(fault)])
+    }
+
+    /// What is wrong in this block.
+    pub fn diagnose(&self, fault: &Fault) -> Diagnostic {
+        let mut diagnostic = fault.diagnose(self.name, self.text, self.first_line);
+        if let Place::Line { line, column } = &mut diagnostic.place
+            && *line == self.first_line
+            && self.before > 0
+        {
+            // The line began in another block, so it cannot be shown.
+            *column = u32::try_from(self.before).unwrap_or(u32::MAX).saturating_add(*column);
+            diagnostic.snippet = None;
+        }
+        diagnostic
     }
 }
 
-/// Line and column of an offset, and the line without its end.
-pub(crate) fn locate(text: &[u8], first_line: u32, offset: usize) -> (Place, &[u8]) {
-    let offset = offset.min(text.len());
-    let start = memchr::memrchr(b'\n', &text[..offset]).map_or(0, |i| i + 1);
-    let end = memchr::memchr(b'\n', &text[offset..]).map_or(text.len(), |i| offset + i);
-    let line = first_line.saturating_add(count_lines(&text[..start]));
-    let column = u32::try_from(offset - start + 1).unwrap_or(u32::MAX);
-    let shown = text[start..end].strip_suffix(b"\r").unwrap_or(&text[start..end]);
-    (Place::Line { line, column }, shown)
+/// Where a text can be cut: the end of the last whole piece in it.
+pub(crate) type Cut = fn(&[u8]) -> Option<usize>;
+
+/// Cuts after whole lines.
+pub(crate) fn line_end(text: &[u8]) -> Option<usize> {
+    memchr::memrchr(b'\n', text).map(|i| i + 1)
 }
 
-fn count_lines(text: &[u8]) -> u32 {
-    u32::try_from(memchr::memchr_iter(b'\n', text).count()).unwrap_or(u32::MAX)
-}
-
-/// Parses whole-line blocks with `parse`, on as many threads as the options say, and hands the results to `merge` in input order.
+/// Parses blocks of whole pieces with `parse`, on as many threads as the options say, and hands the results to `merge` in input order.
 ///
 /// `parse` cannot fail: what it found wrong is part of its result, as an offset in its block, because only `merge` knows line
-/// numbers. Every block ends in a newline, except perhaps the last. The first error of `merge` ends the reading.
-pub(crate) fn parallel_lines<T: Send>(
+/// numbers. Results are used again for later blocks, as they are large columns, which would otherwise be mapped and unmapped
+/// all the time: `parse` must clear what it finds in them. The first error of `merge` ends the reading.
+pub(crate) fn parallel_blocks<T: Default + Send>(
     input: Input,
     options: &ReadOptions<'_>,
-    parse: impl Fn(&[u8]) -> T + Sync,
-    mut merge: impl FnMut(BlockInfo<'_>, T) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    parallel_lines_reusing(
-        input,
-        options,
-        |text, slot| *slot = Some(parse(text)),
-        |info, slot: &mut Option<T>| slot.take().map_or(Ok(()), |parsed| merge(info, parsed)),
-    )
-}
-
-/// As [`parallel_lines`], but results are used again for later blocks: `parse` must clear what it finds in them. Worth it
-/// where results are large columns, which would otherwise be mapped and unmapped all the time.
-pub(crate) fn parallel_lines_reusing<T: Default + Send>(
-    input: Input,
-    options: &ReadOptions<'_>,
+    cut: Cut,
     parse: impl Fn(&[u8], &mut T) + Sync,
     mut merge: impl FnMut(BlockInfo<'_>, &mut T) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let name = input.name().to_owned();
-    let mut next_line = 1u32;
+    let (mut next_line, mut before) = (1u32, 0);
     let mut merge_one = |block: &mut Block<T>| {
         let text = &block.bytes[..block.length];
-        merge(BlockInfo { first_line: next_line, text, name: &name }, &mut block.parsed)?;
+        merge(BlockInfo { first_line: next_line, before, text, name: &name }, &mut block.parsed)?;
+        before = memchr::memrchr(b'\n', text).map_or(before + text.len(), |i| text.len() - i - 1);
         next_line = next_line.saturating_add(block.lines);
         report(options, block.consumed)
     };
     let parse = |block: &mut Block<T>| {
         let text = &block.bytes[..block.length];
-        block.lines = count_lines(text);
+        block.lines = newlines(text);
         parse(text, &mut block.parsed);
     };
     let mut blocks = Blocks {
         reader: input.into_reader()?,
+        cut,
         rest: Vec::new(),
         size: FIRST_BLOCK,
         at_end: false,
@@ -152,7 +149,7 @@ pub(crate) fn parallel_lines_reusing<T: Default + Send>(
     })
 }
 
-/// Some whole lines, and what was made of them. It travels in a circle, so that its memory is used again.
+/// Some whole pieces, and what was made of them. It travels in a circle, so that its memory is used again.
 #[derive(Default)]
 struct Block<T> {
     bytes: Vec<u8>,
@@ -162,10 +159,11 @@ struct Block<T> {
     parsed: T,
 }
 
-/// Cuts an input into blocks of whole lines.
+/// Cuts an input into blocks of whole pieces.
 struct Blocks {
     reader: Reader,
-    /// The beginning of the next block: what followed the last newline.
+    cut: Cut,
+    /// The beginning of the next block: what followed the last whole piece.
     rest: Vec<u8>,
     /// Of the next block.
     size: usize,
@@ -202,8 +200,8 @@ impl Blocks {
                         // The end, or an error that the next call tells.
                         continue;
                     }
-                    if let Some(newline) = memchr::memrchr(b'\n', bytes) {
-                        length = newline + 1;
+                    if let Some(end) = (self.cut)(bytes) {
+                        length = end;
                         self.rest.extend_from_slice(&bytes[length..]);
                         break;
                     }
@@ -211,7 +209,7 @@ impl Blocks {
                 }
                 Err(error) => {
                     // A line that was cut by damage is not worth a diagnostic of its own.
-                    length = memchr::memrchr(b'\n', &bytes[..length]).map_or(0, |i| i + 1);
+                    length = (self.cut)(&bytes[..length]).unwrap_or(0);
                     self.pending = Some(error);
                     break;
                 }
@@ -237,14 +235,15 @@ mod tests {
 
     fn collect(text: &[u8], threads: usize) -> (Vec<u8>, Vec<u32>) {
         let (mut all, mut firsts) = (Vec::new(), Vec::new());
-        parallel_lines(
+        parallel_blocks(
             Input::from_bytes("x", text.to_vec()),
             &options(threads),
-            |block| block.to_vec(),
+            line_end,
+            |text, block: &mut Vec<u8>| *block = text.to_vec(),
             |info, block| {
                 assert_eq!(info.text, block);
                 firsts.push(info.first_line);
-                all.extend(block);
+                all.append(block);
                 Ok(())
             },
         )
@@ -272,13 +271,14 @@ mod tests {
     #[test]
     fn an_error_in_the_merge_stops_every_thread() {
         for threads in [1, 3] {
-            let result = parallel_lines(
+            let result = parallel_blocks(
                 Input::from_bytes("x", b"line\n".repeat(2_000_000)),
                 &options(threads),
-                |block| block.len(),
-                |info, _| match info.first_line {
+                line_end,
+                |_, ()| {},
+                |info, ()| match info.first_line {
                     1 => Ok(()),
-                    _ => Err(ReadError::Malformed(vec![info.error(7, "no")])),
+                    _ => Err(info.malformed(&Fault::new(7, "no"))),
                 },
             );
             let Err(ReadError::Malformed(found)) = result else { panic!("{result:?}") };
@@ -294,12 +294,13 @@ mod tests {
         let mut packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
         packed.truncate(packed.len() / 2);
         let mut seen = 0;
-        let result = parallel_lines(
+        let result = parallel_blocks(
             Input::from_bytes("x", packed),
             &options(2),
-            |block| block.last() == Some(&b'\n'),
+            line_end,
+            |block, whole| *whole = block.last() == Some(&b'\n'),
             |info, whole| {
-                assert!(whole);
+                assert!(*whole);
                 seen += info.text.len();
                 Ok(())
             },

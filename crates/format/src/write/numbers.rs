@@ -1,6 +1,6 @@
 //! Histories as numbers, for the formats that have nothing else; and folders of logs.
 
-use crate::write::{Capabilities, InitialRule, Names, Sink, check, in_position_order, integer};
+use crate::write::{Capabilities, InitialRule, Names, Sink, admit, in_position_order, integer};
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, OpKind, Outcome, TxnId, Value, View};
 use rustc_hash::FxHashMap;
@@ -57,10 +57,7 @@ impl Encoder {
 
     /// The transactions of a batch that can be written, in order of position; an error if that is not all and not `lossy`.
     pub fn transactions(&self, batch: &History) -> Result<Vec<TxnId>, WriteError> {
-        let lost = if self.lossy { Vec::new() } else { check(batch, self.format, &self.capabilities) };
-        if !lost.is_empty() {
-            return Err(WriteError::Loss { format: self.format, lost });
-        }
+        admit(batch, self.format, &self.capabilities, self.lossy)?;
         let c = &self.capabilities;
         let mut order = in_position_order(batch);
         order.retain(|&t| {

@@ -10,13 +10,23 @@
 //!
 //! Source: `jepsen.history` and Elle 0.2.8; where Elle would drop operations without a process, they are kept. O(n).
 
-use crate::edn::Edn;
-use crate::elle_columns::Columns;
-use crate::elle_load::{LineCounter, Source, line_at, on_line, on_lines};
-use crate::elle_merge::Merger;
-use crate::json::{Fault, Json};
+mod edn;
+mod json;
+mod merge;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod write;
+
+use crate::input::report;
+use crate::load::Reading;
+use crate::load::ops::Columns;
+use crate::load::records::{Layout, LineCounter, read_records};
+use crate::text::edn::{Edn, Token};
+use crate::text::fault::Fault;
+use crate::text::json::Json;
 use crate::{Format, Input, Loaded, ReadError, ReadOptions};
 use isolde_history::{OpKind, Value};
+use merge::Merger;
 use std::ops::Range;
 
 /// The type of an operation.
@@ -91,19 +101,6 @@ impl Event {
     }
 }
 
-/// How the operations of a text are held together.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Shape {
-    /// Not seen yet.
-    Unknown,
-    /// One after another.
-    Bare,
-    /// In a vector or array.
-    Sequence { first: bool },
-    /// After its end.
-    Closed,
-}
-
 /// The micro-operation of this name.
 #[inline]
 pub(crate) fn micro_op(name: &[u8], at: usize) -> Result<OpKind, Fault> {
@@ -126,46 +123,12 @@ pub(crate) fn bad_micro_op(at: usize, found: &str) -> Fault {
     Fault::new(at, format!("expected the micro-operation r, w or append, found \"{found}\""))
 }
 
-/// Parsed operations of a part of a text.
-pub(crate) struct Block {
-    pub columns: Columns,
-    pub events: Vec<Event>,
-    /// What ended the block before its text did.
-    pub fault: Option<Fault>,
-}
-
-/// Parses a block of whole lines, one operation per line.
-pub(crate) fn parse_block(text: &[u8]) -> Block {
-    let (mut columns, mut events) = (Columns::default(), Vec::new());
-    let fault = on_lines(text, |range| {
-        events.extend(on_line(text, range, |json| crate::elle_json::operation(json, &mut columns))?);
-        Ok(())
-    });
-    Block { columns, events, fault }
-}
-
-/// Merges a parsed block, whose text begins on this line of the file.
-pub(crate) fn merge_block(
-    merger: &mut Merger,
-    mut block: Block,
-    text: &[u8],
-    first_line: u32,
-) -> Result<(), Fault> {
-    let mut lines = LineCounter::new(text, first_line);
-    for event in block.events {
-        let line = lines.line(event.at);
-        merger.merge(event, &mut block.columns, line)?;
-    }
-    block.fault.map_or(Ok(()), Err)
-}
-
 /// True if the text looks like Elle operations in EDN.
 pub(crate) fn sniff_edn(head: &[u8]) -> bool {
     let mut edn = Edn::new(head);
     let mut open = 0;
     // A map with a keyword or string `type` or `process` among its first tokens.
     for _ in 0..64 {
-        use crate::edn::Token;
         match edn.next() {
             Ok(Token::Open(_)) => open += 1,
             Ok(Token::Keyword("type" | "process" | "f" | "index" | "value" | "time")) if open > 0 => {
@@ -208,78 +171,65 @@ fn sniff_object(json: &mut Json<'_>) -> bool {
     false
 }
 
-/// Reads EDN.
+/// Reads EDN, which has no lines: as one text.
 pub(crate) fn read_edn(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    read(input, Format::ElleEdn, options)
+    let mut reading = Reading::new(&input, Format::ElleEdn, options);
+    let text = reading.bytes(input)?;
+    let result = edn_events(&text, options);
+    let (merger, fault) = result?;
+    let malformed = |fault: Fault| ReadError::Malformed(vec![fault.diagnose(&reading.name, &text, 1)]);
+    let result = fault.map_or(Ok(()), |fault| Err(malformed(fault)));
+    reading.keep_the_beginning(result)?;
+    merger.finish(reading)
+}
+
+/// The events of a text, up to the first fault.
+fn edn_events(text: &[u8], options: &ReadOptions<'_>) -> Result<(Merger, Option<Fault>), ReadError> {
+    /// Events between two looks at whether anybody still wants the result.
+    const PATIENCE: usize = 1 << 14;
+    let (mut edn, mut shape) = (Edn::new(text), edn::Shape::Unknown);
+    let (mut merger, mut columns, mut lines) =
+        (Merger::default(), Columns::default(), LineCounter::new(text, 1));
+    for count in 1.. {
+        columns.reuse();
+        let merged = match edn::event(&mut edn, &mut shape, &mut columns) {
+            Ok(Some(event)) => {
+                let line = lines.line(event.at);
+                merger.merge(event, &mut columns, line)
+            }
+            Ok(None) => break,
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = merged {
+            return Ok((merger, Some(fault)));
+        }
+        if count % PATIENCE == 0 {
+            report(options, text.len() as u64)?;
+        }
+    }
+    Ok((merger, None))
 }
 
 /// Reads one JSON array.
 pub(crate) fn read_json(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    read(input, Format::ElleJson, options)
+    read(input, Format::ElleJson, Layout::Objects, options)
 }
 
 /// Reads JSON lines.
 pub(crate) fn read_jsonl(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    read(input, Format::ElleJsonl, options)
+    read(input, Format::ElleJsonl, Layout::Lines, options)
 }
 
-fn read(input: Input, format: Format, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let name = input.name().to_owned();
-    read_bytes(&name, &input.into_bytes(options)?, format, options)
-}
-
-/// Reads a history in one of Elle's three notations.
-pub(crate) fn read_bytes(
-    name: &str,
-    text: &[u8],
+fn read(
+    input: Input,
     format: Format,
+    layout: Layout,
     options: &ReadOptions<'_>,
 ) -> Result<Loaded, ReadError> {
-    let mut shape = Shape::Unknown;
-    let source = Source::new(name, text, format, options);
-    if format == Format::ElleEdn {
-        let mut edn = Edn::new(text);
-        return drive(source, |columns| crate::elle_edn::event(&mut edn, &mut shape, columns));
-    }
-    if format == Format::ElleJsonl {
-        let mut start = 0;
-        return drive(source, |columns| {
-            while start < text.len() {
-                let range = line_at(text, start);
-                start = range.end + 1;
-                let event = on_line(text, range, |json| crate::elle_json::operation(json, columns))?;
-                if event.is_some() {
-                    return Ok(event);
-                }
-            }
-            Ok(None)
-        });
-    }
-    let mut json = Json::new(text);
-    drive(source, |columns| crate::elle_json::event(&mut json, &mut shape, columns))
-}
-
-fn drive(
-    mut source: Source<'_>,
-    mut next: impl FnMut(&mut Columns) -> Result<Option<Event>, Fault>,
-) -> Result<Loaded, ReadError> {
-    let (mut merger, mut columns) = (Merger::new(), Columns::default());
-    loop {
-        columns.clear();
-        let event = match next(&mut columns) {
-            Ok(Some(event)) => event,
-            Ok(None) => break,
-            Err(fault) => {
-                source.stop(fault)?;
-                break;
-            }
-        };
-        let (at, line) = (event.at, source.lines.line(event.at));
-        if let Err(fault) = merger.merge(event, &mut columns, line) {
-            source.stop(fault)?;
-            break;
-        }
-        source.progress(at)?;
-    }
-    merger.finish(source)
+    let mut reading = Reading::new(&input, format, options);
+    let mut merger = Merger::default();
+    read_records(input, &mut reading, layout, json::operation, |event, columns, line| {
+        merger.merge(event, columns, line)
+    })?;
+    merger.finish(reading)
 }

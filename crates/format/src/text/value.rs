@@ -1,67 +1,13 @@
-//! Values of a history as JSON and as EDN, and an account of what gets lost on the way.
+//! Values of a history as JSON and as EDN. What a notation does not have becomes a string; `write.rs` refuses such values
+//! beforehand unless losing them is allowed.
 
-use crate::edn::{Edn, Token};
-use crate::json::{Json, Scalar};
-use crate::{Format, WriteError};
-use isolde_history::{AtomKind, History, OpKind, Outcome, Value, View};
-use std::collections::BTreeMap;
+use super::edn::{Edn, Token};
+use super::json::{Json, Scalar};
+use isolde_history::{AtomKind, History, Value, View};
 use std::fmt::Write as _;
 
-/// Counts what a format cannot express.
-#[derive(Default)]
-pub(crate) struct Losses {
-    /// By name in the singular and plural.
-    counts: BTreeMap<(&'static str, &'static str), u64>,
-}
-
-impl Losses {
-    pub fn add(&mut self, one: &'static str, many: &'static str, count: usize) {
-        if count > 0 {
-            *self.counts.entry((one, many)).or_default() += count as u64;
-        }
-    }
-
-    /// Refuses unless nothing is lost, or losing is allowed.
-    pub fn check(&mut self, format: Format, lossy: bool) -> Result<(), WriteError> {
-        if self.counts.is_empty() || lossy {
-            return Ok(());
-        }
-        let counts = std::mem::take(&mut self.counts);
-        let lost = counts
-            .into_iter()
-            .map(|((one, many), n)| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") })
-            .collect();
-        Err(WriteError::Loss { format, lost })
-    }
-}
-
-/// What neither Elle's nor TimeKiller's formats know about transactions, and about reads where null has a meaning.
-pub(crate) fn common_losses(history: &History, losses: &mut Losses) {
-    losses.add("transaction's metadata", "transactions' metadata", history.metadata().len());
-    let unknown = history.txns().filter(|&t| history.outcome(t) == Outcome::Committed).map(|t| {
-        let unknown = |o: isolde_history::Op| o.kind == OpKind::Read && o.value == Value::UNKNOWN;
-        history.ops(t).filter(|&(_, o)| unknown(o)).count()
-    });
-    losses.add(
-        "read of unknown result in a committed transaction",
-        "reads of unknown result in committed transactions",
-        unknown.sum(),
-    );
-}
-
-/// The number of keys whose initial value is another than nil.
-pub(crate) fn other_initial(history: &History) -> usize {
-    if !history.has_registers() {
-        return 0;
-    }
-    history
-        .keys()
-        .filter(|&k| history.initial().of(k).is_some_and(|v| v != Value::NIL && !v.is_list()))
-        .count()
-}
-
 /// Appends a value as JSON.
-pub(crate) fn json_value(out: &mut String, history: &History, value: Value, losses: &mut Losses) {
+pub(crate) fn json_value(out: &mut String, history: &History, value: Value) {
     match value.view() {
         View::Nil | View::Unknown => out.push_str("null"),
         View::Int(i) => {
@@ -73,40 +19,48 @@ pub(crate) fn json_value(out: &mut String, history: &History, value: Value, loss
                 if i > 0 {
                     out.push(',');
                 }
-                json_value(out, history, element, losses);
+                json_value(out, history, element);
             }
             out.push(']');
         }
         View::Atom(id) => match history.atom(id) {
-            (AtomKind::Text, text) => quote(out, text),
-            (AtomKind::Keyword, text) => {
-                losses.add("keyword (JSON has strings)", "keywords (JSON has strings)", 1);
-                quote(out, text);
-            }
             (AtomKind::Token, text) if is_json(text) => out.push_str(text),
-            (AtomKind::Token, text) => {
-                losses.add("symbol (JSON has strings)", "symbols (JSON has strings)", 1);
-                quote(out, text);
-            }
             (AtomKind::Compound, text) => {
                 let start = out.len();
                 if json_compound(out, text).is_none() {
                     out.truncate(start);
-                    losses.add("composite value", "composite values", 1);
                     quote(out, text);
                 }
             }
+            (_, text) => quote(out, text),
         },
     }
 }
 
-/// True if the text is one JSON number or word.
+/// True if the text is one JSON number or word, and reads back as itself.
 pub(crate) fn is_json(text: &str) -> bool {
     let mut json = Json::new(text.as_bytes());
-    let scalar = json.scalar("");
-    matches!(scalar, Ok(Scalar::Int(_) | Scalar::Number(_) | Scalar::Bool(_)))
-        && json.at() == text.len()
-        && !text.starts_with(char::is_whitespace)
+    match json.scalar("") {
+        Ok(Scalar::Int(i)) => i.to_string() == text,
+        Ok(Scalar::Number(number)) => number == text,
+        Ok(Scalar::Bool(b)) => text == if b { "true" } else { "false" },
+        _ => false,
+    }
+}
+
+/// True if JSON has this atom.
+pub(crate) fn is_json_atom(kind: AtomKind, text: &str) -> bool {
+    match kind {
+        AtomKind::Text => true,
+        AtomKind::Keyword => false,
+        AtomKind::Token => is_json(text),
+        AtomKind::Compound => {
+            let (mut json, mut again) = (String::new(), String::new());
+            json_compound(&mut json, text).is_some()
+                && Json::new(json.as_bytes()).canonical(&mut again).is_ok()
+                && again == text
+        }
+    }
 }
 
 /// Appends canonical EDN text as JSON, if JSON has the like.
@@ -159,7 +113,7 @@ fn json_compound(out: &mut String, text: &str) -> Option<()> {
 }
 
 /// Appends a value as EDN.
-pub(crate) fn edn_value(out: &mut String, history: &History, value: Value, losses: &mut Losses) {
+pub(crate) fn edn_value(out: &mut String, history: &History, value: Value) {
     match value.view() {
         View::Nil | View::Unknown => out.push_str("nil"),
         View::Int(i) => {
@@ -171,14 +125,14 @@ pub(crate) fn edn_value(out: &mut String, history: &History, value: Value, losse
                 if i > 0 {
                     out.push(' ');
                 }
-                edn_value(out, history, element, losses);
+                edn_value(out, history, element);
             }
             out.push(']');
         }
         View::Atom(id) => {
             let (kind, text) = history.atom(id);
-            let start = out.len();
             match kind {
+                _ if !is_edn_atom(kind, text) => quote(out, text),
                 AtomKind::Text => quote(out, text),
                 AtomKind::Keyword => {
                     out.push(':');
@@ -186,27 +140,35 @@ pub(crate) fn edn_value(out: &mut String, history: &History, value: Value, losse
                 }
                 AtomKind::Token | AtomKind::Compound => out.push_str(text),
             }
-            if kind != AtomKind::Text && !is_edn(&out[start..], kind) {
-                out.truncate(start);
-                losses.add("name that EDN cannot write", "names that EDN cannot write", 1);
-                quote(out, text);
-            }
         }
     }
 }
 
-/// True if the text reads back as one value of this kind.
-fn is_edn(text: &str, kind: AtomKind) -> bool {
-    let mut edn = Edn::new(text.as_bytes());
+/// True if EDN has this atom: written down, it reads back as itself.
+pub(crate) fn is_edn_atom(kind: AtomKind, text: &str) -> bool {
+    let keyword;
+    let written = match kind {
+        AtomKind::Text => return true,
+        AtomKind::Keyword => {
+            keyword = format!(":{text}");
+            &keyword
+        }
+        AtomKind::Token | AtomKind::Compound => text,
+    };
+    let mut edn = Edn::new(written.as_bytes());
     let Ok(first) = edn.next() else { return false };
-    let right = match (&first, kind) {
-        (Token::Keyword(_), AtomKind::Keyword) => true,
+    let same = match (&first, kind) {
+        (Token::Keyword(name), AtomKind::Keyword) => *name == text,
         (Token::Number(t) | Token::Symbol(t), AtomKind::Token) => *t == text,
-        (Token::Bool(_) | Token::Int(_), AtomKind::Token) => true,
-        (Token::Open(_), AtomKind::Compound) => true,
+        (Token::Bool(b), AtomKind::Token) => b.to_string() == text,
+        (Token::Int(i), AtomKind::Token) => i.to_string() == text,
+        (Token::Open(_), AtomKind::Compound) => {
+            let mut again = String::new();
+            edn.canonical(&first, &mut again).is_ok() && again == text
+        }
         _ => false,
     };
-    right && edn.skip(&first).is_ok() && edn.at() == text.len() && edn.next() == Ok(Token::End)
+    same && edn.next() == Ok(Token::End)
 }
 
 /// Appends a string in double quotes, escaped so that both JSON and EDN read it back.

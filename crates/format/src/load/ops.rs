@@ -4,9 +4,13 @@
 //! an [`Assembler`] then moves them into a [`Builder`], in file order. Two things are only known there: the numbers of
 //! atoms, and whether a key holds a list or a register. `null` read from a list is the empty list, from a register it
 //! is the initial state, and the first evidence about a key (an append, a write, a read that shows something) may come
-//! after such a read: the operations of that transaction wait until then, or until the end.
+//! after such a read: the operations of that transaction wait until then, or until the end. So do those that read a list from a
+//! key that nobody has appended to yet: if it turns out that the key is written, not appended to, it is a register and the
+//! list one composite value.
 
-use crate::json::{Fault, Json, Scalar};
+use crate::text::fault::Fault;
+use crate::text::json::{Json, Scalar};
+use crate::text::value::quote;
 use isolde_history::{AtomKind, Atoms, Builder, Draft, KeyId, OpKind, Value, View};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -43,10 +47,18 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Forgets operations, keeps names.
-    pub fn clear(&mut self) {
+    /// Forgets operations; keeps names, which occur again and again, unless there are too many of them for that to be true.
+    pub fn reuse(&mut self) {
+        const MANY: usize = 1 << 16;
         self.mops.clear();
         self.elements.clear();
+        if self.moved.len() > MANY {
+            *self = Columns {
+                mops: std::mem::take(&mut self.mops),
+                elements: std::mem::take(&mut self.elements),
+                ..Columns::default()
+            };
+        }
     }
 
     /// Length of both columns, to come back to with [`Columns::truncate`].
@@ -78,6 +90,27 @@ impl Columns {
                 value
             }
         }
+    }
+
+    /// The text that values have as one composite value.
+    pub fn canonical(&self, elements: &[Value]) -> Box<str> {
+        let mut text = String::from("[");
+        for (i, element) in elements.iter().enumerate() {
+            if i > 0 {
+                text.push(' ');
+            }
+            match element.view() {
+                View::Int(i) => text.push_str(&i.to_string()),
+                View::Atom(id) => match self.atoms.get(id) {
+                    (AtomKind::Text, atom) => quote(&mut text, atom),
+                    (AtomKind::Keyword, atom) => text.extend([":", atom]),
+                    (AtomKind::Token | AtomKind::Compound, atom) => text.push_str(atom),
+                },
+                _ => text.push_str("nil"),
+            }
+        }
+        text.push(']');
+        text.into()
     }
 
     /// A JSON value as one value; `None` for `null`.
@@ -123,10 +156,14 @@ impl Columns {
 }
 
 /// What is known about a key.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Holds {
     Unknown,
+    /// It was read as a list, but nobody appended to it yet.
+    Lists,
+    /// It was written, or read as something that is no list.
     Register,
+    /// It was appended to.
     List,
 }
 
@@ -137,7 +174,11 @@ pub(crate) type Operation = (OpKind, KeyId, Value);
 #[derive(Default)]
 pub(crate) struct Assembler {
     pub builder: Builder,
+    /// Lists and composite values are written differently: a list is a list.
+    pub explicit: bool,
     holds: Vec<Holds>,
+    /// Of lists that may be values of registers.
+    texts: FxHashMap<Value, Box<str>>,
     lists: bool,
     registers: bool,
     empty: Option<Value>,
@@ -167,7 +208,9 @@ impl Assembler {
         let label = self.value(columns, mop.key);
         let key = self.builder.key(label);
         let shows = match (mop.kind, mop.cell) {
-            (OpKind::Append, _) | (OpKind::Read, Cell::List(..)) => Holds::List,
+            (OpKind::Append, _) => Holds::List,
+            (OpKind::Read, Cell::List(..)) if self.explicit => Holds::List,
+            (OpKind::Read, Cell::List(..)) => Holds::Lists,
             (OpKind::Read, Cell::Nil | Cell::One(Value::UNKNOWN)) => Holds::Unknown,
             _ => Holds::Register,
         };
@@ -175,16 +218,11 @@ impl Assembler {
             self.holds.resize(key.index() + 1, Holds::Unknown);
         }
         let holds = &mut self.holds[key.index()];
-        match shows {
-            Holds::List => (*holds, self.lists) = (Holds::List, true),
-            Holds::Register => {
-                self.registers = true;
-                if *holds == Holds::Unknown {
-                    *holds = Holds::Register;
-                }
-            }
-            Holds::Unknown => {}
+        if shows > *holds {
+            *holds = shows;
         }
+        self.lists |= matches!(shows, Holds::List | Holds::Lists);
+        self.registers |= shows == Holds::Register;
         key
     }
 
@@ -195,7 +233,11 @@ impl Assembler {
             Cell::Nil if mop.kind == OpKind::Read && !committed => Value::UNKNOWN,
             Cell::Nil => Value::NIL,
             Cell::One(value) => self.value(columns, value),
-            Cell::List(start, end) if start == end => self.empty_list(),
+            Cell::List(start, end) if start == end => {
+                let list = self.empty_list();
+                self.remember(key, list, columns, 0..0);
+                list
+            }
             Cell::List(start, end) => {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 scratch.clear();
@@ -204,10 +246,20 @@ impl Assembler {
                 }
                 let list = self.builder.list(&scratch);
                 self.scratch = scratch;
+                let elements = start as usize..end as usize;
+                self.remember(key, list, columns, elements);
                 list
             }
         };
         (mop.kind, key, value)
+    }
+
+    /// Keeps the text of a list that may turn out to be the value of a register.
+    fn remember(&mut self, key: KeyId, list: Value, columns: &Columns, elements: Range<usize>) {
+        if self.holds[key.index()] != Holds::List {
+            let text = columns.canonical(&columns.elements[elements]);
+            self.texts.entry(list).or_insert(text);
+        }
     }
 
     fn empty_list(&mut self) -> Value {
@@ -238,8 +290,13 @@ impl Assembler {
 
     /// Adds operations to a transaction, at once if all is known about the keys they found empty.
     pub fn add_operations(&mut self, draft: Draft, operations: &[Operation]) {
-        let found_nil = |&(kind, _, value): &Operation| kind == OpKind::Read && value == Value::NIL;
-        if operations.iter().any(|o| found_nil(o) && self.holds[o.1.index()] == Holds::Unknown) {
+        let undecided = |&(kind, key, value): &Operation| {
+            let holds = self.holds[key.index()];
+            kind == OpKind::Read
+                && (value == Value::NIL && holds == Holds::Unknown
+                    || value.is_list() && holds == Holds::Lists)
+        };
+        if operations.iter().any(undecided) {
             self.waiting.push((draft, operations.to_vec()));
             return;
         }
@@ -248,18 +305,20 @@ impl Assembler {
 
     fn put(&mut self, draft: Draft, operations: &[Operation], by_default: bool) {
         let empty = if self.lists { self.empty_list() } else { Value::NIL };
-        let holds = &self.holds;
-        let is_list = |key: KeyId| match holds[key.index()] {
-            Holds::Unknown => by_default,
-            known => known == Holds::List,
-        };
-        self.builder.ops(
-            draft,
-            operations.iter().map(|&(kind, key, value)| {
-                let found_empty = kind == OpKind::Read && value == Value::NIL && is_list(key);
-                (kind, key, if found_empty { empty } else { value })
-            }),
-        );
+        for &(kind, key, value) in operations {
+            let holds = self.holds[key.index()];
+            let is_list =
+                matches!(holds, Holds::List | Holds::Lists) || holds == Holds::Unknown && by_default;
+            let value = match value {
+                Value::NIL if kind == OpKind::Read && is_list => empty,
+                list if kind == OpKind::Read && list.is_list() && !is_list => match self.texts.get(&list) {
+                    Some(text) => self.builder.atom(AtomKind::Compound, text),
+                    None => list,
+                },
+                other => other,
+            };
+            self.builder.op(draft, kind, key, value);
+        }
     }
 
     /// The builder, complete. Registers start as `initial`; a history of lists only has no initial value to speak of.

@@ -1,12 +1,25 @@
 //! Elle operations in EDN: a bare sequence of maps, or one vector or list of them.
 
-use crate::edn::{Edn, Token};
-use crate::elle::{Event, EventKind, Process, Shape, bad_micro_op, micro_op};
-use crate::elle_columns::{Cell, Columns, Mop};
-use crate::json::Fault;
+use super::{Event, EventKind, Process, bad_micro_op, micro_op};
+use crate::load::ops::{Cell, Columns, Mop};
+use crate::text::edn::{Edn, Token};
+use crate::text::fault::Fault;
 use isolde_history::{AtomKind, OpKind, Value};
 
 const OPERATION: &str = "an operation such as {:type :ok, :process 0, :value [[:r :x nil]]}";
+
+/// How the operations of a text are held together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Shape {
+    /// Not seen yet.
+    Unknown,
+    /// One after another.
+    Bare,
+    /// In a vector or list.
+    Sequence,
+    /// After its end.
+    Closed,
+}
 
 /// One operation; `None` at the end of the text.
 pub(crate) fn event(
@@ -17,8 +30,8 @@ pub(crate) fn event(
     loop {
         let token = edn.next()?;
         match (*shape, token) {
-            (Shape::Unknown, Token::Open(b']' | b')')) => *shape = Shape::Sequence { first: false },
-            (Shape::Sequence { .. }, Token::Close(b']' | b')')) => *shape = Shape::Closed,
+            (Shape::Unknown, Token::Open(b']' | b')')) => *shape = Shape::Sequence,
+            (Shape::Sequence, Token::Close(b']' | b')')) => *shape = Shape::Closed,
             (Shape::Unknown | Shape::Bare | Shape::Closed, Token::End) => return Ok(None),
             (Shape::Closed, _) => return Err(edn.expected("the end of the file")),
             (Shape::Unknown, Token::Open(_)) => {
@@ -26,7 +39,7 @@ pub(crate) fn event(
                 return operation(edn, columns).map(Some);
             }
             (_, Token::Open(b'}')) => return operation(edn, columns).map(Some),
-            (Shape::Sequence { .. }, Token::End) => return Err(edn.expected("an operation or \"]\"")),
+            (Shape::Sequence, Token::End) => return Err(edn.expected("an operation or \"]\"")),
             _ => return Err(edn.expected(OPERATION)),
         }
     }

@@ -2,8 +2,12 @@
 //!
 //! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a history with them and
 //! names what would be lost. A writer refuses then, unless told `lossy`: it leaves out what has no place and gives numbers to
-//! names that are not numbers. No format writes that logic itself; those that know only numbers use `encode.rs`.
+//! names that are not numbers. What sessions and transactions are called is no part of that: formats number them as they
+//! must, and only which transactions are in one session, and in which order, is content. No format writes that logic itself; those that know only numbers use `numbers.rs`.
 
+pub(crate) mod numbers;
+
+use crate::text::value::{is_edn_atom, is_json_atom};
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, KeyId, OpKind, Outcome, TxnId, Value, View};
 use std::io::Write;
@@ -36,7 +40,22 @@ pub enum Names {
     Natural64,
     /// Signed 64-bit integers.
     Integer64,
+    /// What JSON has: numbers, strings, true, false, and arrays and objects of these.
+    Json,
+    /// What EDN has: also keywords and symbols.
+    Edn,
     /// Anything.
+    Any,
+}
+
+/// Which reads a format can leave without a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnknownReads {
+    /// None.
+    Never,
+    /// All without a value in transactions that did not commit; then none of these can have read nil.
+    Uncommitted,
+    /// Any.
     Any,
 }
 
@@ -46,7 +65,7 @@ impl Names {
             Names::Natural63 => (0..=i128::from(i64::MAX)).contains(&number),
             Names::Natural64 => (0..=i128::from(u64::MAX)).contains(&number),
             Names::Integer64 => i64::try_from(number).is_ok(),
-            Names::Any => true,
+            Names::Json | Names::Edn | Names::Any => true,
         }
     }
 }
@@ -82,11 +101,13 @@ pub struct Capabilities {
     /// Appends and reads of lists.
     pub lists: bool,
     /// Reads whose result was not recorded.
-    pub unknown_reads: bool,
+    pub unknown_reads: UnknownReads,
     /// The value nil, other than as the initial value.
     pub nil: bool,
     /// Start and commit timestamps.
     pub stamps: bool,
+    /// Nothing without them.
+    pub needs_stamps: bool,
     /// Real-time intervals.
     pub intervals: bool,
     /// Facts about single transactions.
@@ -108,9 +129,10 @@ impl Capabilities {
         empty: true,
         registers: true,
         lists: false,
-        unknown_reads: false,
+        unknown_reads: UnknownReads::Never,
         nil: false,
         stamps: false,
+        needs_stamps: false,
         intervals: false,
         metadata: false,
         keys: Names::Natural64,
@@ -126,9 +148,10 @@ impl Capabilities {
         empty: true,
         registers: true,
         lists: true,
-        unknown_reads: true,
+        unknown_reads: UnknownReads::Any,
         nil: true,
         stamps: true,
+        needs_stamps: false,
         intervals: true,
         metadata: true,
         keys: Names::Any,
@@ -157,6 +180,14 @@ impl Capabilities {
         kind == OpKind::Read && ours != theirs && (ours == Some(value) || theirs == Some(value))
     }
 
+    fn unknown_read(&self, committed: bool) -> bool {
+        match self.unknown_reads {
+            UnknownReads::Never => false,
+            UnknownReads::Uncommitted => !committed,
+            UnknownReads::Any => true,
+        }
+    }
+
     fn nil_is_initial(&self, history: &History, key: KeyId) -> bool {
         matches!(self.initial, InitialRule::Marked | InitialRule::Nil)
             && history.initial().of(key) == Some(Value::NIL)
@@ -181,21 +212,29 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
         empty += usize::from(!c.empty && history.op_range(t).is_empty());
     }
     let (mut lists, mut registers, mut unknown, mut nil, mut values, mut initial) = (0, 0, 0, 0, 0, 0);
-    for (head, &value) in history.heads().iter().zip(history.values()) {
-        let (kind, key) = (head.kind(), head.key());
-        if value == Value::UNKNOWN {
-            unknown += usize::from(!c.unknown_reads);
-        } else if kind == OpKind::Append || value.is_list() {
-            lists += usize::from(!c.lists);
-        } else if !c.registers {
-            registers += 1;
-        } else if c.moves_initial(history, kind, key, value) {
-            initial += 1;
-        } else if value == Value::NIL {
-            let expressible = c.nil || kind == OpKind::Read && c.nil_is_initial(history, key);
-            nil += usize::from(!expressible);
-        } else if !in_place(value, c.values) && !fits(history, value, c.values) {
-            values += 1;
+    for t in history.txns() {
+        let committed = history.outcome(t) == Outcome::Committed;
+        for i in history.op_range(t) {
+            let (head, value) = (history.heads()[i], history.values()[i]);
+            let (kind, key) = (head.kind(), head.key());
+            if value == Value::UNKNOWN {
+                unknown += usize::from(!c.unknown_read(committed));
+            } else if (kind == OpKind::Append || value.is_list()) && !c.lists {
+                lists += 1;
+            } else if kind == OpKind::Append || value.is_list() {
+                values += usize::from(!in_place(value, c.values) && !fits(history, value, c.values));
+            } else if !c.registers {
+                registers += 1;
+            } else if c.moves_initial(history, kind, key, value) {
+                initial += 1;
+            } else if value == Value::NIL {
+                let read = kind == OpKind::Read;
+                let initial = read && c.nil_is_initial(history, key);
+                let silent = read && !committed && c.unknown_reads == UnknownReads::Uncommitted;
+                nil += usize::from(silent || !(c.nil || initial));
+            } else if !in_place(value, c.values) && !fits(history, value, c.values) {
+                values += 1;
+            }
         }
     }
     let keys = history.keys().filter(|&k| !fits(history, history.key_label(k), c.keys)).count();
@@ -205,6 +244,8 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     let metadata = if c.metadata { 0 } else { history.metadata().len() };
     let numbers = |names: Names| match names {
         Names::Natural63 | Names::Natural64 => "that is no natural number",
+        Names::Json => "that is no JSON value",
+        Names::Edn => "that is no EDN value",
         _ => "that is no 64-bit number",
     };
     let mut lost = Vec::new();
@@ -228,6 +269,8 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     note(initial, "operation", "operations", "on a different initial value");
     let vanishing = usize::from(begins_with_initial_state(history, format));
     note(vanishing, "transaction", "transactions", "that would be taken for the initial state");
+    let unstamped = if c.needs_stamps && history.stamps().is_none() { txns } else { 0 };
+    note(unstamped, "transaction", "transactions", "without timestamps");
     note(stamps, "pair", "pairs", "of timestamps");
     note(intervals, "real-time interval", "real-time intervals", "");
     note(metadata, "transaction", "transactions", "with metadata");
@@ -250,11 +293,37 @@ fn begins_with_initial_state(history: &History, format: Format) -> bool {
 
 #[inline]
 fn in_place(value: Value, names: Names) -> bool {
-    matches!(value.view(), View::Int(i) if i >= 0 || names == Names::Integer64)
+    let natural = matches!(names, Names::Natural63 | Names::Natural64);
+    matches!(value.view(), View::Int(i) if i >= 0 || !natural)
 }
 
 fn fits(history: &History, value: Value, names: Names) -> bool {
-    names == Names::Any || integer(history, value).is_some_and(|n| names.holds(n))
+    let writable = match names {
+        Names::Any => return true,
+        Names::Json => is_json_atom,
+        Names::Edn => is_edn_atom,
+        _ => return integer(history, value).is_some_and(|n| names.holds(n)),
+    };
+    let one = |value: Value| match value.view() {
+        View::Atom(id) => {
+            let (kind, text) = history.atom(id);
+            writable(kind, text)
+        }
+        _ => true,
+    };
+    history.list(value).map_or_else(|| one(value), |list| list.iter().all(|&element| one(element)))
+}
+
+/// Refuses a batch that the format cannot express, unless losing the rest is allowed.
+pub(crate) fn admit(
+    history: &History,
+    format: Format,
+    capabilities: &Capabilities,
+    lossy: bool,
+) -> Result<(), WriteError> {
+    let unwritable = capabilities.needs_stamps && history.stamps().is_none() && history.txn_count() > 0;
+    let lost = if lossy && !unwritable { Vec::new() } else { check(history, format, capabilities) };
+    if lost.is_empty() { Ok(()) } else { Err(WriteError::Loss { format, lost }) }
 }
 
 /// The number a value stands for, stored in place or, when too large for that, as a token.

@@ -7,9 +7,8 @@
 //!
 //! Grammar: RFC 8259. O(n), each byte is looked at once (twice where text is kept and must be UTF-8).
 
-use crate::elle_text::quote;
-pub(crate) use crate::json_fault::{Fault, newlines};
-
+use super::fault::Fault;
+use super::value::quote;
 use std::borrow::Cow;
 
 /// How deep arrays and objects may nest.
