@@ -12,8 +12,8 @@ use crate::load::{Reading, initial};
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
 use crate::text::value::json_value;
-use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink, UnknownReads, admit};
-use crate::write::{in_position_order, stream};
+use crate::write::{Capabilities, HistoryWriter, InitialRule, Intervals, Names, Sink, UnknownReads};
+use crate::write::{admit, in_position_order, stream};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
 use isolde_history::{AtomKind, History, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::fmt::Write as _;
@@ -212,7 +212,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     indeterminate: false,
     unknown_reads: UnknownReads::Never,
     needs_stamps: true,
-    intervals: false,
+    intervals: Intervals::Never,
     metadata: false,
     keys: Names::Json,
     values: Names::Json,

@@ -7,8 +7,8 @@
 //! sessions, numbered where their names are no integers.
 
 use crate::text::value::{edn_value, json_value};
-use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink, UnknownReads, admit};
-use crate::write::{in_position_order, stream};
+use crate::write::{Capabilities, HistoryWriter, InitialRule, Intervals, Names, Sink, UnknownReads};
+use crate::write::{admit, in_position_order, stream};
 use crate::{Format, WriteError};
 use isolde_history::{History, Interval, OpKind, Outcome, TxnId, Value, View};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,6 +19,7 @@ use std::ops::Range;
 /// Apart from how keys and values are written.
 const CAPABILITIES: Capabilities = Capabilities {
     unknown_reads: UnknownReads::Uncommitted,
+    intervals: Intervals::Decided,
     stamps: false,
     metadata: false,
     initial: InitialRule::Nil,

@@ -70,6 +70,17 @@ impl Names {
     }
 }
 
+/// Which real-time intervals a format has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Intervals {
+    /// None.
+    Never,
+    /// All, but of a transaction of unknown outcome only the beginning.
+    Decided,
+    /// Any.
+    Any,
+}
+
 /// What a format says about the value of a key before any write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InitialRule {
@@ -109,7 +120,7 @@ pub struct Capabilities {
     /// Nothing without them.
     pub needs_stamps: bool,
     /// Real-time intervals.
-    pub intervals: bool,
+    pub intervals: Intervals,
     /// Facts about single transactions.
     pub metadata: bool,
     /// Keys.
@@ -133,7 +144,7 @@ impl Capabilities {
         nil: false,
         stamps: false,
         needs_stamps: false,
-        intervals: false,
+        intervals: Intervals::Never,
         metadata: false,
         keys: Names::Natural64,
         values: Names::Natural64,
@@ -152,7 +163,7 @@ impl Capabilities {
         nil: true,
         stamps: true,
         needs_stamps: false,
-        intervals: true,
+        intervals: Intervals::Any,
         metadata: true,
         keys: Names::Any,
         values: Names::Any,
@@ -240,7 +251,12 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     let keys = history.keys().filter(|&k| !fits(history, history.key_label(k), c.keys)).count();
     let txns = history.txn_count();
     let stamps = if c.stamps || history.stamps().is_none() { 0 } else { txns };
-    let intervals = if c.intervals || history.intervals().is_none() { 0 } else { txns };
+    let (mut intervals, mut ends) = (0, 0);
+    for (t, interval) in history.txns().zip(history.intervals().unwrap_or_default()) {
+        let undecided = history.outcome(t) == Outcome::Indeterminate && interval.completed.is_some();
+        intervals += usize::from(c.intervals == Intervals::Never);
+        ends += usize::from(c.intervals == Intervals::Decided && undecided);
+    }
     let metadata = if c.metadata { 0 } else { history.metadata().len() };
     let numbers = |names: Names| match names {
         Names::Natural63 | Names::Natural64 => "that is no natural number",
@@ -273,6 +289,7 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     note(unstamped, "transaction", "transactions", "without timestamps");
     note(stamps, "pair", "pairs", "of timestamps");
     note(intervals, "real-time interval", "real-time intervals", "");
+    note(ends, "time", "times", "at which a transaction of unknown outcome ended");
     note(metadata, "transaction", "transactions", "with metadata");
     lost
 }
