@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(wrong(format!("[{list}],{list}")), at(end + 1, "the end of the file, found \",\""));
         assert_eq!(wrong(format!("[{list}[{list}]")), at(end, "\",\" or \"]\", found \"[\""));
         assert_eq!(wrong(format!("[{list}{list}]")), at(end, "\",\" or \"]\", found \"{\""));
-        assert_eq!(wrong(format!("{list}")), at(8, "an object, found \",\""));
+        assert_eq!(wrong(list.clone()), at(8, "an object, found \",\""));
         assert_eq!(numbers(b" [ ]", Layout::Objects, 1), Ok(vec![]));
     }
 }

@@ -1,11 +1,15 @@
-//! Writes a few tiny valid files per fuzz target into the folder named: `seeds CORPUS`.
+//! Writes a few tiny valid files per fuzz target into the folder that `SEEDS` names. A fuzz target that does nothing but that:
+//! what is instrumented can only be linked with the fuzzer.
+#![no_main]
 
 use isolde_format::{Format, Sink};
 use isolde_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::path::Path;
 
-fn main() {
-    let corpus = std::env::args_os().nth(1).expect("usage: seeds FOLDER");
+libfuzzer_sys::fuzz_target!(init: write_seeds(), |_bytes: &[u8]| {});
+
+fn write_seeds() {
+    let corpus = std::env::var_os("SEEDS").expect("SEEDS names a folder");
     let corpus = Path::new(&corpus);
     for &format in Format::ALL {
         let folder = corpus.join(format.name());
