@@ -379,6 +379,36 @@ mod tests {
     }
 
     #[test]
+    fn damage_is_told_even_if_lossy() {
+        let text =
+            (0..20_000u32).map(|i| format!("w {i} {}\n", i.wrapping_mul(2_654_435_761))).collect::<String>();
+        let mut packed = gzip(text.as_bytes());
+        packed.truncate(packed.len() / 2);
+        for format in [crate::Format::Awdit, crate::Format::Plume] {
+            let packed = if format == crate::Format::Plume {
+                let mut packed = gzip(&b"w(1,1,1,1)\n".repeat(100_000));
+                packed.truncate(packed.len() - 4);
+                packed
+            } else {
+                packed.clone()
+            };
+            let options = ReadOptions { format: Some(format), lossy: true, ..ReadOptions::default() };
+            let loaded = crate::read(Input::from_bytes("x", packed), &options).unwrap();
+            assert!(loaded.warnings[0].message.starts_with("the compressed data is damaged"), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn logs_in_memory_are_a_folder() {
+        let line = |value: u32| format!("{{\"value\": [[\"w\", 1, {value}, true]]}}\n").into_bytes();
+        let logs = vec![("J10.log".to_owned(), line(2)), ("J2.log".to_owned(), line(1))];
+        let loaded = crate::read(Input::from_logs("f", logs), &ReadOptions::default()).unwrap();
+        let h = &loaded.history;
+        assert_eq!(loaded.format, crate::Format::Viper);
+        assert_eq!(h.values().iter().map(|v| h.show(*v).to_string()).collect::<Vec<_>>(), ["1", "2"]);
+    }
+
+    #[test]
     fn progress_counts_source_bytes_and_can_cancel() {
         let stop = |consumed: u64| consumed < 4 << 20;
         let options = ReadOptions { progress: Some(&stop), ..ReadOptions::default() };
