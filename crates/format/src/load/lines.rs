@@ -15,9 +15,10 @@ use crate::{Diagnostic, Place, ReadError, ReadOptions};
 use std::sync::mpsc::{channel, sync_channel};
 
 /// Small enough for a core's own cache, so that a worker finds in cache what the reader has just copied.
-const BLOCK: usize = 1 << 20;
+/// Tiny where a fuzzer, which knows short inputs only, is to find what goes wrong between two blocks.
+const BLOCK: usize = if cfg!(fuzzing) { 64 } else { 1 << 20 };
 /// The first block: most inputs are small.
-const FIRST_BLOCK: usize = 64 << 10;
+const FIRST_BLOCK: usize = if cfg!(fuzzing) { 32 } else { 64 << 10 };
 
 /// Where a block stands in the input.
 pub(crate) struct BlockInfo<'a> {
@@ -184,28 +185,31 @@ impl Blocks {
         }
         let bytes = &mut block.bytes;
         let mut length = self.rest.len();
-        bytes.resize(bytes.len().max(self.size).max(length + self.size / 2), 0);
+        // Not as much as a used block may hold: where blocks end must depend on nothing but the input.
+        let mut wanted = self.size.max(length + self.size / 2);
         self.size = BLOCK;
+        bytes.resize(bytes.len().max(wanted), 0);
         bytes[..length].copy_from_slice(&self.rest);
         self.rest.clear();
         loop {
-            match self.reader.fill(&mut bytes[length..]) {
+            match self.reader.fill(&mut bytes[length..wanted]) {
                 Ok(0) => {
                     self.at_end = true;
                     break;
                 }
                 Ok(n) => {
                     length += n;
-                    if length < bytes.len() {
+                    if length < wanted {
                         // The end, or an error that the next call tells.
                         continue;
                     }
-                    if let Some(end) = (self.cut)(bytes) {
+                    if let Some(end) = (self.cut)(&bytes[..length]) {
+                        self.rest.extend_from_slice(&bytes[end..length]);
                         length = end;
-                        self.rest.extend_from_slice(&bytes[length..]);
                         break;
                     }
-                    bytes.resize(length * 2, 0);
+                    wanted *= 2;
+                    bytes.resize(bytes.len().max(wanted), 0);
                 }
                 Err(error) => {
                     // A line that was cut by damage is not worth a diagnostic of its own.
