@@ -13,7 +13,8 @@ fn judge(history: &History) -> Judgement {
 }
 
 fn crowded(kind: Kind, level: SimLevel, seed: u64) -> Spec {
-    let distribution = if seed.is_multiple_of(2) { Distribution::Uniform } else { Distribution::Zipf { theta: 0.99 } };
+    let distribution =
+        if seed.is_multiple_of(2) { Distribution::Uniform } else { Distribution::Zipf { theta: 0.99 } };
     Spec {
         kind,
         level,
