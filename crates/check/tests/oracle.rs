@@ -3,6 +3,8 @@
 //! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed; a failure prints the history in
 //! the mini-language together with both answers.
 
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
 use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index, TxnId};
 use isolde_level::{AnomalyKind, Certificate, Judgement, Level, Verdict};

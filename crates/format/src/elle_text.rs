@@ -3,7 +3,7 @@
 use crate::edn::{Edn, Token};
 use crate::json::{Json, Scalar};
 use crate::{Format, WriteError};
-use isolde_history::{AtomKind, History, OpKind, Outcome, Value, View};
+use isolde_history::{AtomKind, History, Op, OpKind, Outcome, Value, View};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -49,15 +49,25 @@ pub(crate) fn common_losses(history: &History, losses: &mut Losses) {
     );
 }
 
-/// The number of keys whose initial value is another than nil.
+/// The number of reads that return an initial value other than nil, or a nil that is not the initial value: where nil is the
+/// initial value of every key, they mean something else.
 pub(crate) fn other_initial(history: &History) -> usize {
-    if !history.has_registers() {
-        return 0;
-    }
-    history
-        .keys()
-        .filter(|&k| history.initial().of(k).is_some_and(|v| v != Value::NIL && !v.is_list()))
+    let reads = history.heads().iter().zip(history.values()).filter(|(head, _)| head.is_read());
+    reads
+        .filter(|(head, value)| {
+            let initial = history.initial().of(head.key()).filter(|v| !v.is_list());
+            initial != Some(Value::NIL)
+                && (initial == Some(**value) || (initial.is_some() && **value == Value::NIL))
+        })
         .count()
+}
+
+/// What to write for an operation's value where nil is the initial value of every key: a read of the initial value stays one,
+/// whatever that value is.
+pub(crate) fn with_nil_initial(history: &History, op: Op) -> Value {
+    let initial =
+        op.kind == OpKind::Read && history.initial().of(op.key) == Some(op.value) && !op.value.is_list();
+    if initial { Value::NIL } else { op.value }
 }
 
 /// Appends a value as JSON.

@@ -6,7 +6,7 @@
 //! to its place. An index is the transaction's name where names are ascending integers, and counts on where not; processes are
 //! sessions, numbered where their names are no integers.
 
-use crate::elle_text::{Losses, common_losses, edn_value, json_value, other_initial};
+use crate::elle_text::{Losses, common_losses, edn_value, json_value, other_initial, with_nil_initial};
 use crate::write::{HistoryWriter, Sink, in_position_order, stream};
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, Interval, OpKind, Outcome, TxnId, Value, View};
@@ -129,7 +129,11 @@ impl ElleWriter {
         if history.stamps().is_some() {
             losses.add("pair of timestamps", "pairs of timestamps", history.txn_count());
         }
-        losses.add("initial value other than nil", "initial values other than nil", other_initial(history));
+        losses.add(
+            "read of an initial value other than nil",
+            "reads of an initial value other than nil",
+            other_initial(history),
+        );
         let named = |v: Value| match v.view() {
             View::Atom(id) => history.atom(id).0 != AtomKind::Token,
             _ => false,
@@ -182,7 +186,7 @@ impl ElleWriter {
             put(out, history, history.key_label(op.key), losses);
             out.push(if edn { ' ' } else { ',' });
             let asked = kind == "invoke" && op.kind == OpKind::Read;
-            put(out, history, if asked { Value::NIL } else { op.value }, losses);
+            put(out, history, if asked { Value::NIL } else { with_nil_initial(history, op) }, losses);
             out.push(']');
         }
         out.push_str("]}");

@@ -8,7 +8,7 @@
 
 use crate::elle_columns::{Assembler, Cell, Columns, Mop};
 use crate::elle_load::{LineCounter, Source, on_line, on_lines};
-use crate::elle_text::{Losses, common_losses, json_value, other_initial};
+use crate::elle_text::{Losses, common_losses, json_value, other_initial, with_nil_initial};
 use crate::json::{Fault, Json, Scalar};
 use crate::write::{HistoryWriter, Sink, in_position_order, stream};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
@@ -281,7 +281,11 @@ impl HistoryWriter for TimekillerWriter {
         let with = |outcome| batch.txns().filter(|&t| batch.outcome(t) == outcome).count();
         losses.add("aborted transaction", "aborted transactions", with(Outcome::Aborted));
         losses.add("indeterminate transaction", "indeterminate transactions", with(Outcome::Indeterminate));
-        losses.add("initial value other than nil", "initial values other than nil", other_initial(batch));
+        losses.add(
+            "read of an initial value other than nil",
+            "reads of an initial value other than nil",
+            other_initial(batch),
+        );
         if batch.intervals().is_some() {
             losses.add("real-time interval", "real-time intervals", batch.txn_count());
         }
@@ -312,7 +316,7 @@ impl HistoryWriter for TimekillerWriter {
                 let _ = write!(out, "{}{{\"t\":\"{kind}\",\"k\":", if i == 0 { "" } else { "," });
                 json_value(&mut out, batch, batch.key_label(op.key), &mut losses);
                 out.push_str(",\"v\":");
-                json_value(&mut out, batch, op.value, &mut losses);
+                json_value(&mut out, batch, with_nil_initial(batch, op), &mut losses);
                 out.push('}');
             }
             out.push_str("]}");

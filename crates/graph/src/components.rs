@@ -151,10 +151,10 @@ mod tests {
                 (0..rng.usize(0..16)).map(|_| (rng.u32(0..n as u32), rng.u32(0..n as u32))).collect();
             let r = reachable(n, &edges);
             let found = components(&Csr::from_edges(n, || edges.iter().copied()));
-            for a in 0..n {
-                assert_eq!(found.is_cyclic(a as u32), r[a][a], "{edges:?}");
-                for b in 0..n {
-                    let mutual = a == b || r[a][b] && r[b][a];
+            for (a, from_a) in r.iter().enumerate() {
+                assert_eq!(found.is_cyclic(a as u32), from_a[a], "{edges:?}");
+                for (b, from_b) in r.iter().enumerate() {
+                    let mutual = a == b || from_a[b] && from_b[a];
                     assert_eq!(found.of(a as u32) == found.of(b as u32), mutual, "{edges:?}");
                 }
             }

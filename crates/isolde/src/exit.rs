@@ -88,7 +88,7 @@ impl Failure {
         match error {
             WriteError::Io(error) => Failure::io(path, error),
             WriteError::Loss { .. } => Failure::input(format_args!(
-                "{}: {error}\n  help: --lossy writes the history without",
+                "{}: {error}\n  help: --lossy writes what can be expressed",
                 path.display()
             )),
             other => Failure::input(format_args!("{}: {other}", path.display())),

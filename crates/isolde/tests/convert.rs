@@ -5,7 +5,8 @@ mod support;
 use support::{Scratch, isolde, isolde_with};
 
 /// Formats that can express registers with initial values. AWDIT's has none, so it is tested on its own.
-const FORMATS: [&str; 4] = ["plume", "dbcop", "cobra", "viper"];
+const FORMATS: [&str; 8] =
+    ["plume", "dbcop", "cobra", "viper", "elle-edn", "elle-json", "elle-jsonl", "isolde"];
 
 /// The verdicts by level and the number of instances by kind.
 fn verdicts(path: &str) -> Vec<(String, String)> {
@@ -29,7 +30,7 @@ fn conversion_preserves_verdicts_between_all_formats() {
         let expected = verdicts(&original);
         for via in FORMATS {
             let converted = scratch.path(&format!("{inject}.{via}"));
-            isolde(&["convert", &original, &converted, "--to", via]).expect(0);
+            isolde(&["convert", &original, &converted, "--to", via, "--lossy"]).expect(0);
             assert_eq!(verdicts(&converted), expected, "{inject} as {via}");
             // Initial values differ (0, nil, a marker); renaming them is all that is lost.
             for to in FORMATS {
@@ -50,6 +51,47 @@ fn histories_are_generated_in_every_format() {
             .expect(0);
         let document = isolde(&["stats", "--json", &path]).expect(0).json();
         assert_eq!((&document["transactions"], &document["format"]), (&27.into(), &format.into()));
+    }
+}
+
+#[test]
+fn lists_and_timestamps_are_converted_between_the_formats_that_have_them() {
+    let scratch = Scratch::new("convert-lists");
+    let size = ["--sessions", "4", "--txns-per-session", "30", "--keys", "10", "--ops-per-txn", "4"];
+    let lists = ["elle-edn", "elle-json", "elle-jsonl", "isolde"];
+    let stamped = ["timekiller", "isolde"];
+    let cases = [
+        ("list-append", "incompatible-order", &lists[..]),
+        ("list-append", "TAP-k", &lists[..]),
+        ("timestamped", "EXT", &stamped[..]),
+        ("timestamped-list", "TAP-h", &stamped[..]),
+    ];
+    for (kind, inject, formats) in cases {
+        let original = scratch.path(&format!("{kind}-{inject}"));
+        isolde(&[&["generate", "--kind", kind, "--inject", inject, "-o", &original], &size[..]].concat())
+            .expect(0);
+        let expected = verdicts(&original);
+        for to in formats {
+            let converted = scratch.path(&format!("{kind}-{inject}.{to}"));
+            isolde(&["convert", &original, &converted, "--to", to]).expect(0);
+            assert_eq!(verdicts(&converted), expected, "{kind} with {inject} to {to}");
+        }
+        let run = isolde(&["convert", &original, &scratch.path("h.txt")]).expect(3);
+        assert!(run.stderr().contains("plume cannot express"), "{}", run.stderr());
+    }
+}
+
+#[test]
+fn outcomes_and_real_time_are_generated_in_a_format_that_has_them() {
+    let flags = ["--abort-ratio", "0.2", "--indeterminate-ratio", "0.2", "--real-time", "--sessions", "3"];
+    for kind in ["register", "list-append"] {
+        let generated = isolde(&[&["generate", "--kind", kind], &flags[..]].concat()).expect(0);
+        let document = isolde_with(&["stats", "--json", "-"], &generated.stdout).expect(0).json();
+        for outcome in ["aborted", "indeterminate"] {
+            assert!(document[outcome].as_u64() > Some(60), "{kind} {outcome}: {document}");
+        }
+        assert_eq!(document["realtime"], true);
+        isolde_with(&["check", "-", "--level", "causal"], &generated.stdout).expect(0);
     }
 }
 

@@ -148,7 +148,9 @@ fn because(subject: &Subject<'_>, row: usize) -> String {
 fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     let strongest: Vec<&str> = subject.judgement.strongest().into_iter().map(Level::name).collect();
     let mut out = match strongest.as_slice() {
-        [] => "no level is known to hold\n".to_owned(),
+        [] if subject.required.is_empty() => "no level is known to hold\n".to_owned(),
+        // Only some levels were asked for: the others may well hold.
+        [] => String::new(),
         [one] => format!("strongest level that holds: {one}\n"),
         many => wrap("", 2, style.columns(), &format!("strongest levels that hold: {}", many.join(", "))),
     };

@@ -56,6 +56,7 @@ pub(crate) struct Times {
 pub(crate) struct Recorder {
     kind: Kind,
     real_time: bool,
+    nil_initial: bool,
     sessions: u32,
     /// How wrong each session's clock is; empty if none is.
     skew: Vec<i64>,
@@ -72,6 +73,7 @@ impl Recorder {
         Recorder {
             kind: spec.kind,
             real_time: spec.real_time,
+            nil_initial: spec.nil_initial,
             sessions: spec.sessions,
             skew: if most == 0 { Vec::new() } else { skew },
             next_label: 0,
@@ -87,7 +89,7 @@ impl Recorder {
             let label = b.int(i64::from(s));
             b.session(label);
         }
-        let initial = if self.kind.is_list() { b.list(&[]) } else { b.int(0) };
+        let initial = if self.kind.is_list() { b.list(&[]) } else { self.value(&mut b, 0) };
         b.set_initial_default(Some(initial));
         self.elements = 0;
         b
@@ -133,10 +135,16 @@ impl Recorder {
                 let value = b.list(&self.list);
                 b.op(draft, OpKind::Read, key, value);
             } else {
-                let value = b.int(done.value as i64);
+                let value = self.value(b, done.value);
                 b.op(draft, if done.write { write } else { OpKind::Read }, key, value);
             }
         }
+    }
+
+    /// A value of a register; 0 is the initial one, which nobody writes.
+    #[inline]
+    fn value(&self, b: &mut Builder, value: u64) -> Value {
+        if value == 0 && self.nil_initial { Value::NIL } else { b.int(value as i64) }
     }
 
     /// What a session's clock shows. Wrong clocks are spread out so that no two sessions ever read the same time.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// What the operations are, and whether transactions carry timestamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Kind {
-    /// Reads and writes; a key holds 0 before its first write.
+    /// Reads and writes; a key holds 0 before its first write, or nil: see [`Spec::nil_initial`].
     Register,
     /// Appends and reads of whole lists; a key holds `[]` before its first append.
     ListAppend,
@@ -207,6 +207,8 @@ pub struct Spec {
     pub record_conflicts: bool,
     /// Also record when clients began and ended each transaction.
     pub real_time: bool,
+    /// Registers: keys hold nil, not 0, before their first write. Formats differ in what they can say.
+    pub nil_initial: bool,
     /// Timestamped kinds: each session's clock is wrong by up to this many ticks, either way.
     pub clock_skew: u32,
     /// Same seed (and other parameters), same history.
@@ -232,6 +234,7 @@ impl Default for Spec {
             indeterminate_ratio: 0.0,
             record_conflicts: false,
             real_time: false,
+            nil_initial: false,
             clock_skew: 0,
             seed: 0,
             inject: Vec::new(),

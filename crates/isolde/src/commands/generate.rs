@@ -136,6 +136,7 @@ fn spec(flags: &Flags) -> Result<Spec, Failure> {
         indeterminate_ratio: flags.indeterminate_ratio.unwrap_or(base.indeterminate_ratio),
         record_conflicts: flags.record_conflicts || base.record_conflicts,
         real_time: flags.real_time || base.real_time,
+        nil_initial: base.nil_initial,
         clock_skew: flags.clock_skew.unwrap_or(base.clock_skew),
         seed: flags.seed,
         inject: flags.inject.clone(),
@@ -164,5 +165,8 @@ fn format(flags: &Flags, spec: &mut Spec) -> Result<Format, Failure> {
     if format == Format::Timekiller && flags.kind.is_none() && !stamped {
         spec.kind = if spec.kind.is_list() { Kind::TimestampedList } else { Kind::Timestamped };
     }
+    // What keys hold at first is ours to choose, so it is what the format can say.
+    spec.nil_initial =
+        matches!(format, Format::ElleEdn | Format::ElleJson | Format::ElleJsonl | Format::Timekiller);
     Ok(format)
 }

@@ -117,11 +117,11 @@ fn session_guarantees() {
     2. T1 wrote x = 1, yet T2 read x = 0, the initial value: T1 must come before the initial state.
     3. But the initial state comes before T1, as before every transaction. So T1 < initial state < T1: a contradiction.
 
-    MR  w(x,1); w(x,2) || r(x,2); r(x,1)
-    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3), T4 = 2:2 (line 4).
-    1. T3 read x = 2, which T2 wrote; T3 comes before T4 in session 2, so T4 must see T2.
-    2. T2 wrote x = 2, yet T4 read x = 1, which T1 wrote: T2 must commit before T1.
-    3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.
+    MR  w(x,1) || r(x,1); r(x,0)
+    Let T1 = 1:1 (line 1), T2 = 2:1 (line 2), T3 = 2:2 (line 3).
+    1. T2 read x = 1, which T1 wrote; T2 comes before T3 in session 2, so T3 must see T1.
+    2. T1 wrote x = 1, yet T3 read x = 0, the initial value: T1 must come before the initial state.
+    3. But the initial state comes before T1, as before every transaction. So T1 < initial state < T1: a contradiction.
 
     MW  w(x,1); w(y,1) || r(y,1) r(x,0)
     Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).

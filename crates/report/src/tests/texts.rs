@@ -257,9 +257,9 @@ fn a_level_explained() {
       implies      cut-isolation, read-committed, read-your-writes
       implied by   causal
       forbids      TAP-a, TAP-b, TAP-c, TAP-d, TAP-e, TAP-f, TAP-g, TAP-h, TAP-i,
-                   TAP-j, TAP-k, TAP-l, RYW, G0, G1a, G1b, G1c, internal,
-                   future-read, dirty-update, duplicate-elements,
-                   incompatible-order, read-skew
+                   TAP-j, TAP-k, TAP-l, RYW, G0, G1a, G1b, G1c, G0-process,
+                   G1c-process, internal, future-read, dirty-update,
+                   duplicate-elements, incompatible-order, read-skew
       source       Biswas & Enea 2019; Plume, Theorem 4
 
       A history that satisfies it:

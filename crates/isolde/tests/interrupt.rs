@@ -1,0 +1,63 @@
+//! Ctrl-C ends the run with status 2, and leaves nothing behind.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use support::Scratch;
+
+const SIGINT_BIT: u64 = 1 << 1;
+
+/// Waits until the process has a handler for SIGINT, then sends it one.
+fn interrupt(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    loop {
+        let text = std::fs::read_to_string(&status).expect("the process lives");
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+        let mask = u64::from_str_radix(caught.trim(), 16).expect("hexadecimal");
+        if mask & SIGINT_BIT != 0 {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+}
+
+fn start(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_isolde"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts")
+}
+
+#[test]
+fn reading_an_endless_history_can_be_interrupted() {
+    let mut child = start(&["check", "-", "--level", "causal"]);
+    interrupt(&child);
+    let mut stdin = child.stdin.take().expect("piped");
+    // The signal arrives at some moment while this is read; then nobody reads any more.
+    for n in 0_u64.. {
+        if writeln!(stdin, "w({},{n},0,{n})", n % 1000).is_err() {
+            break;
+        }
+    }
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "interrupted\n");
+}
+
+#[test]
+fn an_interrupted_generation_leaves_no_file() {
+    let scratch = Scratch::new("interrupted");
+    let sessions = ["--sessions", "1000", "--txns-per-session", "1000000"];
+    let child = start(&[&["generate", "-o", &scratch.path("h.txt")], &sessions[..]].concat());
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+}
