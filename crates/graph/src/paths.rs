@@ -55,7 +55,7 @@ pub fn shortest_path<L: Copy>(
 mod search {
     //! The search's bookkeeping: who was reached how. A map, because a witness touches few nodes of a large graph.
     use super::Step;
-    use std::collections::BTreeMap;
+    use rustc_hash::FxHashMap;
 
     type State = (u32, bool);
 
@@ -67,12 +67,12 @@ mod search {
     }
 
     pub(super) struct Visited<L> {
-        entries: BTreeMap<State, Entry<L>>,
+        entries: FxHashMap<State, Entry<L>>,
     }
 
     impl<L> Default for Visited<L> {
         fn default() -> Self {
-            Visited { entries: BTreeMap::new() }
+            Visited { entries: FxHashMap::default() }
         }
     }
 

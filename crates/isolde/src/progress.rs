@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// How often a spinner turns.
+const TICK: Duration = Duration::from_millis(100);
 
 /// A bar that appears when the work turns out to be long.
 pub struct Progress {
@@ -32,14 +34,9 @@ impl Progress {
         Progress::new(global, what, Some(total), "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
     }
 
-    /// Shows that something goes on.
+    /// Shows that something goes on, as long as [`Progress::pulse`] is called now and then.
     pub fn spinner(global: &Global, what: &str) -> Progress {
-        let progress = Progress::new(global, what, None, "{msg} {spinner} {elapsed}");
-        if progress.wanted {
-            progress.bar.set_draw_target(ProgressDrawTarget::stderr());
-            progress.bar.enable_steady_tick(PATIENCE);
-        }
-        progress
+        Progress::new(global, what, None, "{msg} {spinner} {elapsed}")
     }
 
     fn new(global: &Global, what: &str, total: Option<u64>, template: &str) -> Progress {
@@ -55,17 +52,31 @@ impl Progress {
 
     /// So much is done.
     pub fn at(&self, position: u64) {
+        if self.is_shown() {
+            self.bar.set_position(position);
+        }
+    }
+
+    /// The work goes on.
+    pub fn pulse(&self) {
+        if !self.shown.load(Relaxed) && self.is_shown() {
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
+
+    /// True once the work has taken long enough; shows the bar then.
+    fn is_shown(&self) -> bool {
         if !self.wanted {
-            return;
+            return false;
         }
         if !self.shown.load(Relaxed) {
             if self.since.elapsed() < PATIENCE {
-                return;
+                return false;
             }
             self.shown.store(true, Relaxed);
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.set_position(position);
+        true
     }
 }
 

@@ -1,5 +1,7 @@
 //! The house rules that no compiler checks: layers, file sizes, lints, paths and commands in the documents.
 
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

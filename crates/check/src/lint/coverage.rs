@@ -4,7 +4,7 @@
 use super::{Finding, Severity};
 use crate::stats::written_by_several_sessions;
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 /// Below this share of written values that anybody read, most writes went unobserved.
 const FEW_OBSERVED: f64 = 0.25;
@@ -163,7 +163,7 @@ fn survey_transaction(
 
 /// Committed values that no read returned: where they belong among the versions of their key is anybody's guess.
 fn values_never_read(history: &History, findings: &mut Vec<Finding>) {
-    let mut observed: HashSet<(KeyId, Value)> = HashSet::new();
+    let mut observed: FxHashSet<(KeyId, Value)> = FxHashSet::default();
     let mut written = 0_u64;
     for (head, &value) in history.heads().iter().zip(history.values()) {
         if head.is_read() {

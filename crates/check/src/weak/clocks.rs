@@ -1,19 +1,88 @@
 //! Vector clocks: which transactions each one has seen, directly or not (`hb = (so ∪ wr)+`).
 //!
-//! Transaction ids are session-major, so an entry holds an absolute id: `row[s]` is the first transaction of session `s`
-//! *not* seen. "Has `t` seen `u`" is then `u < row[session of u]`. Rows live in a pool: a row is free again once the
-//! session's next transaction and all readers have taken it over, so memory follows the number of rows still needed,
-//! not the length of the history.
+//! One entry per *chain*: a session, or several where each begins with a read from the end of the one before, so that
+//! having seen a transaction means having seen everything before it in its chain. Clients that open a session per
+//! transaction would otherwise make rows as long as the history. An entry counts the transactions of its chain that were
+//! seen; "has `t` seen `u`" is one comparison.
+//!
+//! [`Clocks`] keeps rows in a pool while an order is played: a row is free again once the session's next transaction and all
+//! readers have taken it over, so memory follows the number of rows still needed, not the length of the history.
+//! [`AllClocks`] has all rows at once, in both directions, for histories that turned out to be broken.
 
 use super::problem::Problem;
 use isolde_graph::Components;
-use isolde_history::TxnId;
+use isolde_history::{SessionId, TxnId};
+
+/// Sessions strung together into chains.
+pub(crate) struct Chains {
+    /// Per session: its chain, and how many transactions of the chain come before it.
+    place: Vec<(u32, u32)>,
+    first: Vec<u32>,
+    count: usize,
+}
+
+impl Chains {
+    /// Every session a chain of its own: right even when causality has cycles.
+    fn sessions(problem: &Problem<'_>) -> Chains {
+        let first: Vec<u32> =
+            problem.history.sessions().map(|s| problem.history.session_range(s).start).collect();
+        Chains { place: (0..first.len() as u32).map(|c| (c, 0)).collect(), count: first.len(), first }
+    }
+
+    /// Appends a session to another whose last transaction its first one reads from. Causality must have no cycle.
+    pub fn new(problem: &Problem<'_>) -> Chains {
+        let history = problem.history;
+        let mut chains = Chains::sessions(problem);
+        let committed = |s: SessionId| history.session_txns(s).filter(|&t| problem.index.is_committed(t));
+        let last: Vec<Option<TxnId>> = history.sessions().map(|s| committed(s).next_back()).collect();
+        let mut next: Vec<Option<SessionId>> = vec![None; last.len()];
+        let mut has_previous = vec![false; last.len()];
+        for session in history.sessions() {
+            let Some(begin) = committed(session).next() else { continue };
+            let mut sources = problem.reads(begin).filter_map(|r| r.from);
+            let end_of_another = sources.find(|&w| {
+                let s = history.session_of(w);
+                s != session && last[s.index()] == Some(w) && next[s.index()].is_none()
+            });
+            if let Some(w) = end_of_another {
+                next[history.session_of(w).index()] = Some(session);
+                has_previous[session.index()] = true;
+            }
+        }
+        let mut count = 0;
+        for start in history.sessions().filter(|s| !has_previous[s.index()]) {
+            let (mut at, mut before) = (Some(start), 0);
+            while let Some(session) = at {
+                chains.place[session.index()] = (count, before);
+                before += history.session_range(session).len() as u32;
+                at = next[session.index()];
+            }
+            count += 1;
+        }
+        chains.count = count as usize;
+        chains
+    }
+
+    /// The chain of a transaction of this session, and its number in it.
+    #[inline]
+    fn place(&self, session: SessionId, t: TxnId) -> (usize, u32) {
+        let (chain, before) = self.place[session.index()];
+        (chain as usize, before + (t.0 - self.first[session.index()]))
+    }
+
+    /// The first transaction of a session that a row with this entry has not seen.
+    #[inline]
+    fn bound(&self, session: SessionId, entry: u32) -> u32 {
+        self.first[session.index()].saturating_add(entry.saturating_sub(self.place[session.index()].1))
+    }
+}
 
 const NO_ROW: u32 = u32::MAX;
 
-pub(crate) struct Clocks<'a> {
+/// The clocks of an order being played.
+pub(crate) struct Clocks<'a, 'b> {
     problem: Problem<'a>,
-    sessions: usize,
+    chains: &'b Chains,
     slab: Vec<u32>,
     free: Vec<u32>,
     row_of: Vec<u32>,
@@ -21,11 +90,10 @@ pub(crate) struct Clocks<'a> {
     needed: Vec<u32>,
     /// The last transaction of each session so far.
     last: Vec<Option<TxnId>>,
-    first_of_session: Vec<u32>,
 }
 
-impl<'a> Clocks<'a> {
-    pub fn new(problem: Problem<'a>) -> Clocks<'a> {
+impl<'a, 'b> Clocks<'a, 'b> {
+    pub fn new(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
         let n = problem.txn_count();
         let mut needed = vec![1u32; n];
         for t in problem.committed() {
@@ -38,64 +106,75 @@ impl<'a> Clocks<'a> {
         let sessions = problem.history.session_count();
         Clocks {
             problem,
-            sessions,
+            chains,
             slab: Vec::new(),
             free: Vec::new(),
             row_of: vec![NO_ROW; n],
             needed,
             last: vec![None; sessions],
-            first_of_session: first_of_session(&problem),
         }
     }
 
-    /// The row of a transaction that was entered and is still needed.
     #[inline]
-    pub fn row(&self, t: TxnId) -> &[u32] {
-        let at = self.row_of[t.index()] as usize * self.sessions;
-        &self.slab[at..at + self.sessions]
+    fn row(&self, t: TxnId) -> &[u32] {
+        let at = self.row_of[t.index()] as usize * self.chains.count;
+        &self.slab[at..at + self.chains.count]
     }
 
-    /// True if `seen hb t`.
+    /// True if `seen hb t`; `t` was entered and its row is still needed.
     #[inline]
     pub fn has_seen(&self, t: TxnId, seen: TxnId) -> bool {
-        seen.0 < self.row(t)[self.problem.history.session_of(seen).index()]
+        let (chain, number) = self.chains.place(self.problem.history.session_of(seen), seen);
+        number < self.row(t)[chain]
+    }
+
+    /// The first transaction of a session that `t` has not seen.
+    #[inline]
+    pub fn unseen(&self, t: TxnId, session: SessionId) -> u32 {
+        self.chains.bound(session, self.row(t)[self.chains.place[session.index()].0 as usize])
     }
 
     /// Computes the row of the next transaction in a causal order: its session predecessor and everything it reads from
     /// must have been entered.
     pub fn enter(&mut self, t: TxnId) {
-        let session = self.problem.history.session_of(t).index();
-        let row = match self.last[session] {
+        let session = self.problem.history.session_of(t);
+        let len = self.chains.count;
+        let row = match self.last[session.index()] {
             Some(previous) => {
                 self.needed[previous.index()] -= 1;
                 if self.needed[previous.index()] == 0 {
                     std::mem::replace(&mut self.row_of[previous.index()], NO_ROW)
                 } else {
                     let row = self.allocate();
-                    let from = self.row_of[previous.index()] as usize * self.sessions;
-                    self.slab.copy_within(from..from + self.sessions, row as usize * self.sessions);
+                    let from = self.row_of[previous.index()] as usize * len;
+                    self.slab.copy_within(from..from + len, row as usize * len);
                     row
                 }
             }
             None => {
                 let row = self.allocate();
-                let at = row as usize * self.sessions;
-                self.slab[at..at + self.sessions].copy_from_slice(&self.first_of_session);
+                self.slab[row as usize * len..][..len].fill(0);
                 row
             }
         };
-        self.last[session] = Some(t);
         self.row_of[t.index()] = row;
-        self.slab[row as usize * self.sessions + session] = t.0;
+        let (own_chain, own_number) = self.chains.place(session, t);
+        // Everything earlier in the chain has been seen. A session's first transaction learns that only from what it reads,
+        // so there the entry must not yet hide the news.
+        let continues = self.last[session.index()].replace(t).is_some();
+        if continues {
+            self.slab[row as usize * len + own_chain] = own_number;
+        }
         for r in self.problem.reads(t) {
             let Some(w) = r.from else { continue };
-            let ws = self.problem.history.session_of(w).index();
-            let entry = &mut self.slab[row as usize * self.sessions + ws];
-            if *entry <= w.0 {
-                *entry = w.0 + 1;
+            let (chain, number) = self.chains.place(self.problem.history.session_of(w), w);
+            let entry = &mut self.slab[row as usize * len + chain];
+            if *entry <= number {
+                *entry = number + 1;
                 self.join(row, self.row_of[w.index()]);
             }
         }
+        self.slab[row as usize * len + own_chain] = own_number;
     }
 
     /// Gives up the rows of the transactions `t` reads from. Call once per entered transaction, when done with it.
@@ -112,113 +191,138 @@ impl<'a> Clocks<'a> {
 
     fn allocate(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            let row = (self.slab.len() / self.sessions.max(1)) as u32;
-            self.slab.resize(self.slab.len() + self.sessions, 0);
+            let row = (self.slab.len() / self.chains.count.max(1)) as u32;
+            self.slab.resize(self.slab.len() + self.chains.count, 0);
             row
         })
     }
 
-    /// `into = max(into, from)`, entry by entry.
     fn join(&mut self, into: u32, from: u32) {
-        let (a, b) = (into as usize * self.sessions, from as usize * self.sessions);
-        let (into, from) = if a < b {
-            let (low, high) = self.slab.split_at_mut(b);
-            (&mut low[a..a + self.sessions], &high[..self.sessions])
-        } else {
-            let (low, high) = self.slab.split_at_mut(a);
-            (&mut high[..self.sessions], &low[b..b + self.sessions])
-        };
-        join(into, from);
+        let (into, from) = two_rows(&mut self.slab, self.chains.count, into, from);
+        for (x, &y) in into.iter_mut().zip(from) {
+            *x = (*x).max(y);
+        }
     }
 }
 
-/// `into = max(into, from)`, entry by entry.
-fn join(into: &mut [u32], from: &[u32]) {
-    for (x, &y) in into.iter_mut().zip(from) {
-        *x = (*x).max(y);
+fn two_rows(slab: &mut [u32], len: usize, into: u32, from: u32) -> (&mut [u32], &[u32]) {
+    let (a, b) = (into as usize * len, from as usize * len);
+    if a < b {
+        let (low, high) = slab.split_at_mut(b);
+        (&mut low[a..a + len], &high[..len])
+    } else {
+        let (low, high) = slab.split_at_mut(a);
+        (&mut high[..len], &low[b..b + len])
     }
 }
 
-fn first_of_session(problem: &Problem<'_>) -> Vec<u32> {
-    problem.history.sessions().map(|s| problem.history.session_range(s).start).collect()
-}
-
-/// The clocks of all transactions at once, also when causality is cyclic: the members of a cycle have all seen each
-/// other, so they share a row. For histories already known to be broken: 4 bytes × transactions × sessions.
+/// Past and future of all transactions at once. The members of a cycle have all seen each other, so they share rows.
+/// For histories already known to be broken: 8 bytes × transactions × chains.
 pub(crate) struct AllClocks<'a> {
     problem: Problem<'a>,
-    sessions: usize,
-    slab: Vec<u32>,
+    chains: Chains,
     components: Components,
+    /// Per component and chain: how many of the chain were seen.
+    past: Vec<u32>,
+    /// Per component and chain: the number of the first that has seen it.
+    future: Vec<u32>,
 }
 
 impl<'a> AllClocks<'a> {
     pub fn new(problem: Problem<'a>, components: Components) -> AllClocks<'a> {
-        let sessions = problem.history.session_count();
-        let first = first_of_session(&problem);
-        let mut clocks = AllClocks { problem, sessions, slab: first.repeat(components.count()), components };
+        let cyclic = components.cyclic_count() > 0;
+        let chains = if cyclic { Chains::sessions(&problem) } else { Chains::new(&problem) };
+        let size = chains.count * components.count();
+        let mut clocks =
+            AllClocks { problem, chains, components, past: vec![0; size], future: vec![u32::MAX; size] };
         let order = clocks.components.topological();
         // Rows of earlier components are complete when a component is reached; inside one, members only add up.
-        let mut group = 0;
-        while group < order.len() {
-            let c = clocks.components.of(order[group]);
-            let end = group + clocks.components.size(c) as usize;
-            for &t in &order[group..end] {
-                clocks.take_over(c, TxnId(t));
+        let groups = || order.chunk_by(|&a, &b| clocks.components.of(a) == clocks.components.of(b));
+        let mut past = std::mem::take(&mut clocks.past);
+        let mut future = std::mem::take(&mut clocks.future);
+        for group in groups() {
+            clocks.fill_past(group, &mut past);
+        }
+        for group in groups().collect::<Vec<_>>().into_iter().rev() {
+            clocks.fill_future(group, &mut future);
+        }
+        AllClocks { past, future, ..clocks }
+    }
+
+    fn committed<'c>(&'c self, group: &'c [u32]) -> impl Iterator<Item = TxnId> + 'c {
+        group.iter().map(|&t| TxnId(t)).filter(|&t| self.problem.index.is_committed(t))
+    }
+
+    fn place(&self, t: TxnId) -> (usize, u32) {
+        self.chains.place(self.problem.history.session_of(t), t)
+    }
+
+    fn fill_past(&self, group: &[u32], past: &mut [u32]) {
+        let len = self.chains.count;
+        for t in self.committed(group) {
+            let c = self.components.of(t.0);
+            let sources = self.problem.reads(t).filter_map(|r| r.from);
+            for before in sources.chain(self.problem.session_predecessor(t)) {
+                let from = self.components.of(before.0);
+                if from != c {
+                    let (into, from) = two_rows(past, len, c, from);
+                    into.iter_mut().zip(from).for_each(|(x, &y)| *x = (*x).max(y));
+                }
+                let (chain, number) = self.place(before);
+                let entry = &mut past[c as usize * len + chain];
+                *entry = (*entry).max(number + 1);
             }
-            if clocks.components.is_cyclic(order[group]) {
-                for &t in &order[group..end] {
-                    clocks.raise(c, TxnId(t), t + 1);
+            let (chain, number) = self.place(t);
+            let entry = &mut past[c as usize * len + chain];
+            *entry = (*entry).max(number + u32::from(self.components.is_cyclic(t.0)));
+        }
+    }
+
+    /// The mirror image: what has seen `t` is what its readers and its session's next are, or has seen them.
+    fn fill_future(&self, group: &[u32], future: &mut [u32]) {
+        let len = self.chains.count;
+        for t in self.committed(group) {
+            let sources = self.problem.reads(t).filter_map(|r| r.from);
+            for before in sources.chain(self.problem.session_predecessor(t)) {
+                let into = self.components.of(before.0);
+                let (chain, number) = self.place(t);
+                let entry = &mut future[into as usize * len + chain];
+                *entry = (*entry).min(number);
+            }
+        }
+        // Everything later has told this component by now, so its row is complete and can be passed on.
+        for t in self.committed(group) {
+            let c = self.components.of(t.0);
+            let sources = self.problem.reads(t).filter_map(|r| r.from);
+            for before in sources.chain(self.problem.session_predecessor(t)) {
+                let into = self.components.of(before.0);
+                if into != c {
+                    let (into, from) = two_rows(future, len, into, c);
+                    into.iter_mut().zip(from).for_each(|(x, &y)| *x = (*x).min(y));
                 }
             }
-            group = end;
         }
-        clocks
-    }
-
-    fn take_over(&mut self, c: u32, t: TxnId) {
-        if !self.problem.index.is_committed(t) {
-            return;
-        }
-        if let Some(previous) = self.problem.session_predecessor(t) {
-            self.join_component(c, previous);
-        }
-        self.raise(c, t, t.0);
-        for r in self.problem.reads(t) {
-            if let Some(w) = r.from {
-                self.join_component(c, w);
-                self.raise(c, w, w.0 + 1);
-            }
-        }
-    }
-
-    fn join_component(&mut self, c: u32, t: TxnId) {
-        let from = self.components.of(t.0);
-        if from != c {
-            let k = self.sessions;
-            let (a, b) = (c as usize * k, from as usize * k);
-            // An edge leads to a smaller component number, so `from` lies behind `c` in the slab.
-            let (low, high) = self.slab.split_at_mut(b);
-            join(&mut low[a..a + k], &high[..k]);
-        }
-    }
-
-    fn raise(&mut self, c: u32, t: TxnId, bound: u32) {
-        let entry = &mut self.slab[c as usize * self.sessions + self.problem.history.session_of(t).index()];
-        *entry = (*entry).max(bound);
-    }
-
-    /// The row of a transaction.
-    #[inline]
-    pub fn row(&self, t: TxnId) -> &[u32] {
-        let at = self.components.of(t.0) as usize * self.sessions;
-        &self.slab[at..at + self.sessions]
     }
 
     /// True if `seen hb t`.
     #[inline]
     pub fn has_seen(&self, t: TxnId, seen: TxnId) -> bool {
-        seen.0 < self.row(t)[self.problem.history.session_of(seen).index()]
+        let (chain, number) = self.place(seen);
+        number < self.past[self.components.of(t.0) as usize * self.chains.count + chain]
+    }
+
+    /// The first transaction of a session that `t` has not seen.
+    #[inline]
+    pub fn unseen(&self, t: TxnId, session: SessionId) -> u32 {
+        let chain = self.chains.place[session.index()].0 as usize;
+        self.chains.bound(session, self.past[self.components.of(t.0) as usize * self.chains.count + chain])
+    }
+
+    /// The first transaction of a session that has seen `t` (or some larger id, if none has).
+    #[inline]
+    pub fn first_to_see(&self, t: TxnId, session: SessionId) -> u32 {
+        let chain = self.chains.place[session.index()].0 as usize;
+        self.chains.bound(session, self.future[self.components.of(t.0) as usize * self.chains.count + chain])
     }
 
     /// The components of causality.

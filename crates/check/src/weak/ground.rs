@@ -1,11 +1,12 @@
 //! The search for a commit order that meets all demands of a level.
 
 use super::Weak;
-use super::clocks::AllClocks;
+use super::clocks::{AllClocks, Chains};
 use super::order::{self, Causality, Units};
 use super::problem::{Problem, VersionEdge};
 use super::required::{self, Required, RequiredEdge};
-use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, unmet_demands};
+use super::sessions::{Guarantee, SessionSeen};
+use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_demands};
 use super::taps::LevelGraph;
 use crate::budget::{Budget, OutOfBudget};
 use isolde_graph::components;
@@ -21,13 +22,22 @@ pub(crate) struct Ground<'a, 'b> {
     no_guess: bool,
     budget: &'b Budget<'b>,
     causality: OnceCell<Causality<'a>>,
+    chains: OnceCell<Chains>,
     clocks: OnceCell<AllClocks<'a>>,
 }
 
 /// Why a level does not hold: demands that contradict each other, or a read of an overwritten initial value.
 pub(crate) struct Broken {
     pub demanded: Vec<RequiredEdge>,
+    pub initial_overwritten: bool,
     pub graph: LevelGraph,
+}
+
+/// What the commit order must respect.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    Level(Weak),
+    Guarantee(Guarantee),
 }
 
 /// Orders tried before all demands are collected at once. Good histories need one or two; more than a few means that the
@@ -44,6 +54,7 @@ impl<'a, 'b> Ground<'a, 'b> {
             no_guess,
             budget,
             causality: OnceCell::new(),
+            chains: OnceCell::new(),
             clocks: OnceCell::new(),
         }
     }
@@ -79,13 +90,18 @@ impl<'a, 'b> Ground<'a, 'b> {
     ///
     /// Each round plays an order and adds the demands it does not meet. When all are met, demands run only inside units or
     /// forward; so the units are exactly the strongly connected components of causality with *all* demands.
-    pub fn analyse(&self, level: Weak, start: &Units) -> Result<Result<Vec<TxnId>, Broken>, OutOfBudget> {
+    pub fn analyse(&self, rule: Rule, start: &Units) -> Result<Result<Vec<TxnId>, Broken>, OutOfBudget> {
         let mut found = Required::default();
         let mut current: Option<Units> = None;
-        let rounds = if self.no_guess { 0 } else { ROUNDS };
+        let rounds = match rule {
+            Rule::Level(_) if self.no_guess => 0,
+            Rule::Level(_) => ROUNDS,
+            // There is no other way; every round adds a demand, so it ends.
+            Rule::Guarantee(_) => usize::MAX,
+        };
         for _ in 0..rounds {
             let units = current.as_ref().unwrap_or(start);
-            let unmet = self.unmet_demands(level, units)?;
+            let unmet = self.unmet_demands(rule, units)?;
             found.initial_overwritten |= unmet.initial_overwritten;
             if unmet.edges.is_empty() {
                 let units = current.unwrap_or_else(|| start.clone());
@@ -97,30 +113,35 @@ impl<'a, 'b> Ground<'a, 'b> {
             current = Some(self.respecting(&found.edges, &units.rank));
         }
         self.poll()?;
-        let all = match level {
-            Weak::ReadCommitted => required::read_committed(&self.problem),
-            Weak::ReadAtomic => required::read_atomic(&self.problem),
-            Weak::Causal => required::causal(&self.problem, self.clocks()),
+        let all = match rule {
+            Rule::Level(Weak::ReadCommitted) => required::read_committed(&self.problem),
+            Rule::Level(Weak::ReadAtomic) => required::read_atomic(&self.problem),
+            Rule::Level(Weak::Causal) => required::causal(&self.problem, self.clocks()),
+            Rule::Guarantee(_) => found,
         };
         let units = self.respecting(&all.edges, &current.as_ref().unwrap_or(start).rank);
         Ok(self.conclude(units, all))
     }
 
-    fn unmet_demands(&self, level: Weak, units: &Units) -> Result<Required, OutOfBudget> {
-        let (problem, budget) = (self.problem, self.budget);
-        match level {
-            Weak::ReadCommitted => {
-                unmet_demands(&problem, units, &mut DirectlySeen::new(problem, false), budget)
-            }
-            Weak::ReadAtomic => unmet_demands(&problem, units, &mut DirectlySeen::new(problem, true), budget),
+    fn unmet_demands(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {
+        let problem = self.problem;
+        match rule {
+            Rule::Level(Weak::ReadCommitted) => self.play(units, &mut DirectlySeen::new(problem, false)),
+            Rule::Level(Weak::ReadAtomic) => self.play(units, &mut DirectlySeen::new(problem, true)),
             // Once there is a cycle the history is broken, and filing what was found will need all clocks anyway.
-            Weak::Causal if units.is_order() => {
-                unmet_demands(&problem, units, &mut CausallySeen::new(problem), budget)
+            Rule::Level(Weak::Causal) if units.is_order() => {
+                let chains = self.chains.get_or_init(|| Chains::new(&problem));
+                self.play(units, &mut CausallySeen::new(problem, chains))
             }
-            Weak::Causal => {
-                unmet_demands(&problem, units, &mut CyclicallySeen::new(problem, self.clocks()), budget)
+            Rule::Level(Weak::Causal) => self.play(units, &mut CyclicallySeen::new(problem, self.clocks())),
+            Rule::Guarantee(guarantee) => {
+                self.play(units, &mut SessionSeen::new(problem, self.causality(), guarantee))
             }
         }
+    }
+
+    fn play(&self, units: &Units, visibility: &mut impl Visibility) -> Result<Required, OutOfBudget> {
+        unmet_demands(&self.problem, units, visibility, self.budget)
     }
 
     fn conclude(&self, units: Units, required: Required) -> Result<Vec<TxnId>, Broken> {
@@ -128,6 +149,7 @@ impl<'a, 'b> Ground<'a, 'b> {
             return Ok(units.txns);
         }
         let components = units.components.unwrap_or_else(|| components(self.causality()));
-        Err(Broken { demanded: required.edges, graph: LevelGraph::new(&self.problem, components) })
+        let Required { edges: demanded, initial_overwritten } = required;
+        Err(Broken { demanded, initial_overwritten, graph: LevelGraph::new(&self.problem, components) })
     }
 }

@@ -19,14 +19,15 @@ mod taps;
 pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
-use ground::{Broken, Ground};
+use ground::{Broken, Ground, Rule};
 use isolde_graph::components;
 use isolde_history::TxnId;
 use isolde_level::{Anomaly, AnomalyKind, Relation};
 use order::Units;
 pub(crate) use problem::Problem;
 pub(crate) use sessions::Guarantee;
-use taps::{Classifier, LevelGraph, Tap};
+use sessions::SessionSeen;
+use taps::{Classifier, Tap};
 use witness::{Explainer, Extra};
 
 /// The three levels that differ only in what a read must take into account, weakest first.
@@ -111,7 +112,7 @@ impl Inquiry<'_, '_> {
         let mut findings = Findings::default();
         let mut broken: [Option<Broken>; 3] = [None, None, None];
         for level in Weak::ALL.into_iter().rev().filter(|&l| Some(l) <= strongest) {
-            match self.ground.analyse(level, start)? {
+            match self.ground.analyse(Rule::Level(level), start)? {
                 Ok(order) => {
                     self.record_proof(level, &order, &mut findings);
                     break;
@@ -125,6 +126,7 @@ impl Inquiry<'_, '_> {
         }
         if broken.iter().any(Option::is_some) || !start.is_order() {
             self.explain(&broken, &mut findings)?;
+            self.decide_guarantees(start, &mut findings)?;
         }
         Ok(findings)
     }
@@ -175,10 +177,7 @@ impl Inquiry<'_, '_> {
                 });
             }
         }
-        match graph(Weak::Causal) {
-            Some(causal) => self.decide_guarantees(&explainer, causal, findings),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Cycles that need no demanded edge: of causality itself (TAP-g), or with the orders that lists show.
@@ -209,40 +208,31 @@ impl Inquiry<'_, '_> {
         }
     }
 
-    fn decide_guarantees(
-        &self,
-        explainer: &Explainer<'_>,
-        causal: &LevelGraph,
-        findings: &mut Findings,
-    ) -> Result<(), OutOfBudget> {
+    /// The guarantees of a history that is not causal, one by one.
+    fn decide_guarantees(&self, start: &Units, findings: &mut Findings) -> Result<(), OutOfBudget> {
         let ground = &self.ground;
         for (i, guarantee) in Guarantee::ALL.into_iter().enumerate() {
             if !self.questions.guarantees[i] {
                 continue;
             }
-            ground.poll()?;
-            let outcome = sessions::decide(
-                ground.problem,
-                explainer.clocks,
-                explainer.causality,
-                causal,
-                &ground.versions,
-                guarantee,
-            );
-            let order = || outcome.components.topological().into_iter().map(TxnId);
-            findings.guarantees[i] = Some(match outcome.smallest {
-                None if outcome.components.cyclic_count() == 0 => {
-                    Answer::Holds(order().filter(|&t| ground.problem.index.is_committed(t)).collect())
+            let broken = match ground.analyse(Rule::Guarantee(guarantee), start)? {
+                Ok(order) => {
+                    findings.guarantees[i] = Some(Answer::Holds(order));
+                    continue;
                 }
-                _ => Answer::Violated,
-            });
-            let extra = Extra::new(&outcome.demanded, &ground.version_edges);
-            let witness = outcome
-                .smallest
-                .and_then(|s| explainer.guarantee(guarantee, s, (&extra, &outcome.components)));
+                Err(broken) => broken,
+            };
+            findings.guarantees[i] = Some(Answer::Violated);
+            let (count, smallest) =
+                SessionSeen::new(ground.problem, ground.causality(), guarantee).contradictions(&broken);
+            let explainer =
+                Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
+            let extra = Extra::new(&broken.demanded, &ground.version_edges);
+            let witness =
+                smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, &broken.graph.components)));
             findings.anomalies.extend(witness.map(|witness| Anomaly {
                 kind: guarantee.violation(),
-                count: outcome.count,
+                count,
                 witness,
             }));
         }

@@ -6,7 +6,7 @@
 
 use super::clocks::AllClocks;
 use super::problem::{Problem, Read, Stamped, Writer};
-use super::simulate::seen_writers;
+use super::simulate::{by_session, leading};
 use isolde_history::{KeyId, OpId, TxnId};
 
 /// `from` must commit before `to`, because `read` returned `to`'s version although it could see `from`'s.
@@ -211,10 +211,10 @@ pub(crate) fn read_atomic(problem: &Problem<'_>) -> Required {
 pub(crate) fn causal(problem: &Problem<'_>, clocks: &AllClocks<'_>) -> Required {
     let mut required = Required::default();
     for t3 in problem.committed() {
-        let row = clocks.row(t3);
         for read in problem.reads(t3) {
-            seen_writers(problem, row, read.key, |writers| {
-                let latest = writers.iter().rev().copied().find(|&t2| t2 != t3);
+            by_session(problem, read.key, |session, writers| {
+                let seen = leading(writers, clocks.unseen(t3, session));
+                let latest = writers[..seen].iter().rev().copied().find(|&t2| t2 != t3);
                 if let Some(t2) = latest
                     && Some(t2) != read.from
                     && !read.from.is_some_and(|t1| clocks.has_seen(t1, t2))

@@ -1,16 +1,13 @@
 //! The four session guarantees (Terry et al. 1994) as levels of their own.
 //!
-//! Each is the causal axiom with a smaller visibility, so `G_L ⊆ G_causal` and every cycle of `G_L` lies inside one strongly
-//! connected component of `G_causal`. Only reads from such a component, and of the initial state, need to be looked at; a
-//! history that is causal has none.
+//! Each is the axiom of the other weak levels with a smaller visibility, so the same search for a commit order decides it.
 
-use super::clocks::AllClocks;
+use super::ground::Broken;
 use super::order::Causality;
 use super::problem::{Problem, Read};
-use super::required::RequiredEdge;
-use super::taps::{Instance, LevelGraph};
-use isolde_graph::{Components, components};
-use isolde_history::TxnId;
+use super::simulate::{Visibility, by_session, leading};
+use super::taps::Instance;
+use isolde_history::{OpId, TxnId};
 use isolde_level::AnomalyKind;
 
 /// A session guarantee, by the visibility it demands.
@@ -45,80 +42,89 @@ impl Guarantee {
     }
 }
 
-/// What became of a guarantee.
-pub(crate) struct GuaranteeOutcome {
-    /// Pairs (external read, `t2`) that contradict it.
-    pub count: u64,
-    /// The smallest of them.
-    pub smallest: Option<Instance>,
-    pub demanded: Vec<RequiredEdge>,
-    pub components: Components,
+/// What a guarantee makes visible.
+pub(crate) struct SessionSeen<'a, 'b> {
+    problem: Problem<'a>,
+    causality: &'b Causality<'a>,
+    guarantee: Guarantee,
+    current: TxnId,
 }
 
-/// Decides a guarantee on a history that is not causal.
-pub(crate) fn decide(
-    problem: Problem<'_>,
-    clocks: &AllClocks<'_>,
-    causality: &Causality<'_>,
-    causal: &LevelGraph,
-    version_edges: &[(u32, u32)],
-    guarantee: Guarantee,
-) -> GuaranteeOutcome {
-    let mut suspects: Vec<Instance> = Vec::new();
-    for t3 in problem.committed() {
-        for read in problem.reads(t3) {
-            let t1 = read.from;
-            if t1.is_some_and(|t1| !causal.components.is_cyclic(t1.0)) {
-                continue;
+impl<'a, 'b> SessionSeen<'a, 'b> {
+    pub fn new(problem: Problem<'a>, causality: &'b Causality<'a>, guarantee: Guarantee) -> Self {
+        SessionSeen { problem, causality, guarantee, current: TxnId(0) }
+    }
+
+    /// Is `t2` visible to `t3`? (Where in `t3` the read stands does not matter.)
+    fn is_visible(&self, t2: TxnId, t3: TxnId) -> bool {
+        let session_of = |t| self.problem.history.session_of(t);
+        let mut sources = self.problem.reads(t3).filter_map(|r: Read| r.from);
+        match self.guarantee {
+            Guarantee::ReadYourWrites => t2 < t3 && session_of(t2) == session_of(t3),
+            Guarantee::MonotonicReads => read_earlier_in_session(self.problem, self.causality, t2, t3),
+            Guarantee::MonotonicWrites => sources.any(|w| w > t2 && session_of(w) == session_of(t2)),
+            Guarantee::WritesFollowReads => {
+                sources.any(|w| read_earlier_in_session(self.problem, self.causality, t2, w))
             }
-            for &t2 in problem.index.writers(read.key) {
-                let on_cycle = t1.is_none_or(|t1| causal.components.share_cycle(t1.0, t2.0));
-                if on_cycle
-                    && Some(t2) != t1
-                    && t2 != t3
-                    && clocks.has_seen(t3, t2)
-                    && sees(problem, causality, guarantee, t2, t3)
-                {
-                    suspects.push(Instance { t1, t2, t3, read });
+        }
+    }
+
+    /// The pairs (external read, `t2`) that contradict the guarantee: how many, and the smallest.
+    pub fn contradictions(&self, broken: &Broken) -> (u64, Option<Instance>) {
+        let size = |t: TxnId| self.problem.history.op_range(t).len();
+        let (mut count, mut smallest) = (0, None);
+        for t3 in self.problem.committed() {
+            for read in self.problem.reads(t3) {
+                let t1 = read.from;
+                let suspect = match t1 {
+                    None => broken.initial_overwritten,
+                    Some(t1) => broken.graph.components.is_cyclic(t1.0),
+                };
+                if !suspect {
+                    continue;
                 }
+                by_session(&self.problem, read.key, |session, writers| {
+                    let on_cycle = match t1 {
+                        None => writers,
+                        Some(_) => {
+                            let ids = broken.graph.range(t1, session);
+                            let start = leading(writers, ids.start);
+                            &writers[start..leading(writers, ids.end).max(start)]
+                        }
+                    };
+                    for &t2 in on_cycle.iter().filter(|&&t2| Some(t2) != t1 && t2 != t3) {
+                        if self.is_visible(t2, t3) {
+                            count += 1;
+                            let weight = size(t2) + size(t3) + t1.map_or(0, size);
+                            if smallest.is_none_or(|(w, _)| weight < w) {
+                                smallest = Some((weight, Instance { t1, t2, t3, read }));
+                            }
+                        }
+                    }
+                });
             }
         }
+        (count, smallest.map(|(_, instance)| instance))
     }
-    let demanded: Vec<RequiredEdge> = suspects
-        .iter()
-        .filter_map(|s| s.t1.map(|t1| RequiredEdge { from: s.t2, to: t1, read: s.read.op }))
-        .collect();
-    let edges: Vec<(u32, u32)> =
-        version_edges.iter().copied().chain(demanded.iter().map(|e| (e.from.0, e.to.0))).collect();
-    let components = components(&causality.joined(&edges));
-    let size = |t: TxnId| problem.history.op_range(t).len();
-    let contradictions =
-        suspects.iter().filter(|s| s.t1.is_none_or(|t1| components.share_cycle(t1.0, s.t2.0)));
-    let count = contradictions.clone().count() as u64;
-    let smallest = contradictions.min_by_key(|s| size(s.t2) + size(s.t3) + s.t1.map_or(0, size)).copied();
-    GuaranteeOutcome { count, smallest, demanded, components }
 }
 
-/// Is `t2` visible to `t3` under the guarantee? (Transaction-level: the position of the read does not matter.)
-pub(crate) fn sees(
-    problem: Problem<'_>,
-    causality: &Causality<'_>,
-    guarantee: Guarantee,
-    t2: TxnId,
-    t3: TxnId,
-) -> bool {
-    let sources = || problem.reads(t3).filter_map(|r: Read| r.from);
-    match guarantee {
-        Guarantee::ReadYourWrites => {
-            t2 < t3 && problem.history.session_of(t2) == problem.history.session_of(t3)
-        }
-        Guarantee::MonotonicReads => read_earlier_in_session(problem, causality, t2, t3),
-        Guarantee::MonotonicWrites => {
-            let session = problem.history.session_of(t2);
-            sources().any(|w| w > t2 && problem.history.session_of(w) == session)
-        }
-        Guarantee::WritesFollowReads => sources().any(|w| read_earlier_in_session(problem, causality, t2, w)),
+impl Visibility for SessionSeen<'_, '_> {
+    fn enter(&mut self, t: TxnId) {
+        self.current = t;
     }
+
+    fn sees(&self, other: TxnId, _: OpId) -> bool {
+        self.is_visible(other, self.current)
+    }
+
+    // What a guarantee makes visible cannot be listed faster than by walking on.
+    fn walk_limit(&self) -> u32 {
+        u32::MAX
+    }
+
+    fn latest_writers(&self, _: Read, _: &mut dyn FnMut(TxnId)) {}
+
+    fn leave(&mut self, _: TxnId) {}
 }
 
 /// Did a transaction before `t` in its session read from `writer`?

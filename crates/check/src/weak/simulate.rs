@@ -6,12 +6,12 @@
 //! what is visible on the way is an unmet demand. A walk that gets long gives way to asking for the visible writers, so
 //! a read costs O(min(writers since `t1`, visible candidates)).
 
-use super::clocks::{AllClocks, Clocks};
+use super::clocks::{AllClocks, Chains, Clocks};
 use super::order::Units;
 use super::problem::{Problem, Read, Stamped};
 use super::required::{Required, RequiredEdge};
 use crate::budget::{Budget, OutOfBudget};
-use isolde_history::{KeyId, OpId, TxnId};
+use isolde_history::{KeyId, OpId, SessionId, TxnId};
 
 /// Which transactions a read must take into account.
 pub(crate) trait Visibility {
@@ -19,6 +19,10 @@ pub(crate) trait Visibility {
     fn enter(&mut self, t: TxnId);
     /// Is `other` visible to this read of the transaction entered last?
     fn sees(&self, other: TxnId, read: OpId) -> bool;
+    /// Steps after which asking for the visible writers beats walking on.
+    fn walk_limit(&self) -> u32 {
+        64
+    }
     /// Calls `f` with visible writers of the read's key: at least the latest of each session.
     fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId));
     /// Ends the transaction entered last.
@@ -26,7 +30,6 @@ pub(crate) trait Visibility {
 }
 
 const NONE: u32 = u32::MAX;
-const WALK_LIMIT: u32 = 64;
 /// Units between two looks at the budget.
 const POLL_EVERY: usize = 4096;
 
@@ -38,8 +41,12 @@ pub(crate) fn unmet_demands(
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
 ) -> Result<Required, OutOfBudget> {
-    let mut play =
-        Play { problem, units, chains: Chains::new(problem.history.key_count()), unmet: Required::default() };
+    let mut play = Play {
+        problem,
+        units,
+        versions: Versions::new(problem.history.key_count()),
+        unmet: Required::default(),
+    };
     for (i, unit) in units.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
@@ -57,14 +64,14 @@ pub(crate) fn unmet_demands(
 }
 
 /// Per key, the writers so far, latest first.
-struct Chains {
+struct Versions {
     last: Vec<u32>,
     links: Vec<(TxnId, u32)>,
 }
 
-impl Chains {
-    fn new(keys: usize) -> Chains {
-        Chains { last: vec![NONE; keys], links: Vec::new() }
+impl Versions {
+    fn new(keys: usize) -> Versions {
+        Versions { last: vec![NONE; keys], links: Vec::new() }
     }
 
     fn push(&mut self, key: KeyId, t: TxnId) {
@@ -79,24 +86,25 @@ impl Chains {
 struct Play<'a, 'b> {
     problem: &'b Problem<'a>,
     units: &'b Units,
-    chains: Chains,
+    versions: Versions,
     unmet: Required,
 }
 
 impl Play<'_, '_> {
     fn writes(&mut self, t: TxnId) {
         for key in self.problem.written(t) {
-            self.chains.push(key, t);
+            self.versions.push(key, t);
         }
     }
 
     fn reads(&mut self, t: TxnId, visibility: &mut impl Visibility) {
         visibility.enter(t);
+        let limit = visibility.walk_limit();
         for read in self.problem.reads(t) {
-            let mut at = self.chains.last[read.key.index()];
+            let mut at = self.versions.last[read.key.index()];
             let mut steps = 0;
             while at != NONE {
-                let (writer, before) = self.chains.links[at as usize];
+                let (writer, before) = self.versions.links[at as usize];
                 if !self.is_later(writer, read) {
                     break;
                 }
@@ -104,7 +112,7 @@ impl Play<'_, '_> {
                     self.demand(writer, read);
                 }
                 steps += 1;
-                if steps == WALK_LIMIT {
+                if steps == limit {
                     visibility.latest_writers(read, &mut |t2| {
                         if t2 != t && self.is_later(t2, read) {
                             self.demand(t2, read);
@@ -190,19 +198,19 @@ impl Visibility for DirectlySeen<'_> {
 }
 
 /// Causal: everything that happened before.
-pub(crate) struct CausallySeen<'a> {
+pub(crate) struct CausallySeen<'a, 'b> {
     problem: Problem<'a>,
-    clocks: Clocks<'a>,
+    clocks: Clocks<'a, 'b>,
     current: TxnId,
 }
 
-impl<'a> CausallySeen<'a> {
-    pub fn new(problem: Problem<'a>) -> Self {
-        CausallySeen { problem, clocks: Clocks::new(problem), current: TxnId(0) }
+impl<'a, 'b> CausallySeen<'a, 'b> {
+    pub fn new(problem: Problem<'a>, chains: &'b Chains) -> Self {
+        CausallySeen { problem, clocks: Clocks::new(problem, chains), current: TxnId(0) }
     }
 }
 
-impl Visibility for CausallySeen<'_> {
+impl Visibility for CausallySeen<'_, '_> {
     fn enter(&mut self, t: TxnId) {
         self.current = t;
         self.clocks.enter(t);
@@ -214,8 +222,9 @@ impl Visibility for CausallySeen<'_> {
     }
 
     fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
-        seen_writers(&self.problem, self.clocks.row(self.current), read.key, |group| {
-            group.last().copied().into_iter().for_each(&mut *f);
+        by_session(&self.problem, read.key, |session, writers| {
+            let seen = leading(writers, self.clocks.unseen(self.current, session));
+            writers[..seen].last().copied().into_iter().for_each(&mut *f);
         });
     }
 
@@ -247,37 +256,35 @@ impl Visibility for CyclicallySeen<'_, '_> {
     }
 
     fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
-        seen_writers(&self.problem, self.clocks.row(self.current), read.key, |group| {
+        by_session(&self.problem, read.key, |session, writers| {
+            let seen = leading(writers, self.clocks.unseen(self.current, session));
             // The reader itself may be the latest: then the one before it counts.
-            group.iter().rev().copied().find(|&t2| t2 != self.current).into_iter().for_each(&mut *f);
+            writers[..seen]
+                .iter()
+                .rev()
+                .copied()
+                .find(|&t2| t2 != self.current)
+                .into_iter()
+                .for_each(&mut *f);
         });
     }
 
     fn leave(&mut self, _: TxnId) {}
 }
 
-/// For every session with a seen writer of `key`: its seen writers, in session order.
-pub(crate) fn seen_writers<'a>(
-    problem: &Problem<'a>,
-    row: &[u32],
-    key: KeyId,
-    mut f: impl FnMut(&'a [TxnId]),
-) {
+/// The writers of a key, session by session.
+pub(crate) fn by_session<'a>(problem: &Problem<'a>, key: KeyId, mut f: impl FnMut(SessionId, &'a [TxnId])) {
     let mut rest = problem.index.writers(key);
     while let Some(&first) = rest.first() {
         let session = problem.history.session_of(first);
-        let end = problem.history.session_range(session).end;
-        let (group, others) = rest.split_at(leading(rest, end));
-        let seen = leading(group, row[session.index()]);
-        if seen > 0 {
-            f(&group[..seen]);
-        }
+        let (group, others) = rest.split_at(leading(rest, problem.history.session_range(session).end));
+        f(session, group);
         rest = others;
     }
 }
 
 /// How many leading transactions are below `bound`: galloping, because groups are usually short.
-fn leading(txns: &[TxnId], bound: u32) -> usize {
+pub(crate) fn leading(txns: &[TxnId], bound: u32) -> usize {
     let mut step = 1;
     while step < txns.len() && txns[step].0 < bound {
         step *= 2;

@@ -10,6 +10,7 @@
 use super::Weak;
 use super::clocks::AllClocks;
 use super::problem::{Problem, Read, Stamped, Writer};
+use super::simulate::{by_session, leading};
 use isolde_graph::Components;
 use isolde_history::{SessionId, TxnId};
 use isolde_level::AnomalyKind;
@@ -98,7 +99,7 @@ impl LevelGraph {
     }
 
     /// The transactions of a session on a cycle with `t1`.
-    fn range(&self, t1: Writer, session: SessionId) -> Range<u32> {
+    pub fn range(&self, t1: Writer, session: SessionId) -> Range<u32> {
         t1.and_then(|t1| self.ranges.get(&(self.components.of(t1.0), session)).cloned()).unwrap_or(0..0)
     }
 }
@@ -181,24 +182,12 @@ impl Classifier<'_> {
         excluded.sort_unstable();
         excluded.dedup();
         let groups = Groups { t1, excluded, instance: &instance };
-        let row = self.clocks.row(t3);
-        let writers = index.writers(read.key);
-        let mut at = 0;
-        while at < writers.len() {
-            let session = self.problem.history.session_of(writers[at]);
-            let end = self.problem.history.session_range(session).end;
-            let group = &writers[at..at + writers[at..].partition_point(|w| w.0 < end)];
-            at += group.len();
-            if session == own {
-                let before = group.partition_point(|&w| w < t3);
-                self.count_group(&group[..before], Shape::Session, session, &groups, counts);
-                let seen = group.partition_point(|w| w.0 < row[session.index()]).max(before);
-                self.count_group(&group[before..seen], Shape::Causal, session, &groups, counts);
-            } else {
-                let seen = group.partition_point(|w| w.0 < row[session.index()]);
-                self.count_group(&group[..seen], Shape::Causal, session, &groups, counts);
-            }
-        }
+        by_session(&self.problem, read.key, |session, group| {
+            let seen = leading(group, self.clocks.unseen(t3, session));
+            let before = if session == own { leading(group, t3.0) } else { 0 };
+            self.count_group(&group[..before], Shape::Session, session, &groups, counts);
+            self.count_group(&group[before..seen.max(before)], Shape::Causal, session, &groups, counts);
+        });
     }
 
     /// Where the pair of a read and a transaction that `t3` reads from belongs.
@@ -235,7 +224,7 @@ impl Classifier<'_> {
         if group.is_empty() || shape == Shape::Causal && self.causal.is_none() {
             return;
         }
-        let caused = group.partition_point(|&t2| !self.causes(t1, t2));
+        let caused = t1.map_or(0, |t1| leading(group, self.clocks.first_to_see(t1, session)));
         let mut file = |tap: Tap, range: Range<usize>| {
             let members = &group[range];
             let excluded = groups.excluded.iter().filter(|t| members.binary_search(t).is_ok()).count();

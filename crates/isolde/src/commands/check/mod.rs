@@ -136,7 +136,11 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     }
     if annotate {
         let notes = isolde_report::github(&subjects);
-        if flags.json { terminal::tell(notes.trim_end()) } else { terminal::print(&notes)? }
+        if !flags.json {
+            terminal::print(&notes)?;
+        } else if !notes.is_empty() {
+            terminal::tell(notes.trim_end());
+        }
     }
     Ok(match unreadable {
         Some(failure) => failure.exit(),
@@ -147,14 +151,17 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
     let loaded = load::indexed(path, &flags.read, global)?;
     let since = Instant::now();
-    let spent = || interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit);
+    let bar = Progress::spinner(global, &format!("checking {}", loaded.path));
+    let spent = || {
+        bar.pulse();
+        interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
+    };
     let request = Request {
         levels: flags.level.clone(),
         anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
         certificates: flags.certificate.is_some(),
         ..Request::default()
     };
-    let bar = Progress::spinner(global, &format!("checking {}", loaded.path));
     let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
     drop(bar);
     if loaded.history.stamps().is_some() {
