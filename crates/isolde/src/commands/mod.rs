@@ -1,5 +1,6 @@
 //! One file per command: its flags, and `run`.
 
+pub mod bench;
 pub mod check;
 pub mod convert;
 pub mod explain;
