@@ -1,5 +1,7 @@
 //! Real histories with expected verdicts, from `ISOLDE_CORPUS` or `../shared/corpus/open`; skipped when they are not there.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use isolde_check::{Budget, Request, check};
 use isolde_format::{Input, ReadOptions};
 use isolde_history::Index;

@@ -2,6 +2,8 @@
 //!
 //! A simulation at a level must satisfy it, and an injected anomaly must be found under its own name.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
