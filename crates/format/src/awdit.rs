@@ -3,11 +3,11 @@
 //! One pass over the bytes, O(n). Separators end what is open and empty pieces do not count, so `-----` is one separator. The format
 //! has no initial values: a file that needs them has a transaction that writes them.
 
-use crate::encode::{Encoder, SessionNumbers, push_number};
-use crate::lines::locate;
-use crate::scan::{self, Bad};
+use crate::load::{Reading, initial};
+use crate::text::number::{self, Bad};
+use crate::write::numbers::{Encoder, SessionNumbers, push_number};
 use crate::write::{self, Capabilities, HistoryWriter, InitialRule, Names, Sink};
-use crate::{Diagnostic, Format, Input, Loaded, ReadError, ReadOptions, WriteError, initial};
+use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
 use isolde_history::{Builder, Draft, History, OpKind};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -29,20 +29,15 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 /// Reads an AWDIT file.
 pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let name = input.name().to_owned();
-    let text = input.into_bytes(options)?;
+    let mut reading = Reading::new(&input, Format::Awdit, options);
+    let text = reading.bytes(input)?;
     let mut builder = Builder::new();
     let initial = initial::value(options, &mut builder, None)?;
     builder.set_initial_default(initial);
-    let result = scan(&text, &mut builder).map_err(|bad| {
-        let (place, line) = locate(&text, 1, bad.offset);
-        let error = Diagnostic::error(&name, place, bad.message()).snippet(line).help(SHAPE);
-        ReadError::Malformed(vec![error])
-    });
-    let mut warnings = Vec::new();
-    crate::keep_the_beginning(result, options, &mut warnings)?;
-    let history = builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
-    Ok(Loaded { history, format: Format::Awdit, warnings })
+    let result = scan(&text, &mut builder)
+        .map_err(|bad| ReadError::Malformed(vec![bad.fault().help(SHAPE).diagnose(&reading.name, &text, 1)]));
+    reading.keep_the_beginning(result)?;
+    reading.finish(builder)
 }
 
 fn scan(text: &[u8], builder: &mut Builder) -> Result<(), Bad> {
@@ -60,9 +55,9 @@ fn scan(text: &[u8], builder: &mut Builder) -> Result<(), Bad> {
             b'r' | b'w' => {
                 let kind = if byte == b'w' { OpKind::Write } else { OpKind::Read };
                 let (key, end) =
-                    scan::natural(text, skip_blanks(text, at + 1, "a space after r or w")?, "a key")?;
+                    number::natural(text, skip_blanks(text, at + 1, "a space after r or w")?, "a key")?;
                 let (value, end) =
-                    scan::natural(text, skip_blanks(text, end, "a value after the key")?, "a value")?;
+                    number::natural(text, skip_blanks(text, end, "a value after the key")?, "a value")?;
                 let draft = *open.get_or_insert_with(|| {
                     session_used = true;
                     let label = builder.int(session);

@@ -12,9 +12,10 @@
 //!
 //! Cobra can put timestamps after S and C. Such logs are refused: the next record would be a guess.
 
-use crate::encode::{Encoder, Logs, SessionNumbers};
+use crate::load::{Reading, initial};
+use crate::write::numbers::{Encoder, Logs, SessionNumbers};
 use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink};
-use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
+use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
 use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -33,7 +34,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 /// Reads a folder of Cobra logs, or a single one.
 pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let name = input.name().to_owned();
+    let mut reading = Reading::new(&input, Format::Cobra, options);
     let logs = input.into_logs()?;
     let mut builder = Builder::new();
     let initial = initial::value(options, &mut builder, Some(Value::NIL))?;
@@ -45,22 +46,19 @@ pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, Re
         writer_of: FxHashMap::default(),
         universal: false,
         ordinary: false,
-        warnings: Vec::new(),
     };
     for (log, label) in logs.into_iter().zip(labels) {
         let file = log.name().to_owned();
-        let bytes = log.into_bytes(options)?;
-        let result = reader.log(&bytes, &file, label);
-        let mut warnings = std::mem::take(&mut reader.warnings);
-        crate::keep_the_beginning(result, options, &mut warnings)?;
-        reader.warnings = warnings;
+        let bytes = reading.bytes(log)?;
+        let (result, unended) = reader.log(&bytes, &file, label);
+        reading.warnings.extend(unended);
+        reading.keep_the_beginning(result)?;
     }
     if reader.universal && reader.ordinary {
         let message = "some writes have the universal id 0xabddefee and others ids of their own";
-        reader.warnings.push(Diagnostic::warning(&name, Place::File, message));
+        reading.warnings.push(Diagnostic::warning(&reading.name, Place::File, message));
     }
-    let history = reader.builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
-    Ok(Loaded { history, format: Format::Cobra, warnings: reader.warnings })
+    reading.finish(reader.builder)
 }
 
 /// Sessions are called by the number in their log's name if all have one; otherwise by the name.
@@ -89,7 +87,6 @@ struct Reader {
     writer_of: FxHashMap<i64, i64>,
     universal: bool,
     ordinary: bool,
-    warnings: Vec<Diagnostic>,
 }
 
 /// Takes records off the front of a log.
@@ -113,7 +110,8 @@ impl Records<'_> {
 }
 
 impl Reader {
-    fn log(&mut self, bytes: &[u8], file: &str, label: Value) -> Result<(), ReadError> {
+    /// Reads a log; also a warning if it ends inside a transaction.
+    fn log(&mut self, bytes: &[u8], file: &str, label: Value) -> (Result<(), ReadError>, Option<Diagnostic>) {
         let mut open: Option<(Draft, i64)> = None;
         let mut records = Records { bytes, at: 0 };
         let result = loop {
@@ -125,12 +123,12 @@ impl Reader {
                 break Err(ReadError::Malformed(vec![error.help(help)]));
             }
         };
-        if let Some((draft, txn)) = open {
+        let unended = open.map(|(draft, txn)| {
             self.builder.set_outcome(draft, Outcome::Indeterminate);
             let message = format!("the log ends before transaction {txn} does; its outcome is unknown");
-            self.warnings.push(Diagnostic::warning(file, Place::Byte(bytes.len() as u64), message));
-        }
-        result
+            Diagnostic::warning(file, Place::Byte(bytes.len() as u64), message)
+        });
+        (result, unended)
     }
 
     fn record(

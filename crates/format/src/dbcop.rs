@@ -11,9 +11,10 @@
 //!
 //! A failed transaction is aborted; a failed event inside a committed one did not happen. 0 is the initial value.
 
-use crate::encode::{Encoder, SessionNumbers};
+use crate::load::{Reading, initial};
+use crate::write::numbers::{Encoder, SessionNumbers};
 use crate::write::{self, Capabilities, HistoryWriter, Sink};
-use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError, initial};
+use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
 use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashSet;
 use std::io::Write;
@@ -84,26 +85,21 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 /// Reads a dbcop file.
 pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let name = input.name().to_owned();
-    let bytes = input.into_bytes(options)?;
+    let mut reading = Reading::new(&input, Format::Dbcop, options);
+    let bytes = reading.bytes(input)?;
     let mut builder = Builder::new();
     let initial = initial::value(options, &mut builder, Value::int(0))?;
     builder.set_initial_default(initial);
     let mut reader = Reader { builder, sessions: Vec::new(), begins_aborted: false };
     let mut cursor = Cursor { bytes: &bytes, at: 0 };
     let result = reader.file(&mut cursor).map_err(|bad| {
-        ReadError::Malformed(vec![Diagnostic::error(&name, Place::Byte(bad.offset as u64), bad.message)])
+        let place = Place::Byte(bad.offset as u64);
+        ReadError::Malformed(vec![Diagnostic::error(&reading.name, place, bad.message)])
     });
-    let mut warnings = Vec::new();
-    crate::keep_the_beginning(result, options, &mut warnings)?;
-    initial::discard_initial_transaction(
-        &mut reader.builder,
-        &reader.sessions,
-        !reader.begins_aborted,
-        initial,
-    );
-    let history = reader.builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
-    Ok(Loaded { history, format: Format::Dbcop, warnings })
+    reading.keep_the_beginning(result)?;
+    let committed = !reader.begins_aborted;
+    initial::discard_initial_transaction(&mut reader.builder, &reader.sessions, committed, initial);
+    reading.finish(reader.builder)
 }
 
 struct Reader {

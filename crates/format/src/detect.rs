@@ -5,7 +5,7 @@
 
 use crate::write::{HistoryWriter, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
-use crate::{awdit, cobra, dbcop, elle, elle_write, isolde, isolde_write, plume, timekiller, viper};
+use crate::{awdit, cobra, dbcop, elle, isolde, plume, timekiller, viper};
 
 /// What every format provides.
 pub(crate) struct Module {
@@ -19,11 +19,11 @@ pub(crate) struct Module {
 const MODULES: &[Module] = &[
     Module { format: Format::Plume, sniff: plume::sniff, read: plume::read, writer: plume::writer },
     Module { format: Format::Awdit, sniff: awdit::sniff, read: awdit::read, writer: awdit::writer },
-    Module { format: Format::Isolde, sniff: isolde::sniff, read: isolde::read, writer: isolde_write::writer },
+    Module { format: Format::Isolde, sniff: isolde::sniff, read: isolde::read, writer: isolde::writer },
     Module { format: Format::Timekiller, sniff: timekiller::sniff, read: timekiller::read, writer: timekiller::writer },
-    Module { format: Format::ElleJsonl, sniff: elle::sniff_jsonl, read: elle::read_jsonl, writer: elle_write::jsonl },
-    Module { format: Format::ElleJson, sniff: elle::sniff_json, read: elle::read_json, writer: elle_write::json },
-    Module { format: Format::ElleEdn, sniff: elle::sniff_edn, read: elle::read_edn, writer: elle_write::edn },
+    Module { format: Format::ElleJsonl, sniff: elle::sniff_jsonl, read: elle::read_jsonl, writer: elle::write::jsonl },
+    Module { format: Format::ElleJson, sniff: elle::sniff_json, read: elle::read_json, writer: elle::write::json },
+    Module { format: Format::ElleEdn, sniff: elle::sniff_edn, read: elle::read_edn, writer: elle::write::edn },
     Module { format: Format::Viper, sniff: viper::sniff, read: viper::read, writer: viper::writer },
     Module { format: Format::Dbcop, sniff: dbcop::sniff, read: dbcop::read, writer: dbcop::writer },
     Module { format: Format::Cobra, sniff: cobra::sniff, read: cobra::read, writer: cobra::writer },

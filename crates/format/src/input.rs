@@ -33,6 +33,8 @@ pub struct Input {
 enum Source {
     Stream(Stream),
     Folder(PathBuf),
+    /// Logs by name, as if they lay in a folder.
+    Memory(Vec<(String, Vec<u8>)>),
     /// A log in a folder. Opened when it is read: there may be more of them than a process may have open.
     Log(PathBuf, Arc<AtomicU64>),
 }
@@ -97,6 +99,11 @@ impl Input {
         Input { name: name.to_owned(), source: Source::Stream(stream) }
     }
 
+    /// Logs already in memory, each with the name of its file: a history that is a folder.
+    pub fn from_logs(name: &str, logs: Vec<(String, Vec<u8>)>) -> Input {
+        Input { name: name.to_owned(), source: Source::Memory(logs) }
+    }
+
     fn from_reader(name: &str, reader: impl Read + Send + 'static) -> Result<Input, ReadError> {
         let stream = Stream::new(reader, &Arc::new(AtomicU64::new(0)))
             .map_err(|source| ReadError::Io { file: name.to_owned(), source })?;
@@ -110,7 +117,7 @@ impl Input {
 
     /// True for a folder, which has files and no bytes of its own.
     pub fn is_folder(&self) -> bool {
-        matches!(self.source, Source::Folder(_))
+        matches!(self.source, Source::Folder(_) | Source::Memory(_))
     }
 
     /// The first 64 KiB after decompression, or less if there is not more; they are not consumed.
@@ -121,7 +128,7 @@ impl Input {
         }
         let Input { name, source } = self;
         match source {
-            Source::Folder(_) | Source::Log(..) => Err(is_a_folder(name)),
+            Source::Folder(_) | Source::Memory(_) | Source::Log(..) => Err(is_a_folder(name)),
             Source::Stream(stream) => {
                 let mut length = stream.head.len();
                 stream.head.resize(length.max(PEEK), 0);
@@ -144,30 +151,36 @@ impl Input {
         }
     }
 
-    /// Everything, after decompression. With `lossy`, a damaged archive yields what could be decoded.
-    pub fn into_bytes(self, options: &ReadOptions<'_>) -> Result<Vec<u8>, ReadError> {
+    /// Everything, after decompression; and the damage, if that was not everything.
+    pub(crate) fn into_bytes(
+        self,
+        options: &ReadOptions<'_>,
+    ) -> Result<(Vec<u8>, Option<ReadError>), ReadError> {
         let mut reader = self.into_reader()?;
-        let mut bytes = Vec::new();
+        let (mut bytes, mut damage) = (Vec::new(), None);
         let mut length = 0;
         loop {
             bytes.resize(length + length.clamp(PEEK, STEP), 0);
             match reader.fill(&mut bytes[length..]) {
                 Ok(0) => break,
                 Ok(n) => length += n,
-                Err(ReadError::Malformed(_)) if options.lossy && length > 0 => break,
+                Err(error @ ReadError::Malformed(_)) => {
+                    damage = Some(error);
+                    break;
+                }
                 Err(e) => return Err(e),
             }
             report(options, reader.consumed())?;
         }
         bytes.truncate(length);
-        Ok(bytes)
+        Ok((bytes, damage))
     }
 
     /// The bytes, one after another.
     pub(crate) fn into_reader(self) -> Result<Reader, ReadError> {
         let Input { name, source } = self.opened()?;
         match source {
-            Source::Folder(_) | Source::Log(..) => Err(is_a_folder(&name)),
+            Source::Folder(_) | Source::Memory(_) | Source::Log(..) => Err(is_a_folder(&name)),
             Source::Stream(stream) => Ok(Reader { name, stream, head_read: 0 }),
         }
     }
@@ -179,7 +192,18 @@ impl Input {
 
     /// The logs in a folder.
     pub(crate) fn logs(&self) -> Result<Vec<Input>, ReadError> {
-        let Source::Folder(folder) = &self.source else { return Ok(Vec::new()) };
+        let folder = match &self.source {
+            Source::Folder(folder) => folder,
+            Source::Memory(logs) => {
+                let mut logs: Vec<_> = logs.iter().collect();
+                logs.sort_by(|a, b| natural(&a.0, &b.0));
+                return Ok(logs
+                    .into_iter()
+                    .map(|(log, bytes)| Input::from_bytes(log, bytes.clone()))
+                    .collect());
+            }
+            _ => return Ok(Vec::new()),
+        };
         let io = |source| ReadError::Io { file: self.name.clone(), source };
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(io)? {
@@ -336,26 +360,52 @@ mod tests {
         for packed in [text.clone(), two_members, zstd::encode_all(text.as_slice(), 1).unwrap()] {
             let mut input = Input::from_bytes("x", packed);
             assert_eq!(input.peek().unwrap(), &text[..PEEK]);
-            assert_eq!(input.into_bytes(&ReadOptions::default()).unwrap(), text);
+            assert_eq!(input.into_bytes(&ReadOptions::default()).unwrap().0, text);
         }
     }
 
     #[test]
-    fn a_cut_archive_is_an_error_unless_lossy() {
+    fn a_cut_archive_yields_its_beginning_and_the_damage() {
         let text: Vec<u8> =
             (0..200_000u32).flat_map(|i| (i.wrapping_mul(2_654_435_761)).to_le_bytes()).collect();
         for mut packed in [gzip(&text), zstd::encode_all(text.as_slice(), 1).unwrap()] {
             packed.truncate(packed.len() / 2);
-            let error =
-                Input::from_bytes("x.gz", packed.clone()).into_bytes(&ReadOptions::default()).unwrap_err();
-            assert!(
-                error.to_string().starts_with("error: x.gz: the compressed data is damaged or cut off"),
-                "{error}"
-            );
-            let lossy = ReadOptions { lossy: true, ..ReadOptions::default() };
-            let kept = Input::from_bytes("x.gz", packed).into_bytes(&lossy).unwrap();
+            let (kept, damage) =
+                Input::from_bytes("x.gz", packed).into_bytes(&ReadOptions::default()).unwrap();
+            let error = damage.unwrap().to_string();
+            assert!(error.starts_with("error: x.gz: the compressed data is damaged or cut off"), "{error}");
             assert!(!kept.is_empty() && text.starts_with(&kept));
         }
+    }
+
+    #[test]
+    fn damage_is_told_even_if_lossy() {
+        let text =
+            (0..20_000u32).map(|i| format!("w {i} {}\n", i.wrapping_mul(2_654_435_761))).collect::<String>();
+        let mut packed = gzip(text.as_bytes());
+        packed.truncate(packed.len() / 2);
+        for format in [crate::Format::Awdit, crate::Format::Plume] {
+            let packed = if format == crate::Format::Plume {
+                let mut packed = gzip(&b"w(1,1,1,1)\n".repeat(100_000));
+                packed.truncate(packed.len() - 4);
+                packed
+            } else {
+                packed.clone()
+            };
+            let options = ReadOptions { format: Some(format), lossy: true, ..ReadOptions::default() };
+            let loaded = crate::read(Input::from_bytes("x", packed), &options).unwrap();
+            assert!(loaded.warnings[0].message.starts_with("the compressed data is damaged"), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn logs_in_memory_are_a_folder() {
+        let line = |value: u32| format!("{{\"value\": [[\"w\", 1, {value}, true]]}}\n").into_bytes();
+        let logs = vec![("J10.log".to_owned(), line(2)), ("J2.log".to_owned(), line(1))];
+        let loaded = crate::read(Input::from_logs("f", logs), &ReadOptions::default()).unwrap();
+        let h = &loaded.history;
+        assert_eq!(loaded.format, crate::Format::Viper);
+        assert_eq!(h.values().iter().map(|v| h.show(*v).to_string()).collect::<Vec<_>>(), ["1", "2"]);
     }
 
     #[test]

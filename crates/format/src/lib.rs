@@ -14,34 +14,19 @@
 mod awdit;
 mod cobra;
 mod dbcop;
-mod detect;
-mod diagnostic;
-mod edn;
 mod elle;
-mod elle_columns;
-mod elle_edn;
-mod elle_json;
-mod elle_load;
-mod elle_merge;
-#[cfg(test)]
-mod elle_tests;
-mod elle_text;
-mod elle_write;
-mod encode;
-mod initial;
-mod input;
 mod isolde;
-mod isolde_line;
-#[cfg(test)]
-mod isolde_schema;
-mod isolde_write;
-mod json;
-mod json_fault;
-mod lines;
 mod plume;
-mod scan;
 mod timekiller;
 mod viper;
+
+mod detect;
+mod diagnostic;
+mod input;
+mod load;
+#[cfg(test)]
+mod testing;
+mod text;
 pub mod write;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
@@ -83,7 +68,7 @@ pub struct ReadOptions<'a> {
     pub format: Option<Format>,
     /// The value of a key before any write, as text (a JSON scalar, or `none`); `None`: the format's default.
     pub initial: Option<&'a str>,
-    /// Keep what came before a truncated or malformed end instead of failing.
+    /// Keep what came before the first damaged or malformed place instead of failing.
     pub lossy: bool,
     /// Threads to use.
     pub threads: NonZeroUsize,
@@ -181,21 +166,6 @@ pub fn read(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadE
         return Err(ReadError::Malformed(found));
     }
     Ok(loaded)
-}
-
-/// With `lossy`, malformed input ends the history instead of failing it: the errors become warnings.
-pub(crate) fn keep_the_beginning(
-    result: Result<(), ReadError>,
-    options: &ReadOptions<'_>,
-    warnings: &mut Vec<Diagnostic>,
-) -> Result<(), ReadError> {
-    match result {
-        Err(ReadError::Malformed(errors)) if options.lossy => {
-            warnings.extend(errors.into_iter().map(|d| Diagnostic { severity: Severity::Warning, ..d }));
-            Ok(())
-        }
-        other => other,
-    }
 }
 
 impl Format {

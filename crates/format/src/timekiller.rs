@@ -6,11 +6,14 @@
 //!
 //! Source: TimeKiller (Chronos and AION), `examples/`. One pass over the bytes, no tree; O(n).
 
-use crate::elle_columns::{Assembler, Cell, Columns, Mop};
-use crate::elle_load::{LineCounter, Source, on_line, on_lines};
-use crate::elle_text::{Losses, common_losses, json_value, other_initial, with_nil_initial};
-use crate::json::{Fault, Json, Scalar};
-use crate::write::{HistoryWriter, Sink, in_position_order, stream};
+use crate::load::ops::{Assembler, Cell, Columns, Mop};
+use crate::load::records::{Layout, read_records};
+use crate::load::{Reading, initial};
+use crate::text::fault::Fault;
+use crate::text::json::{Json, Scalar};
+use crate::text::value::json_value;
+use crate::write::{Capabilities, HistoryWriter, InitialRule, Intervals, Names, Sink, UnknownReads};
+use crate::write::{admit, in_position_order, stream, with_nil_initial};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
 use isolde_history::{AtomKind, History, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::fmt::Write as _;
@@ -21,44 +24,11 @@ const TRANSACTION: &str = "a transaction such as {\"tid\": 1, \"sid\": 1, \"sts\
 const STAMP: &str = "a timestamp such as {\"p\": 100, \"l\": 0}";
 
 /// One transaction as parsed.
-pub(crate) struct Transaction {
-    pub at: usize,
-    pub tid: Value,
-    pub sid: Value,
-    pub stamps: Stamps,
-    pub mops: Range<usize>,
-}
-
-/// Parsed transactions of a part of a text.
-pub(crate) struct Block {
-    pub columns: Columns,
-    pub transactions: Vec<Transaction>,
-    /// What ended the block before its text did.
-    pub fault: Option<Fault>,
-}
-
-/// Parses a block of whole lines, one transaction per line.
-pub(crate) fn parse_block(text: &[u8]) -> Block {
-    let (mut columns, mut transactions) = (Columns::default(), Vec::new());
-    let fault = on_lines(text, |range| {
-        transactions.extend(on_line(text, range, |json| transaction(json, &mut columns))?);
-        Ok(())
-    });
-    Block { columns, transactions, fault }
-}
-
-/// Merges a parsed block, whose text begins on this line of the file.
-pub(crate) fn merge_block(
-    assembler: &mut Assembler,
-    mut block: Block,
-    text: &[u8],
-    first_line: u32,
-) -> Result<(), Fault> {
-    let mut lines = LineCounter::new(text, first_line);
-    for transaction in &block.transactions {
-        merge(assembler, transaction, &mut block.columns, lines.line(transaction.at));
-    }
-    block.fault.map_or(Ok(()), Err)
+struct Transaction {
+    tid: Value,
+    sid: Value,
+    stamps: Stamps,
+    mops: Range<usize>,
 }
 
 /// True if the text looks like TimeKiller's.
@@ -105,7 +75,6 @@ fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<Transaction
     }
     let missing = |name: &str| Fault::new(at, format!("expected \"{name}\" in this transaction, found none"));
     Ok(Transaction {
-        at,
         tid: tid.ok_or_else(|| missing("tid"))?,
         sid: sid.ok_or_else(|| missing("sid"))?,
         stamps: Stamps {
@@ -178,8 +147,13 @@ fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<(), Fault> {
     }
     let kind = kind.ok_or_else(|| Fault::new(at, "expected \"t\" in this operation, found none"))?;
     let key = key.ok_or_else(|| Fault::new(at, "expected a key \"k\" in this operation, found none"))?;
-    if kind != OpKind::Read && matches!(cell, Cell::List(..)) {
-        return Err(Fault::new(at, "expected a single value to be written, found a list"));
+    if kind != OpKind::Read
+        && let Cell::List(start, end) = cell
+    {
+        // A list that is written is one value, and the kind may come after it.
+        let text = columns.canonical(&columns.elements[start as usize..end as usize]);
+        columns.elements.truncate(start as usize);
+        cell = Cell::One(columns.atom(AtomKind::Compound, &text));
     }
     columns.mops.push(Mop { kind, key, cell });
     Ok(())
@@ -209,7 +183,7 @@ fn op_kind(json: &mut Json<'_>) -> Result<OpKind, Fault> {
 }
 
 /// Moves a parsed transaction into the history.
-pub(crate) fn merge(assembler: &mut Assembler, transaction: &Transaction, columns: &mut Columns, line: u32) {
+fn merge(assembler: &mut Assembler, transaction: Transaction, columns: &mut Columns, line: u32) {
     let sid = assembler.value(columns, transaction.sid);
     let tid = assembler.value(columns, transaction.tid);
     let session = assembler.builder.session(sid);
@@ -217,46 +191,34 @@ pub(crate) fn merge(assembler: &mut Assembler, transaction: &Transaction, column
     assembler.builder.set_label(draft, tid);
     assembler.builder.set_line(draft, line);
     assembler.builder.set_stamps(draft, transaction.stamps);
-    assembler.add(draft, columns, transaction.mops.clone(), true);
+    assembler.add(draft, columns, transaction.mops, true);
 }
 
 /// Reads a history.
 pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let name = input.name().to_owned();
-    read_bytes(&name, &input.into_bytes(options)?, options)
+    let mut reading = Reading::new(&input, Format::Timekiller, options);
+    let mut assembler = Assembler::default();
+    read_records(input, &mut reading, Layout::Objects, transaction, |transaction, columns, line| {
+        merge(&mut assembler, transaction, columns, line);
+        Ok(())
+    })?;
+    let initial = initial::given(options, &mut assembler.builder)?;
+    reading.finish(assembler.finish(initial))
 }
 
-/// Reads a history from its text.
-pub(crate) fn read_bytes(name: &str, text: &[u8], options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let mut source = Source::new(name, text, Format::Timekiller, options);
-    let (mut assembler, mut columns) = (Assembler::default(), Columns::default());
-    let mut json = Json::new(text);
-    let array = json.take(b'[');
-    let mut first = true;
-    loop {
-        columns.clear();
-        let next = if array { json.element(&mut first) } else { Ok(json.peek().is_some()) };
-        let parsed = match next {
-            Ok(false) if array && json.peek().is_some() => Err(json.expected("the end of the file")),
-            Ok(false) => break,
-            Ok(true) => transaction(&mut json, &mut columns),
-            Err(fault) => Err(fault),
-        };
-        match parsed {
-            Ok(transaction) => {
-                let line = source.lines.line(transaction.at);
-                merge(&mut assembler, &transaction, &mut columns, line);
-                source.progress(transaction.at)?;
-            }
-            Err(fault) => {
-                source.stop(fault)?;
-                break;
-            }
-        }
-    }
-    let initial = source.initial(&mut assembler.builder)?;
-    source.finish(assembler.finish(initial))
-}
+const CAPABILITIES: Capabilities = Capabilities {
+    aborted: false,
+    aborted_writes: false,
+    indeterminate: false,
+    unknown_reads: UnknownReads::Never,
+    needs_stamps: true,
+    intervals: Intervals::Never,
+    metadata: false,
+    keys: Names::Json,
+    values: Names::Json,
+    initial: InitialRule::Nil,
+    ..Capabilities::ALL
+};
 
 /// Makes a writer. Refuses, even if lossy, to make up timestamps.
 pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
@@ -271,36 +233,20 @@ struct TimekillerWriter {
 
 impl HistoryWriter for TimekillerWriter {
     fn append(&mut self, batch: &History) -> Result<(), WriteError> {
-        let format = Format::Timekiller;
-        let Some(stamps) = batch.stamps() else {
-            let lost = vec!["transactions without timestamps".to_owned()];
-            return if batch.txn_count() == 0 { Ok(()) } else { Err(WriteError::Loss { format, lost }) };
-        };
-        let mut losses = Losses::default();
-        common_losses(batch, &mut losses);
-        let with = |outcome| batch.txns().filter(|&t| batch.outcome(t) == outcome).count();
-        losses.add("aborted transaction", "aborted transactions", with(Outcome::Aborted));
-        losses.add("indeterminate transaction", "indeterminate transactions", with(Outcome::Indeterminate));
-        losses.add(
-            "read of an initial value other than nil",
-            "reads of an initial value other than nil",
-            other_initial(batch),
-        );
-        if batch.intervals().is_some() {
-            losses.add("real-time interval", "real-time intervals", batch.txn_count());
-        }
+        admit(batch, Format::Timekiller, &CAPABILITIES, self.lossy)?;
+        let stamps = batch.stamps().unwrap_or_default();
         let mut out = String::new();
         for t in in_position_order(batch).into_iter().filter(|&t| batch.outcome(t) == Outcome::Committed) {
             out.push_str(if self.written == 0 { "[\n{\"tid\":" } else { ",\n{\"tid\":" });
             match batch.txn_label(t) {
-                Some(label) => json_value(&mut out, batch, label, &mut losses),
+                Some(label) => json_value(&mut out, batch, label),
                 None => {
                     let _ = write!(out, "{}", self.written);
                 }
             }
             self.written += 1;
             out.push_str(",\"sid\":");
-            json_value(&mut out, batch, batch.session_label(batch.session_of(t)), &mut losses);
+            json_value(&mut out, batch, batch.session_label(batch.session_of(t)));
             let Stamps { start, commit } = stamps[t.index()];
             let _ = write!(
                 out,
@@ -314,14 +260,13 @@ impl HistoryWriter for TimekillerWriter {
                     OpKind::Append => "a",
                 };
                 let _ = write!(out, "{}{{\"t\":\"{kind}\",\"k\":", if i == 0 { "" } else { "," });
-                json_value(&mut out, batch, batch.key_label(op.key), &mut losses);
+                json_value(&mut out, batch, batch.key_label(op.key));
                 out.push_str(",\"v\":");
-                json_value(&mut out, batch, with_nil_initial(batch, op), &mut losses);
+                json_value(&mut out, batch, with_nil_initial(batch, op));
                 out.push('}');
             }
             out.push_str("]}");
         }
-        losses.check(format, self.lossy)?;
         self.out.write_all(out.as_bytes())?;
         Ok(())
     }
@@ -336,7 +281,11 @@ impl HistoryWriter for TimekillerWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elle_tests::{corpus, describe, survives, written};
+    use crate::testing::{corpus, describe, survives, written};
+
+    fn read_bytes(name: &str, text: &[u8], options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+        crate::testing::read_bytes(name, text, Format::Timekiller, options)
+    }
 
     const TEXT: &str = r#"[ {"tid": "x1", "sid": 3, "sts": {"p": "100", "l": 0}, "cts": {"l": 2, "p": 110}, "rtts": 7,
   "ops": [{"t": "WRITE", "k": 1, "v": 4}, {"k": 2, "t": "Read"}]},
@@ -358,11 +307,9 @@ mod tests {
         let lines = TEXT.trim_matches(['[', ']', ' ']).replace("},\n {", "}\n{");
         assert_eq!(shown(&lines), expected);
         let lines = lines.replace('\n', " ").replace("} {", "}\n{");
-        let mut assembler = Assembler::default();
-        merge_block(&mut assembler, parse_block(lines.as_bytes()), lines.as_bytes(), 5).unwrap();
-        let history = assembler.finish(None).finish().unwrap();
+        let history = read_bytes("h", lines.as_bytes(), &ReadOptions::default()).unwrap().history;
         assert_eq!(describe(&history, true), expected);
-        assert_eq!(history.txns().map(|t| history.line(t)).collect::<Vec<_>>(), [Some(5), Some(6)]);
+        assert_eq!(history.txns().map(|t| history.line(t)).collect::<Vec<_>>(), [Some(1), Some(2)]);
         assert!(sniff(TEXT.as_bytes()) && sniff(lines.as_bytes()) && !sniff(b"{\"type\":\"ok\"}"));
     }
 
@@ -377,7 +324,7 @@ mod tests {
         let options = ReadOptions { initial: Some("x"), ..ReadOptions::default() };
         assert_eq!(
             read_bytes("h", text.as_bytes(), &options).unwrap_err().to_string(),
-            "error: --initial: expected a JSON value such as 0, null or \"a\", or none, found x"
+            "error: --initial: cannot read the initial value \"x\"\n  help: give an integer, a string in double quotes, null, or none"
         );
     }
 
@@ -396,7 +343,7 @@ mod tests {
             shown("[{\"tid\": 1, \"si").lines().next().unwrap(),
             "error: h:1:16: expected a closing double quote, found the end of the file"
         );
-        assert_eq!(shown(" [ ]"), "error: h: no transaction");
+        assert_eq!(shown(" [ ]"), "error: h: no transaction in this file (read as timekiller)");
     }
 
     #[test]
@@ -406,10 +353,10 @@ mod tests {
         assert_eq!(shown(&out), shown(TEXT));
         let elle = b"{\"type\":\"ok\",\"process\":0,\"value\":[]}";
         let options = ReadOptions::default();
-        let plain = crate::elle::read_bytes("h", elle, Format::ElleJsonl, &options).unwrap().history;
+        let plain = crate::testing::read_bytes("h", elle, Format::ElleJsonl, &options).unwrap().history;
         assert_eq!(
             written(|sink| writer(sink, true), &[&plain]).unwrap_err().to_string(),
-            "timekiller cannot express transactions without timestamps"
+            "timekiller cannot express 1 transaction without timestamps"
         );
     }
 

@@ -10,15 +10,19 @@
 //! of a key that is read and that nobody wrote is its initial value, and a second such value is thin air. O(n).
 
 use crate::cobra::session_labels;
-use crate::encode::{Encoder, Logs, SessionNumbers};
-use crate::lines::{BlockInfo, parallel_lines};
+use crate::load::ops::{Assembler, Cell, Columns, Mop};
+use crate::load::records::{Layout, read_records};
+use crate::load::{Reading, initial};
+use crate::text::fault::Fault;
+use crate::text::json::{Json, Scalar};
+use crate::write::numbers::{Encoder, Logs, SessionNumbers};
 use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink};
-use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError, initial};
-use isolde_history::{AtomKind, Builder, History, KeyId, OpKind, TxnId, Value};
-use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::Value as Json;
+use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
+use isolde_history::{AtomKind, History, KeyId, OpKind, TxnId, Value};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 
 const SHAPE: &str = r#"a line is  {"value": [["r"|"w", <key>, <value>, <flag>], …]}"#;
 
@@ -26,211 +30,211 @@ const SHAPE: &str = r#"a line is  {"value": [["r"|"w", <key>, <value>, <flag>], 
 pub(crate) fn sniff(head: &[u8]) -> bool {
     let text = head.trim_ascii_start();
     let line = &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())];
-    match serde_json::from_slice::<Json>(line) {
-        Ok(Json::Object(fields)) => {
-            fields.get("value").is_some_and(Json::is_array) && !fields.keys().any(|name| is_foreign(name))
-        }
-        Ok(_) => false,
-        // The line may be longer than what is shown of it.
-        Err(e) => e.is_eof() && line.starts_with(b"{\"value\": [[") && text.len() == line.len(),
+    let mut json = Json::new(line);
+    let (mut found, mut first) = (false, true);
+    if !json.take(b'{') {
+        return false;
     }
+    while let Ok(name) = json.key(&mut first) {
+        let Some(name) = name else { return found };
+        if is_foreign(&name) {
+            return false;
+        }
+        let operations = *name == *b"value" && json.peek() == Some(b'[');
+        found |= operations;
+        if let Err(fault) = json.skip() {
+            // The line may be longer than what is shown of it.
+            return operations && fault.cut && line.len() == text.len();
+        }
+    }
+    false
 }
 
 /// Fields of other formats whose lines have a `value` too.
-fn is_foreign(name: &str) -> bool {
-    matches!(name, "type" | "process" | "f" | "index" | "time" | "isolde" | "session")
+fn is_foreign(name: &[u8]) -> bool {
+    matches!(name, b"type" | b"process" | b"f" | b"index" | b"time" | b"isolde" | b"session")
 }
 
 /// One transaction as it stands on its line.
-struct Line {
-    ops: Vec<(OpKind, Json, Json)>,
+struct Transaction {
+    mops: Range<usize>,
     is_initial: bool,
-    /// From 0 in its block.
-    line: u32,
 }
-
-/// What a worker makes of a block, and what was wrong where.
-type Parsed = (Vec<Line>, Option<(usize, String)>);
 
 /// Reads a folder of Viper logs, or a single one.
 pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
-    let name = input.name().to_owned();
+    let mut reading = Reading::new(&input, Format::Viper, options);
     let logs = input.into_logs()?;
     let mut reader = Reader::default();
-    let given = initial::value(options, &mut reader.builder, None)?;
-    reader.builder.set_initial_default(given);
-    let labels = session_labels(&mut reader.builder, &logs);
-    let mut warnings = Vec::new();
+    let given = initial::given(options, &mut reader.assembler.builder)?;
+    let labels = session_labels(&mut reader.assembler.builder, &logs);
     for (log, label) in logs.into_iter().zip(labels) {
-        let result =
-            parallel_lines(log, options, parse_block, |info, parsed| reader.merge(&info, label, parsed));
-        crate::keep_the_beginning(result, options, &mut warnings)?;
+        read_records(log, &mut reading, Layout::Lines, transaction, |transaction, columns, line| {
+            reader.merge(transaction, columns, label, line);
+            Ok(())
+        })?;
     }
-    if options.initial.is_none() {
+    if given.is_none() && !reader.initial_known {
         reader.infer_initial_values();
     }
-    let history = reader.builder.finish().map_err(|source| ReadError::TooLarge { file: name, source })?;
-    Ok(Loaded { history, format: Format::Viper, warnings })
+    reading.finish(reader.assembler.finish(Some(given.flatten())))
 }
 
-fn parse_block(text: &[u8]) -> Parsed {
-    let mut lines = Vec::new();
-    let mut start = 0;
-    for (number, line) in text.split_inclusive(|&b| b == b'\n').enumerate() {
-        if !line.trim_ascii().is_empty() {
-            match parse_line(line) {
-                Ok((ops, is_initial)) => lines.push(Line { ops, is_initial, line: number as u32 }),
-                Err((column, message)) => return (lines, Some((start + column, message))),
+fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<Transaction, Fault> {
+    fields(json, columns).map_err(|fault| fault.help(SHAPE))
+}
+
+fn fields(json: &mut Json<'_>, columns: &mut Columns) -> Result<Transaction, Fault> {
+    json.open(b'{', "an object")?;
+    let at = json.at() - 1;
+    let (mut mops, mut is_initial, mut first) = (None, false, true);
+    while let Some(name) = json.key(&mut first)? {
+        match &*name {
+            b"value" => {
+                let (start, mut first) = (columns.mops.len(), true);
+                json.open(b'[', "a list of operations")?;
+                while json.element(&mut first)? {
+                    operation(json, columns)?;
+                }
+                mops = Some(start..columns.mops.len());
             }
+            b"isInitial" => is_initial = json.scalar("true or false")? == Scalar::Bool(true),
+            _ => json.skip()?,
         }
-        start += line.len();
     }
-    (lines, None)
+    let missing = || Fault::new(at, "expected a field \"value\" with a list of operations");
+    Ok(Transaction { mops: mops.ok_or_else(missing)?, is_initial })
 }
 
-type Ops = Vec<(OpKind, Json, Json)>;
-
-/// The operations of a line; or the column of what is wrong, and what it is.
-fn parse_line(line: &[u8]) -> Result<(Ops, bool), (usize, String)> {
-    let indent = line.len() - line.trim_ascii_start().len();
-    let at_start = |message: String| (indent, message);
-    let json: Json = serde_json::from_slice(line.trim_ascii()).map_err(|e| {
-        let column = (indent + e.column().saturating_sub(1)).min(line.trim_ascii_end().len());
-        let message = e.to_string();
-        let said = message.split(" at line ").next().unwrap_or_default();
-        (column, format!("not a JSON value: {said}"))
-    })?;
-    let Json::Object(mut fields) = json else { return Err(at_start("expected an object".into())) };
-    let Some(Json::Array(micro_ops)) = fields.remove("value") else {
-        return Err(at_start("expected a field \"value\" with a list of operations".into()));
+fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<(), Fault> {
+    json.open(b'[', "an operation such as [\"r\", 1, 2, false]")?;
+    let mut first = true;
+    json.element(&mut first)?;
+    let at = json.at();
+    let name = json.word()?.ok_or_else(|| json.expected("the name of an operation in double quotes"))?;
+    let (kind, key) = match &*name {
+        b"range" => return range(json, &mut first, columns),
+        b"r" => (OpKind::Read, key(json, &mut first, columns)?),
+        b"w" | b"i" | b"d" => (OpKind::Write, key(json, &mut first, columns)?),
+        other => {
+            let found = String::from_utf8_lossy(other);
+            let message = format!("expected \"r\", \"w\", \"i\", \"d\" or \"range\", found \"{found}\"");
+            return Err(Fault::new(at, message));
+        }
     };
-    let is_initial = fields.get("isInitial") == Some(&Json::Bool(true));
-    let mut ops = Vec::new();
-    for (i, micro_op) in micro_ops.into_iter().enumerate() {
-        parse_micro_op(micro_op, &mut ops)
-            .map_err(|message| at_start(format!("operation {}: {message}", i + 1)))?;
+    // A value, which a deletion may lack, and a flag.
+    let (mut cell, mut succeeded) = (None, true);
+    while json.element(&mut first)? {
+        match json.peek() {
+            Some(b't' | b'f') => succeeded &= json.scalar("a flag")? == Scalar::Bool(true),
+            _ if cell.is_none() => cell = Some(value(json, columns)?),
+            _ => json.skip()?,
+        }
     }
-    Ok((ops, is_initial))
-}
-
-fn parse_micro_op(micro_op: Json, ops: &mut Ops) -> Result<(), String> {
-    let Json::Array(parts) = micro_op else { return Err("expected a list".into()) };
-    let mut parts = parts.into_iter();
-    let kind = parts.next().unwrap_or_default();
-    let (first, second) = (parts.next(), parts.next());
-    let key = first.filter(is_scalar).ok_or("expected a key, a number or a text")?;
-    match kind.as_str() {
-        Some("r") => ops.push((OpKind::Read, key, scalar_or_nil(second)?)),
-        Some("w" | "i") => {
-            let value = second.filter(is_scalar).ok_or("expected a value to write")?;
-            if parts.next() != Some(Json::Bool(false)) {
-                ops.push((OpKind::Write, key, value));
-            }
-        }
-        Some("d") => {
-            // The tombstone may be missing, with the flag in its place.
-            let (tombstone, flag) = match second {
-                Some(Json::Bool(flag)) => (Json::Null, Some(Json::Bool(flag))),
-                other => (scalar_or_nil(other)?, parts.next()),
-            };
-            if flag != Some(Json::Bool(false)) {
-                ops.push((OpKind::Write, key, tombstone));
-            }
-        }
-        Some("range") => {
-            let Some(Json::Array(rows)) = parts.next() else {
-                return Err("expected the rows of the range".into());
-            };
-            for mut row in rows {
-                let key =
-                    row.get_mut("id").map(Json::take).filter(is_scalar).ok_or("expected a row's \"id\"")?;
-                ops.push((OpKind::Read, key, scalar_or_nil(row.get_mut("val").map(Json::take))?));
-            }
-        }
-        _ => return Err(format!("expected \"r\", \"w\", \"i\", \"d\" or \"range\", found {kind}")),
+    if cell.is_none() && matches!(&*name, b"w" | b"i") {
+        return Err(Fault::new(json.at() - 1, "expected a value to write, found \"]\""));
+    }
+    if kind == OpKind::Read || succeeded {
+        columns.mops.push(Mop { kind, key, cell: cell.unwrap_or(Cell::Nil) });
     }
     Ok(())
 }
 
-fn is_scalar(json: &Json) -> bool {
-    json.is_number() || json.is_string()
+/// The rest of a range: its ends, and a read for each of its rows.
+fn range(json: &mut Json<'_>, first: &mut bool, columns: &mut Columns) -> Result<(), Fault> {
+    let mut rows = false;
+    while json.element(first)? {
+        if rows || json.peek() != Some(b'[') {
+            json.skip()?;
+            continue;
+        }
+        rows = true;
+        json.open(b'[', "rows")?;
+        let mut first = true;
+        while json.element(&mut first)? {
+            json.open(b'{', "a row such as {\"id\": 1, \"val\": 2}")?;
+            let at = json.at() - 1;
+            let (mut key, mut cell, mut first) = (None, Cell::Nil, true);
+            while let Some(name) = json.key(&mut first)? {
+                match &*name {
+                    b"id" => key = Some(value(json, columns)?),
+                    b"val" => cell = value(json, columns)?,
+                    _ => json.skip()?,
+                }
+            }
+            let Some(Cell::One(key)) = key else { return Err(Fault::new(at, "expected a row's \"id\"")) };
+            columns.mops.push(Mop { kind: OpKind::Read, key, cell });
+        }
+    }
+    if rows { Ok(()) } else { Err(Fault::new(json.at() - 1, "expected the rows of the range, found \"]\"")) }
 }
 
-fn scalar_or_nil(json: Option<Json>) -> Result<Json, String> {
-    match json {
-        None | Some(Json::Null) => Ok(Json::Null),
-        Some(json) if is_scalar(&json) => Ok(json),
-        Some(json) => Err(format!("expected a value, found {json}")),
+fn key(json: &mut Json<'_>, first: &mut bool, columns: &mut Columns) -> Result<Value, Fault> {
+    let more = json.element(first)?;
+    let at = json.at();
+    match if more { value(json, columns)? } else { Cell::Nil } {
+        Cell::One(key) => Ok(key),
+        _ => Err(Fault::new(at, "expected a key, a number or a text")),
     }
+}
+
+/// A number or a text; null and the text "nil" are nil.
+fn value(json: &mut Json<'_>, columns: &mut Columns) -> Result<Cell, Fault> {
+    if let Some(i) = json.small_int() {
+        return Ok(Cell::One(columns.int(i)));
+    }
+    let at = json.at();
+    Ok(match json.scalar("a number or a text")? {
+        Scalar::Null => Cell::Nil,
+        Scalar::Int(i) => Cell::One(columns.int(i)),
+        Scalar::Number(text) => Cell::One(columns.atom(AtomKind::Token, text)),
+        Scalar::Text(text) if text == "nil" => Cell::Nil,
+        Scalar::Text(text) => Cell::One(columns.atom(AtomKind::Text, &text)),
+        Scalar::Bool(_) => return Err(Fault::new(at, "expected a number or a text")),
+    })
 }
 
 #[derive(Default)]
 struct Reader {
-    builder: Builder,
+    assembler: Assembler,
     written: FxHashSet<(KeyId, Value)>,
     reads: Vec<(KeyId, Value)>,
     initial_known: bool,
 }
 
 impl Reader {
-    fn merge(&mut self, info: &BlockInfo<'_>, label: Value, (lines, bad): Parsed) -> Result<(), ReadError> {
-        for line in lines {
-            if line.is_initial {
-                self.initial_known = true;
-                for (_, key, value) in line.ops {
-                    let (key, value) = self.names(&key, &value);
-                    self.builder.set_initial(key, value);
-                }
-                continue;
+    fn merge(&mut self, transaction: Transaction, columns: &mut Columns, label: Value, line: u32) {
+        let operation = |assembler: &mut Assembler, columns: &mut Columns, i: usize| {
+            assembler.operation(columns, columns.mops[i], true)
+        };
+        if transaction.is_initial {
+            self.initial_known = true;
+            for i in transaction.mops {
+                let (_, key, value) = operation(&mut self.assembler, columns, i);
+                self.assembler.builder.set_initial(key, value);
             }
-            let session = self.builder.session(label);
-            let draft = self.builder.transaction(session);
-            self.builder.set_line(draft, info.first_line.saturating_add(line.line));
-            for (kind, key, value) in line.ops {
-                let (key, value) = self.names(&key, &value);
-                match kind {
-                    OpKind::Read => self.reads.push((key, value)),
-                    _ => {
-                        self.written.insert((key, value));
-                    }
-                }
-                self.builder.op(draft, kind, key, value);
-            }
+            return;
         }
-        match bad {
-            None => Ok(()),
-            Some((offset, message)) => {
-                Err(ReadError::Malformed(vec![info.error(offset, message).help(SHAPE)]))
+        let session = self.assembler.builder.session(label);
+        let draft = self.assembler.builder.transaction(session);
+        self.assembler.builder.set_line(draft, line);
+        for i in transaction.mops {
+            let (kind, key, value) = operation(&mut self.assembler, columns, i);
+            match kind {
+                OpKind::Read => self.reads.push((key, value)),
+                _ => {
+                    self.written.insert((key, value));
+                }
             }
-        }
-    }
-
-    fn names(&mut self, key: &Json, value: &Json) -> (KeyId, Value) {
-        let (key, value) = (self.scalar(key), self.scalar(value));
-        (self.builder.key(key), value)
-    }
-
-    fn scalar(&mut self, json: &Json) -> Value {
-        match json {
-            Json::String(text) if text == "nil" => Value::NIL,
-            Json::String(text) => self.builder.atom(AtomKind::Text, text),
-            Json::Number(number) => match number.as_i64() {
-                Some(i) => self.builder.int(i),
-                None => self.builder.atom(AtomKind::Token, &number.to_string()),
-            },
-            _ => Value::NIL,
+            self.assembler.builder.op(draft, kind, key, value);
         }
     }
 
     fn infer_initial_values(&mut self) {
-        if self.initial_known {
-            return;
-        }
-        let mut first: FxHashMap<KeyId, Value> = FxHashMap::default();
+        let mut known = FxHashSet::default();
         for &(key, value) in self.reads.iter().filter(|read| !self.written.contains(*read)) {
-            if let std::collections::hash_map::Entry::Vacant(slot) = first.entry(key) {
-                slot.insert(value);
-                self.builder.set_initial(key, value);
+            if known.insert(key) {
+                self.assembler.builder.set_initial(key, value);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Every file of the shared corpus in a format of this half can be read, and has the size its index says.
+//! Every file of the shared corpus in a format of registers over numbers can be read, and has the size its index says; the
+//! unit tests of Elle's and TimeKiller's formats do the same for theirs.
 //!
 //! The corpus is not part of the repository: `ISOLDE_CORPUS` names it, or it lies beside the checkout. Without it these tests
 //! say so and pass.

@@ -214,14 +214,14 @@ fn others_say_where_and_what() {
       help: S, R, W, C and A are the records; logs with timestamps cannot be read
     "#);
     insta::assert_snapshot!(bad(Format::Viper, br#"{"value": [["r", 1, 2, false], ["w", 1"#), @r#"
-    error: h:1:38: not a JSON value: EOF while parsing a list
-      1 | …"value": [["r", 1, 2, false], ["w", 1
+    error: h:1:39: expected "," or "]", found the end of the file
+      1 | …value": [["r", 1, 2, false], ["w", 1
         |                                      ^ a line is  {"value": [["r"|"w", <key>, <value>, <flag>], …]}
     "#);
     insta::assert_snapshot!(bad(Format::Viper, br#"{"value": [["r", 1, 2, false], ["cas", 1, 2]]}"#), @r#"
-    error: h:1:1: operation 2: expected "r", "w", "i", "d" or "range", found "cas"
-      1 | {"value": [["r", 1, 2, false], ["cas…
-        | ^ a line is  {"value": [["r"|"w", <key>, <value>, <flag>], …]}
+    error: h:1:33: expected "r", "w", "i", "d" or "range", found "cas"
+      1 | {"value": [["r", 1, 2, false], ["cas", 1, 2]]}
+        |                                 ^ a line is  {"value": [["r"|"w", <key>, <value>, <flag>], …]}
     "#);
     insta::assert_snapshot!(bad(Format::Viper, br#"{"values": []}"#), @r#"
     error: h:1:1: expected a field "value" with a list of operations

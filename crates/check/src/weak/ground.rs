@@ -33,6 +33,14 @@ pub(crate) struct Broken {
     pub graph: LevelGraph,
 }
 
+/// How a search ends.
+pub(crate) enum Conclusion {
+    /// This order meets all demands.
+    Order(Vec<TxnId>),
+    /// None does.
+    Broken(Box<Broken>),
+}
+
 /// What the commit order must respect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rule {
@@ -90,7 +98,7 @@ impl<'a, 'b> Ground<'a, 'b> {
     ///
     /// Each round plays an order and adds the demands it does not meet. When all are met, demands run only inside units or
     /// forward; so the units are exactly the strongly connected components of causality with *all* demands.
-    pub fn analyse(&self, rule: Rule, start: &Units) -> Result<Result<Vec<TxnId>, Broken>, OutOfBudget> {
+    pub fn analyse(&self, rule: Rule, start: &Units) -> Result<Conclusion, OutOfBudget> {
         let mut found = Required::default();
         let mut current: Option<Units> = None;
         let rounds = match rule {
@@ -144,12 +152,13 @@ impl<'a, 'b> Ground<'a, 'b> {
         unmet_demands(&self.problem, units, visibility, self.budget)
     }
 
-    fn conclude(&self, units: Units, required: Required) -> Result<Vec<TxnId>, Broken> {
+    fn conclude(&self, units: Units, required: Required) -> Conclusion {
         if units.is_order() && !required.initial_overwritten {
-            return Ok(units.txns);
+            return Conclusion::Order(units.txns);
         }
         let components = units.components.unwrap_or_else(|| components(self.causality()));
         let Required { edges: demanded, initial_overwritten } = required;
-        Err(Broken { demanded, initial_overwritten, graph: LevelGraph::new(&self.problem, components) })
+        let graph = LevelGraph::new(&self.problem, components);
+        Conclusion::Broken(Box::new(Broken { demanded, initial_overwritten, graph }))
     }
 }

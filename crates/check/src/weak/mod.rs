@@ -19,7 +19,7 @@ mod taps;
 pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
-use ground::{Broken, Ground, Rule};
+use ground::{Broken, Conclusion, Ground, Rule};
 use isolde_graph::components;
 use isolde_history::TxnId;
 use isolde_level::{Anomaly, AnomalyKind, Relation};
@@ -110,14 +110,14 @@ struct Inquiry<'a, 'b> {
 impl Inquiry<'_, '_> {
     fn run(&self, strongest: Option<Weak>, start: &Units) -> Result<Findings, OutOfBudget> {
         let mut findings = Findings::default();
-        let mut broken: [Option<Broken>; 3] = [None, None, None];
+        let mut broken: [Option<Box<Broken>>; 3] = [None, None, None];
         for level in Weak::ALL.into_iter().rev().filter(|&l| Some(l) <= strongest) {
             match self.ground.analyse(Rule::Level(level), start)? {
-                Ok(order) => {
+                Conclusion::Order(order) => {
                     self.record_proof(level, &order, &mut findings);
                     break;
                 }
-                Err(contradiction) => {
+                Conclusion::Broken(contradiction) => {
                     findings.levels[level as usize] =
                         self.questions.levels[level as usize].then_some(Answer::Violated);
                     broken[level as usize] = Some(contradiction);
@@ -144,11 +144,14 @@ impl Inquiry<'_, '_> {
         }
     }
 
-    fn explain(&self, broken: &[Option<Broken>; 3], findings: &mut Findings) -> Result<(), OutOfBudget> {
+    fn explain(&self, broken: &[Option<Box<Broken>>; 3], findings: &mut Findings) -> Result<(), OutOfBudget> {
         let ground = &self.ground;
         let explainer =
             Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
         self.explain_cycles(&explainer, findings);
+        if !self.questions.levels.contains(&true) {
+            return Ok(());
+        }
         ground.poll()?;
         let graph = |level: Weak| broken[level as usize].as_ref().map(|b| &b.graph);
         let counts = Classifier {
@@ -216,11 +219,11 @@ impl Inquiry<'_, '_> {
                 continue;
             }
             let broken = match ground.analyse(Rule::Guarantee(guarantee), start)? {
-                Ok(order) => {
+                Conclusion::Order(order) => {
                     findings.guarantees[i] = Some(Answer::Holds(order));
                     continue;
                 }
-                Err(broken) => broken,
+                Conclusion::Broken(broken) => broken,
             };
             findings.guarantees[i] = Some(Answer::Violated);
             let (count, smallest) =

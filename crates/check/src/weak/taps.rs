@@ -14,7 +14,7 @@ use super::simulate::{by_session, leading};
 use isolde_graph::Components;
 use isolde_history::{SessionId, TxnId};
 use isolde_level::AnomalyKind;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The kinds counted here, in the order in which an instance is filed.
@@ -78,18 +78,24 @@ const KEPT: usize = 8;
 /// Instances looked at per group of equals.
 const SAMPLED: usize = 2;
 
-/// The components of `G_L` for the levels asked about, and where they meet each session.
+/// The components of `G_L`, and where their cycles meet each session.
 pub(crate) struct LevelGraph {
     pub components: Components,
-    ranges: BTreeMap<(u32, SessionId), Range<u32>>,
+    /// Per component with a cycle: its range of ids in each session it meets, by session.
+    ranges: FxHashMap<u32, Vec<(SessionId, Range<u32>)>>,
 }
 
 impl LevelGraph {
     pub fn new(problem: &Problem<'_>, components: Components) -> LevelGraph {
-        let mut ranges: BTreeMap<(u32, SessionId), Range<u32>> = BTreeMap::new();
+        let mut ranges: FxHashMap<u32, Vec<(SessionId, Range<u32>)>> = FxHashMap::default();
+        // Ids ascend session by session, so each list comes out sorted.
         for t in problem.committed().filter(|t| components.is_cyclic(t.0)) {
-            let at = (components.of(t.0), problem.history.session_of(t));
-            ranges.entry(at).or_insert(t.0..t.0).end = t.0 + 1;
+            let session = problem.history.session_of(t);
+            let met = ranges.entry(components.of(t.0)).or_default();
+            match met.last_mut() {
+                Some((last, range)) if *last == session => range.end = t.0 + 1,
+                _ => met.push((session, t.0..t.0 + 1)),
+            }
         }
         LevelGraph { components, ranges }
     }
@@ -98,9 +104,28 @@ impl LevelGraph {
         t1.is_some_and(|t1| self.components.share_cycle(t1.0, t2.0))
     }
 
+    /// Where the cycle of `t1` meets the sessions, if there is a graph and a cycle.
+    fn cycle_in(graph: Option<&LevelGraph>, t1: Writer) -> Cycle<'_> {
+        let ranges = graph.zip(t1).and_then(|(g, t1)| g.ranges.get(&g.components.of(t1.0)));
+        Cycle(ranges.map_or(&[], Vec::as_slice))
+    }
+
     /// The transactions of a session on a cycle with `t1`.
     pub fn range(&self, t1: Writer, session: SessionId) -> Range<u32> {
-        t1.and_then(|t1| self.ranges.get(&(self.components.of(t1.0), session)).cloned()).unwrap_or(0..0)
+        Self::cycle_in(Some(self), t1).range(session)
+    }
+}
+
+/// A component's ranges of ids, by session.
+#[derive(Clone, Copy)]
+struct Cycle<'a>(&'a [(SessionId, Range<u32>)]);
+
+impl Cycle<'_> {
+    fn range(self, session: SessionId) -> Range<u32> {
+        match self.0.binary_search_by_key(&session, |(s, _)| *s) {
+            Ok(at) => self.0[at].1.clone(),
+            Err(_) => 0..0,
+        }
     }
 }
 
@@ -181,7 +206,13 @@ impl Classifier<'_> {
         excluded.push(t3);
         excluded.sort_unstable();
         excluded.dedup();
-        let groups = Groups { t1, excluded, instance: &instance };
+        let groups = Groups {
+            t1,
+            excluded,
+            instance: &instance,
+            read_atomic: LevelGraph::cycle_in(self.read_atomic, t1),
+            causal: LevelGraph::cycle_in(self.causal, t1),
+        };
         by_session(&self.problem, read.key, |session, group| {
             let seen = leading(group, self.clocks.unseen(t3, session));
             let before = if session == own { leading(group, t3.0) } else { 0 };
@@ -225,28 +256,33 @@ impl Classifier<'_> {
             return;
         }
         let caused = t1.map_or(0, |t1| leading(group, self.clocks.first_to_see(t1, session)));
+        let first = leading(&groups.excluded, group[0].0);
+        let excluded = &groups.excluded[first..];
+        let excluded = &excluded[..leading(excluded, group[group.len() - 1].0 + 1)];
         let mut file = |tap: Tap, range: Range<usize>| {
             let members = &group[range];
-            let excluded = groups.excluded.iter().filter(|t| members.binary_search(t).is_ok()).count();
-            let count = (members.len() - excluded) as u64;
-            let examples = members.iter().filter(|t| groups.excluded.binary_search(t).is_err());
-            counts.add(self, tap, count, examples.take(SAMPLED).map(|&t2| (groups.instance)(t2)));
+            let left_out = excluded.iter().filter(|t| members.binary_search(t).is_ok()).count();
+            let count = (members.len() - left_out) as u64;
+            if count > 0 {
+                let examples = members.iter().filter(|t| excluded.binary_search(t).is_err());
+                counts.add(self, tap, count, examples.take(SAMPLED).map(|&t2| (groups.instance)(t2)));
+            }
         };
         let (co, cm) = match shape {
             Shape::Session => (Tap::K, Tap::L),
             Shape::Causal => (Tap::M, Tap::N),
         };
         file(co, caused..group.len());
-        let within = |graph: Option<&LevelGraph>| {
-            let ids = graph.map_or(0..0, |g| g.range(t1, session));
-            let low = group.partition_point(|t| t.0 < ids.start).min(caused);
-            low..group.partition_point(|t| t.0 < ids.end).clamp(low, caused)
+        let within = |cycle: Cycle<'_>| {
+            let ids = cycle.range(session);
+            let low = leading(group, ids.start).min(caused);
+            low..leading(group, ids.end).clamp(low, caused)
         };
-        let in_causal = within(self.causal);
+        let in_causal = within(groups.causal);
         match shape {
             Shape::Causal => file(cm, in_causal),
             Shape::Session => {
-                let in_atomic = within(self.read_atomic);
+                let in_atomic = within(groups.read_atomic);
                 file(cm, in_atomic.clone());
                 if in_atomic.is_empty() {
                     file(Tap::N, in_causal);
@@ -265,6 +301,9 @@ struct Groups<'a> {
     /// `t1`, `t3` and what `t3` reads from, which are filed one by one; sorted.
     excluded: Vec<TxnId>,
     instance: &'a dyn Fn(TxnId) -> Instance,
+    /// The cycle of `t1` in the graphs of read atomic and causal.
+    read_atomic: Cycle<'a>,
+    causal: Cycle<'a>,
 }
 
 /// Why `t2` is visible to `t3` when `t3` does not read from it.

@@ -3,7 +3,7 @@
 //! Three things make it fast: numbers are read eight digits at a time (`scan.rs`), two parts of a block are scanned side by side, and
 //! the end of a line, which repeats while a transaction goes on, is compared instead of read. O(bytes), no allocation per line.
 
-use crate::scan::{self, Bad};
+use crate::text::number::{self, Bad};
 use isolde_history::Value;
 
 /// Shortest line: `r(0,0,0,0)` and a newline.
@@ -191,11 +191,11 @@ fn scan_front(text: &[u8], at: usize) -> Result<(u64, u64, usize), Bad> {
         [b'r', b'(', ..] => 0,
         _ => return scan_odd_start(text, at),
     };
-    let (key, i) = scan::natural(text, at + 2, "a key")?;
+    let (key, i) = number::natural(text, at + 2, "a key")?;
     if text.get(i) != Some(&b',') {
         return bad(i, "\",<value>,<session>,<transaction>)\" after the key");
     }
-    let (value, i) = scan::natural(text, i + 1, "a value")?;
+    let (value, i) = number::natural(text, i + 1, "a value")?;
     Ok((key << 1 | write, value, i))
 }
 
@@ -205,20 +205,20 @@ fn scan_tail(text: &[u8], at: usize) -> Result<(u64, i64, usize), Bad> {
     if text.get(at) != Some(&b',') {
         return bad(at, "\",<session>,<transaction>)\" after the value");
     }
-    let (session, i) = scan::natural(text, at + 1, "a session")?;
+    let (session, i) = number::natural(text, at + 1, "a session")?;
     if text.get(i) != Some(&b',') {
         return bad(i, "\",<transaction>)\" after the session");
     }
     let (txn, i) = match text.get(i + 1) {
         Some(b'-') => {
-            let (one, end) = scan::natural(text, i + 2, "a transaction")?;
+            let (one, end) = number::natural(text, i + 2, "a transaction")?;
             if one != 1 {
                 return bad(i + 1, "a transaction from 0, or -1 for an aborted operation");
             }
             (-1, end)
         }
         _ => {
-            let (txn, end) = scan::natural(text, i + 1, "a transaction")?;
+            let (txn, end) = number::natural(text, i + 1, "a transaction")?;
             (txn as i64, end)
         }
     };

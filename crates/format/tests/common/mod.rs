@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The formats of this half, which need no other module.
+/// Formats of registers over numbers.
 pub const FORMATS: [Format; 5] = [Format::Plume, Format::Awdit, Format::Dbcop, Format::Cobra, Format::Viper];
 
 /// xorshift64*.

@@ -1,0 +1,59 @@
+//! What readers share: `--lossy`, `--initial`, warnings, lines by several threads, the finished history.
+
+pub(crate) mod initial;
+pub(crate) mod lines;
+pub(crate) mod ops;
+pub(crate) mod records;
+
+use crate::text::fault::CUT;
+use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, Severity};
+use isolde_history::Builder;
+
+/// An input on its way to a history.
+pub(crate) struct Reading<'a> {
+    pub name: String,
+    pub options: &'a ReadOptions<'a>,
+    pub warnings: Vec<Diagnostic>,
+    format: Format,
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(input: &Input, format: Format, options: &'a ReadOptions<'a>) -> Reading<'a> {
+        Reading { name: input.name().to_owned(), options, warnings: Vec::new(), format }
+    }
+
+    /// All bytes of an input. With `lossy`, a damaged archive yields what could be decoded, and a warning.
+    pub fn bytes(&mut self, input: Input) -> Result<Vec<u8>, ReadError> {
+        let (bytes, damage) = input.into_bytes(self.options)?;
+        self.keep_the_beginning(damage.map_or(Ok(()), Err))?;
+        Ok(bytes)
+    }
+
+    /// With `lossy`, malformed input ends the history instead of failing it: the errors become warnings.
+    pub fn keep_the_beginning(&mut self, result: Result<(), ReadError>) -> Result<(), ReadError> {
+        match result {
+            Err(ReadError::Malformed(errors)) if self.options.lossy => {
+                self.warnings.extend(errors.into_iter().map(|d| Diagnostic {
+                    severity: Severity::Warning,
+                    message: d.message + "; ignored from here on",
+                    help: d.help.filter(|help| help != CUT),
+                    ..d
+                }));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// A warning about something that begins on this line.
+    pub fn warn(&mut self, line: u32, message: String) {
+        self.warnings.push(Diagnostic::warning(&self.name, Place::Line { line, column: 1 }, message));
+    }
+
+    /// The finished history.
+    pub fn finish(self, builder: Builder) -> Result<Loaded, ReadError> {
+        let history = builder.finish_on(self.options.threads);
+        let history = history.map_err(|source| ReadError::TooLarge { file: self.name, source })?;
+        Ok(Loaded { history, format: self.format, warnings: self.warnings })
+    }
+}

@@ -1,0 +1,394 @@
+//! Writing histories, and refusing to lose anything silently.
+//!
+//! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a history with them and
+//! names what would be lost. A writer refuses then, unless told `lossy`: it leaves out what has no place and gives numbers to
+//! names that are not numbers. What sessions and transactions are called is no part of that: formats number them as they
+//! must, and only which transactions are in one session, and in which order, is content. No format writes that logic itself; those that know only numbers use `numbers.rs`.
+
+pub(crate) mod numbers;
+
+use crate::text::value::{is_edn_atom, is_json_atom};
+use crate::{Format, WriteError};
+use isolde_history::{AtomKind, History, KeyId, Op, OpKind, Outcome, TxnId, Value, View};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Where a written history goes.
+pub enum Sink {
+    /// A file, a pipe, memory.
+    Stream(Box<dyn Write + Send>),
+    /// A folder, for formats with one file per session. It is created when missing, and must not hold logs already.
+    Directory(PathBuf),
+}
+
+/// Writes a history piece by piece.
+pub trait HistoryWriter {
+    /// Writes some more transactions, in the order of their positions. Sessions are known by their labels, so a
+    /// session continues from one batch to the next.
+    fn append(&mut self, batch: &History) -> Result<(), WriteError>;
+
+    /// Writes what had to wait for the end.
+    fn finish(self: Box<Self>) -> Result<(), WriteError>;
+}
+
+/// Which names or values a format can write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Names {
+    /// Integers from 0 that fit in a signed 64-bit number.
+    Natural63,
+    /// Integers from 0 that fit in 64 bits.
+    Natural64,
+    /// Signed 64-bit integers.
+    Integer64,
+    /// What JSON has: numbers, strings, true, false, and arrays and objects of these.
+    Json,
+    /// What EDN has: also keywords and symbols.
+    Edn,
+    /// Anything.
+    Any,
+}
+
+/// Which reads a format can leave without a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnknownReads {
+    /// None.
+    Never,
+    /// All without a value in transactions that did not commit; then none of these can have read nil.
+    Uncommitted,
+    /// Any.
+    Any,
+}
+
+impl Names {
+    pub(crate) fn holds(self, number: i128) -> bool {
+        match self {
+            Names::Natural63 => (0..=i128::from(i64::MAX)).contains(&number),
+            Names::Natural64 => (0..=i128::from(u64::MAX)).contains(&number),
+            Names::Integer64 => i64::try_from(number).is_ok(),
+            Names::Json | Names::Edn | Names::Any => true,
+        }
+    }
+}
+
+/// Which real-time intervals a format has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Intervals {
+    /// None.
+    Never,
+    /// All, but of a transaction of unknown outcome only the beginning.
+    Decided,
+    /// Any.
+    Any,
+}
+
+/// What a format says about the value of a key before any write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InitialRule {
+    /// Nothing: such a read is thin air.
+    Absent,
+    /// It is 0.
+    Zero,
+    /// It is nil.
+    Nil,
+    /// Reads of it are marked, so whatever the value is, a write of it is something else.
+    Marked,
+    /// Whatever the file says.
+    Any,
+}
+
+/// What a format can express.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// Aborted transactions, with all their operations.
+    pub aborted: bool,
+    /// Aborted transactions of exactly one write (implied by `aborted`).
+    pub aborted_writes: bool,
+    /// Transactions of unknown outcome.
+    pub indeterminate: bool,
+    /// Transactions without operations.
+    pub empty: bool,
+    /// Reads and writes of plain values.
+    pub registers: bool,
+    /// Appends and reads of lists.
+    pub lists: bool,
+    /// Reads whose result was not recorded.
+    pub unknown_reads: UnknownReads,
+    /// The value nil, other than as the initial value.
+    pub nil: bool,
+    /// Start and commit timestamps.
+    pub stamps: bool,
+    /// Nothing without them.
+    pub needs_stamps: bool,
+    /// Real-time intervals.
+    pub intervals: Intervals,
+    /// Facts about single transactions.
+    pub metadata: bool,
+    /// Keys.
+    pub keys: Names,
+    /// Values.
+    pub values: Names,
+    /// Initial values.
+    pub initial: InitialRule,
+}
+
+impl Capabilities {
+    /// Committed register transactions over natural numbers, and nothing else: what the oldest formats have.
+    pub const PLAIN: Capabilities = Capabilities {
+        aborted: false,
+        aborted_writes: false,
+        indeterminate: false,
+        empty: true,
+        registers: true,
+        lists: false,
+        unknown_reads: UnknownReads::Never,
+        nil: false,
+        stamps: false,
+        needs_stamps: false,
+        intervals: Intervals::Never,
+        metadata: false,
+        keys: Names::Natural64,
+        values: Names::Natural64,
+        initial: InitialRule::Zero,
+    };
+
+    /// Everything in the model.
+    pub const ALL: Capabilities = Capabilities {
+        aborted: true,
+        aborted_writes: true,
+        indeterminate: true,
+        empty: true,
+        registers: true,
+        lists: true,
+        unknown_reads: UnknownReads::Any,
+        nil: true,
+        stamps: true,
+        needs_stamps: false,
+        intervals: Intervals::Any,
+        metadata: true,
+        keys: Names::Any,
+        values: Names::Any,
+        initial: InitialRule::Any,
+    };
+
+    pub(crate) fn outcome(&self, history: &History, t: TxnId) -> bool {
+        match history.outcome(t) {
+            Outcome::Committed => true,
+            Outcome::Aborted => self.aborted || (self.aborted_writes && is_one_write(history, t)),
+            Outcome::Indeterminate => self.indeterminate,
+        }
+    }
+
+    /// True if a read of this value would mean something else in the format.
+    fn moves_initial(&self, history: &History, kind: OpKind, key: KeyId, value: Value) -> bool {
+        let ours = history.initial().of(key);
+        let theirs = match self.initial {
+            InitialRule::Any => return false,
+            InitialRule::Marked => return kind == OpKind::Write && ours == Some(value),
+            InitialRule::Absent => None,
+            InitialRule::Zero => Value::int(0),
+            InitialRule::Nil => Some(Value::NIL),
+        };
+        kind == OpKind::Read && ours != theirs && (ours == Some(value) || theirs == Some(value))
+    }
+
+    fn unknown_read(&self, committed: bool) -> bool {
+        match self.unknown_reads {
+            UnknownReads::Never => false,
+            UnknownReads::Uncommitted => !committed,
+            UnknownReads::Any => true,
+        }
+    }
+
+    fn nil_is_initial(&self, history: &History, key: KeyId) -> bool {
+        matches!(self.initial, InitialRule::Marked | InitialRule::Nil)
+            && history.initial().of(key) == Some(Value::NIL)
+    }
+}
+
+fn is_one_write(history: &History, t: TxnId) -> bool {
+    let range = history.op_range(t);
+    range.len() == 1 && history.heads()[range.start].kind() == OpKind::Write
+}
+
+/// What the format would lose of this history, for instance "3 aborted transactions"; empty: nothing.
+pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> Vec<String> {
+    let c = capabilities;
+    let (mut aborted, mut indeterminate, mut empty) = (0, 0, 0);
+    for t in history.txns() {
+        match history.outcome(t) {
+            _ if c.outcome(history, t) => {}
+            Outcome::Aborted => aborted += 1,
+            _ => indeterminate += 1,
+        }
+        empty += usize::from(!c.empty && history.op_range(t).is_empty());
+    }
+    let (mut lists, mut registers, mut unknown, mut nil, mut values, mut initial) = (0, 0, 0, 0, 0, 0);
+    for t in history.txns() {
+        let committed = history.outcome(t) == Outcome::Committed;
+        for i in history.op_range(t) {
+            let (head, value) = (history.heads()[i], history.values()[i]);
+            let (kind, key) = (head.kind(), head.key());
+            if value == Value::UNKNOWN {
+                unknown += usize::from(!c.unknown_read(committed));
+            } else if (kind == OpKind::Append || value.is_list()) && !c.lists {
+                lists += 1;
+            } else if kind == OpKind::Append || value.is_list() {
+                values += usize::from(!in_place(value, c.values) && !fits(history, value, c.values));
+            } else if !c.registers {
+                registers += 1;
+            } else if c.moves_initial(history, kind, key, value) {
+                initial += 1;
+            } else if value == Value::NIL {
+                let read = kind == OpKind::Read;
+                let initial = read && c.nil_is_initial(history, key);
+                let silent = read && !committed && c.unknown_reads == UnknownReads::Uncommitted;
+                nil += usize::from(silent || !(c.nil || initial));
+            } else if !in_place(value, c.values) && !fits(history, value, c.values) {
+                values += 1;
+            }
+        }
+    }
+    let keys = history.keys().filter(|&k| !fits(history, history.key_label(k), c.keys)).count();
+    let txns = history.txn_count();
+    let stamps = if c.stamps || history.stamps().is_none() { 0 } else { txns };
+    let (mut intervals, mut ends) = (0, 0);
+    for (t, interval) in history.txns().zip(history.intervals().unwrap_or_default()) {
+        let undecided = history.outcome(t) == Outcome::Indeterminate && interval.completed.is_some();
+        intervals += usize::from(c.intervals == Intervals::Never);
+        ends += usize::from(c.intervals == Intervals::Decided && undecided);
+    }
+    let metadata = if c.metadata { 0 } else { history.metadata().len() };
+    let numbers = |names: Names| match names {
+        Names::Natural63 | Names::Natural64 => "that is no natural number",
+        Names::Json => "that is no JSON value",
+        Names::Edn => "that is no EDN value",
+        _ => "that is no 64-bit number",
+    };
+    let mut lost = Vec::new();
+    let mut note = |count: usize, one: &str, many: &str, which: &str| {
+        if count > 0 {
+            let which =
+                if count == 1 { which.to_owned() } else { which.replace("that is no", "that are no") };
+            let space = if which.is_empty() { "" } else { " " };
+            lost.push(format!("{count} {}{space}{which}", if count == 1 { one } else { many }));
+        }
+    };
+    note(aborted, "aborted transaction", "aborted transactions", "");
+    note(indeterminate, "transaction", "transactions", "of unknown outcome");
+    note(empty, "empty transaction", "empty transactions", "");
+    note(lists, "list operation", "list operations", "");
+    note(registers, "register operation", "register operations", "");
+    note(unknown, "read", "reads", "without a result");
+    note(nil, "nil value", "nil values", "");
+    note(keys, "key", "keys", numbers(c.keys));
+    note(values, "value", "values", numbers(c.values));
+    note(initial, "operation", "operations", "on a different initial value");
+    let vanishing = usize::from(begins_with_initial_state(history, format));
+    note(vanishing, "transaction", "transactions", "that would be taken for the initial state");
+    let unstamped = if c.needs_stamps && history.stamps().is_none() { txns } else { 0 };
+    note(unstamped, "transaction", "transactions", "without timestamps");
+    note(stamps, "pair", "pairs", "of timestamps");
+    note(intervals, "real-time interval", "real-time intervals", "");
+    note(ends, "time", "times", "at which a transaction of unknown outcome ended");
+    note(metadata, "transaction", "transactions", "with metadata");
+    lost
+}
+
+/// True if a reader of the format would take the first transaction for the initial state: alone in its session, writing only 0.
+fn begins_with_initial_state(history: &History, format: Format) -> bool {
+    let first = history.txns().find(|&t| history.position(t) == 0);
+    matches!(format, Format::Plume | Format::Dbcop)
+        && history.txn_count() > 1
+        && first.is_some_and(|t| {
+            let mut ops = history.ops(t).map(|(_, op)| op);
+            history.outcome(t) == Outcome::Committed
+                && history.session_range(history.session_of(t)).len() == 1
+                && !history.op_range(t).is_empty()
+                && ops.all(|op| op.kind == OpKind::Write && Value::int(0) == Some(op.value))
+        })
+}
+
+#[inline]
+fn in_place(value: Value, names: Names) -> bool {
+    let natural = matches!(names, Names::Natural63 | Names::Natural64);
+    matches!(value.view(), View::Int(i) if i >= 0 || !natural)
+}
+
+fn fits(history: &History, value: Value, names: Names) -> bool {
+    let writable = match names {
+        Names::Any => return true,
+        Names::Json => is_json_atom,
+        Names::Edn => is_edn_atom,
+        _ => return integer(history, value).is_some_and(|n| names.holds(n)),
+    };
+    let one = |value: Value| match value.view() {
+        View::Atom(id) => {
+            let (kind, text) = history.atom(id);
+            writable(kind, text)
+        }
+        _ => true,
+    };
+    history.list(value).map_or_else(|| one(value), |list| list.iter().all(|&element| one(element)))
+}
+
+/// Refuses a batch that the format cannot express, unless losing the rest is allowed.
+pub(crate) fn admit(
+    history: &History,
+    format: Format,
+    capabilities: &Capabilities,
+    lossy: bool,
+) -> Result<(), WriteError> {
+    let unwritable = capabilities.needs_stamps && history.stamps().is_none() && history.txn_count() > 0;
+    let lost = if lossy && !unwritable { Vec::new() } else { check(history, format, capabilities) };
+    if lost.is_empty() { Ok(()) } else { Err(WriteError::Loss { format, lost }) }
+}
+
+/// The number a value stands for, stored in place or, when too large for that, as a token.
+pub(crate) fn integer(history: &History, value: Value) -> Option<i128> {
+    match value.view() {
+        View::Int(i) => Some(i128::from(i)),
+        View::Atom(id) => match history.atom(id) {
+            (AtomKind::Token, text) => text.parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The transactions of a batch in the order of the input they came from.
+pub(crate) fn in_position_order(history: &History) -> Vec<TxnId> {
+    let mut order: Vec<TxnId> = history.txns().collect();
+    order.sort_unstable_by_key(|&t| history.position(t));
+    order
+}
+
+/// What to write for an operation's value where nil is the initial value of every key: a read of the initial value stays one,
+/// whatever that value is.
+pub(crate) fn with_nil_initial(history: &History, op: Op) -> Value {
+    let initial =
+        op.kind == OpKind::Read && history.initial().of(op.key) == Some(op.value) && !op.value.is_list();
+    if initial { Value::NIL } else { op.value }
+}
+
+/// The stream of a sink, for formats that are one file.
+pub(crate) fn stream(format: Format, sink: Sink) -> Result<Box<dyn Write + Send>, WriteError> {
+    match sink {
+        Sink::Stream(stream) => Ok(stream),
+        Sink::Directory(_) => Err(WriteError::Sink { format, wanted: "a file" }),
+    }
+}
+
+/// A writer for a format. It refuses what the format cannot express, unless `lossy`: then it leaves that out.
+///
+/// ```
+/// use isolde_format::{Format, Input, ReadOptions, Sink};
+/// let input = Input::from_bytes("h.txt", b"w 1 1\n=====\nr 1 1\n".to_vec());
+/// let history = isolde_format::read(input, &ReadOptions::default())?.history;
+/// let mut writer = isolde_format::writer(Format::Plume, Sink::Stream(Box::new(std::io::sink())), false)?;
+/// writer.append(&history)?;
+/// writer.finish()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn writer(format: Format, sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    crate::detect::writer(format, sink, lossy)
+}

@@ -1,0 +1,88 @@
+//! Real histories with expected verdicts, from `ISOLDE_CORPUS` or `../shared/corpus/open`; skipped when they are not there.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use isolde_check::{Budget, Request, check};
+use isolde_format::{Input, ReadOptions};
+use isolde_history::Index;
+use isolde_level::{Level, Verdict};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn corpus() -> Option<PathBuf> {
+    let named = std::env::var_os("ISOLDE_CORPUS").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open");
+    let found = named.into_iter().chain([beside]).find(|p| p.join("INDEX.tsv").is_file());
+    if found.is_none() {
+        eprintln!("no corpus: skipped");
+    }
+    found
+}
+
+/// A folder that disappears with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        let path = std::env::temp_dir().join(format!("isolde-corpus-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The file of a case; an archive is unpacked.
+fn unpacked(file: &Path, scratch: &Path) -> PathBuf {
+    let name = file.file_name().unwrap().to_string_lossy().into_owned();
+    let Some(stem) = name.strip_suffix(".tar.zst") else { return file.to_owned() };
+    let run = format!("zstd -dcq '{}' | tar -x -C '{}'", file.display(), scratch.display());
+    assert!(Command::new("sh").args(["-c", &run]).status().unwrap().success(), "{run}");
+    scratch.join(stem)
+}
+
+#[test]
+fn weak_levels_of_real_histories() {
+    let Some(corpus) = corpus() else { return };
+    let scratch = Scratch::new();
+    let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
+    let mut met = 0;
+    for row in index.lines().skip(1) {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let [id, file, format, model, ..] = columns[..] else { panic!("{row}") };
+        if model != "kv" || format == "facts-json" {
+            continue;
+        }
+        let path = unpacked(&corpus.join(file), &scratch.0);
+        let loaded = isolde_format::read(Input::open(&path).unwrap(), &ReadOptions::default())
+            .unwrap_or_else(|e| panic!("{id}: {e}"));
+        let index = Index::build(&loaded.history, 1.try_into().unwrap());
+        let judgement = check(&loaded.history, &index, &Request::default(), &Budget::unlimited());
+        for word in columns[9].split_whitespace() {
+            let Some((name, expected)) = word.split_once('=') else { continue };
+            let level = match name {
+                "rc" => Level::ReadCommitted,
+                "ra" => Level::ReadAtomic,
+                "tcc" => Level::Causal,
+                "taps" => {
+                    let mut found: Vec<&str> = judgement.anomalies.iter().map(|a| a.kind.code()).collect();
+                    found.retain(|code| code.starts_with("TAP-"));
+                    let letter = expected.chars().next().unwrap();
+                    let wanted: Vec<String> =
+                        if expected == "none" { Vec::new() } else { vec![format!("TAP-{letter}")] };
+                    assert_eq!(found, wanted, "{id}");
+                    continue;
+                }
+                _ => continue,
+            };
+            let wanted = if expected == "ok" { Verdict::Holds } else { Verdict::Violated };
+            assert_eq!(judgement.verdict(level), Some(&wanted), "{id} {name}");
+            met += 1;
+        }
+    }
+    assert!(met > 1000, "only {met} expectations were found");
+}

@@ -1,0 +1,104 @@
+//! Writes a few tiny valid files per fuzz target into the folder that `SEEDS` names. A fuzz target that does nothing but that:
+//! what is instrumented can only be linked with the fuzzer.
+#![no_main]
+
+use isolde_format::{Format, Sink};
+use isolde_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
+use std::path::Path;
+
+libfuzzer_sys::fuzz_target!(init: write_seeds(), |_bytes: &[u8]| {});
+
+fn write_seeds() {
+    let corpus = std::env::var_os("SEEDS").expect("SEEDS names a folder");
+    let corpus = Path::new(&corpus);
+    for &format in Format::ALL {
+        let folder = corpus.join(format.name());
+        std::fs::create_dir_all(&folder).expect("the corpus can be created");
+        for (i, history) in histories().iter().enumerate() {
+            let name = format!("seed-{i}");
+            for (n, bytes) in files(format, history).into_iter().enumerate() {
+                for folder in [&folder, &corpus.join("detect")] {
+                    std::fs::create_dir_all(folder).expect("the corpus can be created");
+                    let name = format!("{name}-{n}-{}", format.name());
+                    std::fs::write(folder.join(name), &bytes).expect("the corpus can be written");
+                }
+            }
+        }
+    }
+}
+
+/// The files of a history in a format; none if it has none.
+fn files(format: Format, history: &History) -> Vec<Vec<u8>> {
+    if !format.is_folder() {
+        return isolde_fuzz::write(format, history, true).into_iter().collect();
+    }
+    let folder = std::env::temp_dir().join(format!("isolde-seeds-{}", std::process::id()));
+    let written =
+        isolde_format::writer(format, Sink::Directory(folder.clone()), true).and_then(|mut writer| {
+            writer.append(history)?;
+            writer.finish()
+        });
+    let mut files = Vec::new();
+    if written.is_ok() {
+        for entry in std::fs::read_dir(&folder).expect("the folder was written") {
+            files.push(std::fs::read(entry.expect("it is listed").path()).expect("it is readable"));
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    files.sort();
+    files
+}
+
+fn histories() -> Vec<History> {
+    let mut all = Vec::new();
+    for kind in 0..6 {
+        let mut b = Builder::new();
+        b.set_initial_default([None, Value::int(0), Some(Value::NIL)][kind % 3]);
+        for n in 0..3i64 {
+            let session = b.int(n % 2);
+            let session = b.session(session);
+            let draft = b.transaction(session);
+            let (one, two, minus) = (b.int(n + 1), b.int(n), b.int(-5 - n));
+            let word = b.atom(AtomKind::Text, "é\n");
+            let keyword = b.atom(AtomKind::Keyword, "k");
+            let large = b.atom(AtomKind::Token, "99999999999999999999");
+            let list = b.list(&[one, two]);
+            let compound = b.atom(AtomKind::Compound, "[1 {\"a\" nil}]");
+            let (x, y) = (b.int(1), if kind == 5 { keyword } else { b.int(2) });
+            let (x, y) = (b.key(x), b.key(y));
+            match kind {
+                0 | 1 => {
+                    b.op(draft, OpKind::Write, x, one);
+                    b.op(draft, OpKind::Read, y, two);
+                }
+                2 => {
+                    b.op(draft, OpKind::Write, x, minus);
+                    b.op(draft, OpKind::Read, y, Value::NIL);
+                }
+                3 | 4 => {
+                    b.op(draft, OpKind::Append, x, one);
+                    b.op(draft, OpKind::Read, x, list);
+                }
+                _ => {
+                    b.op(draft, OpKind::Write, x, word);
+                    b.op(draft, OpKind::Write, y, large);
+                    b.op(draft, OpKind::Write, y, compound);
+                    b.op(draft, OpKind::Read, y, compound);
+                    b.op(draft, OpKind::Read, x, keyword);
+                }
+            }
+            if kind > 1 && kind != 4 && n > 0 {
+                b.set_outcome(draft, if n == 1 { Outcome::Aborted } else { Outcome::Indeterminate });
+            }
+            let at = |physical| Timestamp { physical, logical: 0 };
+            b.set_stamps(draft, Stamps { start: at(n), commit: at(n + 1) });
+            if kind % 2 == 1 {
+                let completed = (n < 2).then_some(2 * n as u64 + 1);
+                b.set_interval(draft, Interval { invoked: 2 * n as u64, completed });
+            }
+            b.set_metadata(draft, "level", "serializable");
+        }
+        all.push(b.finish().expect("it is small"));
+    }
+    all
+}
