@@ -149,7 +149,7 @@ fn measure_case(case: &Case, folder: &Folder, runner: &Runner, flags: &Flags) ->
     let file = folder.write(case)?;
     let repeats = flags.repeats.unwrap_or(match file.facts.operations {
         ..300_000 => 20,
-        ..1_000_000 => 5,
+        300_000..1_000_000 => 5,
         _ => 3,
     });
     let mut answers = Vec::new();
