@@ -91,6 +91,16 @@ impl Graph for Causality<'_> {
             None => None,
         }
     }
+
+    #[inline]
+    fn for_each_successor(&self, node: u32, mut f: impl FnMut(u32)) {
+        self.readers.successors(node).iter().copied().for_each(&mut f);
+        if self.problem.index.is_committed(TxnId(node))
+            && let Some(next) = self.problem.session_successor(TxnId(node))
+        {
+            f(next.0);
+        }
+    }
 }
 
 /// Causality with further edges.
@@ -111,6 +121,12 @@ impl Graph for Joined<'_, '_> {
             Some(&next) => Some(next),
             None => self.causality.successor(node, i - more.len()),
         }
+    }
+
+    #[inline]
+    fn for_each_successor(&self, node: u32, mut f: impl FnMut(u32)) {
+        self.more.successors(node).iter().copied().for_each(&mut f);
+        self.causality.for_each_successor(node, f);
     }
 }
 
@@ -172,10 +188,9 @@ pub(crate) fn respecting(problem: &Problem<'_>, graph: &impl Graph, wished: &[u3
 
 /// Kahn's algorithm with a heap over some nodes; shorter than `nodes` if there is a cycle.
 fn kahn(graph: &impl Graph, nodes: impl Iterator<Item = u32> + Clone, wished: &[u32]) -> Vec<u32> {
-    let successors = |node: u32| (0..).map_while(move |i| graph.successor(node, i));
     let mut waiting = vec![0u32; graph.len()];
-    for next in nodes.clone().flat_map(successors) {
-        waiting[next as usize] += 1;
+    for node in nodes.clone() {
+        graph.for_each_successor(node, |next| waiting[next as usize] += 1);
     }
     let ready = nodes.filter(|&node| waiting[node as usize] == 0);
     let mut heap: BinaryHeap<Reverse<(u32, u32)>> =
@@ -183,12 +198,13 @@ fn kahn(graph: &impl Graph, nodes: impl Iterator<Item = u32> + Clone, wished: &[
     let mut order = Vec::new();
     while let Some(Reverse((_, node))) = heap.pop() {
         order.push(node);
-        for next in successors(node) {
-            waiting[next as usize] -= 1;
-            if waiting[next as usize] == 0 {
+        graph.for_each_successor(node, |next| {
+            let left = &mut waiting[next as usize];
+            *left -= 1;
+            if *left == 0 {
                 heap.push(Reverse((wished[next as usize], next)));
             }
-        }
+        });
     }
     order
 }
