@@ -98,10 +98,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let mut done: Vec<Judged> = Vec::new();
     let mut unreadable = None;
     for path in &flags.histories {
-        if interrupt::is_requested() {
-            break;
-        }
-        let mut judged = match judge(path, flags, global) {
+        let answer =
+            if interrupt::is_requested() { Err(Failure::Interrupted) } else { judge(path, flags, global) };
+        let mut judged = match answer {
             Ok(judged) => judged,
             Err(failure @ Failure::Input(_)) if several => {
                 terminal::tell(failure.message().unwrap_or_default());
