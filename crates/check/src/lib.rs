@@ -53,5 +53,6 @@ pub struct Request {
 
 /// Decides the levels. Costs are stated in the modules of `weak`; when the budget runs out, what is left is unknown.
 pub fn check(history: &History, index: &Index, request: &Request, budget: &Budget<'_>) -> Judgement {
-    verdicts::judge(weak::Problem { history, index }, request, budget)
+    let reads = weak::problem::ExternalReads::new(history, index);
+    verdicts::judge(weak::Problem { history, index, reads: &reads }, request, budget)
 }

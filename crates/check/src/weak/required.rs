@@ -7,7 +7,7 @@
 use super::clocks::AllClocks;
 use super::problem::{Problem, Read, Stamped, Writer};
 use super::simulate::{by_session, leading};
-use isolde_history::{KeyId, OpId, TxnId};
+use isolde_history::{OpId, TxnId};
 
 /// `from` must commit before `to`, because `read` returned `to`'s version although it could see `from`'s.
 #[derive(Clone, Copy, Debug)]
@@ -34,32 +34,39 @@ impl Required {
     }
 }
 
-/// A transaction's reads by key, for intersecting them with what another transaction writes.
+/// A transaction's reads by key, for intersecting them with what another transaction writes. Of several reads of a key from
+/// one writer the last is kept.
 struct ReadsByKey {
     /// The first entry of `chain` for a key.
     head: Stamped<u32>,
     /// (read, next entry of the same key).
     chain: Vec<(Read, u32)>,
-    distinct: usize,
 }
 
 const END: u32 = u32::MAX;
 
 impl ReadsByKey {
     fn new(keys: usize) -> Self {
-        ReadsByKey { head: Stamped::new(keys), chain: Vec::new(), distinct: 0 }
+        ReadsByKey { head: Stamped::new(keys), chain: Vec::new() }
     }
 
     fn clear(&mut self) {
         self.head.next_round();
         self.chain.clear();
-        self.distinct = 0;
     }
 
     fn push(&mut self, read: Read) {
-        let next = self.head.get(read.key.index()).unwrap_or(END);
-        self.distinct += usize::from(next == END);
-        self.chain.push((read, next));
+        let first = self.head.get(read.key.index()).unwrap_or(END);
+        let mut at = first;
+        while at != END {
+            let (earlier, next) = &mut self.chain[at as usize];
+            if earlier.from == read.from {
+                *earlier = read;
+                return;
+            }
+            at = *next;
+        }
+        self.chain.push((read, first));
         self.head.set(read.key.index(), self.chain.len() as u32 - 1);
     }
 
@@ -88,85 +95,33 @@ impl ReadsByKey {
     }
 }
 
-/// Read committed, in O(m^{3/2}). Reads are taken from the last to the first; when the first read of a writer `w` is
-/// reached, the reads after it are known, and for each key of `w` the *nearest* later read from somebody else gets the
-/// edge: that somebody's own first read passes it on to those further away.
+/// Read committed, in O(m^{3/2}): every transaction read from, against the keys read later.
+///
+/// Keeping only the nearest later read of each key is not enough: in `r(x,1) r(x,2) r(x,1) r(x,3)` it never leads past the
+/// first two writers. So a key that a transaction reads from several others costs all its pairs; that is a non-repeatable
+/// read, which only broken databases show.
 pub(crate) fn read_committed(problem: &Problem<'_>) -> Required {
     let mut required = Required::default();
-    let mut later = NearestReads::new(problem.history.key_count());
-    let mut first = Stamped::<u32>::new(problem.txn_count());
+    let mut reads = ReadsByKey::new(problem.history.key_count());
+    let mut done = Stamped::<()>::new(problem.txn_count());
     for t in problem.committed() {
-        later.clear();
-        first.next_round();
-        for read in problem.reads(t) {
-            if let Some(w) = read.from
-                && first.get(w.index()).is_none()
+        reads.clear();
+        problem.reads(t).for_each(|read| reads.push(read));
+        done.next_round();
+        for first in problem.reads(t) {
+            if let Some(t2) = first.from
+                && done.get(t2.index()).is_none()
             {
-                first.set(w.index(), read.op.0);
+                done.set(t2.index(), ());
+                reads.of_keys_written_by(problem, t2, |r| {
+                    if r.from != Some(t2) && r.op > first.op {
+                        required.demand(t2, r.from, r.op);
+                    }
+                });
             }
-        }
-        for read in problem.reads(t).rev() {
-            if let Some(w) = read.from
-                && first.get(w.index()) == Some(read.op.0)
-            {
-                later.nearest_overwritten(problem, w, |r| required.demand(w, r.from, r.op));
-            }
-            later.push(read);
         }
     }
     required
-}
-
-/// What is known of the later reads of one key.
-#[derive(Clone, Copy, Default)]
-struct Later {
-    /// The two nearest from different transactions: two suffice to find the nearest that is not from `w`.
-    near: [Option<Read>; 2],
-    /// The nearest of the initial state.
-    initial: Option<Read>,
-}
-
-/// The later reads of each key.
-struct NearestReads {
-    slots: Stamped<Later>,
-    keys: Vec<KeyId>,
-}
-
-impl NearestReads {
-    fn new(keys: usize) -> Self {
-        NearestReads { slots: Stamped::new(keys), keys: Vec::new() }
-    }
-
-    fn clear(&mut self) {
-        self.slots.next_round();
-        self.keys.clear();
-    }
-
-    fn push(&mut self, read: Read) {
-        let mut slot = self.slots.get(read.key.index()).unwrap_or_else(|| {
-            self.keys.push(read.key);
-            Later::default()
-        });
-        match slot.near[0] {
-            _ if read.from.is_none() => slot.initial = Some(read),
-            Some(near) if near.from == read.from => slot.near[0] = Some(read),
-            near => slot.near = [Some(read), near],
-        }
-        self.slots.set(read.key.index(), slot);
-    }
-
-    fn nearest_overwritten(&self, problem: &Problem<'_>, w: TxnId, mut f: impl FnMut(Read)) {
-        let look = |key: KeyId| {
-            let Some(slot) = self.slots.get(key.index()) else { return };
-            let other = slot.near.into_iter().flatten().find(|r| r.from != Some(w));
-            other.into_iter().chain(slot.initial).for_each(&mut f);
-        };
-        if problem.history.op_range(w).len() <= 8 * self.keys.len() {
-            problem.written(w).for_each(look);
-        } else {
-            self.keys.iter().copied().filter(|&key| problem.index.writes(w, key)).for_each(look);
-        }
-    }
 }
 
 /// Read atomic, in O(m^{3/2}): the latest earlier writer of the same session, and every transaction read from.
