@@ -298,7 +298,7 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
 #[test]
 fn every_kind_of_token() {
     assert_eq!(
-        tokens("[:a/b, nil true x -5 +5 7N] ; no\n(1.5M 1/2 \\[ \\newline) #{\"a\\n\"} ##NaN").unwrap(),
+        tokens("[:a/b, nil true x -5 +5 7N 7M] ; no\n(1.5M 1/2 \\[ \\newline) #{\"a\\n\"} ##NaN").unwrap(),
         [
             Token::Open(b']'),
             Token::Keyword("a/b"),
@@ -307,6 +307,7 @@ fn every_kind_of_token() {
             Token::Symbol("x"),
             Token::Int(-5),
             Token::Int(5),
+            Token::Int(7),
             Token::Int(7),
             Token::Close(b']'),
             Token::Open(b')'),

@@ -282,11 +282,11 @@ impl<'a> Edn<'a> {
         }
         let start = self.at;
         let word = self.word(start)?;
-        let integer = word.strip_suffix('N').unwrap_or(word).trim_start_matches('+');
-        if let Ok(i) = integer.parse() {
+        // An integer is the same value however it is marked: 7, +7, 7N, 7M.
+        let number = word.strip_suffix(['N', 'M']).unwrap_or(word).trim_start_matches('+');
+        if let Ok(i) = number.parse() {
             return Ok(Token::Int(i));
         }
-        let number = integer.strip_suffix('M').unwrap_or(integer);
         let ratio = |n: &str| n.split_once('/').is_some_and(|(a, b)| is_integer(a) && is_integer(b));
         // Rust's grammar of floats also has names ("inf"), which cannot follow a digit.
         if is_integer(number) || number.parse::<f64>().is_ok() || ratio(number) {
