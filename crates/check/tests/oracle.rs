@@ -155,3 +155,25 @@ fn every_tiny_history() {
         compare(&history, "exhaustive");
     }
 }
+
+/// Histories on which an engine and the oracle once disagreed.
+#[test]
+fn found_before() {
+    for text in [
+        // Reads that alternate between two writers hid the third from read committed's demands.
+        "w(x,1) w(x,2) w(y,3) r(y,3); w(y,7) r(x,2) r(x,0); w(y,8); r(y,8) r(y,6) r(y,8) r(y,7) \
+         || w(y,4) r(x,0); w(y,5) w(y,6) r(y,6); r(x,0) r(x,2)",
+        "w(x,1) w(x,2) w(x,3); w(x,4); r(x,8) r(x,3) r(x,8); r(x,8) r(x,3) r(x,8) r(x,7); w(x,8) \
+         || w(x,5) w(x,6) w(x,7); w(x,9) w(x,10) w(x,11)",
+        // A session that begins with a read from the end of another had not seen that one's past.
+        "r(z,1) w(x,5) w(y,6) r(y,6) || r(z,0) r(x,5) w(z,7) || w(z,1) w(x,2) r(x,2); w(y,3) r(y,3) w(z,4)",
+        // A read of an own write committed an indeterminate writer of the same value.
+        "w(x,1) r(x,1) || r(y,9) w(x,1) !info",
+        // Contradicting list reads show an order each, and appends that were skipped come later.
+        "w(x,2) r(x,2) w(x,3) a(y,4) !info || r(x,0); r(x,8) w(x,1); r(y,[6 7]) r(y,[6 7 4]) \
+         || w(x,5) a(y,6) a(y,7); r(x,5) w(x,8) r(y,[6 4]) r(x,8)",
+        "a(x,1) a(x,2) || r(x,[2])",
+    ] {
+        compare(&mini::history(text), "found before");
+    }
+}
