@@ -3,12 +3,13 @@
 //! A read after an own write of the key must return the latest such write. Any other read is external: it must return
 //! the final write of a committed transaction, or the initial value.
 
-use crate::ids::{OpId, TxnId};
+use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault};
 use crate::lists::Appends;
 use crate::model::{History, Op, OpKind};
 use crate::resolve::{Resolved, Seen, in_parallel};
 use crate::value::Value;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Replaces, in `resolved.source`, what each read saw by the transaction it is an external read from, or a special source.
@@ -52,10 +53,11 @@ impl OwnWrites {
     }
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
     fn classify(&self, txns: Range<usize>, source: &mut [u32]) -> (Vec<ReadFault>, usize) {
         let keys = self.history.key_count();
         let mut own = OwnWrites { stamp: vec![TxnId(u32::MAX); keys], op: vec![0; keys] };
+        let mut sound = SoundLists::default();
         let mut faults = Vec::new();
         let mut ambiguous = 0;
         let base = self.history.op_start[txns.start] as usize;
@@ -77,7 +79,7 @@ impl Shared<'_> {
                     continue;
                 }
                 let read = OpId(i as u32);
-                let judged = self.judge(t, read, own.last(t, key), *slot);
+                let judged = self.judge(t, read, own.last(t, key), *slot, &mut sound);
                 match judged {
                     Judged::Source(s) => *slot = s.0,
                     Judged::Fault(kind, other) => {
@@ -95,10 +97,17 @@ impl Shared<'_> {
         (faults, ambiguous)
     }
 
-    fn judge(&self, t: TxnId, read: OpId, own: Option<OpId>, source: u32) -> Judged {
+    fn judge(
+        &self,
+        t: TxnId,
+        read: OpId,
+        own: Option<OpId>,
+        source: u32,
+        sound: &mut SoundLists<'a>,
+    ) -> Judged {
         let value = self.history.values()[read.index()];
         if self.history.list(value).is_some() {
-            if let Some(judged) = self.judge_elements(t, read, own) {
+            if let Some(judged) = self.judge_elements(t, read, own, sound) {
                 return judged;
             }
         } else if let Some(own) = own
@@ -158,33 +167,28 @@ impl Shared<'_> {
 
     /// A list read shows more than its last element: each element must have been appended by somebody whose appends may
     /// be seen, none twice, and the transaction's own earlier appends must be its tail. `None`: nothing special.
-    fn judge_elements(&self, t: TxnId, read: OpId, own: Option<OpId>) -> Option<Judged> {
+    fn judge_elements(
+        &self,
+        t: TxnId,
+        read: OpId,
+        own: Option<OpId>,
+        sound: &mut SoundLists<'a>,
+    ) -> Option<Judged> {
         let key = self.history.heads()[read.index()].key();
         let elements = self.history.list(self.history.values()[read.index()])?;
         let appends = self.appends;
-        // Of several things wrong with a list the worst is reported, whatever its place.
-        let mut worst: Option<(FaultKind, Option<OpId>)> = None;
-        for &e in elements {
-            let fault = match appends.of(key, e) {
-                None => (FaultKind::ThinAir, None),
-                Some(a) if self.history.txn_of(a) != t && !self.committed[self.history.txn_of(a).index()] => {
-                    (FaultKind::Aborted, Some(a))
-                }
-                Some(a) if self.history.txn_of(a) == t && a > read => (FaultKind::Future, Some(a)),
-                Some(_) => continue,
-            };
-            if worst.is_none_or(|(kind, _)| fault.0 < kind) {
-                worst = Some(fault);
-            }
+        // What of the list is known to be sound, and what has to be looked at.
+        let longest = sound.get(&key).copied().unwrap_or_default();
+        let known = match longest.starts_with(elements) {
+            true => elements.len(),
+            false if elements.starts_with(longest) => longest.len(),
+            false => 0,
+        };
+        if let Some(judged) = self.judge_each(t, read, key, elements, known) {
+            return Some(judged);
         }
-        if let Some((kind, other)) = worst {
-            return Some(Judged::Fault(kind, other));
-        }
-        if elements.iter().any(|&e| appends.is_repeated(key, e)) {
-            return Some(Judged::Source(PackedSource::AMBIGUOUS));
-        }
-        if has_duplicate(elements) {
-            return Some(Judged::Fault(FaultKind::DuplicateElement, None));
+        if elements.len() > longest.len() {
+            sound.insert(key, elements);
         }
         own?;
         let mine: Vec<Value> = self
@@ -205,7 +209,55 @@ impl Shared<'_> {
             _ => Judged::Fault(FaultKind::NotMyOwnWrite, last),
         })
     }
+
+    /// The reader's own append after the read, if the list already shows it.
+    fn later_append_shown(&self, t: TxnId, read: OpId, key: KeyId, elements: &[Value]) -> Option<OpId> {
+        let later =
+            self.history.ops(t).filter(|(op, o)| *op > read && o.kind == OpKind::Append && o.key == key);
+        later.map(|(op, o)| (op, o.value)).find(|(_, value)| elements.contains(value)).map(|(op, _)| op)
+    }
+
+    /// Looks up every element beyond the first `known`. Of several things wrong with a list the worst is reported, whatever
+    /// its place.
+    fn judge_each(
+        &self,
+        t: TxnId,
+        read: OpId,
+        key: KeyId,
+        elements: &[Value],
+        known: usize,
+    ) -> Option<Judged> {
+        let mut worst: Option<(FaultKind, Option<OpId>)> = None;
+        for &e in &elements[known..] {
+            let append = self.appends.of(key, e);
+            let fault = match append.map(|a| (a, self.history.txn_of(a))) {
+                None => (FaultKind::ThinAir, None),
+                Some((a, writer)) if writer != t && !self.committed[writer.index()] => {
+                    (FaultKind::Aborted, Some(a))
+                }
+                Some((a, writer)) if writer == t && a > read => (FaultKind::Future, Some(a)),
+                Some(_) => continue,
+            };
+            if worst.is_none_or(|(kind, _)| fault.0 < kind) {
+                worst = Some(fault);
+            }
+        }
+        if let Some((kind, other)) = worst {
+            return Some(Judged::Fault(kind, other));
+        }
+        if let Some(later) = self.later_append_shown(t, read, key, &elements[..known]) {
+            return Some(Judged::Fault(FaultKind::Future, Some(later)));
+        }
+        if elements[known..].iter().any(|&e| self.appends.is_repeated(key, e)) {
+            return Some(Judged::Source(PackedSource::AMBIGUOUS));
+        }
+        has_duplicate(elements, known).then_some(Judged::Fault(FaultKind::DuplicateElement, None))
+    }
 }
+
+/// Per key, the longest list seen whose elements committed transactions appended, one each, none twice. Nearly every read is
+/// a prefix of it, and comparing is much cheaper than looking each element up.
+type SoundLists<'a> = FxHashMap<KeyId, &'a [Value]>;
 
 enum Judged {
     Source(PackedSource),
@@ -213,9 +265,10 @@ enum Judged {
     Intermediate(TxnId, Option<OpId>),
 }
 
-fn has_duplicate(elements: &[Value]) -> bool {
-    if elements.len() <= 16 {
-        return elements.iter().enumerate().any(|(i, e)| elements[..i].contains(e));
+/// Does an element beyond the first `known`, which are distinct, occur before?
+fn has_duplicate(elements: &[Value], known: usize) -> bool {
+    if elements.len() - known <= 16 {
+        return (known..elements.len()).any(|i| elements[..i].contains(&elements[i]));
     }
     let mut seen = rustc_hash::FxHashSet::default();
     !elements.iter().all(|e| seen.insert(*e))
