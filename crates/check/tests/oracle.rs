@@ -39,6 +39,10 @@ fn count(judgement: &Judgement, kind: AnomalyKind) -> u64 {
 
 /// Compares all answers about one history, with and without trying orders first.
 fn compare(history: &History, context: &str) {
+    // The oracle tries every source of every ambiguous read: more than a few would take forever.
+    if Index::build(history, 1.try_into().unwrap()).ambiguous_reads() > 6 {
+        return;
+    }
     for no_guess in [false, true] {
         compare_one(history, &judge(history, no_guess), &format!("{context}, no_guess: {no_guess}"));
     }
