@@ -6,7 +6,7 @@ use super::order::{self, Causality, Units};
 use super::problem::{Problem, VersionEdge};
 use super::required::{self, Required, RequiredEdge};
 use super::sessions::{Guarantee, SessionSeen};
-use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Versions, unmet_demands};
+use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_demands};
 use super::taps::LevelGraph;
 use crate::budget::{Budget, OutOfBudget};
 use isolde_graph::components;
@@ -101,7 +101,6 @@ impl<'a, 'b> Ground<'a, 'b> {
     pub fn analyse(&self, rule: Rule, start: &Units) -> Result<Conclusion, OutOfBudget> {
         let mut found = Required::default();
         let mut current: Option<Units> = None;
-        let mut versions = Versions::new(self.problem.history.key_count());
         let rounds = match rule {
             Rule::Level(_) if self.no_guess => 0,
             Rule::Level(_) => ROUNDS,
@@ -110,7 +109,7 @@ impl<'a, 'b> Ground<'a, 'b> {
         };
         for _ in 0..rounds {
             let units = current.as_ref().unwrap_or(start);
-            let unmet = self.unmet_demands(rule, units, &mut versions)?;
+            let unmet = self.unmet_demands(rule, units)?;
             found.initial_overwritten |= unmet.initial_overwritten;
             if unmet.edges.is_empty() {
                 let units = current.unwrap_or_else(|| start.clone());
@@ -119,9 +118,7 @@ impl<'a, 'b> Ground<'a, 'b> {
             found.edges.extend(unmet.edges);
             found.edges.sort_unstable_by_key(|e| (e.from, e.to, e.read));
             found.edges.dedup_by_key(|e| (e.from, e.to));
-            let mended = self.respecting(&found.edges, &units.rank);
-            versions.settle(&mended.rank);
-            current = Some(mended);
+            current = Some(self.respecting(&found.edges, &units.rank));
         }
         self.poll()?;
         let all = match rule {
@@ -134,34 +131,25 @@ impl<'a, 'b> Ground<'a, 'b> {
         Ok(self.conclude(units, all))
     }
 
-    fn unmet_demands(
-        &self,
-        rule: Rule,
-        units: &Units,
-        versions: &mut Versions,
-    ) -> Result<Required, OutOfBudget> {
-        let (problem, budget) = (self.problem, self.budget);
+    fn unmet_demands(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {
+        let problem = self.problem;
         match rule {
-            Rule::Level(Weak::ReadCommitted) => {
-                unmet_demands(&problem, units, versions, &mut DirectlySeen::new(problem, false), budget)
-            }
-            Rule::Level(Weak::ReadAtomic) => {
-                unmet_demands(&problem, units, versions, &mut DirectlySeen::new(problem, true), budget)
-            }
+            Rule::Level(Weak::ReadCommitted) => self.play(units, &mut DirectlySeen::new(problem, false)),
+            Rule::Level(Weak::ReadAtomic) => self.play(units, &mut DirectlySeen::new(problem, true)),
             // Once there is a cycle the history is broken, and filing what was found will need all clocks anyway.
             Rule::Level(Weak::Causal) if units.is_order() => {
                 let chains = self.chains.get_or_init(|| Chains::new(&problem));
-                unmet_demands(&problem, units, versions, &mut CausallySeen::new(problem, chains), budget)
+                self.play(units, &mut CausallySeen::new(problem, chains))
             }
-            Rule::Level(Weak::Causal) => {
-                let mut visibility = CyclicallySeen::new(problem, self.clocks());
-                unmet_demands(&problem, units, versions, &mut visibility, budget)
-            }
+            Rule::Level(Weak::Causal) => self.play(units, &mut CyclicallySeen::new(problem, self.clocks())),
             Rule::Guarantee(guarantee) => {
-                let mut visibility = SessionSeen::new(problem, self.causality(), guarantee);
-                unmet_demands(&problem, units, versions, &mut visibility, budget)
+                self.play(units, &mut SessionSeen::new(problem, self.causality(), guarantee))
             }
         }
+    }
+
+    fn play(&self, units: &Units, visibility: &mut impl Visibility) -> Result<Required, OutOfBudget> {
+        unmet_demands(&self.problem, units, visibility, self.budget)
     }
 
     fn conclude(&self, units: Units, required: Required) -> Conclusion {

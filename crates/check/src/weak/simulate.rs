@@ -19,10 +19,6 @@ pub(crate) trait Visibility {
     fn enter(&mut self, t: TxnId);
     /// Is `other` visible to this read of the transaction entered last?
     fn sees(&self, other: TxnId, read: OpId) -> bool;
-    /// May transactions be left out?
-    fn may_skip(&self) -> bool {
-        true
-    }
     /// Steps after which asking for the visible writers beats walking on.
     fn walk_limit(&self) -> u32 {
         64
@@ -37,16 +33,20 @@ const NONE: u32 = u32::MAX;
 /// Units between two looks at the budget.
 const POLL_EVERY: usize = 4096;
 
-/// Plays an order, which respects causality, and returns the demands it does not meet. None: it proves the level (as far as
-/// its units are single transactions). Reads of keys that `versions` has settled are passed over.
+/// The demands that the order, which respects causality, does not meet. None: it proves the level (as far as its units are
+/// single transactions).
 pub(crate) fn unmet_demands(
     problem: &Problem<'_>,
     units: &Units,
-    versions: &mut Versions,
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
 ) -> Result<Required, OutOfBudget> {
-    let mut play = Play { problem, units, versions, unmet: Required::default() };
+    let mut play = Play {
+        problem,
+        units,
+        versions: Versions::new(problem.history.key_count()),
+        unmet: Required::default(),
+    };
     for (i, unit) in units.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
@@ -63,44 +63,20 @@ pub(crate) fn unmet_demands(
     Ok(play.unmet)
 }
 
-/// Per key, its writers in the order played, latest first.
-///
-/// Whether a read's demands are met depends only on how the order arranges the writers of its key. So after the order was
-/// mended, only keys whose writers changed places need to be played again.
-pub(crate) struct Versions {
+/// Per key, the writers so far, latest first.
+struct Versions {
     last: Vec<u32>,
     links: Vec<(TxnId, u32)>,
-    settled: Vec<bool>,
 }
 
 impl Versions {
-    pub fn new(keys: usize) -> Versions {
-        Versions { last: vec![NONE; keys], links: Vec::new(), settled: vec![false; keys] }
-    }
-
-    /// Prepares for playing a mended order: a key is settled if its writers stand as they did.
-    pub fn settle(&mut self, rank: &[u32]) {
-        for (last, settled) in self.last.iter_mut().zip(&mut self.settled) {
-            let mut at = *last;
-            let mut later = u32::MAX;
-            while at != NONE {
-                let (writer, before) = self.links[at as usize];
-                if rank[writer.index()] > later {
-                    break;
-                }
-                later = rank[writer.index()];
-                at = before;
-            }
-            *settled = at == NONE;
-            if !*settled {
-                *last = NONE;
-            }
-        }
+    fn new(keys: usize) -> Versions {
+        Versions { last: vec![NONE; keys], links: Vec::new() }
     }
 
     fn push(&mut self, key: KeyId, t: TxnId) {
         let last = &mut self.last[key.index()];
-        if !self.settled[key.index()] && (*last == NONE || self.links[*last as usize].0 != t) {
+        if *last == NONE || self.links[*last as usize].0 != t {
             self.links.push((t, *last));
             *last = self.links.len() as u32 - 1;
         }
@@ -110,7 +86,7 @@ impl Versions {
 struct Play<'a, 'b> {
     problem: &'b Problem<'a>,
     units: &'b Units,
-    versions: &'b mut Versions,
+    versions: Versions,
     unmet: Required,
 }
 
@@ -122,17 +98,9 @@ impl Play<'_, '_> {
     }
 
     fn reads(&mut self, t: TxnId, visibility: &mut impl Visibility) {
-        let problem = self.problem;
-        let settled = |versions: &Versions, read: &Read| versions.settled[read.key.index()];
-        if visibility.may_skip() && problem.reads(t).all(|r| settled(self.versions, &r)) {
-            return;
-        }
         visibility.enter(t);
         let limit = visibility.walk_limit();
-        for read in problem.reads(t) {
-            if settled(self.versions, &read) {
-                continue;
-            }
+        for read in self.problem.reads(t) {
             let mut at = self.versions.last[read.key.index()];
             let mut steps = 0;
             while at != NONE {
@@ -243,11 +211,6 @@ impl<'a, 'b> CausallySeen<'a, 'b> {
 }
 
 impl Visibility for CausallySeen<'_, '_> {
-    // Clocks are handed on from one transaction to the next.
-    fn may_skip(&self) -> bool {
-        false
-    }
-
     fn enter(&mut self, t: TxnId) {
         self.current = t;
         self.clocks.enter(t);
