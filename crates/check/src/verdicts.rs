@@ -7,72 +7,64 @@ use crate::Request;
 use crate::budget::Budget;
 use crate::direct;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
-use isolde_history::TxnId;
 use isolde_level::{Anomaly, AnomalyKind, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
     [Level::ReadYourWrites, Level::MonotonicReads, Level::MonotonicWrites, Level::WritesFollowReads];
 
+/// Runs the engines, cheapest first, each on what the ones before it left open.
 pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
-    let wanted = |kind: AnomalyKind| request.anomalies.as_ref().is_none_or(|kinds| kinds.contains(&kind));
-    let mut questions = questions(asked, request.anomalies.as_deref());
-    questions.no_guess = request.no_guess;
-
-    let mut board = Board::default();
-    let mut anomalies: Vec<Anomaly> =
-        direct::faults(problem).into_iter().filter(|a| wanted(a.kind)).collect();
+    let mut board = Board::new(request.anomalies.as_deref());
+    for anomaly in direct::faults(problem) {
+        board.found(anomaly);
+    }
     let needs_cut = asked.iter().any(|l| l.implies(Level::CutIsolation));
-    if wanted(AnomalyKind::NonRepeatableRead) && (needs_cut || request.anomalies.is_some()) {
+    if board.wants(AnomalyKind::NonRepeatableRead) && (needs_cut || request.anomalies.is_some()) {
         match direct::non_repeatable_reads(problem) {
-            Some(found) => anomalies.push(found),
-            None => board.set(Level::CutIsolation, Verdict::Holds),
+            Some(anomaly) => board.found(anomaly),
+            None => board.decide(Level::CutIsolation, Verdict::Holds),
         }
     }
-    let mut orders: Vec<(Level, Vec<TxnId>)> = Vec::new();
-    match weak::decide(problem, questions, budget) {
-        Ok(findings) => {
-            anomalies.extend(findings.anomalies.into_iter().filter(|a| wanted(a.kind)));
-            let answers = WEAK.into_iter().zip(findings.levels);
-            for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
-                match answer {
-                    Some(Answer::Holds(order)) if !refutes(&anomalies, level) => {
-                        board.set(level, Verdict::Holds);
-                        orders.push((level, order));
-                    }
-                    Some(_) => board.set(level, Verdict::Violated),
-                    None => {}
-                }
-            }
-        }
-        Err(_) => board.interrupted = true,
-    }
-    for &level in Level::ALL {
-        if refutes(&anomalies, level) {
-            board.set(level, Verdict::Violated);
-        }
-    }
+    judge_weak(problem, asked, request, budget, &mut board);
     board.close();
+
     if request.anomalies.is_some() {
         board.forget_proofs("only the anomalies asked for were looked for");
-        orders.clear();
     } else if problem.index.ambiguous_reads() > 0 {
         board.forget_proofs(&format!(
             "{} reads return a value that several transactions wrote, so their source is open",
             problem.index.ambiguous_reads()
         ));
-        orders.clear();
     }
+    board.judgement(problem, asked, request.certificates)
+}
 
-    anomalies.sort_by_key(|a| a.kind);
-    let levels = asked.iter().map(|&level| board.verdict(problem, level, &anomalies)).collect();
-    let certificates = orders
-        .into_iter()
-        .filter(|(level, _)| request.certificates && asked.contains(level))
-        .map(|(level, order)| (level, Certificate::CommitOrder(order)))
-        .collect();
-    Judgement { levels, anomalies, certificates, notes: Vec::new() }
+fn judge_weak(
+    problem: Problem<'_>,
+    asked: &[Level],
+    request: &Request,
+    budget: &Budget<'_>,
+    board: &mut Board<'_>,
+) {
+    let mut questions = questions(asked, request.anomalies.as_deref());
+    questions.no_guess = request.no_guess;
+    let Ok(findings) = weak::decide(problem, questions, budget) else {
+        board.interrupted = true;
+        return;
+    };
+    for anomaly in findings.anomalies {
+        board.found(anomaly);
+    }
+    let answers = WEAK.into_iter().zip(findings.levels);
+    for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
+        match answer {
+            Some(Answer::Holds(order)) => board.prove(level, Certificate::CommitOrder(order)),
+            Some(Answer::Violated) => board.decide(level, Verdict::Violated),
+            None => {}
+        }
+    }
 }
 
 /// Which questions of the weak engine the request needs answered.
@@ -107,25 +99,41 @@ fn questions(asked: &[Level], anomalies: Option<&[AnomalyKind]>) -> Questions {
     q
 }
 
-/// True if one of these anomalies is forbidden by the level.
-fn refutes(anomalies: &[Anomaly], level: Level) -> bool {
-    anomalies.iter().any(|a| level.forbids(a.kind))
-}
-
-/// The verdicts so far.
-#[derive(Default)]
-struct Board {
+/// What the engines have found so far.
+pub(crate) struct Board<'a> {
+    /// The kinds of anomaly asked for; `None`: all.
+    wanted: Option<&'a [AnomalyKind]>,
+    anomalies: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,
+    proofs: Vec<(Level, Certificate)>,
+    /// The budget ran out before an engine was done.
     interrupted: bool,
 }
 
-impl Board {
-    fn get(&self, level: Level) -> Option<&Verdict> {
+impl<'a> Board<'a> {
+    fn new(wanted: Option<&'a [AnomalyKind]>) -> Board<'a> {
+        Board { wanted, anomalies: Vec::new(), verdicts: Vec::new(), proofs: Vec::new(), interrupted: false }
+    }
+
+    /// True if instances of this kind are to be reported.
+    pub fn wants(&self, kind: AnomalyKind) -> bool {
+        self.wanted.is_none_or(|kinds| kinds.contains(&kind))
+    }
+
+    /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it.
+    pub fn found(&mut self, anomaly: Anomaly) {
+        if self.wants(anomaly.kind) {
+            self.anomalies.push(anomaly);
+        }
+    }
+
+    /// The verdict on a level so far.
+    pub fn get(&self, level: Level) -> Option<&Verdict> {
         self.verdicts.iter().find(|(l, _)| *l == level).map(|(_, v)| v)
     }
 
-    /// A violation outweighs a proof that looked at less.
-    fn set(&mut self, level: Level, verdict: Verdict) {
+    /// Notes a verdict. A violation outweighs a proof that looked at less.
+    pub fn decide(&mut self, level: Level, verdict: Verdict) {
         match self.verdicts.iter_mut().find(|(l, _)| *l == level) {
             Some((_, old)) if *old != Verdict::Violated => *old = verdict,
             Some(_) => {}
@@ -133,8 +141,23 @@ impl Board {
         }
     }
 
-    /// Carries verdicts through the lattice.
-    fn close(&mut self) {
+    /// Notes a proof of the order axioms of a level; the level holds if no anomaly that it forbids was found.
+    pub fn prove(&mut self, level: Level, proof: Certificate) {
+        if self.anomalies.iter().any(|a| level.forbids(a.kind)) {
+            self.decide(level, Verdict::Violated);
+        } else {
+            self.decide(level, Verdict::Holds);
+            self.proofs.push((level, proof));
+        }
+    }
+
+    /// Carries anomalies and verdicts through the lattice.
+    pub fn close(&mut self) {
+        for &level in Level::ALL {
+            if self.anomalies.iter().any(|a| level.forbids(a.kind)) {
+                self.decide(level, Verdict::Violated);
+            }
+        }
         for (known, verdict) in self.verdicts.clone() {
             for &level in Level::ALL {
                 let carried = match verdict {
@@ -143,13 +166,14 @@ impl Board {
                     Verdict::Unknown { .. } => false,
                 };
                 if carried {
-                    self.set(level, verdict.clone());
+                    self.decide(level, verdict.clone());
                 }
             }
         }
     }
 
     fn forget_proofs(&mut self, reason: &str) {
+        self.proofs.clear();
         for (_, verdict) in &mut self.verdicts {
             if *verdict == Verdict::Holds {
                 *verdict = Verdict::Unknown { reason: reason.to_owned() };
@@ -157,13 +181,26 @@ impl Board {
         }
     }
 
-    fn verdict(&self, problem: Problem<'_>, level: Level, anomalies: &[Anomaly]) -> LevelVerdict {
+    fn judgement(mut self, problem: Problem<'_>, asked: &[Level], certificates: bool) -> Judgement {
+        self.anomalies.sort_by_key(|a| a.kind);
+        let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
+        let certificates = if certificates {
+            self.proofs.into_iter().filter(|(level, _)| asked.contains(level)).collect()
+        } else {
+            Vec::new()
+        };
+        Judgement { levels, anomalies: self.anomalies, certificates, notes: Vec::new() }
+    }
+
+    fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {
         let verdict = self
             .get(level)
             .cloned()
             .unwrap_or_else(|| Verdict::Unknown { reason: unknown_reason(problem, level, self.interrupted) });
         let responsible = match verdict {
-            Verdict::Violated => anomalies.iter().map(|a| a.kind).filter(|&k| level.forbids(k)).collect(),
+            Verdict::Violated => {
+                self.anomalies.iter().map(|a| a.kind).filter(|&k| level.forbids(k)).collect()
+            }
             _ => Vec::new(),
         };
         LevelVerdict { level, by: By::Values, verdict, anomalies: responsible }
