@@ -206,14 +206,14 @@ pub(crate) struct CausallySeen<'a, 'b> {
 
 impl<'a, 'b> CausallySeen<'a, 'b> {
     pub fn new(problem: Problem<'a>, chains: &'b Chains) -> Self {
-        CausallySeen { problem, clocks: Clocks::new(problem, chains), current: TxnId(0) }
+        CausallySeen { problem, clocks: Clocks::forward(problem, chains), current: TxnId(0) }
     }
 }
 
 impl Visibility for CausallySeen<'_, '_> {
     fn enter(&mut self, t: TxnId) {
         self.current = t;
-        self.clocks.enter(t);
+        self.clocks.enter(t, sources(self.problem, t));
     }
 
     #[inline]
@@ -229,8 +229,13 @@ impl Visibility for CausallySeen<'_, '_> {
     }
 
     fn leave(&mut self, t: TxnId) {
-        self.clocks.release_sources(t);
+        self.clocks.release(sources(self.problem, t));
     }
+}
+
+/// The transactions a transaction reads from.
+fn sources<'a>(problem: Problem<'a>, t: TxnId) -> impl Iterator<Item = TxnId> + use<'a> {
+    problem.reads(t).filter_map(|r| r.from)
 }
 
 /// Causal, when causality itself has cycles.
