@@ -21,6 +21,7 @@
 //! ```
 
 mod builder;
+mod by_value;
 mod ids;
 mod index;
 mod labels;

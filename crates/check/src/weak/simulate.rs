@@ -41,12 +41,7 @@ pub(crate) fn unmet_demands(
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
 ) -> Result<Required, OutOfBudget> {
-    let mut play = Play {
-        problem,
-        units,
-        versions: Versions::new(problem.history.key_count()),
-        unmet: Required::default(),
-    };
+    let mut play = Play { problem, units, versions: Versions::new(problem), unmet: Required::default() };
     for (i, unit) in units.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
@@ -70,8 +65,9 @@ struct Versions {
 }
 
 impl Versions {
-    fn new(keys: usize) -> Versions {
-        Versions { last: vec![NONE; keys], links: Vec::new() }
+    fn new(problem: &Problem<'_>) -> Versions {
+        let links = Vec::with_capacity(problem.reads.write_count());
+        Versions { last: vec![NONE; problem.history.key_count()], links }
     }
 
     fn push(&mut self, key: KeyId, t: TxnId) {
