@@ -12,9 +12,11 @@
 //! ```
 
 mod components;
+mod ordered;
 mod paths;
 
 pub use components::{Components, components};
+pub use ordered::Ordered;
 pub use paths::{Step, shortest_path};
 
 /// A directed graph whose nodes are `0..len()`.
