@@ -30,6 +30,7 @@ mod text;
 pub mod write;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
+pub use elle::events::{LoadedEvents, datum_json, read_events};
 pub use input::Input;
 pub use write::{HistoryWriter, Sink, writer};
 
