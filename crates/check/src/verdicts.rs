@@ -7,7 +7,9 @@ use crate::Request;
 use crate::budget::Budget;
 use crate::direct;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
-use isolde_level::{Anomaly, AnomalyKind, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
+use isolde_level::{
+    Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Refutation, Verdict,
+};
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
@@ -60,7 +62,7 @@ fn judge_weak(
     let answers = WEAK.into_iter().zip(findings.levels);
     for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
         match answer {
-            Some(Answer::Holds(order)) => board.prove(level, Certificate::CommitOrder(order)),
+            Some(Answer::Holds(order)) => board.prove(level, Execution::commits(order)),
             Some(Answer::Violated) => board.decide(level, Verdict::Violated),
             None => {}
         }
@@ -142,13 +144,20 @@ impl<'a> Board<'a> {
     }
 
     /// Notes a proof of the order axioms of a level; the level holds if no anomaly that it forbids was found.
-    pub fn prove(&mut self, level: Level, proof: Certificate) {
+    pub fn prove(&mut self, level: Level, proof: Execution) {
         if self.anomalies.iter().any(|a| level.forbids(a.kind)) {
             self.decide(level, Verdict::Violated);
         } else {
             self.decide(level, Verdict::Holds);
-            self.proofs.push((level, proof));
+            self.proofs.push((level, Certificate::Holds(proof)));
         }
+    }
+
+    /// Notes that no execution satisfies a level.
+    #[allow(dead_code, reason = "for the solver of strong levels")]
+    pub fn refute(&mut self, level: Level, proof: Refutation) {
+        self.decide(level, Verdict::Violated);
+        self.proofs.push((level, Certificate::Violated(proof)));
     }
 
     /// Carries anomalies and verdicts through the lattice.
@@ -173,7 +182,7 @@ impl<'a> Board<'a> {
     }
 
     fn forget_proofs(&mut self, reason: &str) {
-        self.proofs.clear();
+        self.proofs.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
         for (_, verdict) in &mut self.verdicts {
             if *verdict == Verdict::Holds {
                 *verdict = Verdict::Unknown { reason: reason.to_owned() };
