@@ -9,7 +9,8 @@ use crate::direct;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
-    Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Refutation, Verdict,
+    Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
+    Verdict,
 };
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
@@ -27,7 +28,7 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
     if board.wants(AnomalyKind::NonRepeatableRead) && (needs_cut || request.anomalies.is_some()) {
         match direct::non_repeatable_reads(problem) {
             Some(anomaly) => board.found(anomaly),
-            None => board.decide(Level::CutIsolation, Verdict::Holds),
+            None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
     judge_weak(problem, asked, request, budget, &mut board);
@@ -202,7 +203,12 @@ impl<'a> Board<'a> {
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
         let certificates = if certificates {
-            self.proofs.into_iter().filter(|(level, _)| asked.contains(level)).collect()
+            // Of what was asked, or settling it by the lattice.
+            let settles = |(by, proof): &(Level, Certificate)| match proof {
+                Certificate::Holds(_) => asked.iter().any(|level| by.implies(*level)),
+                Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
+            };
+            self.proofs.into_iter().filter(settles).collect()
         } else {
             Vec::new()
         };

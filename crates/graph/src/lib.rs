@@ -12,6 +12,7 @@
 //! ```
 
 mod components;
+pub mod labelled;
 mod ordered;
 mod paths;
 
