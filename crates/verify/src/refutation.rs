@@ -337,11 +337,13 @@ impl Proof<'_> {
         r: TxnId,
     ) -> Result<(), Flaw> {
         let stops: Vec<TxnId> = [o].into_iter().chain(path.iter().copied()).chain([r]).collect();
+        for &stop in &stops {
+            self.point(Point::Commit(stop))?;
+            self.guarded(clause, stop)?;
+        }
         let mut links: Vec<[bool; 3]> = Vec::with_capacity(stops.len());
         for pair in stops.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            self.point(Point::Commit(a))?;
-            self.guarded(clause, a)?;
             let (limit, reader) =
                 if self.level == Level::ReadCommitted { (read, r) } else { (OpId(u32::MAX), b) };
             let mut by_read = false;
