@@ -72,7 +72,7 @@ impl<'a> Verifier<'a> {
     /// an anomaly that it forbids, or a refutation refutes a level that it implies.
     pub fn judgement(&self, judgement: &Judgement) -> Result<(), Flaw> {
         let certain = Reading::new(&self.facts, &[])?;
-        for anomaly in judgement.anomalies.iter().filter(|a| !a.kind.is_stamp()) {
+        for anomaly in judgement.anomalies.iter().filter(|a| !a.kind.is_stamp() && !a.kind.is_no_order()) {
             witness::check(&certain, anomaly)?;
         }
         for (level, certificate) in &judgement.certificates {
@@ -98,7 +98,8 @@ fn proven(judgement: &Judgement, answer: &LevelVerdict) -> Result<(), Flaw> {
                     return Err(Flaw::new(FlawKind::NotForbidden(level)));
                 }
             }
-            !answer.anomalies.is_empty()
+            // That no order exists is shown by a refutation alone.
+            answer.anomalies.iter().any(|kind| !kind.is_no_order())
                 || proofs().any(|(by, proof)| matches!(proof, Certificate::Violated(_)) && level.implies(*by))
         }
     };

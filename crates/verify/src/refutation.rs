@@ -202,11 +202,30 @@ impl Proof<'_> {
         self.op(op, OpKind::Write)
     }
 
+    /// Levels above causal, at which what a list shows below the reader's own appends is what the reader found.
+    fn is_strong(&self) -> bool {
+        self.family != Family::Visible || self.level == Level::ParallelSnapshotIsolation
+    }
+
+    /// The last append that a list shows below the reader's own appends (none: it shows nothing else), where that counts as
+    /// the version that was read.
+    fn found_below(&self, read: OpId) -> Option<Option<OpId>> {
+        let own = self.is_strong() && self.possible.source(read) == Source::Own;
+        let shown = self.possible.shown(read).filter(|_| own)?;
+        Some(shown.last().copied())
+    }
+
     /// Does `r` read from `w` without a doubt? (If `r` takes effect at all.)
     fn reads_from(&mut self, w: TxnId, r: TxnId) -> bool {
         if self.reads.insert((r, r)) {
             for read in self.possible.external(r) {
                 self.reads.extend(self.possible.writer(read).map(|w| (w, r)));
+            }
+            if self.is_strong() {
+                let reads = self.facts.history.ops(r).filter(|(_, o)| o.kind == OpKind::Read);
+                let below = reads.filter_map(|(op, _)| self.found_below(op)?);
+                let writers: Vec<TxnId> = below.map(|write| self.facts.owner(write)).collect();
+                self.reads.extend(writers.into_iter().map(|w| (w, r)));
             }
         }
         w != r && self.reads.contains(&(w, r))
@@ -240,26 +259,29 @@ impl Proof<'_> {
         let mut by_read = Vec::with_capacity(links.len());
         for &(a, b) in &links {
             let (t, u) = (a.txn(), b.txn());
-            let read = chosen.contains(&(t, u)) || self.reads_from(t, u);
-            let known = read
+            let without_read = chosen.contains(&(t, u))
                 || matches!((a, b), (Point::Begin(t), Point::Commit(u)) if t == u)
                 || self.session_before(t, u)
                 || self.time_before(t, u)
                 || a != b
                     && (clause.literals.contains(&Literal::Before(b, a))
                         || self.units.contains(&Literal::Before(a, b)));
+            let read = !without_read && self.reads_from(t, u);
+            let known = without_read || read;
             if !known {
                 return Err(unproven().txns([t, u]));
             }
             by_read.push(read);
         }
-        // Backwards, twice round: from a transaction that takes effect to whom it reads from.
+        // A transaction that did not take effect has its place as well, wherever the known order lets it stand; but it reads
+        // nothing. Backwards, twice round: from a transaction that takes effect to whom it reads from.
         let mut effective: Vec<bool> = points.iter().map(|p| self.is_guarded(clause, p.txn())).collect();
         for at in (0..links.len()).rev().chain((0..links.len()).rev()) {
             let next = (at + 1) % links.len();
             effective[at] |= by_read[at] && effective[next];
         }
-        match effective.iter().position(|&e| !e) {
+        let reads_nothing = |at: usize| by_read[at] && !effective[(at + 1) % links.len()];
+        match (0..links.len()).find(|&at| reads_nothing(at)) {
             Some(at) => Err(unproven().txns([points[at].txn()])),
             None => Ok(()),
         }
@@ -301,13 +323,16 @@ impl Proof<'_> {
                 // Of a list it is the last element that says which version was read.
                 let value = history.op(read).value;
                 let last = history.list(value).map_or(Some(value), |all| all.last().copied());
-                if last != Some(history.op(write).value) || self.possible.source(read) == Source::Own {
+                let outside =
+                    last == Some(history.op(write).value) && self.possible.source(read) != Source::Own;
+                if !outside && self.found_below(read) != Some(Some(write)) {
                     return Err(unproven().ops([read, write]));
                 }
             }
             None => {
                 self.guarded(clause, r)?;
-                if self.possible.source(read) != Source::Initial {
+                let nothing = self.found_below(read) == Some(None);
+                if self.possible.source(read) != Source::Initial && !nothing {
                     return Err(unproven().ops([read]));
                 }
             }
@@ -478,7 +503,8 @@ impl Proof<'_> {
         let last = history.list(value).map_or(Some(value), |all| all.last().copied());
         let is_version = last == Some(history.op(choice.write).value);
         let external = matches!(self.possible.source(choice.read), Source::From(_) | Source::Open);
-        if external && is_version && !self.facts.is_final(choice.write) {
+        let found = external && is_version || self.found_below(choice.read) == Some(Some(choice.write));
+        if found && !self.facts.is_final(choice.write) {
             Ok(())
         } else {
             Err(unproven().ops([choice.read, choice.write]))
