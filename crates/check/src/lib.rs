@@ -27,6 +27,7 @@
 
 mod budget;
 mod direct;
+pub mod elle;
 pub mod lint;
 pub mod stats;
 mod verdicts;

@@ -66,6 +66,7 @@ pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexe
     Ok(Indexed { path: path.display().to_string(), history, format, index, took: since.elapsed() })
 }
 
-fn threads(global: &Global) -> NonZeroUsize {
+/// The number of threads to use.
+pub fn threads(global: &Global) -> NonZeroUsize {
     global.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
