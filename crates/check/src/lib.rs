@@ -27,7 +27,9 @@
 
 mod budget;
 mod direct;
+pub mod linear;
 pub mod lint;
+pub mod models;
 pub mod stats;
 mod verdicts;
 mod weak;
