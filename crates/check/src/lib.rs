@@ -28,7 +28,9 @@
 mod budget;
 mod direct;
 pub mod elle;
+pub mod linear;
 pub mod lint;
+pub mod models;
 pub mod stats;
 mod verdicts;
 mod weak;

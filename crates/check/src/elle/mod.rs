@@ -19,8 +19,6 @@ mod ground;
 mod orders;
 mod register;
 mod steps;
-#[cfg(test)]
-mod tests;
 mod verdict;
 mod versions;
 

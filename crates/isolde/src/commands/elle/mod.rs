@@ -16,10 +16,10 @@ use crate::{interrupt, terminal};
 use clap::Args;
 use extended::Beyond;
 use isolde_check::Budget;
-use isolde_check::elle::{self, Answer, Datatype, Options, Validity};
+use isolde_check::elle::{self, Datatype, Options, Validity};
+use isolde_check::models::{self, Model, Valid};
 use isolde_format::Format;
-use isolde_history::History;
-use isolde_level::elle::{anomalies, anomaly, model, models};
+use isolde_level::elle as lattice;
 use isolde_level::{AnomalyKind, Level};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ pub struct Flags {
     /// Files in EDN, JSON or JSON lines, or - for standard input
     #[arg(value_name = "HISTORY", required = true)]
     histories: Vec<PathBuf>,
-    /// What the history is about: list-append or rw-register
-    #[arg(long, short, value_name = "MODEL")]
+    /// What the history is about
+    #[arg(long, short, value_name = "MODEL", value_parser = MODELS)]
     model: String,
     /// edn, json, or any format that check reads [default: detect]
     #[arg(long, short, value_name = "F")]
@@ -53,7 +53,8 @@ pub struct Flags {
     /// Anomalies that must not occur, besides those that the models forbid
     #[arg(long, short, value_name = "ANOMALIES", value_delimiter = ',', default_value = "G0")]
     anomalies: Vec<String>,
-    /// Stop searching for cycles after so many milliseconds [default: never; the search is polynomial]
+    /// Stop searching after so many milliseconds [default: never for cycles, found in polynomial time; 60000 for
+    /// cas-register and mutex]
     #[arg(long, short = 's', value_name = "MS")]
     cycle_search_timeout: Option<u64>,
     /// Write explanations and pictures of what was found into this folder
@@ -68,6 +69,18 @@ pub struct Flags {
     /// Leave out pictures larger than this
     #[arg(long, short = 'b', value_name = "BYTES", default_value_t = 65_536)]
     max_plot_bytes: usize,
+    /// long-fork: how many keys each read has [default: as many as it has]
+    #[arg(long, short = 'g', value_name = "N", default_value_t = 0)]
+    group_size: usize,
+    /// bank: balances may be negative
+    #[arg(long, short = 'n')]
+    allow_negative_balances: bool,
+    /// bank: accepted for elle-cli's sake; the rule does not need it
+    #[arg(long, value_name = "N")]
+    max_transfer: Option<i64>,
+    /// bank: the total of all balances [default: that of the first read]
+    #[arg(long, short = 'o', value_name = "N")]
+    total_amount: Option<i64>,
     /// Registers: a transaction that reads and writes a key overwrites what it read
     #[arg(long)]
     wfr_keys: bool,
@@ -85,10 +98,32 @@ pub struct Flags {
     extended: bool,
 }
 
+const MODELS: [&str; 11] = [
+    "list-append",
+    "rw-register",
+    "bank",
+    "counter",
+    "set",
+    "set-full",
+    "long-fork",
+    "cas-register",
+    "mutex",
+    "comments",
+    "sequential",
+];
+
 /// What was asked for, names resolved.
 struct Question {
-    options: Options,
+    rule: Rule,
     format: Option<Format>,
+}
+
+/// What to check.
+enum Rule {
+    /// Dependencies between transactions.
+    Transactions(Options),
+    /// One of Jepsen's other models.
+    Model(Model, models::Options),
 }
 
 /// Checks as elle-cli does.
@@ -127,12 +162,20 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
     if flags.plot_format != "svg" {
         return Err(Failure::input("pictures are drawn as svg only; leave out --plot-format"));
     }
+    let format = format(flags.format.as_deref())?;
     let datatype = match flags.model.as_str() {
         "list-append" => Datatype::ListAppend,
         "rw-register" => Datatype::RwRegister,
         other => {
-            let message = format!("unknown model {other:?}; the models are list-append, rw-register");
-            return Err(Failure::input(message));
+            let model = Model::from_name(other)
+                .ok_or_else(|| Failure::input(format_args!("unknown model {other:?}")))?;
+            let options = models::Options {
+                group_size: (flags.group_size > 0).then_some(flags.group_size),
+                allow_negative_balances: flags.allow_negative_balances,
+                total_amount: flags.total_amount,
+                ..models::Options::default()
+            };
+            return Ok(Question { rule: Rule::Model(model, options), format });
         }
     };
     let mut options = Options::new(datatype);
@@ -144,15 +187,17 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
     if let Some(path) = &flags.transaction_order {
         options.transaction_order = Some(transaction_order(path)?);
     }
-    Ok(Question { options, format: format(flags.format.as_deref())? })
+    Ok(Question { rule: Rule::Transactions(options), format })
 }
 
 fn consistency_model(name: &str) -> Result<Level, Vec<&'static str>> {
-    model(name).map(|m| m.level).ok_or_else(|| models().iter().map(|m| m.printed).collect())
+    lattice::model(name).map(|m| m.level).ok_or_else(|| lattice::models().iter().map(|m| m.printed).collect())
 }
 
 fn anomaly_kind(name: &str) -> Result<AnomalyKind, Vec<&'static str>> {
-    anomaly(name).map(|a| a.kind).ok_or_else(|| anomalies().iter().map(|a| a.name()).collect())
+    lattice::anomaly(name)
+        .map(|a| a.kind)
+        .ok_or_else(|| lattice::anomalies().iter().map(|a| a.name()).collect())
 }
 
 /// Resolves names; `none` and nothing are no name. An unknown one is an error that lists all.
@@ -206,14 +251,36 @@ fn transaction_order(path: &Path) -> Result<FxHashMap<i64, f64>, Failure> {
 /// Answers for one history, and prints.
 fn judge(path: &Path, flags: &Flags, question: &Question, global: &Global) -> Result<Validity, Failure> {
     let read = ReadFlags { format: question.format, initial: None, lossy: false };
-    let verbose = global.verbose > 0;
-    let Read { history, .. } = load::read(path, &read, global)?;
-    let mut answer = ask(&history, &path.display().to_string(), flags, question, global)?;
-    if let Some(objection) = answer.objection.as_ref().filter(|_| !global.quiet) {
-        terminal::tell(&format!("warning: {}: {objection}; Elle itself would stop here", path.display()));
+    let (validity, document) = match &question.rule {
+        Rule::Transactions(options) => transactions(path, &read, options, flags, global)?,
+        Rule::Model(model, options) => other_model(path, &read, (*model, options), flags, global)?,
+    };
+    if global.verbose > 0 {
+        terminal::print(&format!("{document:#}"))?;
+    } else {
+        terminal::print(&format!("{}\t{}", path.display(), word(validity)))?;
     }
-    let beyond =
-        (verbose || flags.extended).then(|| Beyond::find(&history, &question.options, &answer, global));
+    Ok(validity)
+}
+
+fn transactions(
+    path: &Path,
+    read: &ReadFlags,
+    options: &Options,
+    flags: &Flags,
+    global: &Global,
+) -> Result<(Validity, serde_json::Value), Failure> {
+    let name = path.display();
+    let Read { history, .. } = load::read(path, read, global)?;
+    let limit = flags.cycle_search_timeout.map(Duration::from_millis);
+    let answer = with_budget(path, limit, global, |budget| elle::check(&history, options, budget));
+    let mut answer =
+        answer.map_err(|unfit| Failure::input(format_args!("{name}: {}", unfit.describe(&history))))?;
+    if let Some(objection) = answer.objection.as_ref().filter(|_| !global.quiet) {
+        terminal::tell(&format!("warning: {name}: {objection}; Elle itself would stop here"));
+    }
+    let wanted = global.verbose > 0 || flags.extended;
+    let beyond = wanted.then(|| Beyond::find(&history, options, &answer, global));
     let mut types: Vec<&str> = answer.reported.iter().map(|(kind, _)| kind.code()).collect();
     if let (true, Some(beyond)) = (flags.extended, &beyond) {
         answer.validity = beyond.worse_of(answer.validity);
@@ -224,31 +291,48 @@ fn judge(path: &Path, flags: &Flags, question: &Question, global: &Global) -> Re
     if let Some(folder) = &flags.directory {
         files::write(&files::folder(folder, path, flags.histories.len() > 1), &history, &answer, flags)?;
     }
-    if verbose {
-        let document = json::document(&history, &answer, &types, beyond.as_ref());
-        terminal::print(&format!("{document:#}"))?;
-    } else {
-        terminal::print(&format!("{}\t{}", path.display(), word(answer.validity)))?;
-    }
-    Ok(answer.validity)
+    Ok((answer.validity, json::document(&history, &answer, &types, beyond.as_ref())))
 }
 
-fn ask(
-    history: &History,
-    name: &str,
+fn other_model(
+    path: &Path,
+    read: &ReadFlags,
+    (model, options): (Model, &models::Options),
     flags: &Flags,
-    question: &Question,
     global: &Global,
-) -> Result<Answer, Failure> {
+) -> Result<(Validity, serde_json::Value), Failure> {
+    let events = load::events(path, read, global)?;
+    let limit = flags.cycle_search_timeout.map_or(LINEARIZABILITY, Duration::from_millis);
+    let result =
+        with_budget(path, Some(limit), global, |budget| models::check(model, &events, options, budget));
+    let result =
+        result.map_err(|malformed| Failure::input(format_args!("{}: {malformed}", path.display())))?;
+    let validity = match result.valid {
+        Valid::True => Validity::Valid,
+        Valid::False => Validity::Invalid,
+        Valid::Unknown(_) => Validity::Unknown,
+    };
+    let document = serde_json::from_str(&isolde_format::datum_json(&result.details));
+    Ok((validity, document.map_err(Failure::input)?))
+}
+
+/// How long the search for a linearization may take, unless the user says otherwise: it is exponential at worst.
+const LINEARIZABILITY: Duration = Duration::from_secs(60);
+
+/// Checks until the time is up or the user has had enough.
+fn with_budget<T>(
+    path: &Path,
+    limit: Option<Duration>,
+    global: &Global,
+    check: impl FnOnce(&Budget<'_>) -> T,
+) -> T {
     let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {name}"));
-    let limit = flags.cycle_search_timeout.map(Duration::from_millis);
+    let bar = Progress::spinner(global, &format!("checking {}", path.display()));
     let spent = || {
         bar.pulse();
         interrupt::is_requested() || limit.is_some_and(|limit| since.elapsed() >= limit)
     };
-    elle::check(history, &question.options, &Budget::new(&spent))
-        .map_err(|unfit| Failure::input(format_args!("{name}: {}", unfit.describe(history))))
+    check(&Budget::new(&spent))
 }
 
 /// elle-cli's word.
