@@ -27,7 +27,10 @@
 
 mod budget;
 mod direct;
+pub mod elle;
+pub mod linear;
 pub mod lint;
+pub mod models;
 pub mod stats;
 mod verdicts;
 mod weak;
