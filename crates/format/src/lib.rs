@@ -24,6 +24,7 @@ mod detect;
 mod diagnostic;
 mod input;
 mod load;
+mod stream;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -32,6 +33,9 @@ pub mod write;
 pub use diagnostic::{Diagnostic, Place, Severity};
 pub use elle::events::{LoadedEvents, datum_json, read_events};
 pub use input::Input;
+pub use stream::{
+    Content, Elements, Header, Item, Operation, Record, StreamFault, StreamReader, Transaction,
+};
 pub use write::{HistoryWriter, Sink, writer};
 
 use isolde_history::{History, TooLarge};

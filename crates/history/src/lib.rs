@@ -30,6 +30,7 @@ mod lists;
 mod model;
 mod reads;
 mod resolve;
+mod snapshots;
 mod value;
 
 pub use builder::{Builder, Draft, TooLarge};
@@ -39,4 +40,5 @@ pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
 pub use lists::VersionOrder;
 pub use model::{History, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Show, Stamps, Timestamp};
+pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};
