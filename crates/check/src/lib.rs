@@ -26,6 +26,7 @@
 //! ```
 
 mod budget;
+pub mod datatypes;
 mod direct;
 pub mod elle;
 pub mod linear;

@@ -67,7 +67,7 @@ pub(super) fn check(events: &Events, options: &Options) -> Result<ModelResult, M
 }
 
 /// The accounts and balances that a read returned; nil for none.
-fn balances(events: &Events, op: &Operation) -> Result<Vec<(Datum, Option<i64>)>, Malformed> {
+pub(crate) fn balances(events: &Events, op: &Operation) -> Result<Vec<(Datum, Option<i64>)>, Malformed> {
     let event = events.get(op.shown());
     let malformed = || Malformed::new(event, "a map from accounts to whole balances");
     let balance = |value: &Datum| match value {
@@ -87,7 +87,8 @@ fn balances(events: &Events, op: &Operation) -> Result<Vec<(Datum, Option<i64>)>
     }
 }
 
-fn total(balances: &[(Datum, Option<i64>)]) -> i128 {
+/// Their sum.
+pub(crate) fn total(balances: &[(Datum, Option<i64>)]) -> i128 {
     balances.iter().filter_map(|(_, balance)| *balance).map(i128::from).sum()
 }
 

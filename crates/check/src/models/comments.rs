@@ -138,4 +138,40 @@ mod tests {
             false,
         );
     }
+
+    #[test]
+    fn the_latest_write_stands_for_all() {
+        let mut rng = fastrand::Rng::with_seed(8);
+        for _ in 0..3000 {
+            let mut text = String::new();
+            let (mut open, mut next): ([Option<u32>; 3], u32) = Default::default();
+            for _ in 0..rng.usize(2..12) {
+                let p = rng.usize(..3);
+                match open[p].take() {
+                    Some(id) => {
+                        text +=
+                            &format!("{p} {} write {id}; ", rng.choice(["ok", "ok", "info", "fail"]).unwrap())
+                    }
+                    None => {
+                        text += &format!("{p} invoke write {next}; ");
+                        open[p] = Some(next);
+                        next += 1;
+                    }
+                }
+            }
+            let seen: Vec<u32> = (0..next).filter(|_| rng.u8(..3) > 0).collect();
+            let shown: Vec<String> = seen.iter().map(u32::to_string).collect();
+            text += &format!("9 ok read [{}]", shown.join(" "));
+            // The rule as the header has it: each write seen brings all that were ok before it was invoked.
+            let events = super::super::testing::events(&text);
+            let ops = events.operations();
+            let id = |op: &isolde_history::Operation| events.argument(op).as_int().map(|i| i as u32);
+            let writes = || ops.iter().filter(|op| events.f(op) == "write" && !op.failed());
+            let broken = writes().filter(|w| id(w).is_some_and(|i| seen.contains(&i))).any(|w| {
+                writes()
+                    .any(|c| c.is_ok() && c.shown() < w.began && id(c).is_some_and(|i| !seen.contains(&i)))
+            });
+            expect(Model::Comments, &text, !broken);
+        }
+    }
 }

@@ -27,6 +27,10 @@ mod show;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use bank::{balances, total};
+pub(crate) use counter::bounded_reads;
+pub(crate) use set::elements;
+
 use crate::Budget;
 use isolde_history::{Datum, Event, Events};
 use std::fmt;
@@ -157,7 +161,7 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    fn new(event: &Event, expected: &str) -> Malformed {
+    pub(crate) fn new(event: &Event, expected: &str) -> Malformed {
         let found = event.value.to_string();
         let short: String = found.chars().take(40).collect();
         let dots = if short.len() < found.len() { "…" } else { "" };

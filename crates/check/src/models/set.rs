@@ -6,7 +6,8 @@
 //! - `recovered`: there, though its `add` was not acknowledged.
 //!
 //! Invalid if anything is lost or unexpected, unknown if the set was never read. An `add` that failed and is there all
-//! the same counts as recovered, as in Jepsen. Jepsen's rule and keys. O(n log n).
+//! the same counts as recovered, as in Jepsen, though it is an aborted read: `isolde` names those elements. Jepsen's rule
+//! and keys. O(n log n).
 
 use super::{Malformed, ModelResult, Valid, show};
 use isolde_history::{Datum, Event, EventKind, Events, Process};
@@ -35,7 +36,11 @@ pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
     let unexpected: Vec<&Datum> = seen.difference(&attempts).copied().collect();
     let lost: Vec<&Datum> = acknowledged.difference(&seen).copied().collect();
     let recovered: Vec<&Datum> = ok.iter().copied().filter(|e| !acknowledged.contains(e)).collect();
-    let details = [
+    let ops = events.operations();
+    let possible: HashSet<&Datum> =
+        ops.iter().filter(|op| events.f(op) == "add" && !op.failed()).map(|op| events.argument(op)).collect();
+    let aborted: Vec<&Datum> = recovered.iter().copied().filter(|e| !possible.contains(e)).collect();
+    let mut details = vec![
         ("attempt-count", Datum::count(attempts.len())),
         ("acknowledged-count", Datum::count(acknowledged.len())),
         ("ok-count", Datum::count(ok.len())),
@@ -47,6 +52,9 @@ pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
         ("unexpected", show::interval_set(&unexpected)),
         ("recovered", show::interval_set(&recovered)),
     ];
+    if !aborted.is_empty() {
+        details.push(("isolde", Datum::map([("failed-but-read", show::interval_set(&aborted))])));
+    }
     Ok(ModelResult::new((lost.is_empty() && unexpected.is_empty()).into(), details))
 }
 
@@ -71,6 +79,9 @@ mod tests {
     fn what_was_acknowledged_stays_and_nothing_comes_from_nowhere() {
         let details = expect(Model::Set, "0 invoke add 1; 0 ok add 1; 0 invoke read; 0 ok read [5]", false);
         let get = |key| details.get(key).unwrap().to_string();
+        assert_eq!(details.get("isolde"), None);
+        let aborted = expect(Model::Set, "0 invoke add 1; 0 fail add 1; 0 invoke read; 0 ok read [1]", true);
+        assert_eq!(aborted.get("isolde").unwrap().to_string(), "{:failed-but-read \"#{1}\"}");
         assert_eq!((get("lost"), get("unexpected")), ("\"#{1}\"".into(), "\"#{5}\"".into()));
         assert!(matches!(
             judge(Model::Set, "0 invoke add 1; 0 invoke read; 0 info read").valid,
