@@ -26,8 +26,12 @@
 //! ```
 
 mod budget;
+pub mod datatypes;
 mod direct;
+pub mod elle;
+pub mod linear;
 pub mod lint;
+pub mod models;
 pub mod stats;
 mod strong;
 mod verdicts;
