@@ -95,8 +95,7 @@ impl Problem<'_> {
                     for u in history.txns().filter(|&u| u != t && live(self.history, u)) {
                         let last = history
                             .ops(u)
-                            .filter(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == value)
-                            .next_back();
+                            .rfind(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == value);
                         found.extend(last.map(|(w, _)| w));
                     }
                     found
