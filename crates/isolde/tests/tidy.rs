@@ -16,6 +16,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("history", 0),
     ("level", 1),
     ("graph", 2),
+    ("timestamp", 2),
     ("check", 3),
     ("verify", 3),
     ("format", 3),
