@@ -26,6 +26,7 @@
 //! ```
 
 mod budget;
+mod cross;
 mod direct;
 pub mod lint;
 pub mod stats;
@@ -33,6 +34,7 @@ mod verdicts;
 mod weak;
 
 pub use budget::{Budget, OutOfBudget};
+pub use cross::{Disagreement, compare, cross_check};
 
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level};

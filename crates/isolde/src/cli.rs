@@ -1,6 +1,6 @@
 //! The command line: every command and what they share.
 
-use crate::commands::{bench, check, convert, explain, generate, levels, lint, shell, stats};
+use crate::commands::{bench, check, convert, explain, generate, levels, lint, shell, stats, verify};
 use crate::values;
 use clap::{Args, Parser, Subcommand};
 use isolde_format::Format;
@@ -27,6 +27,8 @@ pub struct Cli {
 pub enum Command {
     /// Decide isolation levels for recorded histories
     Check(check::Flags),
+    /// Re-check a certificate independently of what wrote it
+    Verify(verify::Flags),
     /// Sessions, transactions, operations, keys, value reuse, contention
     Stats(stats::Flags),
     /// Write a history in another format
