@@ -29,6 +29,7 @@ mod budget;
 mod cross;
 mod direct;
 pub mod lint;
+pub mod shrink;
 pub mod stats;
 mod verdicts;
 mod weak;
