@@ -31,6 +31,7 @@ mod direct;
 pub mod lint;
 pub mod shrink;
 pub mod stats;
+mod strong;
 mod verdicts;
 mod weak;
 
@@ -52,6 +53,8 @@ pub struct Request {
     /// Do not try orders first; collect every demand of a level at once. The answers are the same, the cost is not: for
     /// measuring what the guess is worth, and for checking one way against the other.
     pub no_guess: bool,
+    /// Never work out what follows from the known order before searching, at strong levels; again the answers are the same.
+    pub no_saturation: bool,
 }
 
 /// Decides the levels. Costs are stated in the modules of `weak`; when the budget runs out, what is left is unknown.

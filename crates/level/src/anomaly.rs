@@ -100,6 +100,8 @@ vocabulary! {
         StrongPl2CycleExists "strong-pl-2-cycle-exists",
         StrongSnapshotIsolationCycleExists "strong-snapshot-isolation-cycle-exists",
         PlSsCycleExists "pl-ss-cycle-exists",
+        PrefixCycleExists "prefix-cycle-exists",
+        ParallelSnapshotIsolationCycleExists "parallel-snapshot-isolation-cycle-exists",
         EmptyTransactionGraph "empty-transaction-graph",
         CycleSearchTimeout "cycle-search-timeout",
         SessionStamp "session-stamp",
