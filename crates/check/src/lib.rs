@@ -26,18 +26,21 @@
 //! ```
 
 mod budget;
+mod cross;
 pub mod datatypes;
 mod direct;
 pub mod elle;
 pub mod linear;
 pub mod lint;
 pub mod models;
+pub mod shrink;
 pub mod stats;
 mod strong;
 mod verdicts;
 mod weak;
 
 pub use budget::{Budget, OutOfBudget};
+pub use cross::{Disagreement, compare, cross_check};
 
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level};

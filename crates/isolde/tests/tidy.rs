@@ -167,6 +167,7 @@ fn commands_in_documents_run() {
             .current_dir(&folder)
             .env("PATH", &path)
             .env_remove("GITHUB_ACTIONS")
+            .env("ISOLDE_VERIFY", "1")
             .output()
             .unwrap();
         let printed = String::from_utf8_lossy(&run.stdout);

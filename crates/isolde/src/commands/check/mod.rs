@@ -8,12 +8,13 @@ mod outputs;
 use crate::cli::{Global, ReadFlags};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{interrupt, load, terminal, values};
+use crate::{bug, interrupt, load, terminal, values};
 use clap::Args;
 use isolde_check::{Budget, Request};
 use isolde_history::{Builder, History};
-use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
+use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
+use isolde_verify::Verifier;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,8 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples: isolde check history.edn\n          \
     isolde check --level read-committed,causal --json runs/*.txt.gz\n\n\
     Exit status: 0 every --level holds, 1 one is violated, 2 one is undecided,\n\
-    3 bad usage or input.")]
+    3 bad usage or input, 4 a bug of ours: a proof that does not verify, or\n\
+    algorithms that disagree.")]
 pub struct Flags {
     /// Files, folders of Cobra's or Viper's logs, or - for standard input
     #[arg(value_name = "HISTORY", required = true)]
@@ -44,9 +46,15 @@ pub struct Flags {
     /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
-    /// Write the commit order behind each level that holds, as JSON
+    /// Write the proof of every verdict, as JSON, for `isolde verify`
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
+    /// Verify every verdict's proof at once, independently of what found it
+    #[arg(long)]
+    verify: bool,
+    /// Decide everything a second time with other algorithms; a disagreement is exit status 4
+    #[arg(long)]
+    cross_check: bool,
     /// Write a Graphviz picture of each kind of anomaly into this folder
     #[arg(long, value_name = "DIR")]
     dot: Option<PathBuf>,
@@ -155,21 +163,58 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
     };
+    // For test runs: verify everything, whoever asked.
+    let verify = flags.verify || std::env::var_os("ISOLDE_VERIFY").is_some_and(|value| !value.is_empty());
     let request = Request {
         levels: flags.level.clone(),
         anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
-        certificates: flags.certificate.is_some(),
+        certificates: flags.certificate.is_some() || verify,
         ..Request::default()
     };
     let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
-    drop(bar);
     if loaded.history.stamps().is_some() {
         judgement.notes.push("The history has timestamps; this version judges by values only.".to_owned());
     }
     let check = since.elapsed();
     let facts = HistoryFacts::of(&loaded.history, &loaded.path, loaded.format.name());
     let timing = Timing { load_ms: millis(loaded.took), check_ms: millis(check) };
+    let wrong = |what: &str| bug::report(&loaded.history, &facts, &judgement, what);
+    // What only some anomalies were looked for in is not decided, and needs no proof.
+    if verify && let Err(flaw) = Verifier::new(&loaded.history).judgement(&judgement) {
+        let flaw = flaw.message(&loaded.history);
+        return Err(wrong(&format!("an answer's proof does not verify: {flaw}")));
+    }
+    if flags.cross_check {
+        second_opinion(&loaded, &request, &judgement, &Budget::new(&spent)).map_err(|what| wrong(&what))?;
+    }
     Ok(Judged { history: Some(loaded.history), facts, judgement, timing })
+}
+
+/// Asks other algorithms; where the history is tiny, also one that tries everything.
+fn second_opinion(
+    loaded: &load::Indexed,
+    request: &Request,
+    judgement: &Judgement,
+    budget: &Budget<'_>,
+) -> Result<(), String> {
+    let found = isolde_check::cross_check(&loaded.history, &loaded.index, request, judgement, budget);
+    if !found.is_empty() {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        return Err(found.join("; "));
+    }
+    let verifier = Verifier::new(&loaded.history);
+    for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
+        let tried = verifier.try_everything(answer.level);
+        let disagree = match answer.verdict {
+            Verdict::Holds => tried == Some(false),
+            Verdict::Violated => tried == Some(true),
+            Verdict::Unknown { .. } => false,
+        };
+        if disagree {
+            return Err(format!("{} is not {}: every order was tried", answer.level, answer.verdict.name()));
+        }
+    }
+    Ok(())
 }
 
 fn millis(duration: Duration) -> f64 {
