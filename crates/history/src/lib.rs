@@ -21,6 +21,8 @@
 //! ```
 
 mod builder;
+mod datum;
+mod events;
 mod ids;
 mod index;
 mod labels;
@@ -32,6 +34,8 @@ mod snapshots;
 mod value;
 
 pub use builder::{Builder, Draft, TooLarge};
+pub use datum::Datum;
+pub use events::{Event, EventKind, Events, Operation, Process};
 pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
 pub use lists::VersionOrder;

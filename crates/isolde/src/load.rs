@@ -8,7 +8,6 @@ use isolde_format::{Format, Input, ReadOptions};
 use isolde_history::{History, Index};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A history that was read.
 pub struct Read {
@@ -28,8 +27,6 @@ pub struct Indexed {
     pub format: Format,
     /// Who read from whom.
     pub index: Index,
-    /// From opening the file to the index.
-    pub took: Duration,
 }
 
 /// Reads one history; `-` is standard input.
@@ -60,12 +57,12 @@ pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Fai
 
 /// Reads one history and resolves its reads.
 pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexed, Failure> {
-    let since = Instant::now();
     let Read { history, format } = read(path, flags, global)?;
     let index = Index::build(&history, threads(global));
-    Ok(Indexed { path: path.display().to_string(), history, format, index, took: since.elapsed() })
+    Ok(Indexed { path: path.display().to_string(), history, format, index })
 }
 
-fn threads(global: &Global) -> NonZeroUsize {
+/// The threads to use.
+pub fn threads(global: &Global) -> NonZeroUsize {
     global.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }

@@ -18,6 +18,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("graph", 2),
     ("timestamp", 2),
     ("check", 3),
+    ("verify", 3),
     ("format", 3),
     ("workload", 3),
     ("report", 6),

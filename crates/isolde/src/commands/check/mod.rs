@@ -3,6 +3,7 @@
 //! Histories are judged one after another, and each is shown as soon as it is judged. Ctrl-C spends the budget of the one
 //! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
 
+mod basis;
 mod outputs;
 
 use crate::cli::{Global, ReadFlags};
@@ -11,7 +12,7 @@ use crate::progress::Progress;
 use crate::{interrupt, load, terminal, values};
 use clap::Args;
 use isolde_check::{Budget, Request};
-use isolde_history::{Builder, History};
+use isolde_history::{Builder, History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
 use std::path::PathBuf;
@@ -38,9 +39,8 @@ pub struct Flags {
     json: bool,
     #[command(flatten)]
     read: ReadFlags,
-    /// What verdicts rest on; this version judges by values
-    #[arg(long, value_name = "BASIS", default_value = "values", value_parser = ["values", "timestamps", "both"])]
-    by: String,
+    #[command(flatten)]
+    basis: basis::BasisFlags,
     /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
@@ -84,11 +84,6 @@ impl Judged {
 
 /// Checks.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    if flags.by != "values" {
-        return Err(Failure::input(
-            "this version decides levels by values; leave out --by, or use --by values",
-        ));
-    }
     let style = terminal::style(global);
     let several = flags.histories.len() > 1;
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
@@ -148,28 +143,34 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 }
 
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
-    let loaded = load::indexed(path, &flags.read, global)?;
     let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {}", loaded.path));
+    let load::Read { history, format } = load::read(path, &flags.read, global)?;
+    let path = path.display().to_string();
+    let split = flags.basis.split(&history, &flags.level).map_err(Failure::input)?;
+    let index = split.values.is_some().then(|| Index::build(&history, load::threads(global)));
+    let load = since.elapsed();
+    let since = Instant::now();
+    let bar = Progress::spinner(global, &format!("checking {path}"));
     let spent = || {
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
     };
-    let request = Request {
-        levels: flags.level.clone(),
-        anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
-        certificates: flags.certificate.is_some(),
-        ..Request::default()
-    };
-    let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
+    let budget = Budget::new(&spent);
+    let anomalies = (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone());
+    let by_values = index.zip(split.values.clone()).map(|(index, levels)| {
+        let certificates = flags.certificate.is_some();
+        let request = Request { levels, anomalies: anomalies.clone(), certificates, ..Request::default() };
+        isolde_check::check(&history, &index, &request, &budget)
+    });
+    let judgement = split.judge(&history, by_values, anomalies, load::threads(global), &budget);
     drop(bar);
-    if loaded.history.stamps().is_some() {
-        judgement.notes.push("The history has timestamps; this version judges by values only.".to_owned());
+    if let Some(file) = &flags.basis.violations {
+        basis::write_violations(file, &history, &judgement.1)?;
     }
     let check = since.elapsed();
-    let facts = HistoryFacts::of(&loaded.history, &loaded.path, loaded.format.name());
-    let timing = Timing { load_ms: millis(loaded.took), check_ms: millis(check) };
-    Ok(Judged { history: Some(loaded.history), facts, judgement, timing })
+    let facts = HistoryFacts::of(&history, &path, format.name());
+    let timing = Timing { load_ms: millis(load), check_ms: millis(check) };
+    Ok(Judged { history: Some(history), facts, judgement: judgement.0, timing })
 }
 
 fn millis(duration: Duration) -> f64 {
