@@ -204,18 +204,22 @@ impl Builder {
     }
 
     /// Appends many operations to a transaction: kinds with the names of keys, and as many values. The columns are
-    /// extended one after the other, in a loop that does nothing else; readers of large files need that.
+    /// extended one after the other, in a loop that does nothing else; readers of large files need that. `seen` is told the
+    /// key of each.
     pub fn named_ops(
         &mut self,
         draft: Draft,
         heads: impl Iterator<Item = (OpKind, Value)>,
         values: impl Iterator<Item = Value>,
+        mut seen: impl FnMut(KeyId),
     ) {
         self.continue_with(draft);
         let (keys, has_appends) = (&mut self.keys, &mut self.has_appends);
         self.heads.extend(heads.map(|(kind, key)| {
             *has_appends |= kind == OpKind::Append;
-            OpHead::new(kind, KeyId(keys.intern(key)))
+            let key = KeyId(keys.intern(key));
+            seen(key);
+            OpHead::new(kind, key)
         }));
         self.values.extend(values);
         assert_eq!(self.heads.len(), self.values.len(), "every operation has a value");
