@@ -265,6 +265,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     indeterminate: false,
     unknown_reads: UnknownReads::Never,
     needs_stamps: true,
+    snapshots: false,
     intervals: Intervals::Never,
     metadata: false,
     keys: Names::Json,
