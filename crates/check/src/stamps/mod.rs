@@ -80,7 +80,7 @@ impl Findings {
 
 /// Operations in one range of keys: few enough that their events stay small beside the history, many enough that a scan of
 /// all operations per range costs little.
-const OPS_PER_RANGE: usize = 4_000_000;
+const OPS_PER_RANGE: usize = 12_000_000;
 /// Operations that are worth a thread.
 const OPS_PER_THREAD: usize = 50_000;
 
