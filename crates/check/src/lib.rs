@@ -34,6 +34,7 @@ pub mod linear;
 pub mod lint;
 pub mod models;
 pub mod shrink;
+pub mod stamps;
 pub mod stats;
 mod strong;
 mod verdicts;
