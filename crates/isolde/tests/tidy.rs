@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("timestamp", 2),
     ("check", 3),
     ("format", 3),
+    ("online", 3),
     ("workload", 3),
     ("report", 6),
     ("isolde", 8),
