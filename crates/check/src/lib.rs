@@ -28,6 +28,7 @@
 mod budget;
 mod direct;
 pub mod lint;
+pub mod stamps;
 pub mod stats;
 mod verdicts;
 mod weak;

@@ -6,7 +6,10 @@
 mod levels;
 mod reading;
 mod relation;
+mod stamps;
 mod taps;
+
+pub use stamps::{StampFault, StampRule, stamp_faults};
 
 use isolde_history::History;
 use std::fmt;
