@@ -141,7 +141,7 @@ impl<S: Store> Checker<S> {
         let versions = &self.keys[key as usize].versions;
         let mut at = versions.partition_point(|v| self.world.before(v, commit, slot));
         let ser = self.options.rule.mode == Mode::Ser;
-        let is_write = |effect: &Effect| matches!(effect, Effect::Write(_));
+        let is_write = |effect: &Effect| effect.written().is_some();
         loop {
             at = versions.next(at);
             let version = versions.get(at)?;
@@ -170,35 +170,6 @@ impl<S: Store> Checker<S> {
                 return Some((version.commit, version.txn));
             }
         }
-    }
-
-    /// It turned out that the key holds a list: nil that was read from it is the empty one.
-    pub(crate) fn holds_list(
-        &mut self,
-        key: u32,
-        now: u64,
-        events: &mut Vec<Event>,
-    ) -> Result<(), StoreError> {
-        if self.keys[key as usize].lists {
-            return Ok(());
-        }
-        self.keys[key as usize].lists = true;
-        if self.world.initial == Some(Datum::NIL) {
-            return Ok(());
-        }
-        while self.keys[key as usize].chain.is_some() {
-            self.reload(key)?;
-        }
-        let mut at = self.keys[key as usize].reads.start();
-        while let Some(read) = self.keys[key as usize].reads.get(at) {
-            if let Ok(judged) = self.world.judge(&self.keys[key as usize], read)
-                && judged.verdict != read.verdict
-            {
-                self.change(key, Side::At, at, judged.verdict, now, events);
-            }
-            at = self.keys[key as usize].reads.next(at);
-        }
-        Ok(())
     }
 
     /// A read's verdict is another now.

@@ -12,7 +12,8 @@ use crate::pending::Pending;
 use crate::suspects::Suspects;
 use crate::world::{Id, Last, Session, Txn, World, show};
 use crate::{
-    Batch, Cell, Datum, Event, Fault, Finding, Head, Options, Origin, Shape, Stats, Store, StoreError, TxnKey,
+    Batch, Cell, Datum, Event, Fault, Finding, Gc, Head, Options, Origin, Shape, Stats, Store, StoreError,
+    TxnKey,
 };
 use isolde_history::{OpKind, Outcome, Timestamp};
 use isolde_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Mode, Operations};
@@ -46,6 +47,8 @@ pub struct Checker<S> {
     /// What was reported (or retracted) after the checkpoint that this checker began with.
     pub(crate) carried: FxHashMap<Identity<TxnKey, Datum>, bool>,
     pub(crate) text_bytes: usize,
+    /// When to collect next.
+    pub(crate) full_at: usize,
     footprint: Footprint<u32>,
     slots: Vec<u32>,
 }
@@ -96,8 +99,9 @@ fn written(cell: Cell) -> Datum {
 
 /// Texts of values are kept up to this many bytes, for reports.
 const TEXTS: usize = 1 << 20;
-/// One in so many transactions says how old what is in memory is.
+/// One in so many transactions says how old what is in memory is, once there are many.
 const SAMPLE: u64 = 16;
+const MANY: usize = 64;
 
 impl<S: Store> Checker<S> {
     /// A checker that has seen nothing.
@@ -123,6 +127,10 @@ impl<S: Store> Checker<S> {
             samples: Vec::new(),
             carried: FxHashMap::default(),
             text_bytes: 0,
+            full_at: match options.gc {
+                Gc::None => usize::MAX,
+                Gc::Threshold(limit) | Gc::Memory(limit) => limit,
+            },
             footprint: Footprint::default(),
             slots: Vec::new(),
         }
@@ -266,7 +274,7 @@ impl<S: Store> Checker<S> {
             set: head.set.clone(),
             id: head.id.map(|name| Id { name, text: text(name) }),
         };
-        if self.seq % SAMPLE == 0 {
+        if self.samples.len() < MANY || self.seq.is_multiple_of(SAMPLE) {
             self.samples.push(txn.commit);
         }
         self.seq += 1;
@@ -448,9 +456,6 @@ impl<S: Store> Checker<S> {
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
-        if matches!(seen, Seen::List(_)) {
-            self.holds_list(key, now, events)?;
-        }
         let txn = self.world.txn(slot);
         let at = if self.options.rule.mode == Mode::Ser { txn.commit } else { txn.start };
         let mut read = Read {
@@ -497,9 +502,6 @@ impl<S: Store> Checker<S> {
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
-        if matches!(effect, Effect::Append(_)) {
-            self.holds_list(key, now, events)?;
-        }
         self.reload_for(key, slot)?;
         let version = Version::of(self.world.txn(slot), slot, effect);
         if self.options.rule.mode == Mode::Si {

@@ -141,7 +141,6 @@ impl<S: Store> Checker<S> {
         let mut out = Out::default();
         out.datum(k.name);
         out.option(k.text.as_deref(), Out::text);
-        out.flag(k.lists);
         out.option(k.chain.as_ref(), Out::chain);
         out.usize(k.versions.len());
         for version in k.versions.iter() {
@@ -298,7 +297,7 @@ impl<S: Store> Checker<S> {
     ) -> Result<(), StoreError> {
         let mut from = In(record);
         let mut key = Key::new(from.datum()?, from.option(In::text)?);
-        (key.lists, key.chain) = (from.flag()?, from.option(In::chain)?);
+        key.chain = from.option(In::chain)?;
         let (versions, reads) = (from.many(In::version)?, from.many(In::read)?);
         from.end()?;
         let pending = waiting.remove(&key.name).unwrap_or_default();

@@ -18,6 +18,24 @@ pub(crate) enum Effect {
     Undefined,
 }
 
+impl Effect {
+    /// The value, if it is nothing but a written one.
+    pub fn written(&self) -> Option<Datum> {
+        match self {
+            Effect::Write(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// What was appended, if that is all.
+    pub fn appended(&self) -> Option<&[Datum]> {
+        match self {
+            Effect::Append(elements) => Some(elements),
+            _ => None,
+        }
+    }
+}
+
 /// A version of the key, in the order of [`isolde_timestamp::Place`].
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
@@ -126,8 +144,6 @@ pub(crate) struct Key {
     /// Reads that see what a set says.
     pub set_reads: Ring<Read>,
     pub chain: Option<Chain>,
-    /// Somebody appended to it, or read a list from it.
-    pub lists: bool,
     /// Pending reads, in memory or not.
     pub pending: u32,
     /// It is on the list of keys with something to spill.
@@ -145,7 +161,6 @@ impl Key {
             reads: Ring::default(),
             set_reads: Ring::default(),
             chain: None,
-            lists: false,
             pending: 0,
             touched: false,
             dirty: false,

@@ -250,8 +250,8 @@ mod tests {
                     .scan(ring.partition_point(|&x| x < n / 2), |low, high| {
                         low.physical < 3 && high >= u64::from(n / 3)
                     })
-                    .filter(|x| x % 50 < 3 && x / 2 >= n / 3)
                     .copied()
+                    .filter(|x| x % 50 < 3 && x / 2 >= n / 3)
                     .collect();
                 let expected = (n / 2..n).filter(|x| x % 50 < 3 && x / 2 >= n / 3);
                 assert!(scanned.into_iter().eq(expected), "{n} {order}");

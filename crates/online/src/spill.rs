@@ -9,7 +9,7 @@
 use crate::change::Side;
 use crate::checker::{Checker, key_weight};
 use crate::codec::{In, Out};
-use crate::key::{BEGIN, Chain, Effect, Key, Read, Slot, Weight};
+use crate::key::{BEGIN, Chain, Key, Read, Slot, Weight};
 use crate::world::Txn;
 use crate::{Datum, Gc, Store, StoreError};
 use isolde_history::Timestamp;
@@ -22,10 +22,16 @@ impl<S: Store> Checker<S> {
     /// True if it is time to collect.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
+        self.fill().is_some_and(|(fill, _)| fill > self.full_at)
+    }
+
+    /// What is to be kept low, and how low.
+    #[inline]
+    fn fill(&self) -> Option<(usize, usize)> {
         match self.options.gc {
-            Gc::None => false,
-            Gc::Threshold(txns) => self.world.live() > txns.max(64) + self.keys.len(),
-            Gc::Memory(bytes) => self.memory() > bytes && self.bytes > FLOOR,
+            Gc::None => None,
+            Gc::Threshold(txns) => Some((self.world.live(), txns)),
+            Gc::Memory(bytes) => Some((self.memory(), bytes)),
         }
     }
 
@@ -39,19 +45,18 @@ impl<S: Store> Checker<S> {
             let Some(&moment) = self.samples.get(cut) else { break };
             self.spill_before(moment)?;
             self.samples.drain(..cut);
-            let enough = match self.options.gc {
-                Gc::None => true,
-                Gc::Threshold(txns) => self.world.live() <= txns * 3 / 4 + self.keys.len(),
-                Gc::Memory(bytes) => self.memory() <= bytes / 4 * 3,
-            };
-            if enough {
-                return Ok(());
+            if self.fill().is_none_or(|(fill, limit)| fill <= limit / 4 * 3) {
+                break;
             }
         }
-        match self.options.gc {
-            Gc::Memory(_) => self.evict(),
-            _ => Ok(()),
+        if matches!(self.options.gc, Gc::Memory(limit) if self.memory() > limit / 4 * 3) {
+            self.evict()?;
         }
+        // Where the least there must be is over the limit, collecting again at once would gain nothing.
+        if let Some((fill, limit)) = self.fill() {
+            self.full_at = limit.max(fill + limit / 8);
+        }
+        Ok(())
     }
 
     fn spill_before(&mut self, moment: Timestamp) -> Result<(), StoreError> {
@@ -147,7 +152,7 @@ impl<S: Store> Checker<S> {
             while let Some(before) = versions.prev(at)
                 && let Some(version) = versions.get(before).filter(|v| v.commit == commit)
             {
-                hides &= matches!(version.effect, Effect::Write(_));
+                hides &= version.effect.written().is_some();
                 // What sees itself reads from before itself.
                 let txn = self.world.txn(version.txn);
                 hides &= self.options.rule.mode == Mode::Ser
@@ -205,7 +210,12 @@ impl<S: Store> Checker<S> {
         let side = self.side(read.txn);
         if read.pending {
             match self.pending.get_mut((seq, key)) {
-                Some(waiting) => waiting.away = None,
+                // What the world was told may have been learnt since, from a log.
+                Some(waiting) => {
+                    if let Some(away) = waiting.away.take() {
+                        read.reported = away.reported;
+                    }
+                }
                 // It has settled meanwhile.
                 None => (read.pending, read.reported) = (false, read.verdict),
             }
@@ -288,14 +298,11 @@ impl<S: Store> Checker<S> {
         if let Some(bytes) = self.store.get(&key_name(name))? {
             let mut from = In(&bytes);
             (key.name, key.text) = (from.datum()?, from.option(In::text)?);
-            (key.lists, key.chain) = (from.flag()?, from.option(In::chain)?);
+            key.chain = from.option(In::chain)?;
         }
         Ok(key)
     }
 }
-
-/// Less is not worth collecting, whatever the limit says.
-const FLOOR: usize = 64 << 10;
 
 /// Where the store's map has a key.
 pub(crate) fn key_name(name: Datum) -> Vec<u8> {

@@ -3,7 +3,7 @@
 //! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it. Under snapshot
 //! isolation several may share the last commit, and any of them will do; under serializability the order is total.
 
-use crate::key::{BEGIN, Effect, Key, Read, Seen, Slot, Verdict, Version};
+use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::{Datum, Shape, TxnName};
 use isolde_history::{SnapshotSet, Timestamp};
 use isolde_timestamp::{Mode, Rule, View, list};
@@ -209,86 +209,64 @@ impl World {
         if let (Effect::Write(value), false) = (&last.effect, tied) {
             return Ok(Judged { verdict: right(is(*value, &read.seen)), expected });
         }
-        let mut versions = vec![last];
+        let mut tie = vec![last];
         let mut older = second;
-        let mut complete = false;
-        while let Some(version) = older {
-            let before = versions[versions.len() - 1];
-            // A write that nothing ties with hides all before it.
-            let group_ends = ser || before.commit != version.commit;
-            if group_ends && hides(&versions, ser) {
-                complete = true;
-                break;
-            }
-            versions.push(version);
+        while let Some(version) = older.filter(|v| !ser && v.commit == last.commit) {
+            tie.push(version);
             older = visible.next();
         }
-        if !complete && !hides(&versions, ser) && key.chain.is_some() {
-            return Err(Elsewhere);
-        }
-        versions.reverse();
-        Ok(Judged { verdict: self.judge_all(key, &versions, &read.seen, ser), expected })
-    }
-
-    /// The general case: ties, lists. Versions are those visible, in order, from some that hide all before them.
-    fn judge_all(&self, key: &Key, versions: &[&Version], seen: &Seen, ser: bool) -> Verdict {
-        let Some(last) = versions.last() else { return self.initially(key, seen) };
-        let group =
-            if ser { 1 } else { versions.iter().rev().take_while(|v| v.commit == last.commit).count() };
-        let first = versions.len() - group;
-        // Of several values with one commit, any.
-        let candidates = if matches!(last.effect, Effect::Write(_)) { first } else { versions.len() - 1 };
-        let mut verdict = Some(false);
-        for end in candidates..versions.len() {
-            verdict = self.matches(key, &versions[..=end], seen, ser);
-            if verdict == Some(true) {
-                break;
+        let written: Option<Vec<Datum>> = tie.iter().map(|v| v.effect.written()).collect();
+        let holds = if let Some(values) = written {
+            values.into_iter().any(|value| is(value, &read.seen))
+        } else {
+            // A list, unless some visible version is anything but appends: then nobody can say.
+            let mut versions = tie.clone();
+            while let Some(version) = older.filter(|_| versions.iter().all(|v| v.effect.appended().is_some()))
+            {
+                versions.push(version);
+                older = visible.next();
             }
-        }
-        match verdict {
-            None => Verdict::Right,
-            Some(false) => Verdict::Wrong,
-            Some(true) if group > 1 => Verdict::Tied,
-            Some(true) => Verdict::Right,
-        }
+            let blocks: Option<Vec<&[Datum]>> = versions.iter().rev().map(|v| v.effect.appended()).collect();
+            match blocks {
+                None => return Ok(Judged { verdict: Verdict::Right, expected }),
+                Some(_) if key.chain.is_some() => return Err(Elsewhere),
+                Some(blocks) => {
+                    let commits = versions.iter().rev().map(|v| v.commit);
+                    let ranks = (0..).map(|rank| if ser { rank } else { 0 });
+                    self.is_list(key, commits.zip(ranks).zip(blocks), &read.seen)
+                }
+            }
+        };
+        let verdict = match holds {
+            true if tie.len() > 1 => Verdict::Tied,
+            holds => right(holds),
+        };
+        Ok(Judged { verdict, expected })
     }
 
-    /// Whether these versions leave what was seen; `None` where their content is not defined.
-    fn matches(&self, key: &Key, versions: &[&Version], seen: &Seen, ser: bool) -> Option<bool> {
-        let base = versions.iter().rposition(|v| !matches!(v.effect, Effect::Append(_)));
-        let tail = &versions[base.map_or(0, |i| i + 1)..];
-        match base.map(|i| &versions[i].effect) {
-            Some(Effect::Write(value)) if tail.is_empty() => return Some(is(*value, seen)),
-            None | Some(Effect::Write(Datum::NIL)) => {}
-            _ => return None,
-        }
-        let initially = match self.initial_keys.get(&key.name) {
-            Some(Seen::List(elements)) if base.is_none() => &elements[..],
+    /// Whether blocks, after what the key held at first, are the list that was seen.
+    fn is_list<'a, C: Ord>(
+        &'a self,
+        key: &Key,
+        blocks: impl Iterator<Item = (C, &'a [Datum])>,
+        seen: &Seen,
+    ) -> bool {
+        let Seen::List(elements) = seen else { return false };
+        let initial = match self.initial_keys.get(&key.name) {
+            Some(Seen::List(initial)) => &initial[..],
             _ => &[],
         };
-        let blocks = tail.iter().enumerate().map(|(i, version)| match &version.effect {
-            Effect::Append(elements) => ((version.commit, if ser { i } else { 0 }), &elements[..]),
-            _ => ((version.commit, 0), &[][..]),
-        });
-        let elements = match seen {
-            Seen::List(elements) => &elements[..],
-            Seen::One(Datum::NIL) => &[],
-            Seen::One(_) => return Some(false),
-        };
-        Some(list::is_concatenation(std::iter::once(((BEGIN, 0), initially)).chain(blocks), elements))
+        elements.strip_prefix(initial).is_some_and(|rest| list::is_concatenation(blocks, rest))
     }
 
+    /// A read that sees no version. The empty list will do, unless the key began as another.
     fn initially(&self, key: &Key, seen: &Seen) -> Verdict {
-        let initial = self.initial_keys.get(&key.name);
-        right(match (seen, initial) {
-            (seen, Some(initial)) if seen == initial => true,
-            (Seen::One(one), None) if self.initial == Some(*one) => true,
-            // Nil is the empty list, and a list is empty at first.
-            (Seen::One(Datum::NIL), Some(Seen::List(elements))) => elements.is_empty(),
-            (Seen::One(Datum::NIL), _) => key.lists,
-            (Seen::List(_), Some(Seen::List(_))) => false,
-            (Seen::List(elements), _) => elements.is_empty(),
-            (Seen::One(_), _) => false,
+        right(match (self.initial_keys.get(&key.name), seen) {
+            (Some(Seen::List(initial)), Seen::One(value)) => initial.is_empty() && *value == Datum::NIL,
+            (Some(initial @ Seen::List(_)), seen) => initial == seen,
+            (_, Seen::List(elements)) => elements.is_empty(),
+            (Some(initial), seen) => initial == seen,
+            (None, Seen::One(value)) => self.initial == Some(*value),
         })
     }
 
@@ -344,22 +322,12 @@ impl World {
     }
 }
 
-/// True if the latest of these, all of one commit at the end, are writes: they hide all before them.
-fn hides(versions: &[&Version], ser: bool) -> bool {
-    let Some(last) = versions.last() else { return false };
-    let mut group = versions
-        .iter()
-        .rev()
-        .take_while(|v| if ser { std::ptr::eq(**v, *last) } else { v.commit == last.commit });
-    group.all(|v| matches!(v.effect, Effect::Write(_)))
-}
-
 /// Whether a value that was written is what was seen. An array that was written as one value has a fingerprint of its own, and
-/// no list that was read is compared with that: such a read is not judged.
+/// no list that was read is compared with that: such a read counts as right.
 fn is(value: Datum, seen: &Seen) -> bool {
     match seen {
         Seen::One(one) => *one == value,
-        Seen::List(elements) => elements.is_empty() && value == Datum::NIL || value.shape() == Shape::Text,
+        Seen::List(_) => value.shape() == Shape::Text,
     }
 }
 
