@@ -127,9 +127,7 @@ impl Batch {
     /// Remembers how to write a [`Datum`] that is not an integer.
     #[inline]
     pub fn text(&mut self, datum: Datum, text: &str) {
-        if !self.texts.contains_key(&datum) {
-            self.texts.insert(datum, text.into());
-        }
+        self.texts.entry(datum).or_insert_with(|| text.into());
     }
 
     /// Ends a transaction: the operations added since the last one are its own.

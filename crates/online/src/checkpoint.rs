@@ -16,6 +16,14 @@ use isolde_timestamp::{Axiom, Identity};
 
 const VERSION: u64 = 1;
 
+/// What a store had.
+pub enum Restored<S> {
+    /// No checkpoint: the store, as it was given.
+    Nothing(S),
+    /// The checker, and the caller's bytes.
+    Checker(Box<Checker<S>>, Vec<u8>),
+}
+
 /// What was reported or retracted, for [`Checker::restore`].
 pub type Told = (Identity<TxnKey, Datum>, bool);
 
@@ -197,14 +205,14 @@ impl<S: Store> Checker<S> {
         out.0
     }
 
-    /// A checker with the state of the last checkpoint, and the caller's bytes; `None` if there is none. `told` is what was
+    /// A checker with the state of the last checkpoint, and the caller's bytes. `told` is what was
     /// reported and retracted since that checkpoint, in order.
     pub fn restore(
         options: Options,
         mut store: S,
         told: impl IntoIterator<Item = Told>,
-    ) -> Result<Result<(Checker<S>, Vec<u8>), S>, StoreError> {
-        let Some(record) = store.get(b"m")? else { return Ok(Err(store)) };
+    ) -> Result<Restored<S>, StoreError> {
+        let Some(record) = store.get(b"m")? else { return Ok(Restored::Nothing(store)) };
         let mut checker = Checker::new(options, store);
         let mut pending = Vec::new();
         let extra = checker.decode_rest(&mut In(&record), &mut pending)?;
@@ -243,7 +251,7 @@ impl<S: Store> Checker<S> {
         for record in records {
             checker.decode_key(&record, &mut waiting)?;
         }
-        Ok(Ok((checker, extra)))
+        Ok(Restored::Checker(Box::new(checker), extra))
     }
 
     fn decode_rest(

@@ -24,6 +24,9 @@ struct Generation {
     others: FxHashSet<Datum>,
 }
 
+/// Ranges of numbers, and other ids.
+pub(crate) type Part = (Vec<(i64, i64)>, Vec<Datum>);
+
 /// What an entry costs, about.
 pub(crate) const ENTRY: usize = 40;
 
@@ -49,7 +52,7 @@ impl Ids {
     }
 
     /// Ranges of numbers, and others, older generation first.
-    pub fn parts(&self) -> [(Vec<(i64, i64)>, Vec<Datum>); 2] {
+    pub fn parts(&self) -> [Part; 2] {
         [&self.old, &self.young].map(|g| {
             let mut others: Vec<Datum> = g.others.iter().copied().collect();
             others.sort_unstable();
@@ -58,7 +61,7 @@ impl Ids {
     }
 
     /// Puts back what [`Ids::parts`] gave.
-    pub fn restore(&mut self, parts: [(Vec<(i64, i64)>, Vec<Datum>); 2]) {
+    pub fn restore(&mut self, parts: [Part; 2]) {
         let [old, young] = parts.map(|(ranges, others)| Generation {
             ranges: ranges.into_iter().collect(),
             others: others.into_iter().collect(),

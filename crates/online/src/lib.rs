@@ -64,9 +64,9 @@ mod world;
 
 pub use batch::{Batch, Cell, Head, Initial, Origin};
 pub use checker::Checker;
-pub use checkpoint::{Told, decode_told, encode_told};
+pub use checkpoint::{Restored, Told, decode_told, encode_told};
 pub use datum::{Datum, Shape};
 pub use event::{Event, Fault, Finding, TxnKey, TxnName};
 pub use options::{Gc, Options};
 pub use stats::{RECTIFIED_MS, Stats};
-pub use store::{Location, MemoryStore, Store, StoreError};
+pub use store::{Location, MemoryStore, Store, StoreError, Visit};

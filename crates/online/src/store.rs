@@ -25,6 +25,9 @@ pub enum StoreError {
     Damaged(String),
 }
 
+/// Called with a key and its value.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError> + 'a;
+
 /// Append-only chunks, and a map that changes all at once.
 ///
 /// Chunks are never changed. Entries that were `put` or `remove`d are visible to `get` at once and durable, all together and
@@ -43,11 +46,7 @@ pub trait Store {
     /// An entry of the map.
     fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
     /// All entries whose key begins so, in order of keys.
-    fn each(
-        &mut self,
-        prefix: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError>;
+    fn each(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError>;
     /// Makes everything so far durable, all at once.
     fn commit(&mut self) -> Result<(), StoreError>;
 }
@@ -104,11 +103,7 @@ impl Store for MemoryStore {
         Ok(self.map.get(key).cloned())
     }
 
-    fn each(
-        &mut self,
-        prefix: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn each(&mut self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let range = self.map.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(prefix));
         range.into_iter().try_for_each(|(key, value)| visit(key, value))
     }

@@ -10,7 +10,7 @@ use isolde_check::Budget;
 use isolde_check::stamps::find;
 use isolde_history::{History, SnapshotSet, TxnId, Value, View};
 use isolde_online::{
-    Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, TxnKey,
+    Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, Restored, TxnKey,
 };
 use isolde_testkit::random::{StampedShape, stamped};
 use isolde_timestamp::{Axiom, Identity, Mode, Rule, Tie};
@@ -150,8 +150,11 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
         }
         if crashes && rng.u8(0..4) == 0 {
             let store = checker.store().after_crash();
-            let (restored, _) = Checker::restore(options, store, log.clone()).unwrap().ok().unwrap();
-            checker = restored;
+            let Restored::Checker(restored, _) = Checker::restore(options, store, log.clone()).unwrap()
+            else {
+                panic!("there is a checkpoint")
+            };
+            checker = *restored;
             // All that was told stays told, even if it is replayed at another pace.
             for t in std::mem::take(&mut since) {
                 batch.clear();
