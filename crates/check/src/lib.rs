@@ -25,6 +25,7 @@
 //! # Ok::<(), isolde_history::TooLarge>(())
 //! ```
 
+mod adya;
 mod budget;
 mod direct;
 pub mod lint;
@@ -32,6 +33,7 @@ pub mod stats;
 mod verdicts;
 mod weak;
 
+pub use adya::{Analyser, ExtraEdge, Inference, MonotonicKeys};
 pub use budget::{Budget, OutOfBudget};
 
 use isolde_history::{History, Index};
@@ -49,10 +51,24 @@ pub struct Request {
     /// Do not try orders first; collect every demand of a level at once. The answers are the same, the cost is not: for
     /// measuring what the guess is worth, and for checking one way against the other.
     pub no_guess: bool,
+    /// What may be assumed about the order of a register's versions.
+    pub inference: Inference,
 }
 
-/// Decides the levels. Costs are stated in the modules of `weak`; when the budget runs out, what is left is unknown.
+/// Decides the levels. Costs are stated in the modules of `weak` and `adya`; when the budget runs out, what is left is
+/// unknown.
 pub fn check(history: &History, index: &Index, request: &Request, budget: &Budget<'_>) -> Judgement {
+    check_with(history, index, request, &[], budget)
+}
+
+/// [`check`] with dependencies that are not in the history: see [`Analyser`].
+pub fn check_with(
+    history: &History,
+    index: &Index,
+    request: &Request,
+    analysers: &[&dyn Analyser],
+    budget: &Budget<'_>,
+) -> Judgement {
     let reads = weak::problem::ExternalReads::new(history, index);
-    verdicts::judge(weak::Problem { history, index, reads: &reads }, request, budget)
+    verdicts::judge(weak::Problem { history, index, reads: &reads }, request, analysers, budget)
 }

@@ -29,5 +29,6 @@ mod result;
 pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
 pub use level::{Level, LevelInfo, UnknownLevel};
 pub use result::{
-    Anomaly, By, Certificate, Edge, Evidence, Judgement, LevelVerdict, Node, Relation, Verdict, Witness,
+    Anomaly, By, Certificate, Edge, Evidence, Judgement, LevelVerdict, Node, Relation, Verdict,
+    VersionReason, Witness,
 };

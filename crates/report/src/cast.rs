@@ -41,9 +41,9 @@ impl<'a> Cast<'a> {
                 Node::Initial => None,
             });
             txns.extend(ends.into_iter().flatten());
-            let ops: Vec<OpId> = operations(edge);
+            let ops: Vec<OpId> = edge.evidence.operations();
             txns.extend(ops.iter().map(|&op| history.txn_of(op)));
-            if let Some(read) = edge_read(edge) {
+            for &read in ops.iter().filter(|&&op| history.op(op).kind == OpKind::Read) {
                 focus
                     .entry(read)
                     .or_default()
@@ -233,28 +233,6 @@ pub(crate) fn for_each_edge<'e>(edges: &'e [Edge], visit: &mut impl FnMut(&'e Ed
         visit(edge);
         if let Evidence::Forced { path, .. } = &edge.evidence {
             open.extend(path.iter().rev());
-        }
-    }
-}
-
-/// The operations an edge names itself.
-pub(crate) fn operations(edge: &Edge) -> Vec<OpId> {
-    match &edge.evidence {
-        Evidence::Session | Evidence::RealTime => Vec::new(),
-        Evidence::Read { write, read } => write.iter().chain([read]).copied().collect(),
-        Evidence::Forced { read, overwritten, visible_write, .. } => {
-            overwritten.iter().chain([read, visible_write]).copied().collect()
-        }
-        Evidence::Version { first, second, read } => vec![*first, *second, *read],
-    }
-}
-
-/// The read that shows an edge.
-pub(crate) fn edge_read(edge: &Edge) -> Option<OpId> {
-    match edge.evidence {
-        Evidence::Session | Evidence::RealTime => None,
-        Evidence::Read { read, .. } | Evidence::Forced { read, .. } | Evidence::Version { read, .. } => {
-            Some(read)
         }
     }
 }

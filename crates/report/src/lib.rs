@@ -42,6 +42,7 @@ mod sarif;
 mod summary;
 mod svg;
 mod text;
+mod versions;
 mod vocabulary;
 
 #[cfg(test)]

@@ -243,7 +243,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-fn session_edge(from: TxnId, to: TxnId) -> Edge {
+pub(crate) fn session_edge(from: TxnId, to: TxnId) -> Edge {
     Edge {
         from: Node::Txn(from),
         to: Node::Txn(to),
@@ -270,15 +270,10 @@ fn collect(problem: Problem<'_>, edges: &[Edge], txns: &mut Vec<TxnId>, ops: &mu
             Node::Initial => None,
         }));
         let before = ops.len();
-        match &edge.evidence {
-            Evidence::Session | Evidence::RealTime => {}
-            Evidence::Read { write, read } => ops.extend(write.iter().chain([read])),
-            Evidence::Version { first, second, read } => ops.extend([first, second, read]),
-            Evidence::Forced { read, overwritten, visible_write, path } => {
-                ops.extend(overwritten.iter().chain([read, visible_write]));
-                // One level deep: a path is made of plain edges.
-                collect(problem, path, txns, ops);
-            }
+        ops.extend(edge.evidence.operations());
+        if let Evidence::Forced { path, .. } = &edge.evidence {
+            // One level deep: a path is made of plain edges.
+            collect(problem, path, txns, ops);
         }
         txns.extend(ops[before..].iter().map(|&op| problem.history.txn_of(op)));
     }
