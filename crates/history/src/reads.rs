@@ -265,7 +265,13 @@ impl<'a> Shared<'a> {
     fn later_append_shown(&self, t: TxnId, read: OpId, key: KeyId, elements: &[Value]) -> Option<OpId> {
         let later =
             self.history.ops(t).filter(|(op, o)| *op > read && o.kind == OpKind::Append && o.key == key);
-        later.map(|(op, o)| (op, o.value)).find(|(_, value)| elements.contains(value)).map(|(op, _)| op)
+        let mut shown = later.filter(|(_, o)| elements.contains(&o.value));
+        // Neither another's append of the element nor an earlier one of its own may be what is shown.
+        let first = |later: &Op| {
+            !self.appends.is_repeated(key, later.value)
+                && !self.history.ops(t).any(|(op, o)| op < read && o == *later)
+        };
+        shown.find(|(_, o)| first(o)).map(|(op, _)| op)
     }
 
     /// Looks up every element beyond the first `known`. Of several things wrong with a list the worst is reported, whatever
@@ -283,6 +289,8 @@ impl<'a> Shared<'a> {
             let append = self.appends.of(key, e);
             let fault = match append.map(|a| (a, self.history.txn_of(a))) {
                 None => (FaultKind::ThinAir, None),
+                // Of several appends of the element another may be the one that is shown.
+                Some(_) if self.appends.is_repeated(key, e) => continue,
                 Some((a, writer)) if writer != t && !self.committed[writer.index()] => {
                     (FaultKind::Aborted, Some(a))
                 }

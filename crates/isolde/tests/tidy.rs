@@ -16,8 +16,11 @@ const LAYERS: &[(&str, u32)] = &[
     ("history", 0),
     ("level", 1),
     ("graph", 2),
+    ("timestamp", 2),
     ("check", 3),
+    ("verify", 3),
     ("format", 3),
+    ("online", 3),
     ("workload", 3),
     ("report", 6),
     ("isolde", 8),
@@ -165,6 +168,7 @@ fn commands_in_documents_run() {
             .current_dir(&folder)
             .env("PATH", &path)
             .env_remove("GITHUB_ACTIONS")
+            .env("ISOLDE_VERIFY", "1")
             .output()
             .unwrap();
         let printed = String::from_utf8_lossy(&run.stdout);

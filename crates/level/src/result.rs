@@ -1,10 +1,11 @@
-//! The shape of an answer: verdicts, anomalies with their evidence, certificates.
+//! The shape of an answer: verdicts, and anomalies with their evidence.
 //!
 //! Checkers make these, `report` shows them, `verify` checks them again from the raw operations. Everything refers to
 //! the history by id; names and values stay there.
 
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
+use crate::proof::Certificate;
 use isolde_history::{OpId, TxnId};
 use std::fmt;
 
@@ -97,17 +98,121 @@ pub enum Evidence {
         /// Why `from` was visible to the reader: edges from the one to the other.
         path: Vec<Edge>,
     },
-    /// `first` comes before `second` in the list that `read` returned, or `second` is missing from the longest read.
+    /// `first` comes before `second` in the version order of their key. On lists: `first` is right before `second` in
+    /// the list that `read` returned, or is its last element and `second` is missing from it. On registers: `read`, of
+    /// `second`'s transaction, returned `first`, so any other order would be circular.
     Version {
-        /// The earlier append.
+        /// The earlier write.
         first: OpId,
-        /// The later append.
+        /// The later write.
         second: OpId,
         /// The read that shows it.
         read: OpId,
     },
     /// The two transactions' intervals.
     RealTime,
+    /// `write` made the version after the one that `read` returned.
+    Overwritten {
+        /// The read.
+        read: OpId,
+        /// The write of the version that it returned; none for the initial one.
+        seen: Option<OpId>,
+        /// The write of a later version.
+        write: OpId,
+        /// Why that version is later.
+        reason: VersionReason,
+    },
+    /// `first` wrote a version of a register before the one that `second` wrote.
+    Ordered {
+        /// The earlier write.
+        first: OpId,
+        /// The later write.
+        second: OpId,
+        /// Why it is later.
+        reason: VersionReason,
+    },
+    /// Somebody else says so: an analyser that a user of the library supplied.
+    Given {
+        /// Its reason, as a sentence without a full stop.
+        reason: Box<str>,
+        /// The operations it rests on.
+        operations: Vec<OpId>,
+    },
+}
+
+impl Evidence {
+    /// The operations named here, in no particular order; those of a forced edge's path are not among them.
+    pub fn operations(&self) -> Vec<OpId> {
+        match self {
+            Evidence::Session | Evidence::RealTime => Vec::new(),
+            Evidence::Read { write, read } => write.iter().chain([read]).copied().collect(),
+            Evidence::Forced { read, overwritten, visible_write, .. } => {
+                overwritten.iter().chain([read, visible_write]).copied().collect()
+            }
+            Evidence::Version { first, second, read } => vec![*first, *second, *read],
+            Evidence::Overwritten { read, seen, write, reason } => {
+                seen.iter().chain([read, write]).copied().chain(reason.operations()).collect()
+            }
+            Evidence::Ordered { first, second, reason } => {
+                [*first, *second].into_iter().chain(reason.operations()).collect()
+            }
+            Evidence::Given { operations, .. } => operations.clone(),
+        }
+    }
+}
+
+/// Why one version of a key is later than another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum VersionReason {
+    /// The initial state comes before every write.
+    Initial,
+    /// The list that a read returned shows the one before the other.
+    Shown {
+        /// The read.
+        read: OpId,
+    },
+    /// The later one is missing from the longest read of the list.
+    Missing {
+        /// That read; none if no read of the key returned anything.
+        read: Option<OpId>,
+    },
+    /// A transaction read the one and then wrote the other, and keys were said to be written only after what was read.
+    ReadThenWritten {
+        /// The read.
+        read: OpId,
+    },
+    /// A session saw or wrote the one before the other, and single keys were said to be sequential.
+    Session {
+        /// The operation on the earlier version.
+        before: OpId,
+        /// The operation on the later version.
+        after: OpId,
+    },
+    /// As `Session`, by real time: single keys were said to be linearizable.
+    RealTime {
+        /// The operation on the earlier version.
+        before: OpId,
+        /// The operation on the later version.
+        after: OpId,
+    },
+    /// The order of transactions that the caller gave.
+    Given,
+    /// The order of commit timestamps.
+    Stamps,
+}
+
+impl VersionReason {
+    /// The operations that it rests on.
+    pub fn operations(self) -> Vec<OpId> {
+        match self {
+            VersionReason::Initial | VersionReason::Given | VersionReason::Stamps => Vec::new(),
+            VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
+            VersionReason::Missing { read } => read.into_iter().collect(),
+            VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
+                vec![before, after]
+            }
+        }
+    }
 }
 
 /// What contradicts itself: everything needed to check an anomaly by hand.
@@ -189,13 +294,6 @@ pub struct LevelVerdict {
     pub anomalies: Vec<AnomalyKind>,
 }
 
-/// The proof that a level holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Certificate {
-    /// An order of all committed transactions that satisfies the level's definition.
-    CommitOrder(Vec<TxnId>),
-}
-
 /// Everything found out about one history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
@@ -203,7 +301,8 @@ pub struct Judgement {
     pub levels: Vec<LevelVerdict>,
     /// One entry per kind found.
     pub anomalies: Vec<Anomaly>,
-    /// Proofs of levels that hold.
+    /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle. What a level
+    /// implies holds with it, and what implies a violated level is violated with it.
     pub certificates: Vec<(Level, Certificate)>,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,
