@@ -191,7 +191,9 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
 }
 
 fn consistency_model(name: &str) -> Result<Level, Vec<&'static str>> {
-    lattice::model(name).map(|m| m.level).ok_or_else(|| lattice::models().iter().map(|m| m.printed).collect())
+    let all =
+        || lattice::models().iter().flat_map(|m| [m.printed].into_iter().chain(m.aliases.iter().copied()));
+    lattice::model(name).map(|m| m.level).ok_or_else(|| all().collect())
 }
 
 fn anomaly_kind(name: &str) -> Result<AnomalyKind, Vec<&'static str>> {
@@ -277,7 +279,7 @@ fn transactions(
     let mut answer =
         answer.map_err(|unfit| Failure::input(format_args!("{name}: {}", unfit.describe(&history))))?;
     if let Some(objection) = answer.objection.as_ref().filter(|_| !global.quiet) {
-        terminal::tell(&format!("warning: {name}: {objection}; Elle itself would stop here"));
+        terminal::tell(&format!("warning: {name}: {objection}"));
     }
     let wanted = global.verbose > 0 || flags.extended;
     let beyond = wanted.then(|| Beyond::find(&history, options, &answer, global));
