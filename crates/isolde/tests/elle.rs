@@ -114,6 +114,20 @@ fn the_answer_has_elles_keys() {
 }
 
 #[test]
+fn what_isolde_finds_beyond_counts_if_asked() {
+    // Nobody wrote 7. Elle does not look.
+    let history = one_after_another(&[(0, json!([["w", "x", 1]])), (1, json!([["r", "x", 7]]))]);
+    let plain = answer(&REGISTER, &history);
+    assert_eq!(plain["valid?"], true);
+    assert_eq!(plain["isolde"]["levels"]["strict-serializable"], "violated");
+    let extended = answer(&[&REGISTER[..], &["--extended"]].concat(), &history);
+    assert_eq!(extended["valid?"], false);
+    assert_eq!(extended["anomaly-types"].as_array().map(Vec::len), Some(1), "{extended}");
+    assert_eq!(extended["not"], json!(["read-committed"]), "{extended}");
+    elle(&[&REGISTER[..], &["--extended"]].concat(), &history).expect(1);
+}
+
+#[test]
 fn options_for_registers_are_used() {
     // The first process writes 1 and then 2; another reads 2 and then 1.
     let history = one_after_another(&[

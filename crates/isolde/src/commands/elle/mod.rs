@@ -283,17 +283,13 @@ fn transactions(
     }
     let wanted = global.verbose > 0 || flags.extended;
     let beyond = wanted.then(|| Beyond::find(&history, options, &answer, global));
-    let mut types: Vec<&str> = answer.reported.iter().map(|(kind, _)| kind.code()).collect();
     if let (true, Some(beyond)) = (flags.extended, &beyond) {
-        answer.validity = beyond.worse_of(answer.validity);
-        types.extend(beyond.codes());
-        types.sort_unstable();
-        types.dedup();
+        beyond.merge_into(&mut answer);
     }
     if let Some(folder) = &flags.directory {
         files::write(&files::folder(folder, path, flags.histories.len() > 1), &history, &answer, flags)?;
     }
-    Ok((answer.validity, json::document(&history, &answer, &types, beyond.as_ref())))
+    Ok((answer.validity, json::document(&history, &answer, beyond.as_ref(), flags.extended)))
 }
 
 fn other_model(
