@@ -382,10 +382,8 @@ impl Scene<'_> {
                 (Node::Txn(a), Node::Txn(b)) => a < b && history.session_of(a) == history.session_of(b),
                 _ => false,
             },
-            (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to, history.intervals()) {
-                (Node::Txn(a), Node::Txn(b), Some(times)) => {
-                    times[a.index()].completed.is_some_and(|end| end < times[b.index()].invoked)
-                }
+            (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to) {
+                (Node::Txn(a), Node::Txn(b)) => self.reading.facts.ended_before(a, b),
                 _ => false,
             },
             (&Evidence::Read { write, read }, Relation::WriteRead) => {
