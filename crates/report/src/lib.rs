@@ -43,6 +43,7 @@ mod stamps;
 mod summary;
 mod svg;
 mod text;
+mod versions;
 mod vocabulary;
 
 #[cfg(test)]
