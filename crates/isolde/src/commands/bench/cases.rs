@@ -196,6 +196,8 @@ fn timestamps() -> Vec<Case> {
         ops_per_txn: 15,
         keys: 1_000,
         distribution: ZIPF,
+        // What TimeKiller's files begin with.
+        nil_initial: true,
         ..Spec::default()
     };
     let mut cases = Vec::new();
@@ -242,7 +244,8 @@ fn timestamps() -> Vec<Case> {
     let million = Spec { txns_per_session: 20_000, ..base };
     cases.push(Case::new("timestamps", "transactions-1000000", "number of transactions", million).huge());
     for name in ["W2", "W3"] {
-        let case = Case::new("timestamps", name, "shape of peers.md", Spec::shape(name).unwrap_or_default());
+        let shape = Spec { nil_initial: true, ..Spec::shape(name).unwrap_or_default() };
+        let case = Case::new("timestamps", name, "shape of peers.md", shape);
         cases.push(if name == "W3" { case.huge() } else { case.quick(true) });
     }
     cases
