@@ -105,7 +105,7 @@ impl Engine<'_> {
         match search::decide(self.facts, rules, ways, &self.budget, &mut progress) {
             Ok(Found::Holds(execution)) => board.prove(level, execution),
             Ok(found) => {
-                let (anomaly, refutation) = story::tell(self.problem, rules, found);
+                let (anomaly, refutation) = story::tell(self.problem, self.facts, rules, found, &self.budget);
                 refute(board, level, anomaly, refutation);
             }
             Err(OutOfBudget) => board.decide(level, unknown(progress.to_string())),

@@ -15,7 +15,11 @@ use isolde_history::{Builder, History};
 use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+/// How long searches for the order behind strong levels may take, all together, unless `--timeout` says otherwise.
+const SEARCH_LIMIT: Duration = Duration::from_secs(30);
 
 /// Flags of `check`.
 #[derive(Args, Debug)]
@@ -155,13 +159,24 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
     };
+    // Searches that can take exponential time share a limit, counted from the first of them.
+    let searching = OnceLock::new();
+    let searched = || {
+        let began = searching.get_or_init(Instant::now);
+        spent() || flags.timeout.is_none() && began.elapsed() >= SEARCH_LIMIT
+    };
     let request = Request {
         levels: flags.level.clone(),
         anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
         certificates: flags.certificate.is_some(),
         ..Request::default()
     };
-    let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
+    let mut judgement = isolde_check::check(
+        &loaded.history,
+        &loaded.index,
+        &request,
+        &Budget::new(&spent).with_search(&searched),
+    );
     drop(bar);
     if loaded.history.stamps().is_some() {
         judgement.notes.push("The history has timestamps; this version judges by values only.".to_owned());
