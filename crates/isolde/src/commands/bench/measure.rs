@@ -41,12 +41,19 @@ pub enum Question {
     Causal,
     /// All weak levels, session guarantees included, in one run.
     AllWeak,
+    /// Strong session serializability alone: what Cobra and VeriStrong call SER.
+    Serializable,
+    /// Strong session snapshot isolation alone: what PolySI and VeriStrong call SI.
+    SnapshotIsolation,
 }
 
 impl Question {
-    /// All of them.
+    /// Those about weak levels, asked about every history but those of the group `strong`.
     pub const ALL: [Question; 4] =
         [Question::ReadCommitted, Question::ReadAtomic, Question::Causal, Question::AllWeak];
+
+    /// Those about strong levels.
+    pub const STRONG: [Question; 2] = [Question::Serializable, Question::SnapshotIsolation];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -55,6 +62,8 @@ impl Question {
             Question::ReadAtomic => "read-atomic",
             Question::Causal => "causal",
             Question::AllWeak => "all-weak",
+            Question::Serializable => "session-ser",
+            Question::SnapshotIsolation => "session-si",
         }
     }
 
@@ -64,6 +73,8 @@ impl Question {
             Question::ReadCommitted => &[Level::ReadCommitted],
             Question::ReadAtomic => &[Level::ReadAtomic],
             Question::Causal => &[Level::Causal],
+            Question::Serializable => &[Level::StrongSessionSerializable],
+            Question::SnapshotIsolation => &[Level::StrongSessionSnapshotIsolation],
             Question::AllWeak => &[
                 Level::CutIsolation,
                 Level::ReadCommitted,
