@@ -25,6 +25,7 @@
 
 mod execution;
 mod flaw;
+mod naive;
 mod reading;
 mod refutation;
 mod visible;
@@ -59,6 +60,12 @@ impl<'a> Verifier<'a> {
                 refutation::check(&self.facts, &certain, level, refutation)
             }
         }
+    }
+
+    /// Decides a level by trying every execution: `None` if the history is too large for that (six transactions, four where
+    /// snapshots matter). For comparing other answers with.
+    pub fn try_everything(&self, level: Level) -> Option<bool> {
+        naive::decide(&self.facts, level)
     }
 
     /// Does the history have this anomaly, as its witness shows? (The count is not looked at.)

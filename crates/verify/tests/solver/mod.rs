@@ -33,8 +33,13 @@ struct Problem<'a> {
 
 /// `None`: reads that are faulty by themselves (an anomaly shows those), or too much to search.
 pub fn solve(history: &History, level: Level) -> Option<Answer> {
-    let snapshot =
-        matches!(level, Level::Prefix | Level::SnapshotIsolation | Level::StrongSessionSnapshotIsolation);
+    let snapshot = matches!(
+        level,
+        Level::Prefix
+            | Level::SnapshotIsolation
+            | Level::StrongSessionSnapshotIsolation
+            | Level::StrongSnapshotIsolation
+    );
     let mut problem = Problem {
         history,
         level,
@@ -71,6 +76,19 @@ impl Problem<'_> {
         ops.iter().filter(is_final).map(|(op, _)| *op).collect()
     }
 
+    /// At levels with snapshots a list read after own appends is a read of what others appended.
+    fn views(&self) -> bool {
+        self.snapshot
+            || matches!(
+                self.level,
+                Level::Serializable
+                    | Level::RepeatableRead
+                    | Level::StrongSessionSerializable
+                    | Level::StrictSerializable
+                    | Level::ParallelSnapshotIsolation
+            )
+    }
+
     /// The reads and what may explain them; who certainly counts.
     fn look(&mut self) -> Option<()> {
         let history = self.history;
@@ -95,8 +113,7 @@ impl Problem<'_> {
                     for u in history.txns().filter(|&u| u != t && live(self.history, u)) {
                         let last = history
                             .ops(u)
-                            .filter(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == value)
-                            .next_back();
+                            .rfind(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == value);
                         found.extend(last.map(|(w, _)| w));
                     }
                     found
@@ -117,7 +134,7 @@ impl Problem<'_> {
                         if distinct.len() < shown.len() {
                             return None;
                         }
-                        let candidates = if own.is_empty() {
+                        let candidates = if own.is_empty() || self.views() {
                             shown.last().copied().into_iter().collect()
                         } else {
                             Vec::new()
@@ -131,7 +148,7 @@ impl Problem<'_> {
                             }
                         }
                         // After an own append it shows versions only: no candidate, although it shows something.
-                        if own.is_empty() || !shown.is_empty() {
+                        if own.is_empty() || !shown.is_empty() || self.views() {
                             self.reads.push(Read { op, txn: t, candidates, shown });
                         }
                     }
@@ -182,6 +199,12 @@ impl Problem<'_> {
         (!self.clauses.iter().any(faulty)).then_some(())
     }
 
+    fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
+        let Some(times) = self.history.intervals() else { return false };
+        self.history.outcome(a) == Outcome::Committed
+            && times[a.index()].completed.is_some_and(|end| end < times[b.index()].invoked)
+    }
+
     fn commit(&self, t: TxnId) -> Point {
         Point::Commit(t)
     }
@@ -199,6 +222,7 @@ impl Problem<'_> {
         let live: Vec<TxnId> = history.txns().filter(|&t| live(self.history, t)).collect();
         let session_order = self.level.info().session_order;
         let mut links: Vec<(TxnId, TxnId, bool)> = Vec::new();
+        let mut timed: Vec<(TxnId, TxnId)> = Vec::new();
         for &a in &live {
             if self.snapshot {
                 self.known.push((Point::Begin(a), Point::Commit(a)));
@@ -208,11 +232,17 @@ impl Problem<'_> {
                     links.push((a, b, true));
                 }
             }
+            for &b in live.iter().filter(|&&b| self.level.info().real_time && self.ended_before(a, b)) {
+                timed.push((a, b));
+            }
         }
         for read in &self.reads {
             if let [only] = read.candidates[..] {
                 links.push((history.txn_of(only), read.txn, false));
             }
+        }
+        for &(a, b) in &timed {
+            self.known.push((self.commit(a), self.begin(b)));
         }
         for &(a, b, _) in &links {
             self.known.push((self.commit(a), self.begin(b)));
@@ -324,7 +354,10 @@ impl Problem<'_> {
         let serial = self.snapshot
             || matches!(
                 self.level,
-                Level::Serializable | Level::RepeatableRead | Level::StrongSessionSerializable
+                Level::Serializable
+                    | Level::RepeatableRead
+                    | Level::StrongSessionSerializable
+                    | Level::StrictSerializable
             );
         if serial {
             clause.insert(Literal::Before(self.begin(r), self.commit(o)));
