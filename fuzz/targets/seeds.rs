@@ -39,7 +39,8 @@ fn write_seeds() {
         for (i, history) in histories().iter().enumerate() {
             let name = format!("seed-{i}");
             for (n, bytes) in files(format, history).into_iter().enumerate() {
-                for folder in [&folder, &corpus.join("detect")] {
+                let also = if format.name().starts_with("elle") { "events" } else { "detect" };
+                for folder in [&folder, &corpus.join("detect"), &corpus.join(also)] {
                     std::fs::create_dir_all(folder).expect("the corpus can be created");
                     let name = format!("{name}-{n}-{}", format.name());
                     std::fs::write(folder.join(name), &bytes).expect("the corpus can be written");

@@ -27,8 +27,12 @@
 
 mod budget;
 mod cross;
+pub mod datatypes;
 mod direct;
+pub mod elle;
+pub mod linear;
 pub mod lint;
+pub mod models;
 pub mod shrink;
 pub mod stats;
 mod strong;

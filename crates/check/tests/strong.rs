@@ -11,6 +11,7 @@ use isolde_level::{Judgement, Level, Verdict};
 use isolde_testkit::mini;
 use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
 use isolde_testkit::random::{self, Pattern, Reference, Shape};
+use isolde_verify::Verifier;
 
 const LEVELS: [(Level, StrongLevel); 8] = [
     (Level::Serializable, StrongLevel::Serializable),
@@ -43,6 +44,13 @@ fn compare(history: &History, context: &str) {
     let expected = LEVELS.map(|(_, strong)| strongly_satisfies(history, strong));
     for (no_guess, no_saturation) in [(false, false), (true, false), (true, true)] {
         let judgement = judge(history, &[], no_guess, no_saturation);
+        // The index and the verifier do not agree yet on what is wrong with a list that a transaction appended one element to
+        // twice; that is no matter of this engine, which says `unknown` there.
+        let repeated_elements = context.starts_with("elements");
+        if let (false, Err(flaw)) = (repeated_elements, Verifier::new(history).judgement(&judgement)) {
+            let shown = mini::print(history);
+            panic!("{}\n{flaw:?}\n{judgement:#?}\n{shown}\n{context}", flaw.message(history));
+        }
         for ((level, _), expected) in LEVELS.into_iter().zip(expected) {
             let context = format!("{context}, no_guess: {no_guess}, no_saturation: {no_saturation}");
             compare_level(history, level, expected, &judgement, &context);
@@ -137,7 +145,12 @@ fn lists() {
 
 #[test]
 fn anything() {
-    run("anything", |rng| random::tiny(rng, &Shape { timed: 0.3, repeated: 0.1, ..Shape::anything() }));
+    run("anything", |rng| random::tiny(rng, &Shape { timed: 0.3, ..Shape::anything() }));
+}
+
+#[test]
+fn repeated_elements() {
+    run("elements", |rng| random::tiny(rng, &Shape { timed: 0.3, repeated: 0.1, ..Shape::anything() }));
 }
 
 #[test]

@@ -32,7 +32,7 @@ mod text;
 pub mod write;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
-pub use elle::events::{LoadedEvents, datum_json, read_events};
+pub use elle::events::{LoadedEvents, datum_json, peek_events, read_events};
 pub use input::Input;
 pub use stream::{
     Content, Elements, Header, Item, Operation, Record, StreamFault, StreamReader, Transaction,

@@ -1,7 +1,8 @@
 //! Who read from whom: every read resolved to the transaction it read from, and the writers of every key.
 //!
 //! Built once after loading; four more bytes per operation and four per writer. Three steps:
-//! 1. *by key* (`resolve.rs`, `lists.rs`): pair each read with the write of the same key and value;
+//! 1. *by value* (`by_value.rs`) or, where values repeat, *by key* (`resolve.rs`, `lists.rs`): pair each read with the write of
+//!    the same key and value;
 //! 2. *indeterminate transactions*: one counts as committed iff a committed one read something only it wrote. That is a
 //!    least fixpoint; leaving the others out is always at least as permissive, so no violation is invented;
 //! 3. *by transaction* (`reads.rs`): own writes, reads that no execution explains ([`ReadFault`]), external reads.
@@ -10,7 +11,7 @@ use crate::ids::{KeyId, OpId, TxnId};
 use crate::lists::{self, VersionOrder};
 use crate::model::{History, OpKind, Outcome};
 use crate::value::Value;
-use crate::{reads, resolve};
+use crate::{by_value, reads, resolve};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 
@@ -133,7 +134,8 @@ impl Index {
     fn with(history: &History, threads: NonZeroUsize, observed: Observed) -> Index {
         // Starting a thread costs more than indexing a few thousand operations.
         let threads = threads.get().min(1 + history.op_count() / OPS_PER_THREAD);
-        let mut resolved = resolve::by_key(history, threads);
+        let mut resolved =
+            by_value::resolve(history, threads).unwrap_or_else(|| resolve::by_key(history, threads));
         let mut committed: Vec<bool> =
             history.txns().map(|t| history.outcome(t) == Outcome::Committed).collect();
         if history.txns().any(|t| history.outcome(t) == Outcome::Indeterminate) {

@@ -21,6 +21,7 @@
 //! ```
 
 mod builder;
+mod by_value;
 mod datum;
 mod events;
 mod ids;

@@ -1,6 +1,8 @@
 //! The command line: every command and what they share.
 
-use crate::commands::{bench, check, convert, explain, generate, levels, lint, shell, shrink, stats, verify};
+use crate::commands::{
+    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, stats, verify,
+};
 use crate::values;
 use clap::{Args, Parser, Subcommand};
 use isolde_format::Format;
@@ -41,6 +43,8 @@ pub enum Command {
     Levels(levels::Flags),
     /// Explain a level or an anomaly
     Explain(explain::Flags),
+    /// Check as elle-cli does: its flags, its output, Elle's own answer
+    Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
     /// Measure this machine: times and memory, as a table

@@ -242,6 +242,12 @@ impl AnomalyKind {
         AnomalyKind::STAMPS & self.bit() != 0
     }
 
+    /// Whether it says no more than that no order satisfies a level. Its witness names the transactions and operations that
+    /// matter; the proof is a [`Refutation`](crate::Refutation).
+    pub fn is_no_order(self) -> bool {
+        self.name().ends_with("-cycle-exists")
+    }
+
     /// The code with the everyday name, as messages show it: "G2-item (write skew)".
     pub fn title(self) -> String {
         match self.info() {

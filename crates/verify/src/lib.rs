@@ -34,7 +34,7 @@ mod witness;
 pub use flaw::{Flaw, FlawKind};
 
 use isolde_history::History;
-use isolde_level::{Anomaly, AnomalyKind, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
+use isolde_level::{Anomaly, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
 use reading::{Facts, Reading};
 
 /// Checks proofs about one history.
@@ -79,7 +79,7 @@ impl<'a> Verifier<'a> {
     /// an anomaly that it forbids, or a refutation refutes a level that it implies.
     pub fn judgement(&self, judgement: &Judgement) -> Result<(), Flaw> {
         let certain = Reading::new(&self.facts, &[])?;
-        for anomaly in judgement.anomalies.iter().filter(|a| !a.kind.is_stamp() && !says_no_order(a.kind)) {
+        for anomaly in judgement.anomalies.iter().filter(|a| !a.kind.is_stamp() && !a.kind.is_no_order()) {
             witness::check(&certain, anomaly)?;
         }
         for (level, certificate) in &judgement.certificates {
@@ -87,11 +87,6 @@ impl<'a> Verifier<'a> {
         }
         judgement.levels.iter().filter(|l| l.by == By::Values).try_for_each(|l| proven(judgement, l))
     }
-}
-
-/// Kinds that say no more than that no order satisfies a level. What shows them is the level's refutation.
-fn says_no_order(kind: AnomalyKind) -> bool {
-    kind.name().ends_with("-cycle-exists")
 }
 
 /// Does a refutation of `by` refute `level`? Histories have no predicates, and without them repeatable read is
@@ -116,7 +111,8 @@ fn proven(judgement: &Judgement, answer: &LevelVerdict) -> Result<(), Flaw> {
                     return Err(Flaw::new(FlawKind::NotForbidden(level)));
                 }
             }
-            answer.anomalies.iter().any(|&kind| !says_no_order(kind))
+            // That no order exists is shown by a refutation alone.
+            answer.anomalies.iter().any(|&kind| !kind.is_no_order())
                 || proofs()
                     .any(|(by, proof)| matches!(proof, Certificate::Violated(_)) && refutes(*by, level))
         }

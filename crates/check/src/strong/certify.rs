@@ -5,7 +5,7 @@ use super::model::{Family, Model};
 use super::scan::Decided;
 use super::search::Decisions;
 use super::solver::Solver;
-use isolde_history::TxnId;
+use isolde_history::{Source, TxnId};
 use isolde_level::{Choice, Execution, Order};
 
 /// The execution behind an order that misses nothing. Transactions of unknown outcome that nobody turns out to have read
@@ -21,13 +21,18 @@ pub(crate) fn execution(model: &Model<'_>, solver: &Solver) -> Execution {
         while let Some(t) = work.pop() {
             for i in facts.reads_of(t) {
                 let read = &facts.reads[i];
-                let from = match read.from {
-                    From::Open(open) => sources[open as usize],
-                    _ => continue,
+                let (from, open) = match read.from {
+                    From::Open(open) => (sources[open as usize], true),
+                    From::Txn(w) => (Some(w), false),
+                    From::Initial => continue,
                 };
                 let Some(w) = from else { continue };
-                if let Some(write) = facts.write_of(w, read.key) {
-                    choices.push(Choice { read: read.op, write });
+                if let (Some(write), true) = (facts.write_of(w, read.key), open) {
+                    // Every read of the value, not only the first.
+                    let first = facts.history.op(read.op);
+                    let same = facts.history.ops(t).filter(|&(op, o)| o == first && op >= read.op);
+                    let open = same.filter(|(op, _)| facts.index.source(*op) == Source::Ambiguous);
+                    choices.extend(open.map(|(op, _)| Choice { read: op, write }));
                 }
                 if !counts[w.index()] {
                     counts[w.index()] = true;
@@ -36,6 +41,7 @@ pub(crate) fn execution(model: &Model<'_>, solver: &Solver) -> Execution {
             }
         }
         choices.sort_unstable();
+        choices.dedup();
     }
     let events = order.into_iter().filter(|&node| counts[rules.txn(node).index()]);
     let order = if rules.is_split() {

@@ -57,8 +57,8 @@ pub(crate) struct ListOrder {
 /// Why no level above read committed can hold, or none can be decided, whatever the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hopeless {
-    /// A list read shows part of another transaction's appends.
-    PartOfATransaction(OpId),
+    /// A list read shows part of another transaction's appends, up to this one.
+    PartOfATransaction(OpId, OpId),
     /// A list read shows an element that several transactions appended.
     OpenList(OpId),
 }
@@ -73,8 +73,9 @@ pub(crate) struct Facts<'a> {
     write_start: Vec<u32>,
     write_key: Vec<KeyId>,
     pub open: Vec<Open>,
-    /// Transactions that may have committed but for a read that has no source.
-    pub impossible: Vec<(TxnId, OpId)>,
+    /// Transactions that may have committed but for a read that nothing explains, or only a write (it is named) that its
+    /// transaction replaced.
+    pub impossible: Vec<(TxnId, OpId, Option<OpId>)>,
     pub lists: Vec<ListOrder>,
     pub hopeless: Option<Hopeless>,
 }
@@ -243,7 +244,7 @@ impl<'a> Facts<'a> {
         let last = *appends.get(&key)?.get(shown - 1)?;
         let author = self.history.txn_of(last);
         if self.write_of(author, key) != Some(last) {
-            self.hopeless = Some(Hopeless::PartOfATransaction(op));
+            self.hopeless = Some(Hopeless::PartOfATransaction(op, last));
         }
         Some(From::Txn(author))
     }
@@ -251,15 +252,6 @@ impl<'a> Facts<'a> {
     fn find_candidates(&mut self) {
         if self.index.ambiguous_reads() == 0 {
             return;
-        }
-        // What a transaction read that may not have taken effect is open as well: perhaps it read nothing.
-        for (i, read) in self.reads.iter_mut().enumerate() {
-            if let From::Txn(w) = read.from
-                && !self.certain[read.reader.index()]
-            {
-                read.from = From::Open(self.open.len() as u32);
-                self.open.push(Open { read: i as u32, candidates: vec![w], intermediate: Vec::new() });
-            }
         }
         let mut wanted: FxHashMap<(KeyId, Value), Vec<TxnId>> = FxHashMap::default();
         for read in self.reads.iter().filter(|r| r.from == UNNUMBERED) {
@@ -297,7 +289,8 @@ impl<'a> Facts<'a> {
         for fault in self.index.faults() {
             let t = self.history.txn_of(fault.op);
             if !self.certain[t.index()] && fault.kind != FaultKind::IncompatibleOrder {
-                self.impossible.push((t, fault.op));
+                let replaced = fault.other.filter(|_| fault.kind == FaultKind::Intermediate);
+                self.impossible.push((t, fault.op, replaced));
             }
         }
         self.impossible.dedup_by_key(|i| i.0);

@@ -26,8 +26,8 @@ pub(crate) fn order(model: &Model<'_>, graph: &Csr, wished: &[u32]) -> Result<Ve
     Ok(if model.rules.is_split() { place_begins(model, graph, order) } else { order })
 }
 
-/// The best hint at the order of transactions, as a rank for each.
-pub(crate) fn hint(model: &Model<'_>) -> Vec<u32> {
+/// The best hint at the order of transactions, as a rank for each; `None`: there is no better than an even pace.
+pub(crate) fn hint(model: &Model<'_>) -> Option<Vec<u32>> {
     let (history, facts) = (model.facts.history, model.facts);
     let by = |key: &dyn Fn(TxnId) -> (i64, i64, u32)| {
         let mut txns: Vec<TxnId> = history.txns().collect();
@@ -39,10 +39,10 @@ pub(crate) fn hint(model: &Model<'_>) -> Vec<u32> {
         rank
     };
     if let Some(stamps) = history.stamps() {
-        return by(&|t| {
+        return Some(by(&|t| {
             let commit = stamps[t.index()].commit;
             (commit.physical, commit.logical, history.position(t))
-        });
+        }));
     }
     let respects = |rank: &dyn Fn(TxnId) -> u64| {
         facts.reads.iter().all(|r| match r.from {
@@ -51,13 +51,13 @@ pub(crate) fn hint(model: &Model<'_>) -> Vec<u32> {
         })
     };
     if respects(&|t| u64::from(history.position(t))) {
-        return history.txns().map(|t| history.position(t)).collect();
+        return Some(history.txns().map(|t| history.position(t)).collect());
     }
     if let Some(intervals) = history.intervals() {
         let end = |t: TxnId| intervals[t.index()].completed.unwrap_or(intervals[t.index()].invoked);
-        return by(&|t| (end(t) as i64, 0, history.position(t)));
+        return Some(by(&|t| (end(t) as i64, 0, history.position(t))));
     }
-    even_pace(model)
+    None
 }
 
 /// Sessions side by side.
@@ -75,7 +75,7 @@ pub(crate) fn even_pace(model: &Model<'_>) -> Vec<u32> {
 }
 
 /// Kahn's algorithm with a heap; shorter than the graph if there is a cycle.
-fn kahn(model: &Model<'_>, graph: &Csr, wished: &[u32]) -> Vec<u32> {
+pub(crate) fn kahn(model: &Model<'_>, graph: &Csr, wished: &[u32]) -> Vec<u32> {
     let n = model.nodes;
     let mut waiting = vec![0u32; n as usize];
     for node in 0..n {

@@ -12,7 +12,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::verdicts::Board;
 use crate::weak::Problem;
 use isolde_history::Index;
-use isolde_level::{Level, Verdict};
+use isolde_level::{Anomaly, Level, Refutation, Verdict};
 use std::num::NonZeroUsize;
 
 /// The levels that this engine decides, strongest first.
@@ -62,12 +62,13 @@ pub(crate) fn judge(
             engine.decide(level, board);
             board.close();
         }
-        if level == Level::Serializable
-            && let Some(verdict @ (Verdict::Holds | Verdict::Violated)) = board.get(level).cloned()
-        {
-            board.decide(Level::RepeatableRead, verdict);
-        }
     }
+}
+
+/// Without predicates, what refutes serializability refutes repeatable read, which is less.
+fn refute(board: &mut Board<'_>, level: Level, anomaly: Anomaly, refutation: Refutation) {
+    board.found(anomaly);
+    board.refute(if level == Level::Serializable { Level::RepeatableRead } else { level }, refutation);
 }
 
 fn undecided(verdict: &Verdict) -> bool {
@@ -86,9 +87,9 @@ impl Engine<'_> {
         let Some(rules) = Rules::of(level) else { return };
         let unknown = |reason: String| Verdict::Unknown { reason };
         match self.facts.hopeless {
-            Some(Hopeless::PartOfATransaction(op)) => {
-                board.found(story::part_of_a_transaction(self.problem, level, op));
-                board.decide(level, Verdict::Violated);
+            Some(Hopeless::PartOfATransaction(read, write)) => {
+                let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
+                refute(board, level, anomaly, refutation);
                 return;
             }
             Some(Hopeless::OpenList(_)) => {
@@ -105,8 +106,7 @@ impl Engine<'_> {
             Ok(Found::Holds(execution)) => board.prove(level, execution),
             Ok(found) => {
                 let (anomaly, refutation) = story::tell(self.problem, rules, found);
-                board.found(anomaly);
-                board.refute(level, refutation);
+                refute(board, level, anomaly, refutation);
             }
             Err(OutOfBudget) => board.decide(level, unknown(progress.to_string())),
         }

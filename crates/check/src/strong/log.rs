@@ -11,10 +11,12 @@ pub(crate) enum Cause {
     Demand(Demand),
     /// An open read returned one of its candidates.
     Source(u32),
-    /// What an open read returned took effect.
-    Observed { open: u32, writer: TxnId },
-    /// A transaction of unknown outcome did not take effect, because this read has no source.
-    Impossible(OpId),
+    /// What a read (a place in `Facts::reads`) returned took effect.
+    Observed { read: u32, writer: TxnId },
+    /// A transaction of unknown outcome, if it took effect, followed what it read.
+    Follows { read: u32, writer: TxnId },
+    /// A transaction of unknown outcome did not take effect: nothing explains this read, or only a write that was replaced.
+    Impossible { read: OpId, replaced: Option<OpId> },
     /// These edges close a cycle with known ones, in this order.
     Cycle(Vec<Lit>),
     /// Earlier clauses imply it.

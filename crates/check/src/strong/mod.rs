@@ -15,6 +15,7 @@ mod log;
 mod model;
 mod parallel;
 mod refute;
+mod saturate;
 mod scan;
 mod search;
 mod solver;

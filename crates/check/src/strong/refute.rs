@@ -7,7 +7,7 @@
 
 use super::facts::From;
 use super::log::{Cause, Log};
-use super::model::{Edge, Model, Why};
+use super::model::{Edge, Family, Model, Why};
 use super::scan::Demand;
 use super::solver::{Lit, Solver, Var};
 use isolde_history::{KeyId, OpId, TxnId};
@@ -123,8 +123,16 @@ impl<'a> Prover<'a> {
         let reason = match &entry.cause {
             Cause::Demand(demand) => self.demand(demand),
             Cause::Source(open) => return self.source(*open, clause),
-            Cause::Observed { open, writer } => Reason::Observed(self.choice(*open, *writer)),
-            &Cause::Impossible(read) => Reason::Impossible { read },
+            &Cause::Observed { read, writer } => Reason::Observed(self.returned(read, writer)),
+            &Cause::Follows { read, writer } => {
+                let rules = self.model.rules;
+                let reader = self.model.facts.reads[read as usize].reader;
+                Reason::Cycle(vec![rules.point(rules.commit(writer)), rules.point(rules.begin(reader))])
+            }
+            &Cause::Impossible { read, replaced: Some(write) } => {
+                Reason::Intermediate(Choice { read, write })
+            }
+            &Cause::Impossible { read, replaced: None } => Reason::Impossible { read },
             Cause::Cycle(lits) => Reason::Cycle(self.decided_cycle(solver, lits)),
             Cause::Implied(hints) => Reason::Implied(hints.iter().map(|hint| numbers[hint]).collect()),
         };
@@ -169,9 +177,13 @@ impl<'a> Prover<'a> {
         self.model.facts.write_of(t, key).unwrap_or(OpId(0))
     }
 
-    fn choice(&self, open: u32, writer: TxnId) -> Choice {
-        let read = self.model.facts.reads[self.model.facts.open[open as usize].read as usize];
+    fn returned(&self, read: u32, writer: TxnId) -> Choice {
+        let read = self.model.facts.reads[read as usize];
         Choice { read: read.op, write: self.write(writer, read.key) }
+    }
+
+    fn choice(&self, open: u32, writer: TxnId) -> Choice {
+        self.returned(self.model.facts.open[open as usize].read, writer)
     }
 
     fn literal(&self, solver: &Solver, lit: Lit) -> Literal {
@@ -218,7 +230,7 @@ impl<'a> Prover<'a> {
         let last_of_value = |t: TxnId| {
             let wrote = |&(_, o): &(OpId, isolde_history::Op)| o.key == read.key && o.value == value;
             let writes = facts.history.ops(t).filter(|(_, o)| o.kind != isolde_history::OpKind::Read);
-            writes.filter(wrote).last().map(|(op, _)| op)
+            writes.filter(wrote).next_back().map(|(op, _)| op)
         };
         let out: Vec<Choice> = out
             .into_iter()
@@ -227,7 +239,9 @@ impl<'a> Prover<'a> {
         let all = clause.iter().copied().chain(out.iter().map(|&c| Literal::ReadsFrom(c))).collect();
         let mut hints: Vec<u32> = Vec::new();
         for &choice in &out {
-            hints.push(self.push(vec![Literal::NotReadsFrom(choice)], Reason::Intermediate(choice)));
+            let absent = clause.iter().copied().filter(|l| matches!(l, Literal::NotCommitted(_)));
+            let clause = absent.chain([Literal::NotReadsFrom(choice)]).collect();
+            hints.push(self.push(clause, Reason::Intermediate(choice)));
         }
         let first = self.push(all, Reason::Source { read: read.op, element: 0 });
         if out.is_empty() {
@@ -244,6 +258,27 @@ impl<'a> Prover<'a> {
             let edge = *self.edge(index);
             let fact = matches!(edge.why, Why::Program | Why::Session | Why::Read(_) | Why::RealTime);
             if fact || self.derived.contains_key(&index) {
+                continue;
+            }
+            if self.model.rules.family == Family::Parallel
+                && let Why::Axiom { read, other } = edge.why
+            {
+                // Seen by the reader, along a path that has to come first.
+                let reader = self.model.facts.reads[read as usize].reader;
+                let path = match refuted {
+                    Some(path) => path,
+                    None => {
+                        let path = self.path(other.0, reader.0, edge.rank).unwrap_or_default();
+                        stack.push((index, Some(path.clone())));
+                        stack.extend(path.iter().rev().map(|&e| (e, None)));
+                        continue;
+                    }
+                };
+                let mut between: Vec<TxnId> = path.iter().map(|&e| TxnId(self.edge(e).to)).collect();
+                between.pop();
+                let reason = self.axiom(read, Some(TxnId(edge.to)), other, between);
+                let step = self.push(vec![self.before(edge.from, edge.to)], reason);
+                self.derived.insert(index, step);
                 continue;
             }
             let Some((reason, alternative)) = self.justify(&edge) else { continue };

@@ -10,6 +10,7 @@ use super::guess::{self, Cyclic};
 use super::log::Cause;
 use super::model::{Family, Model, Rules};
 use super::parallel;
+use super::saturate;
 use super::scan::{self, Decided, Demand};
 use super::solver::{Answer, Lit, Solver, Var};
 use crate::budget::{Budget, OutOfBudget};
@@ -82,40 +83,96 @@ pub(crate) fn decide<'a>(
     budget: &Budget<'_>,
     progress: &mut Progress,
 ) -> Result<Found<'a>, OutOfBudget> {
-    let model = Model::new(facts, rules);
-    let wished = if ways.no_guess { guess::even_pace(&model) } else { guess::hint(&model) };
-    let graph = model.graph();
-    let order = match guess::order(&model, &graph, &wished) {
-        Ok(order) => order,
-        Err(Cyclic) => return Ok(Found::KnownCycle(model)),
-    };
-    let mut solver = Solver::new(Ordered::new(graph, order));
-    add_open_reads(&model, &mut solver);
+    let mut model = Model::new(facts, rules);
+    let hint = if ways.no_guess { None } else { guess::hint(&model) };
+    let may_saturate = saturate::applies(&model) && !ways.no_saturation;
+    // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
+    let mut saturated = !may_saturate;
+    if may_saturate && (hint.is_none() || has_hot_keys(facts)) {
+        saturated = true;
+        if saturate::saturate(&mut model, budget)?.is_err() {
+            return Ok(Found::KnownCycle(model));
+        }
+    }
+    let mut wished = hint.unwrap_or_else(|| guess::even_pace(&model));
     loop {
-        match solver.solve(u64::MAX, budget)? {
-            Answer::Refuted(step) => return Ok(Found::Refuted(model, Box::new(solver), step)),
-            Answer::ConflictLimit => {}
-            Answer::Model => {
-                let missed = missed(&model, &solver);
-                progress.rounds += 1;
-                progress.demands += missed.len();
-                progress.missed = missed.len();
-                progress.conflicts = solver.conflicts;
-                if missed.is_empty() {
-                    return Ok(Found::Holds(certify::execution(&model, &solver)));
+        let limit =
+            if saturated { u64::MAX } else { CONFLICTS + 2 * facts.history.txn_count().isqrt() as u64 };
+        let graph = model.graph();
+        let order = match guess::order(&model, &graph, &wished) {
+            Ok(order) => order,
+            Err(Cyclic) => return Ok(Found::KnownCycle(model)),
+        };
+        let mut solver = Solver::new(Ordered::new(graph, order));
+        add_open_reads(&model, &mut solver);
+        match search(&model, &mut solver, limit, budget, progress)? {
+            Some(Ending::Order) => return Ok(Found::Holds(certify::execution(&model, &solver))),
+            Some(Ending::Refuted(step)) => return Ok(Found::Refuted(model, Box::new(solver), step)),
+            None => {
+                saturated = true;
+                for (i, &node) in solver.order.order().iter().enumerate().filter(|(_, n)| **n < model.events)
+                {
+                    wished[rules.txn(node).index()] = i as u32;
                 }
-                // Clauses are made from the model as it is, before adding the first undoes it.
-                let clauses: Vec<_> =
-                    missed.into_iter().map(|d| (clause(&model, &mut solver, &d), d)).collect();
-                for (clause, demand) in clauses {
-                    solver.add(clause, Cause::Demand(demand));
+                if saturate::saturate(&mut model, budget)?.is_err() {
+                    return Ok(Found::KnownCycle(model));
                 }
             }
+        }
+    }
+}
+
+/// Conflicts, and rounds, that a search may take before it pays to saturate.
+const CONFLICTS: u64 = 2_000;
+const ROUNDS: u64 = 40;
+
+/// Writers per key from which on saturation comes first.
+const HOT: usize = 500;
+
+fn has_hot_keys(facts: &Facts<'_>) -> bool {
+    facts.write_count() > HOT * facts.history.key_count()
+}
+
+enum Ending {
+    /// The solver's order misses nothing.
+    Order,
+    /// There is none.
+    Refuted(u32),
+}
+
+/// Searches until there is an answer, or (`None`) the limit of conflicts is reached.
+fn search(
+    model: &Model<'_>,
+    solver: &mut Solver,
+    limit: u64,
+    budget: &Budget<'_>,
+    progress: &mut Progress,
+) -> Result<Option<Ending>, OutOfBudget> {
+    let rounds = if limit == u64::MAX { u64::MAX } else { ROUNDS };
+    for _ in 0..rounds {
+        match solver.solve(limit.saturating_sub(solver.conflicts), budget)? {
+            Answer::Refuted(step) => return Ok(Some(Ending::Refuted(step))),
+            Answer::ConflictLimit => return Ok(None),
+            Answer::Model => {}
+        }
+        let missed = missed(model, solver);
+        progress.rounds += 1;
+        progress.demands += missed.len();
+        progress.missed = missed.len();
+        progress.conflicts = solver.conflicts;
+        if missed.is_empty() {
+            return Ok(Some(Ending::Order));
+        }
+        // Clauses are made from the model as it is, before adding the first undoes it.
+        let clauses: Vec<_> = missed.into_iter().map(|d| (clause(model, solver, &d), d)).collect();
+        for (clause, demand) in clauses {
+            solver.add(clause, Cause::Demand(demand));
         }
         if budget.is_spent() {
             return Err(OutOfBudget);
         }
     }
+    Ok(None)
 }
 
 fn missed(model: &Model<'_>, solver: &Solver) -> Vec<Demand> {
@@ -135,6 +192,9 @@ pub(crate) fn source_var(model: &Model<'_>, open: u32, writer: TxnId) -> Var {
 
 fn add_open_reads(model: &Model<'_>, solver: &mut Solver) {
     let facts = model.facts;
+    if facts.open.is_empty() {
+        return;
+    }
     for (i, open) in facts.open.iter().enumerate() {
         let reader = facts.reads[open.read as usize].reader;
         let mut clause: Vec<Lit> = Vec::new();
@@ -144,14 +204,29 @@ fn add_open_reads(model: &Model<'_>, solver: &mut Solver) {
             clause.push(lit);
             if !facts.certain[writer.index()] {
                 let exists = solver.literal(Var::Exists(writer));
-                solver.add(vec![!lit, exists], Cause::Observed { open: i as u32, writer });
+                let mut observed = vec![!lit, exists];
+                unless_absent(model, solver, reader, &mut observed);
+                solver.add(observed, Cause::Observed { read: open.read, writer });
             }
         }
         solver.add(clause, Cause::Source(i as u32));
     }
-    for &(t, op) in &facts.impossible {
+    for (i, read) in facts.reads.iter().enumerate() {
+        let From::Txn(writer) = read.from else { continue };
+        if facts.certain[read.reader.index()] {
+            continue;
+        }
+        let exists = solver.literal(Var::Exists(read.reader));
+        let follows = solver.before(model.rules.commit(writer), model.rules.begin(read.reader));
+        solver.add(vec![!exists, follows], Cause::Follows { read: i as u32, writer });
+        if !facts.certain[writer.index()] {
+            let observed = solver.literal(Var::Exists(writer));
+            solver.add(vec![!exists, observed], Cause::Observed { read: i as u32, writer });
+        }
+    }
+    for &(t, read, replaced) in &facts.impossible {
         let exists = solver.literal(Var::Exists(t));
-        solver.add(vec![!exists], Cause::Impossible(op));
+        solver.add(vec![!exists], Cause::Impossible { read, replaced });
     }
 }
 

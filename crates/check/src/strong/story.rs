@@ -4,22 +4,22 @@
 //! overwrites what was read (G1c), one (G-single), several that do not touch (G-nonadjacent), two that do (G2). Everything
 //! else is "no order exists", with the transactions and operations that the refutation is about.
 
-use super::facts::From;
+use super::facts::{Found, From};
 use super::model::{Edge, Model, Rules, Why};
 use super::refute::{Prover, price};
-use super::search::Found;
+use super::search;
 use crate::weak::Problem;
 use isolde_graph::{Graph, components};
-use isolde_history::{OpId, TxnId};
+use isolde_history::{OpId, Source, TxnId};
 use isolde_level::{
-    self as level, Anomaly, AnomalyKind, Evidence, Level, Literal, Node, Point, Reason, Refutation, Relation,
-    Witness,
+    self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Literal, Node, Point, Reason, Refutation,
+    Relation, Step, Witness,
 };
 
 /// The kind that says no more than that no order satisfies the level.
 fn no_order(level: Level) -> AnomalyKind {
     match level {
-        Level::Serializable => AnomalyKind::Pl3CycleExists,
+        Level::Serializable => AnomalyKind::Pl299CycleExists,
         Level::StrongSessionSerializable => AnomalyKind::StrongSessionSerializableCycleExists,
         Level::StrictSerializable => AnomalyKind::PlSsCycleExists,
         Level::SnapshotIsolation => AnomalyKind::PlSiCycleExists,
@@ -30,17 +30,22 @@ fn no_order(level: Level) -> AnomalyKind {
     }
 }
 
-/// A list read that shows part of another transaction's appends.
-pub(crate) fn part_of_a_transaction(problem: Problem<'_>, level: Level, op: OpId) -> Anomaly {
-    let witness =
-        Witness { transactions: vec![problem.history.txn_of(op)], operations: vec![op], edges: Vec::new() };
-    Anomaly { kind: no_order(level), count: 1, witness }
+/// A list read that shows part of another transaction's appends below the reader's own.
+pub(crate) fn part_of_a_transaction(
+    problem: Problem<'_>,
+    rules: Rules,
+    read: OpId,
+    write: OpId,
+) -> (Anomaly, Refutation) {
+    let reason = Reason::Intermediate(Choice { read, write });
+    let refutation = Refutation { steps: vec![Step { clause: Vec::new(), reason }] };
+    (unnamed(problem, rules, &refutation), refutation)
 }
 
 /// The anomaly and the proof behind a level that does not hold.
-pub(crate) fn tell(problem: Problem<'_>, rules: Rules, found: Found<'_>) -> (Anomaly, Refutation) {
+pub(crate) fn tell(problem: Problem<'_>, rules: Rules, found: search::Found<'_>) -> (Anomaly, Refutation) {
     match found {
-        Found::KnownCycle(model) => {
+        search::Found::KnownCycle(model) => {
             let prover = Prover::new(&model, None);
             let cycle = smallest_cycle(&model, &prover);
             let edges: Vec<Edge> = cycle.iter().map(|&i| model.edges[i as usize]).collect();
@@ -49,12 +54,12 @@ pub(crate) fn tell(problem: Problem<'_>, rules: Rules, found: Found<'_>) -> (Ano
                 named(problem, &model, &edges).unwrap_or_else(|| unnamed(problem, rules, &refutation));
             (anomaly, refutation)
         }
-        Found::Refuted(model, solver, end) => {
+        search::Found::Refuted(model, solver, end) => {
             let position = |node: u32| solver.order.position(node);
             let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end);
             (unnamed(problem, rules, &refutation), refutation)
         }
-        Found::Holds(_) => (unnamed(problem, rules, &Refutation::default()), Refutation::default()),
+        search::Found::Holds(_) => (unnamed(problem, rules, &Refutation::default()), Refutation::default()),
     }
 }
 
@@ -101,10 +106,8 @@ fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anoma
         }
     }
     transactions.extend(operations.iter().map(|&op| problem.history.txn_of(op)));
-    for list in [&mut transactions] {
-        list.sort_unstable();
-        list.dedup();
-    }
+    transactions.sort_unstable();
+    transactions.dedup();
     operations.sort_unstable();
     operations.dedup();
     let witness = Witness { transactions, operations, edges: Vec::new() };
@@ -145,6 +148,12 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
     Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(problem, edges) })
 }
 
+/// A read, unless it is of a list below the reader's own appends: that is no dependency for those who name anomalies.
+fn outside(model: &Model<'_>, read: u32) -> Option<Found> {
+    let read = model.facts.reads[read as usize];
+    (model.facts.index.source(read.op) != Source::Own).then_some(read)
+}
+
 /// An edge with its evidence, if that is simple.
 fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
     let (facts, rules) = (model.facts, model.rules);
@@ -152,31 +161,32 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
     let (relation, evidence) = match edge.why {
         Why::Session => (Relation::SessionOrder, Evidence::Session),
         Why::Read(read) => {
-            let read = &facts.reads[read as usize];
+            let read = outside(model, read)?;
             (Relation::WriteRead, Evidence::Read { write: facts.write_of(from, read.key), read: read.op })
         }
         Why::Version { read, first, second } => {
             (Relation::VersionOrder, Evidence::Version { first, second, read })
         }
         Why::Axiom { read, other } => {
-            let read = &facts.reads[read as usize];
-            let overwriting = facts.write_of(other, read.key)?;
-            let (overwritten, shown_by) = match read.from {
-                From::Initial => (None, None),
-                From::Txn(w) => {
-                    let same = |i: &usize| {
-                        let r = &facts.reads[*i];
-                        r.key == read.key && r.from == From::Txn(w)
-                    };
-                    let own = facts.reads_of(other).find(same).map(|i| facts.reads[i].op);
-                    let list = facts.lists.iter().find(|l| l.key == read.key).map(|l| l.read);
-                    (Some(facts.write_of(w, read.key)?), Some(own.or(list)?))
-                }
-                From::Open(_) => return None,
-            };
+            let read = outside(model, read)?;
             if edge.to != rules.commit(other) || edge.rank > 1 {
                 return None;
             }
+            let list = facts.lists.iter().find(|l| l.key == read.key);
+            let mut overwriting = facts.write_of(other, read.key)?;
+            let (overwritten, shown_by) = match read.from {
+                From::Initial => (None, None),
+                From::Txn(w) => {
+                    let same = |r: &&Found| r.key == read.key && r.from == From::Txn(w);
+                    let own = facts.reads[facts.reads_of(other)].iter().find(same).map(|r| r.op);
+                    if let Some(list) = list {
+                        let run = list.runs.iter().find(|run| run.0 == other).map(|run| run.1);
+                        overwriting = run.or(list.later.iter().find(|l| l.0 == other).map(|l| l.1))?;
+                    }
+                    (Some(facts.write_of(w, read.key)?), Some(list.map(|l| l.read).or(own)?))
+                }
+                From::Open(_) => return None,
+            };
             let evidence = Evidence::Replaced { read: read.op, overwritten, overwriting, shown_by };
             (Relation::AntiDependency, evidence)
         }
