@@ -6,6 +6,7 @@
 use crate::Request;
 use crate::budget::Budget;
 use crate::direct;
+use crate::mixed;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
@@ -45,7 +46,11 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
         }
         strong::judge(problem, asked, request, budget, &mut board);
     }
-    board.judgement(problem, asked, request.certificates)
+    let mixed = match request.anomalies {
+        Some(_) => None,
+        None => mixed::judge(problem, &budget.search()),
+    };
+    Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
 }
 
 fn judge_weak(
@@ -212,7 +217,7 @@ impl<'a> Board<'a> {
         } else {
             Vec::new()
         };
-        Judgement { levels, anomalies: self.anomalies, certificates, notes: Vec::new() }
+        Judgement { levels, anomalies: self.anomalies, certificates, ..Judgement::default() }
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {
