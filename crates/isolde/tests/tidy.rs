@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("check", 3),
     ("verify", 3),
     ("format", 3),
+    ("online", 3),
     ("workload", 3),
     ("report", 6),
     ("isolde", 8),

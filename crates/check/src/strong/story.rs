@@ -13,7 +13,7 @@ use isolde_graph::{Graph, components};
 use isolde_history::{OpId, Source, TxnId};
 use isolde_level::{
     self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Literal, Node, Point, Reason, Refutation,
-    Relation, Step, Witness,
+    Relation, Step, VersionReason, Witness,
 };
 
 /// The kind that says no more than that no order satisfies the level.
@@ -173,21 +173,28 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
                 return None;
             }
             let list = facts.lists.iter().find(|l| l.key == read.key);
-            let mut overwriting = facts.write_of(other, read.key)?;
-            let (overwritten, shown_by) = match read.from {
-                From::Initial => (None, None),
+            let mut write = facts.write_of(other, read.key)?;
+            let (seen, reason) = match read.from {
+                From::Initial => (None, VersionReason::Initial),
                 From::Txn(w) => {
                     let same = |r: &&Found| r.key == read.key && r.from == From::Txn(w);
                     let own = facts.reads[facts.reads_of(other)].iter().find(same).map(|r| r.op);
+                    let mut later = false;
                     if let Some(list) = list {
                         let run = list.runs.iter().find(|run| run.0 == other).map(|run| run.1);
-                        overwriting = run.or(list.later.iter().find(|l| l.0 == other).map(|l| l.1))?;
+                        later = run.is_none();
+                        write = run.or(list.later.iter().find(|l| l.0 == other).map(|l| l.1))?;
                     }
-                    (Some(facts.write_of(w, read.key)?), Some(list.map(|l| l.read).or(own)?))
+                    let reason = match (list, own) {
+                        (Some(list), _) if later => VersionReason::Missing { read: Some(list.read) },
+                        (Some(list), _) => VersionReason::Shown { read: list.read },
+                        (None, own) => VersionReason::ReadThenWritten { read: own? },
+                    };
+                    (Some(facts.write_of(w, read.key)?), reason)
                 }
                 From::Open(_) => return None,
             };
-            let evidence = Evidence::Replaced { read: read.op, overwritten, overwriting, shown_by };
+            let evidence = Evidence::Overwritten { read: read.op, seen, write, reason };
             (Relation::AntiDependency, evidence)
         }
         Why::Program | Why::RealTime | Why::Conflict { .. } => return None,

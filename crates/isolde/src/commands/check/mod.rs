@@ -3,6 +3,7 @@
 //! Histories are judged one after another, and each is shown as soon as it is judged. Ctrl-C spends the budget of the one
 //! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
 
+mod basis;
 mod outputs;
 
 use crate::cli::{Global, ReadFlags};
@@ -11,7 +12,7 @@ use crate::progress::Progress;
 use crate::{bug, interrupt, load, terminal, values};
 use clap::Args;
 use isolde_check::{Budget, Request};
-use isolde_history::{Builder, History};
+use isolde_history::{Builder, History, Index};
 use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
 use isolde_verify::Verifier;
@@ -40,9 +41,8 @@ pub struct Flags {
     json: bool,
     #[command(flatten)]
     read: ReadFlags,
-    /// What verdicts rest on; this version judges by values
-    #[arg(long, value_name = "BASIS", default_value = "values", value_parser = ["values", "timestamps", "both"])]
-    by: String,
+    #[command(flatten)]
+    basis: basis::BasisFlags,
     /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
@@ -92,11 +92,6 @@ impl Judged {
 
 /// Checks.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    if flags.by != "values" {
-        return Err(Failure::input(
-            "this version decides levels by values; leave out --by, or use --by values",
-        ));
-    }
     let style = terminal::style(global);
     let several = flags.histories.len() > 1;
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
@@ -156,53 +151,91 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 }
 
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
-    let loaded = load::indexed(path, &flags.read, global)?;
     let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {}", loaded.path));
+    let load::Read { history, format } = load::read(path, &flags.read, global)?;
+    let path = path.display().to_string();
+    let split = flags.basis.split(&history, &flags.level).map_err(Failure::input)?;
+    let index = split.values.is_some().then(|| Index::build(&history, load::threads(global)));
+    let load = since.elapsed();
+    let since = Instant::now();
+    let bar = Progress::spinner(global, &format!("checking {path}"));
     let spent = || {
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
     };
+    let budget = Budget::new(&spent);
+    let facts = HistoryFacts::of(&history, &path, format.name());
+    let anomalies = (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone());
     // For test runs: verify everything, whoever asked.
     let verify = flags.verify || std::env::var_os("ISOLDE_VERIFY").is_some_and(|value| !value.is_empty());
-    let request = Request {
-        levels: flags.level.clone(),
-        anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
-        certificates: flags.certificate.is_some() || verify,
-        ..Request::default()
+    let mut doubted = Duration::ZERO;
+    let by_values = match (index, split.values.clone()) {
+        (Some(index), Some(levels)) => {
+            let certificates = flags.certificate.is_some() || verify;
+            let request =
+                Request { levels, anomalies: anomalies.clone(), certificates, ..Request::default() };
+            let judgement = isolde_check::check(&history, &index, &request, &budget);
+            let since = Instant::now();
+            let doubt = Doubt { verify, cross_check: flags.cross_check };
+            doubt
+                .judgement((&history, &index), &request, &judgement, &budget)
+                .map_err(|what| bug::report(&history, &facts, &judgement, &what))?;
+            doubted = since.elapsed();
+            Some(judgement)
+        }
+        _ => None,
     };
-    let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
-    if loaded.history.stamps().is_some() {
-        judgement.notes.push("The history has timestamps; this version judges by values only.".to_owned());
+    let (judgement, violations) = split.judge(&history, by_values, anomalies, load::threads(global), &budget);
+    drop(bar);
+    let check = since.elapsed() - doubted;
+    if let Some(file) = &flags.basis.violations {
+        basis::write_violations(file, &history, &violations)?;
     }
-    let check = since.elapsed();
-    let facts = HistoryFacts::of(&loaded.history, &loaded.path, loaded.format.name());
-    let timing = Timing { load_ms: millis(loaded.took), check_ms: millis(check) };
-    let wrong = |what: &str| bug::report(&loaded.history, &facts, &judgement, what);
-    // What only some anomalies were looked for in is not decided, and needs no proof.
-    if verify && let Err(flaw) = Verifier::new(&loaded.history).judgement(&judgement) {
-        let flaw = flaw.message(&loaded.history);
-        return Err(wrong(&format!("an answer's proof does not verify: {flaw}")));
+    let timing = Timing { load_ms: millis(load), check_ms: millis(check) };
+    Ok(Judged { history: Some(history), facts, judgement, timing })
+}
+
+/// Which of our own answers not to take on trust.
+struct Doubt {
+    verify: bool,
+    cross_check: bool,
+}
+
+impl Doubt {
+    /// Looks for a mistake in a judgement by values, and says what it is.
+    fn judgement(
+        &self,
+        (history, index): (&History, &Index),
+        request: &Request,
+        judgement: &Judgement,
+        budget: &Budget<'_>,
+    ) -> Result<(), String> {
+        // What only some anomalies were looked for in is not decided, and needs no proof.
+        if self.verify
+            && let Err(flaw) = Verifier::new(history).judgement(judgement)
+        {
+            return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
+        }
+        if self.cross_check {
+            second_opinion((history, index), request, judgement, budget)?;
+        }
+        Ok(())
     }
-    if flags.cross_check {
-        second_opinion(&loaded, &request, &judgement, &Budget::new(&spent)).map_err(|what| wrong(&what))?;
-    }
-    Ok(Judged { history: Some(loaded.history), facts, judgement, timing })
 }
 
 /// Asks other algorithms; where the history is tiny, also one that tries everything.
 fn second_opinion(
-    loaded: &load::Indexed,
+    (history, index): (&History, &Index),
     request: &Request,
     judgement: &Judgement,
     budget: &Budget<'_>,
 ) -> Result<(), String> {
-    let found = isolde_check::cross_check(&loaded.history, &loaded.index, request, judgement, budget);
+    let found = isolde_check::cross_check(history, index, request, judgement, budget);
     if !found.is_empty() {
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(found.join("; "));
     }
-    let verifier = Verifier::new(&loaded.history);
+    let verifier = Verifier::new(history);
     for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
         let tried = verifier.try_everything(answer.level);
         let disagree = match answer.verdict {
