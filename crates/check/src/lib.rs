@@ -28,6 +28,7 @@
 mod budget;
 pub mod datatypes;
 mod direct;
+pub mod elle;
 pub mod linear;
 pub mod lint;
 pub mod models;

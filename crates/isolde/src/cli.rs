@@ -1,6 +1,6 @@
 //! The command line: every command and what they share.
 
-use crate::commands::{bench, check, convert, explain, generate, levels, lint, shell, stats};
+use crate::commands::{bench, check, convert, elle, explain, generate, levels, lint, shell, stats};
 use crate::values;
 use clap::{Args, Parser, Subcommand};
 use isolde_format::Format;
@@ -37,6 +37,8 @@ pub enum Command {
     Levels(levels::Flags),
     /// Explain a level or an anomaly
     Explain(explain::Flags),
+    /// Check as elle-cli does: its flags, its output, Elle's own answer
+    Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
     /// Measure this machine: times and memory, as a table

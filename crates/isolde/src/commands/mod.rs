@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod convert;
+pub mod elle;
 pub mod explain;
 pub mod generate;
 pub mod levels;
