@@ -4,8 +4,10 @@
 //! implies, a violated level takes down every level that implies it.
 
 use crate::Request;
+use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
+use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
     Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
@@ -17,9 +19,17 @@ const GUARANTEES: [Level; 4] =
     [Level::ReadYourWrites, Level::MonotonicReads, Level::MonotonicWrites, Level::WritesFollowReads];
 
 /// Runs the engines, cheapest first, each on what the ones before it left open.
-pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>) -> Judgement {
+pub(crate) fn judge(
+    problem: Problem<'_>,
+    request: &Request,
+    analysers: &[&dyn Analyser],
+    budget: &Budget<'_>,
+) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
     let mut board = Board::new(request.anomalies.as_deref());
+    if request.certificates {
+        board.certified = asked.to_vec();
+    }
     for anomaly in direct::faults(problem) {
         board.found(anomaly);
     }
@@ -30,16 +40,28 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
             None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
-    judge_weak(problem, asked, request, budget, &mut board);
+    // Lists show the order of their versions, so one graph may prove every level at once.
+    let question = adya::Question { asked, inference: &request.inference, analysers };
+    let adya = question.is_about(problem).then(|| adya::Engine::new(problem, &question));
+    let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut board));
+    if !proven || request.anomalies.is_some() || problem.index.ambiguous_reads() > 0 {
+        judge_weak(problem, asked, request, budget, &mut board);
+        if let Some(engine) = &adya {
+            engine.refute(&mut board, budget);
+        }
+    }
     board.close();
 
     if request.anomalies.is_some() {
         board.forget_proofs("only the anomalies asked for were looked for");
-    } else if problem.index.ambiguous_reads() > 0 {
-        board.forget_proofs(&format!(
-            "{} reads return a value that several transactions wrote, so their source is open",
-            problem.index.ambiguous_reads()
-        ));
+    } else {
+        if problem.index.ambiguous_reads() > 0 {
+            board.forget_proofs(&format!(
+                "{} reads return a value that several transactions wrote, so their source is open",
+                problem.index.ambiguous_reads()
+            ));
+        }
+        strong::judge(problem, asked, request, budget, &mut board);
     }
     board.judgement(problem, asked, request.certificates)
 }
@@ -109,13 +131,27 @@ pub(crate) struct Board<'a> {
     anomalies: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,
     proofs: Vec<(Level, Certificate)>,
+    /// Levels whose proofs are wanted.
+    certified: Vec<Level>,
+    /// Why levels are not decided.
+    reasons: Vec<(Level, String)>,
+    notes: Vec<String>,
     /// The budget ran out before an engine was done.
     interrupted: bool,
 }
 
 impl<'a> Board<'a> {
     fn new(wanted: Option<&'a [AnomalyKind]>) -> Board<'a> {
-        Board { wanted, anomalies: Vec::new(), verdicts: Vec::new(), proofs: Vec::new(), interrupted: false }
+        Board {
+            wanted,
+            anomalies: Vec::new(),
+            verdicts: Vec::new(),
+            proofs: Vec::new(),
+            certified: Vec::new(),
+            reasons: Vec::new(),
+            notes: Vec::new(),
+            interrupted: false,
+        }
     }
 
     /// True if instances of this kind are to be reported.
@@ -123,16 +159,26 @@ impl<'a> Board<'a> {
         self.wanted.is_none_or(|kinds| kinds.contains(&kind))
     }
 
-    /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it.
+    /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it. More of a known kind adds
+    /// to its count.
     pub fn found(&mut self, anomaly: Anomaly) {
-        if self.wants(anomaly.kind) {
-            self.anomalies.push(anomaly);
+        if !self.wants(anomaly.kind) {
+            return;
+        }
+        match self.anomalies.iter_mut().find(|a| a.kind == anomaly.kind) {
+            Some(known) => known.count += anomaly.count,
+            None => self.anomalies.push(anomaly),
         }
     }
 
     /// The verdict on a level so far.
     pub fn get(&self, level: Level) -> Option<&Verdict> {
         self.verdicts.iter().find(|(l, _)| *l == level).map(|(_, v)| v)
+    }
+
+    /// True if a level holds or is violated.
+    pub fn is_settled(&self, level: Level) -> bool {
+        matches!(self.get(level), Some(Verdict::Holds | Verdict::Violated))
     }
 
     /// Notes a verdict. A violation outweighs a proof that looked at less.
@@ -155,10 +201,47 @@ impl<'a> Board<'a> {
     }
 
     /// Notes that no execution satisfies a level.
-    #[allow(dead_code, reason = "for the solver of strong levels")]
     pub fn refute(&mut self, level: Level, proof: Refutation) {
         self.decide(level, Verdict::Violated);
         self.proofs.push((level, Certificate::Violated(proof)));
+    }
+
+    /// Notes that a level's order axioms are met, without an order to show for it.
+    pub fn hold(&mut self, level: Level) {
+        let forbidden = self.anomalies.iter().any(|a| level.forbids(a.kind));
+        self.decide(level, if forbidden { Verdict::Violated } else { Verdict::Holds });
+    }
+
+    /// True if a level is known to hold, directly or through a stronger one.
+    pub fn holds(&self, level: Level) -> bool {
+        let holding = self.verdicts.iter().filter(|(_, v)| *v == Verdict::Holds);
+        holding.into_iter().any(|(l, _)| l.implies(level))
+            && !self.anomalies.iter().any(|a| level.forbids(a.kind))
+    }
+
+    /// True if an anomaly found so far shows that the level is violated.
+    pub fn explains(&self, level: Level) -> bool {
+        self.anomalies.iter().any(|a| level.forbids(a.kind))
+    }
+
+    /// True if the proof of a level is wanted.
+    pub fn needs_certificate(&self, level: Level) -> bool {
+        self.certified.contains(&level)
+    }
+
+    /// Notes why a level is not decided; an engine that decides it after all outweighs this.
+    pub fn unknown(&mut self, level: Level, reason: String) {
+        self.reasons.push((level, reason));
+    }
+
+    /// Notes what a reader should know besides.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Notes that the budget ran out.
+    pub fn interrupt(&mut self) {
+        self.interrupted = true;
     }
 
     /// Carries anomalies and verdicts through the lattice.
@@ -171,7 +254,7 @@ impl<'a> Board<'a> {
         for (known, verdict) in self.verdicts.clone() {
             for &level in Level::ALL {
                 let carried = match verdict {
-                    Verdict::Holds => known.implies(level) && self.get(level).is_none(),
+                    Verdict::Holds => known.implies(level) && !self.is_settled(level),
                     Verdict::Violated => level.implies(known),
                     Verdict::Unknown { .. } => false,
                 };
@@ -204,14 +287,14 @@ impl<'a> Board<'a> {
         } else {
             Vec::new()
         };
-        Judgement { levels, anomalies: self.anomalies, certificates, notes: Vec::new() }
+        Judgement { levels, anomalies: self.anomalies, certificates, notes: self.notes }
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {
         let verdict = self
             .get(level)
             .cloned()
-            .unwrap_or_else(|| Verdict::Unknown { reason: unknown_reason(problem, level, self.interrupted) });
+            .unwrap_or_else(|| Verdict::Unknown { reason: self.unknown_reason(problem, level) });
         let responsible = match verdict {
             Verdict::Violated => {
                 self.anomalies.iter().map(|a| a.kind).filter(|&k| level.forbids(k)).collect()
@@ -220,17 +303,23 @@ impl<'a> Board<'a> {
         };
         LevelVerdict { level, by: By::Values, verdict, anomalies: responsible }
     }
-}
 
-fn unknown_reason(problem: Problem<'_>, level: Level, interrupted: bool) -> String {
-    let info = level.info();
-    if info.name_only {
-        "name only: the model has no definition that a history could be held against".to_owned()
-    } else if interrupted {
-        "stopped, by an interrupt or the time limit, before this was decided".to_owned()
-    } else if info.real_time && problem.history.intervals().is_none() {
-        "the history has no real-time information".to_owned()
-    } else {
-        "no violation of a weaker level; this version does not decide the level itself".to_owned()
+    fn unknown_reason(&self, problem: Problem<'_>, level: Level) -> String {
+        let info = level.info();
+        if info.name_only {
+            return "name only: the model has no definition that a history could be held against".to_owned();
+        }
+        if self.interrupted {
+            return "stopped, by an interrupt or the time limit, before this was decided".to_owned();
+        }
+        if info.real_time && problem.history.intervals().is_none() {
+            return "the history has no real-time information".to_owned();
+        }
+        match self.reasons.iter().find(|(l, _)| *l == level) {
+            Some((_, reason)) => reason.clone(),
+            None => {
+                "no violation of a weaker level; this version does not decide the level itself".to_owned()
+            }
+        }
     }
 }

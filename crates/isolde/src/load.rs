@@ -8,7 +8,6 @@ use isolde_format::{Diagnostic, Format, Input, ReadError, ReadOptions};
 use isolde_history::{Events, History, Index};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A history that was read.
 pub struct Read {
@@ -28,8 +27,6 @@ pub struct Indexed {
     pub format: Format,
     /// Who read from whom.
     pub index: Index,
-    /// From opening the file to the index.
-    pub took: Duration,
 }
 
 /// Reads one history; `-` is standard input.
@@ -79,10 +76,9 @@ fn warn(global: &Global, warnings: &[Diagnostic]) {
 
 /// Reads one history and resolves its reads.
 pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexed, Failure> {
-    let since = Instant::now();
     let Read { history, format } = read(path, flags, global)?;
     let index = Index::build(&history, threads(global));
-    Ok(Indexed { path: path.display().to_string(), history, format, index, took: since.elapsed() })
+    Ok(Indexed { path: path.display().to_string(), history, format, index })
 }
 
 /// The number of threads to use.

@@ -109,24 +109,39 @@ pub enum Evidence {
         /// The read that shows it.
         read: OpId,
     },
-    /// `read` returned `overwritten`, and `overwriting` comes after it in the version order.
-    Replaced {
-        /// The read.
-        read: OpId,
-        /// What it returned; none for the initial value, which every write replaces.
-        overwritten: Option<OpId>,
-        /// The write that replaced it.
-        overwriting: OpId,
-        /// The read that shows that it did, as in [`Evidence::Version`]; on lists that can be `read` itself. None for the
-        /// initial value.
-        shown_by: Option<OpId>,
-    },
     /// The two transactions' intervals.
     RealTime,
+    /// `write` made the version after the one that `read` returned.
+    Overwritten {
+        /// The read.
+        read: OpId,
+        /// The write of the version that it returned; none for the initial one.
+        seen: Option<OpId>,
+        /// The write of a later version.
+        write: OpId,
+        /// Why that version is later.
+        reason: VersionReason,
+    },
+    /// `first` wrote a version of a register before the one that `second` wrote.
+    Ordered {
+        /// The earlier write.
+        first: OpId,
+        /// The later write.
+        second: OpId,
+        /// Why it is later.
+        reason: VersionReason,
+    },
+    /// Somebody else says so: an analyser that a user of the library supplied.
+    Given {
+        /// Its reason, as a sentence without a full stop.
+        reason: Box<str>,
+        /// The operations it rests on.
+        operations: Vec<OpId>,
+    },
 }
 
 impl Evidence {
-    /// The operations it names, those of its path left out.
+    /// The operations named here, in no particular order; those of a forced edge's path are not among them.
     pub fn operations(&self) -> Vec<OpId> {
         match self {
             Evidence::Session | Evidence::RealTime => Vec::new(),
@@ -135,8 +150,66 @@ impl Evidence {
                 overwritten.iter().chain([read, visible_write]).copied().collect()
             }
             Evidence::Version { first, second, read } => vec![*first, *second, *read],
-            Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
-                overwritten.iter().chain([read, overwriting]).chain(shown_by).copied().collect()
+            Evidence::Overwritten { read, seen, write, reason } => {
+                seen.iter().chain([read, write]).copied().chain(reason.operations()).collect()
+            }
+            Evidence::Ordered { first, second, reason } => {
+                [*first, *second].into_iter().chain(reason.operations()).collect()
+            }
+            Evidence::Given { operations, .. } => operations.clone(),
+        }
+    }
+}
+
+/// Why one version of a key is later than another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum VersionReason {
+    /// The initial state comes before every write.
+    Initial,
+    /// The list that a read returned shows the one before the other.
+    Shown {
+        /// The read.
+        read: OpId,
+    },
+    /// The later one is missing from the longest read of the list.
+    Missing {
+        /// That read; none if no read of the key returned anything.
+        read: Option<OpId>,
+    },
+    /// A transaction read the one and then wrote the other, and keys were said to be written only after what was read.
+    ReadThenWritten {
+        /// The read.
+        read: OpId,
+    },
+    /// A session saw or wrote the one before the other, and single keys were said to be sequential.
+    Session {
+        /// The operation on the earlier version.
+        before: OpId,
+        /// The operation on the later version.
+        after: OpId,
+    },
+    /// As `Session`, by real time: single keys were said to be linearizable.
+    RealTime {
+        /// The operation on the earlier version.
+        before: OpId,
+        /// The operation on the later version.
+        after: OpId,
+    },
+    /// The order of transactions that the caller gave.
+    Given,
+    /// The order of commit timestamps.
+    Stamps,
+}
+
+impl VersionReason {
+    /// The operations that it rests on.
+    pub fn operations(self) -> Vec<OpId> {
+        match self {
+            VersionReason::Initial | VersionReason::Given | VersionReason::Stamps => Vec::new(),
+            VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
+            VersionReason::Missing { read } => read.into_iter().collect(),
+            VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
+                vec![before, after]
             }
         }
     }

@@ -177,12 +177,21 @@ fn edge(cast: &Cast<'_>, edge: &Edge) -> Doc {
             fields.push(("shown_by", node(history, Node::Txn(history.txn_of(*read)))));
             fields.push(("read", value(cast, *read)));
         }
-        Evidence::Replaced { read, overwriting, shown_by, .. } => {
-            about(*overwriting);
+        Evidence::Ordered { first, second, reason } => {
+            about(*second);
+            fields.push(("after", value(cast, *first)));
+            fields.push(("reason", crate::versions::reason(cast, *reason).into()));
+        }
+        Evidence::Overwritten { read, write, reason, .. } => {
+            about(*write);
             fields.push(("read", value(cast, *read)));
-            if let Some(other) = shown_by.filter(|other| other != read) {
-                fields.push(("shown_by", node(history, Node::Txn(history.txn_of(other)))));
+            fields.push(("reason", crate::versions::reason(cast, *reason).into()));
+        }
+        Evidence::Given { reason, operations } => {
+            if let Some(&op) = operations.last() {
+                about(op);
             }
+            fields.push(("reason", reason.to_string().into()));
         }
         Evidence::Forced { read, visible_write, path, .. } => {
             about(*visible_write);

@@ -39,9 +39,11 @@ mod explain;
 mod json;
 mod layout;
 mod sarif;
+mod stamps;
 mod summary;
 mod svg;
 mod text;
+mod versions;
 mod vocabulary;
 
 #[cfg(test)]

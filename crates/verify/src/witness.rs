@@ -7,7 +7,7 @@
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use isolde_history::{OpId, OpKind, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation};
+use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
 
 /// Checks an anomaly against the reading without choices.
 pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw> {
@@ -382,10 +382,8 @@ impl Scene<'_> {
                 (Node::Txn(a), Node::Txn(b)) => a < b && history.session_of(a) == history.session_of(b),
                 _ => false,
             },
-            (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to, history.intervals()) {
-                (Node::Txn(a), Node::Txn(b), Some(times)) => {
-                    times[a.index()].completed.is_some_and(|end| end < times[b.index()].invoked)
-                }
+            (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to) {
+                (Node::Txn(a), Node::Txn(b)) => self.reading.facts.ended_before(a, b),
                 _ => false,
             },
             (&Evidence::Read { write, read }, Relation::WriteRead) => {
@@ -396,18 +394,22 @@ impl Scene<'_> {
                     && edge.from == Node::Txn(self.owner(first))
                     && edge.to == Node::Txn(self.owner(second))
             }
-            (&Evidence::Replaced { read, overwritten, overwriting, shown_by }, Relation::AntiDependency) => {
-                let source = overwritten.map_or(Node::Initial, |w| Node::Txn(self.owner(w)));
-                let after = match (overwritten, shown_by) {
-                    (None, _) => self.writes_key_of(overwriting, read),
-                    (Some(first), Some(by)) => self.version(first, overwriting, by),
-                    (Some(_), None) => false,
+            (&Evidence::Overwritten { read, seen, write, reason }, Relation::AntiDependency) => {
+                let source = seen.map_or(Node::Initial, |w| Node::Txn(self.owner(w)));
+                let after = match seen {
+                    None => self.writes_key_of(write, read),
+                    Some(first) => self.later(first, write, reason),
                 };
-                self.is_from(read, overwritten, source)
+                self.is_from(read, seen, source)
                     && after
                     && edge.from != edge.to
                     && edge.from == Node::Txn(self.owner(read))
-                    && edge.to == Node::Txn(self.owner(overwriting))
+                    && edge.to == Node::Txn(self.owner(write))
+            }
+            (&Evidence::Ordered { first, second, reason }, Relation::VersionOrder) => {
+                self.later(first, second, reason)
+                    && edge.from == Node::Txn(self.owner(first))
+                    && edge.to == Node::Txn(self.owner(second))
             }
             (Evidence::Forced { read, overwritten, visible_write, path }, Relation::Required) => {
                 let from = self.owner(*visible_write);
@@ -426,6 +428,22 @@ impl Scene<'_> {
     fn is_from(&self, read: OpId, write: Option<OpId>, node: Node) -> bool {
         let Some(external) = self.external(read) else { return false };
         external.from == write && node == write.map_or(Node::Initial, |w| Node::Txn(self.owner(w)))
+    }
+
+    /// Is `second` a later version than `first`, for this reason? Reasons that rest on what the caller assumed about the
+    /// database cannot be looked up in the history.
+    fn later(&self, first: OpId, second: OpId, reason: VersionReason) -> bool {
+        match reason {
+            VersionReason::Shown { read }
+            | VersionReason::Missing { read: Some(read) }
+            | VersionReason::ReadThenWritten { read } => self.version(first, second, read),
+            VersionReason::Initial
+            | VersionReason::Missing { read: None }
+            | VersionReason::Session { .. }
+            | VersionReason::RealTime { .. }
+            | VersionReason::Given
+            | VersionReason::Stamps => false,
+        }
     }
 
     fn writes_key_of(&self, write: OpId, read: OpId) -> bool {

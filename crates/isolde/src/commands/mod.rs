@@ -9,4 +9,6 @@ pub mod generate;
 pub mod levels;
 pub mod lint;
 pub mod shell;
+pub mod shrink;
 pub mod stats;
+pub mod verify;

@@ -80,8 +80,11 @@ fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
         Evidence::Session | Evidence::RealTime => String::new(),
         Evidence::Read { write, read } => version(cast, write.unwrap_or(*read)),
         Evidence::Forced { visible_write, .. } => cast.key_of(*visible_write),
-        Evidence::Version { second, .. } => version(cast, *second),
-        Evidence::Replaced { overwriting, .. } => version(cast, *overwriting),
+        Evidence::Version { second, .. } | Evidence::Ordered { second, .. } => version(cast, *second),
+        Evidence::Overwritten { write, .. } => version(cast, *write),
+        Evidence::Given { operations, .. } => {
+            operations.last().map_or_else(String::new, |&op| version(cast, op))
+        }
     };
     let label = format!("{} {about}", edge.relation);
     Arrow {

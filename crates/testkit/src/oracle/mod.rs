@@ -3,11 +3,15 @@
 //! Exponential on purpose, for up to about seven transactions (32 at most). Every item cites what it transcribes; nothing
 //! here is clever, and nothing is shared with an engine. A key is a register or a list, never both.
 
+pub mod adya;
 mod levels;
 mod reading;
 mod relation;
+mod stamps;
 mod strong;
 mod taps;
+
+pub use stamps::{StampFault, StampRule, stamp_faults};
 
 use isolde_history::History;
 use std::fmt;
