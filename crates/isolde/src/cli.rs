@@ -1,6 +1,6 @@
 //! The command line: every command and what they share.
 
-use crate::commands::{bench, check, convert, explain, generate, levels, lint, shell, stats};
+use crate::commands::{bench, check, convert, explain, generate, levels, lint, shell, stats, watch};
 use crate::values;
 use clap::{Args, Parser, Subcommand};
 use isolde_format::Format;
@@ -39,6 +39,8 @@ pub enum Command {
     Explain(explain::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
+    /// Check a stream of timestamped transactions while it arrives
+    Watch(watch::Flags),
     /// Measure this machine: times and memory, as a table
     Bench(bench::Flags),
     /// Measure one question about one history (what `bench` starts)

@@ -9,3 +9,4 @@ pub mod levels;
 pub mod lint;
 pub mod shell;
 pub mod stats;
+pub mod watch;
