@@ -26,14 +26,22 @@
 //! ```
 
 mod budget;
+mod cross;
+pub mod datatypes;
 mod direct;
+pub mod elle;
+pub mod linear;
 pub mod lint;
+pub mod models;
+pub mod shrink;
 pub mod stamps;
 pub mod stats;
+mod strong;
 mod verdicts;
 mod weak;
 
 pub use budget::{Budget, OutOfBudget};
+pub use cross::{Disagreement, compare, cross_check};
 
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level};
@@ -50,6 +58,8 @@ pub struct Request {
     /// Do not try orders first; collect every demand of a level at once. The answers are the same, the cost is not: for
     /// measuring what the guess is worth, and for checking one way against the other.
     pub no_guess: bool,
+    /// Never work out what follows from the known order before searching, at strong levels; again the answers are the same.
+    pub no_saturation: bool,
 }
 
 /// Decides the levels. Costs are stated in the modules of `weak`; when the budget runs out, what is left is unknown.

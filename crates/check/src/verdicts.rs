@@ -6,8 +6,12 @@
 use crate::Request;
 use crate::budget::Budget;
 use crate::direct;
+use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
-use isolde_level::{Anomaly, AnomalyKind, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
+use isolde_level::{
+    Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
+    Verdict,
+};
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
@@ -24,7 +28,7 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
     if board.wants(AnomalyKind::NonRepeatableRead) && (needs_cut || request.anomalies.is_some()) {
         match direct::non_repeatable_reads(problem) {
             Some(anomaly) => board.found(anomaly),
-            None => board.decide(Level::CutIsolation, Verdict::Holds),
+            None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
     judge_weak(problem, asked, request, budget, &mut board);
@@ -32,11 +36,14 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
 
     if request.anomalies.is_some() {
         board.forget_proofs("only the anomalies asked for were looked for");
-    } else if problem.index.ambiguous_reads() > 0 {
-        board.forget_proofs(&format!(
-            "{} reads return a value that several transactions wrote, so their source is open",
-            problem.index.ambiguous_reads()
-        ));
+    } else {
+        if problem.index.ambiguous_reads() > 0 {
+            board.forget_proofs(&format!(
+                "{} reads return a value that several transactions wrote, so their source is open",
+                problem.index.ambiguous_reads()
+            ));
+        }
+        strong::judge(problem, asked, request, budget, &mut board);
     }
     board.judgement(problem, asked, request.certificates)
 }
@@ -60,7 +67,7 @@ fn judge_weak(
     let answers = WEAK.into_iter().zip(findings.levels);
     for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
         match answer {
-            Some(Answer::Holds(order)) => board.prove(level, Certificate::CommitOrder(order)),
+            Some(Answer::Holds(order)) => board.prove(level, Execution::commits(order)),
             Some(Answer::Violated) => board.decide(level, Verdict::Violated),
             None => {}
         }
@@ -132,6 +139,11 @@ impl<'a> Board<'a> {
         self.verdicts.iter().find(|(l, _)| *l == level).map(|(_, v)| v)
     }
 
+    /// True if a level holds or is violated.
+    pub fn is_settled(&self, level: Level) -> bool {
+        matches!(self.get(level), Some(Verdict::Holds | Verdict::Violated))
+    }
+
     /// Notes a verdict. A violation outweighs a proof that looked at less.
     pub fn decide(&mut self, level: Level, verdict: Verdict) {
         match self.verdicts.iter_mut().find(|(l, _)| *l == level) {
@@ -142,13 +154,19 @@ impl<'a> Board<'a> {
     }
 
     /// Notes a proof of the order axioms of a level; the level holds if no anomaly that it forbids was found.
-    pub fn prove(&mut self, level: Level, proof: Certificate) {
+    pub fn prove(&mut self, level: Level, proof: Execution) {
         if self.anomalies.iter().any(|a| level.forbids(a.kind)) {
             self.decide(level, Verdict::Violated);
         } else {
             self.decide(level, Verdict::Holds);
-            self.proofs.push((level, proof));
+            self.proofs.push((level, Certificate::Holds(proof)));
         }
+    }
+
+    /// Notes that no execution satisfies a level.
+    pub fn refute(&mut self, level: Level, proof: Refutation) {
+        self.decide(level, Verdict::Violated);
+        self.proofs.push((level, Certificate::Violated(proof)));
     }
 
     /// Carries anomalies and verdicts through the lattice.
@@ -161,7 +179,7 @@ impl<'a> Board<'a> {
         for (known, verdict) in self.verdicts.clone() {
             for &level in Level::ALL {
                 let carried = match verdict {
-                    Verdict::Holds => known.implies(level) && self.get(level).is_none(),
+                    Verdict::Holds => known.implies(level) && !self.is_settled(level),
                     Verdict::Violated => level.implies(known),
                     Verdict::Unknown { .. } => false,
                 };
@@ -173,7 +191,7 @@ impl<'a> Board<'a> {
     }
 
     fn forget_proofs(&mut self, reason: &str) {
-        self.proofs.clear();
+        self.proofs.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
         for (_, verdict) in &mut self.verdicts {
             if *verdict == Verdict::Holds {
                 *verdict = Verdict::Unknown { reason: reason.to_owned() };
@@ -185,7 +203,12 @@ impl<'a> Board<'a> {
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
         let certificates = if certificates {
-            self.proofs.into_iter().filter(|(level, _)| asked.contains(level)).collect()
+            // Of what was asked, or settling it by the lattice.
+            let settles = |(by, proof): &(Level, Certificate)| match proof {
+                Certificate::Holds(_) => asked.iter().any(|level| by.implies(*level)),
+                Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
+            };
+            self.proofs.into_iter().filter(settles).collect()
         } else {
             Vec::new()
         };

@@ -21,20 +21,27 @@
 //! ```
 
 mod builder;
+mod by_value;
+mod datum;
+mod events;
 mod ids;
 mod index;
 mod labels;
 mod lists;
 mod model;
+mod part;
 mod reads;
 mod resolve;
 mod snapshots;
 mod value;
 
 pub use builder::{Builder, Draft, TooLarge};
+pub use datum::Datum;
+pub use events::{Event, EventKind, Events, Operation, Process};
 pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
 pub use lists::VersionOrder;
 pub use model::{History, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Show, Stamps, Timestamp};
+pub use part::Kept;
 pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};

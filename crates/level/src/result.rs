@@ -1,10 +1,11 @@
-//! The shape of an answer: verdicts, anomalies with their evidence, certificates.
+//! The shape of an answer: verdicts, and anomalies with their evidence.
 //!
 //! Checkers make these, `report` shows them, `verify` checks them again from the raw operations. Everything refers to
 //! the history by id; names and values stay there.
 
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
+use crate::proof::Certificate;
 use isolde_history::{OpId, TxnId};
 use std::fmt;
 
@@ -97,17 +98,48 @@ pub enum Evidence {
         /// Why `from` was visible to the reader: edges from the one to the other.
         path: Vec<Edge>,
     },
-    /// `first` comes before `second` in the list that `read` returned, or `second` is missing from the longest read.
+    /// `first` comes before `second` in the version order of their key. On lists: `first` is right before `second` in
+    /// the list that `read` returned, or is its last element and `second` is missing from it. On registers: `read`, of
+    /// `second`'s transaction, returned `first`, so any other order would be circular.
     Version {
-        /// The earlier append.
+        /// The earlier write.
         first: OpId,
-        /// The later append.
+        /// The later write.
         second: OpId,
         /// The read that shows it.
         read: OpId,
     },
+    /// `read` returned `overwritten`, and `overwriting` comes after it in the version order.
+    Replaced {
+        /// The read.
+        read: OpId,
+        /// What it returned; none for the initial value, which every write replaces.
+        overwritten: Option<OpId>,
+        /// The write that replaced it.
+        overwriting: OpId,
+        /// The read that shows that it did, as in [`Evidence::Version`]; on lists that can be `read` itself. None for the
+        /// initial value.
+        shown_by: Option<OpId>,
+    },
     /// The two transactions' intervals.
     RealTime,
+}
+
+impl Evidence {
+    /// The operations it names, those of its path left out.
+    pub fn operations(&self) -> Vec<OpId> {
+        match self {
+            Evidence::Session | Evidence::RealTime => Vec::new(),
+            Evidence::Read { write, read } => write.iter().chain([read]).copied().collect(),
+            Evidence::Forced { read, overwritten, visible_write, .. } => {
+                overwritten.iter().chain([read, visible_write]).copied().collect()
+            }
+            Evidence::Version { first, second, read } => vec![*first, *second, *read],
+            Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
+                overwritten.iter().chain([read, overwriting]).chain(shown_by).copied().collect()
+            }
+        }
+    }
 }
 
 /// What contradicts itself: everything needed to check an anomaly by hand.
@@ -189,13 +221,6 @@ pub struct LevelVerdict {
     pub anomalies: Vec<AnomalyKind>,
 }
 
-/// The proof that a level holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Certificate {
-    /// An order of all committed transactions that satisfies the level's definition.
-    CommitOrder(Vec<TxnId>),
-}
-
 /// Everything found out about one history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
@@ -203,7 +228,8 @@ pub struct Judgement {
     pub levels: Vec<LevelVerdict>,
     /// One entry per kind found.
     pub anomalies: Vec<Anomaly>,
-    /// Proofs of levels that hold.
+    /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle. What a level
+    /// implies holds with it, and what implies a violated level is violated with it.
     pub certificates: Vec<(Level, Certificate)>,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,

@@ -41,7 +41,7 @@ impl<'a> Cast<'a> {
                 Node::Initial => None,
             });
             txns.extend(ends.into_iter().flatten());
-            let ops: Vec<OpId> = operations(edge);
+            let ops: Vec<OpId> = edge.evidence.operations();
             txns.extend(ops.iter().map(|&op| history.txn_of(op)));
             if let Some(read) = edge_read(edge) {
                 focus
@@ -95,12 +95,16 @@ impl<'a> Cast<'a> {
         if self.anomaly.kind.is_stamp()
             && let Some(stamps) = self.history.stamps()
         {
-            let stamp = |s: isolde_history::Timestamp| match s.logical {
-                0 => s.physical.to_string(),
-                logical => format!("{}.{logical}", s.physical),
-            };
             let at = stamps[t.index()];
-            parts.push(format!("start {}, commit {}", stamp(at.start), stamp(at.commit)));
+            parts.push(match self.history.snapshot(t) {
+                Some(set) => format!("snapshot {set}, commit {}", stamp(at.commit)),
+                None => format!("start {}, commit {}", stamp(at.start), stamp(at.commit)),
+            });
+            if self.history.has_snapshots()
+                && let Some(id) = self.history.snapshot_id(t)
+            {
+                parts.push(format!("id {id}"));
+            }
         }
         match self.history.outcome(t) {
             Outcome::Committed => {}
@@ -202,6 +206,14 @@ impl<'a> Cast<'a> {
     }
 }
 
+/// A timestamp: `17`, or `17.3` with its logical part.
+pub(crate) fn stamp(at: isolde_history::Timestamp) -> String {
+    match at.logical {
+        0 => at.physical.to_string(),
+        logical => format!("{}.{logical}", at.physical),
+    }
+}
+
 /// `r`, `w` or `a`.
 pub(crate) fn letter(kind: OpKind) -> &'static str {
     match kind {
@@ -237,25 +249,14 @@ pub(crate) fn for_each_edge<'e>(edges: &'e [Edge], visit: &mut impl FnMut(&'e Ed
     }
 }
 
-/// The operations an edge names itself.
-pub(crate) fn operations(edge: &Edge) -> Vec<OpId> {
-    match &edge.evidence {
-        Evidence::Session | Evidence::RealTime => Vec::new(),
-        Evidence::Read { write, read } => write.iter().chain([read]).copied().collect(),
-        Evidence::Forced { read, overwritten, visible_write, .. } => {
-            overwritten.iter().chain([read, visible_write]).copied().collect()
-        }
-        Evidence::Version { first, second, read } => vec![*first, *second, *read],
-    }
-}
-
 /// The read that shows an edge.
 pub(crate) fn edge_read(edge: &Edge) -> Option<OpId> {
     match edge.evidence {
         Evidence::Session | Evidence::RealTime => None,
-        Evidence::Read { read, .. } | Evidence::Forced { read, .. } | Evidence::Version { read, .. } => {
-            Some(read)
-        }
+        Evidence::Read { read, .. }
+        | Evidence::Forced { read, .. }
+        | Evidence::Version { read, .. }
+        | Evidence::Replaced { read, .. } => Some(read),
     }
 }
 

@@ -167,6 +167,30 @@ fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
             format!("{from} {}, and {}", did(cast, *visible_write), saw(cast, *read, *overwritten))
         }
         Evidence::Version { first, second, read } => version(cast, *first, *second, *read),
+        Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
+            replaced(cast, *read, *overwritten, *overwriting, *shown_by)
+        }
+    }
+}
+
+/// How a reader comes before whoever replaced what it read.
+fn replaced(
+    cast: &Cast<'_>,
+    read: OpId,
+    overwritten: Option<OpId>,
+    overwriting: OpId,
+    shown_by: Option<OpId>,
+) -> String {
+    let writer = cast.name(cast.history.txn_of(overwriting));
+    let seen = saw(cast, read, overwritten);
+    match (overwritten, shown_by) {
+        (Some(first), Some(other)) if other != read => {
+            format!("{seen}; {writer} replaced it: {}", version(cast, first, overwriting, other))
+        }
+        (Some(_), Some(_)) => {
+            format!("{seen}, without {}, which {writer} appended", cast.value(overwriting))
+        }
+        _ => format!("{seen}, and {writer} {}", did(cast, overwriting)),
     }
 }
 

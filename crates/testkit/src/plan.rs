@@ -1,6 +1,6 @@
 //! A history while a generator still changes it.
 
-use isolde_history::{AtomKind, Builder, History, OpKind, Outcome, Value};
+use isolde_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
@@ -48,6 +48,8 @@ impl Txn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     pub sessions: Vec<Vec<Txn>>,
+    /// When each transaction ran, session by session; nothing if nobody measured.
+    pub intervals: Vec<Vec<Interval>>,
 }
 
 impl Plan {
@@ -67,8 +69,11 @@ impl Plan {
         for (number, session) in self.sessions.iter().enumerate() {
             let label = b.int(number as i64 + 1);
             let session_id = b.session(label);
-            for txn in session {
+            for (i, txn) in session.iter().enumerate() {
                 let draft = b.transaction(session_id);
+                if let Some(&interval) = self.intervals.get(number).and_then(|times| times.get(i)) {
+                    b.set_interval(draft, interval);
+                }
                 b.set_outcome(draft, txn.outcome);
                 for step in &txn.steps {
                     let label = match ["x", "y", "z"].get(step.key) {

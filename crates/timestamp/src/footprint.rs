@@ -168,7 +168,7 @@ impl<K: Copy + Eq + Hash> Footprint<K> {
         self.by_key.clear();
         for op in 0..ops.len() {
             let (key, access) = (ops.key(op), ops.access(op));
-            if access == Access::Unknown {
+            if matches!(access, Access::Unknown) {
                 continue;
             }
             match self.find(key) {

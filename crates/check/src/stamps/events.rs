@@ -1,13 +1,15 @@
 //! From transactions to keys: external reads and final writes, in order of commit, for one range of keys.
 //!
 //! A range has room for every operation on its keys; transactions are visited in order of their places, so each key's events
-//! come out in that order, a transaction's read before its write. Sixteen bytes per event.
+//! come out in that order, a transaction's read before its write. Sixteen bytes per event. Where there are no lists, an
+//! operation costs one look at its key, which knows what the transaction did to it before; lists take the longer way through
+//! [`Footprint`].
 
 use super::Findings;
 use super::key::Checker;
 use super::timeline::Timeline;
 use crate::budget::{Budget, OutOfBudget};
-use isolde_history::{History, KeyId, OpId, OpKind, Value};
+use isolde_history::{History, KeyId, OpId, OpKind, TxnId, Value};
 use isolde_timestamp::{Access, Axiom, Effect, Footprint, Operations, Violation};
 use std::ops::Range;
 
@@ -98,17 +100,14 @@ impl Operations for Part<'_> {
     type Key = KeyId;
     type Value = Value;
 
-    #[inline]
     fn len(&self) -> usize {
         self.ops.len()
     }
 
-    #[inline]
     fn key(&self, op: usize) -> KeyId {
         self.history.heads()[self.ops[op] as usize].key()
     }
 
-    #[inline]
     fn access(&self, op: usize) -> Access<'_, Value> {
         let i = self.ops[op] as usize;
         let value = self.history.values()[i];
@@ -128,6 +127,19 @@ impl Operations for Part<'_> {
     }
 }
 
+/// What is known about a key while its events are gathered.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// Where its next event goes.
+    next: u32,
+    /// The last transaction that touched it, by its place and one.
+    visitor: u32,
+    /// What that transaction last read or wrote.
+    last: u32,
+    /// Where that transaction's version is, plus one.
+    version: u32,
+}
+
 /// How often the budget is asked, in transactions.
 const POLL: usize = 4096;
 
@@ -139,38 +151,110 @@ pub(crate) fn check_range(
     limit: usize,
     budget: &Budget<'_>,
 ) -> Result<Findings, OutOfBudget> {
-    let mut found = Findings::default();
     let history = timeline.history;
-    let keys = range.keys.clone();
-    let room = range.start.last().copied().unwrap_or(0) as usize;
-    let mut events = vec![Event::NOTHING; room];
-    let mut next: Vec<u32> = range.start[..range.start.len() - 1].to_vec();
-    let mut footprint = Footprint::default();
+    let (start, rooms) = (range.keys.start, range.start.split_last());
+    let Some((&room, starts)) = rooms else { return Ok(Findings::default()) };
+    let mut gathering = Gathering {
+        history,
+        first_key: start,
+        events: vec![Event::NOTHING; room as usize],
+        slots: starts.iter().map(|&next| Slot { next, visitor: 0, last: 0, version: 0 }).collect(),
+        footprint: Footprint::default(),
+        found: Findings::default(),
+        limit,
+    };
+    let lists = history.has_lists();
     let mut ops: Vec<u32> = Vec::new();
     for (place, &t) in timeline.txn_of.iter().enumerate() {
         if place % POLL == 0 && budget.is_spent() {
             return Err(OutOfBudget);
         }
-        ops.clear();
         let all = history.op_range(t);
-        let first = all.start as u32;
-        let heads = &history.heads()[all];
-        ops.extend((first..).zip(heads).filter(|(_, h)| keys.contains(&h.key().0)).map(|(i, _)| i));
-        if ops.is_empty() {
-            continue;
+        ops.resize(ops.len().max(all.len()), 0);
+        let mut count = 0;
+        // Half of them are of other ranges, unpredictably: count, don't branch.
+        for (i, head) in (all.start as u32..).zip(&history.heads()[all.clone()]) {
+            ops[count] = i;
+            count += usize::from(head.key().0.wrapping_sub(start) < starts.len() as u32);
         }
-        footprint.pass(&Part { history, ops: &ops });
+        let mine = &ops[..count];
+        match lists {
+            true => gathering.any(place as u32, t, mine),
+            false => gathering.registers(place as u32, t, mine),
+        }
+    }
+    let Gathering { events, slots, mut found, .. } = gathering;
+    for (i, (slot, &first)) in slots.iter().zip(starts).enumerate() {
+        if i % POLL == 0 && budget.is_spent() {
+            return Err(OutOfBudget);
+        }
+        checker.check(KeyId(start + i as u32), &events[first as usize..slot.next as usize], &mut found);
+    }
+    Ok(found)
+}
+
+struct Gathering<'a> {
+    history: &'a History,
+    first_key: u32,
+    events: Vec<Event>,
+    slots: Vec<Slot>,
+    footprint: Footprint<KeyId>,
+    found: Findings,
+    limit: usize,
+}
+
+impl Gathering<'_> {
+    /// The events of a transaction on registers; INT on the way.
+    fn registers(&mut self, place: u32, t: TxnId, ops: &[u32]) {
+        let values = self.history.values();
+        for &op in ops {
+            let (head, value) = (self.history.heads()[op as usize], values[op as usize]);
+            let slot = &mut self.slots[(head.key().0 - self.first_key) as usize];
+            if head.is_read() {
+                if value == Value::UNKNOWN {
+                    continue;
+                }
+                if slot.visitor == place + 1 {
+                    if values[slot.last as usize] != value {
+                        let read = Some(op - self.history.op_range(t).start as u32);
+                        let broken =
+                            Violation { key: Some(head.key()), read, ..Violation::of(Axiom::Int, t) };
+                        self.found.add(broken, self.limit);
+                    }
+                } else {
+                    (slot.visitor, slot.version) = (place + 1, 0);
+                    self.events[slot.next as usize] = Event { place, op, value };
+                    slot.next += 1;
+                }
+            } else {
+                let event = Event { place: place | MARK, op, value };
+                if slot.visitor == place + 1 && slot.version > 0 {
+                    self.events[slot.version as usize - 1] = event;
+                } else {
+                    self.events[slot.next as usize] = event;
+                    slot.next += 1;
+                    (slot.visitor, slot.version) = (place + 1, slot.next);
+                }
+            }
+            slot.last = op;
+        }
+    }
+
+    /// The events of any transaction.
+    fn any(&mut self, place: u32, t: TxnId, ops: &[u32]) {
+        let history = self.history;
+        self.footprint.pass(&Part { history, ops });
+        let (slots, events, first_key) = (&mut self.slots, &mut self.events, self.first_key);
         let mut put = |key: KeyId, event: Event| {
-            let slot = &mut next[(key.0 - keys.start) as usize];
-            events[*slot as usize] = event;
-            *slot += 1;
+            let slot = &mut slots[(key.0 - first_key) as usize];
+            events[slot.next as usize] = event;
+            slot.next += 1;
         };
-        let place = place as u32;
-        for read in &footprint.reads {
+        for read in &self.footprint.reads {
             let op = ops[read.op as usize];
             put(read.key, Event { place, op, value: history.values()[op as usize] });
         }
-        for written in &footprint.writes {
+        for written in &self.footprint.writes {
             let (op, mark) = match written.effect {
                 Effect::Write(op) => (op, 0),
                 Effect::Append(first, _) => (first, MARK),
@@ -180,16 +264,10 @@ pub(crate) fn check_range(
             let value = history.values().get(op as usize).copied().unwrap_or(Value::NIL);
             put(written.key, Event { place: place | MARK, op: op | mark, value });
         }
-        for internal in &footprint.internal {
-            let read = Some(ops[internal.op as usize] - first);
-            found.add(Violation { key: Some(internal.key), read, ..Violation::of(Axiom::Int, t) }, limit);
+        for internal in &self.footprint.internal {
+            let read = Some(ops[internal.op as usize] - history.op_range(t).start as u32);
+            let broken = Violation { key: Some(internal.key), read, ..Violation::of(Axiom::Int, t) };
+            self.found.add(broken, self.limit);
         }
     }
-    for (i, key) in keys.map(KeyId).enumerate() {
-        if i % POLL == 0 && budget.is_spent() {
-            return Err(OutOfBudget);
-        }
-        checker.check(key, &events[range.start[i] as usize..next[i] as usize], &mut found);
-    }
-    Ok(found)
 }

@@ -81,6 +81,7 @@ fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
         Evidence::Read { write, read } => version(cast, write.unwrap_or(*read)),
         Evidence::Forced { visible_write, .. } => cast.key_of(*visible_write),
         Evidence::Version { second, .. } => version(cast, *second),
+        Evidence::Replaced { overwriting, .. } => version(cast, *overwriting),
     };
     let label = format!("{} {about}", edge.relation);
     Arrow {

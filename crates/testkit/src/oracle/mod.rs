@@ -7,6 +7,7 @@ mod levels;
 mod reading;
 mod relation;
 mod stamps;
+mod strong;
 mod taps;
 
 pub use stamps::{StampFault, StampRule, stamp_faults};
@@ -65,6 +66,61 @@ impl WeakLevel {
 /// ```
 pub fn satisfies(history: &History, level: WeakLevel) -> bool {
     levels::satisfies(history, level)
+}
+
+/// The strong levels that this oracle decides (algorithms.md 3.1, 7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum StrongLevel {
+    /// Some serial execution shows what was read.
+    Serializable,
+    /// … in which every session's transactions keep their order.
+    StrongSessionSerializable,
+    /// … in which, besides, a transaction that ended before another began comes first.
+    StrictSerializable,
+    /// Begins and commits can be put in an order such that each transaction reads what was committed when it began, and
+    /// nobody else commits a write of its keys between its begin and its commit.
+    SnapshotIsolation,
+    /// … in which a transaction begins after its session's earlier ones committed.
+    StrongSessionSnapshotIsolation,
+    /// … in which, besides, a transaction begins after those that had ended by then committed.
+    StrongSnapshotIsolation,
+    /// Strong session snapshot isolation without the rule about writes.
+    Prefix,
+    /// There are orders `ww` of each key's writers with `(so ∪ wr ∪ ww)+ ; rw?` irreflexive.
+    ParallelSnapshotIsolation,
+}
+
+impl StrongLevel {
+    /// All of them.
+    pub const ALL: [StrongLevel; 8] = [
+        StrongLevel::Serializable,
+        StrongLevel::StrongSessionSerializable,
+        StrongLevel::StrictSerializable,
+        StrongLevel::SnapshotIsolation,
+        StrongLevel::StrongSessionSnapshotIsolation,
+        StrongLevel::StrongSnapshotIsolation,
+        StrongLevel::Prefix,
+        StrongLevel::ParallelSnapshotIsolation,
+    ];
+}
+
+/// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
+/// `None`: the level is about real time, and the history has none.
+///
+/// Every level demands that no read is faulty (TAP-a to TAP-f, an element twice in a list).
+///
+/// # Panics
+/// As [`satisfies`].
+///
+/// ```
+/// use isolde_testkit::{mini::history, oracle::{StrongLevel, strongly_satisfies}};
+/// let write_skew = history("r(x,0) w(y,1) || r(y,0) w(x,1)");
+/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::SnapshotIsolation), Some(true));
+/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::Serializable), Some(false));
+/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::StrictSerializable), None);
+/// ```
+pub fn strongly_satisfies(history: &History, level: StrongLevel) -> Option<bool> {
+    strong::satisfies(history, level)
 }
 
 /// How many instances of each TAP (a to n) a history has.

@@ -41,6 +41,7 @@ pub(super) struct External {
 
 /// The appends, oldest first, that a list read shows before the reader's own.
 pub(super) struct Body {
+    pub reader: usize,
     pub key: usize,
     pub appends: Vec<usize>,
 }
@@ -111,7 +112,7 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    fn is_list_key(&self, key: usize) -> bool {
+    pub fn is_list_key(&self, key: usize) -> bool {
         let mut on_key = self.ops.iter().filter(|op| op.key == key);
         let is_list = on_key.any(|op| op.kind == OpKind::Append || op.value.is_list());
         let written = self.ops.iter().any(|op| op.key == key && op.kind == OpKind::Write);
@@ -310,7 +311,7 @@ impl<'a> Facts<'a> {
                         reading.external.push(External { op: read.op, reader: txn, key, from });
                     }
                     if value.is_list() {
-                        reading.bodies.push(Body { key, appends: seen });
+                        reading.bodies.push(Body { reader: txn, key, appends: seen });
                     }
                 }
             }
@@ -322,6 +323,14 @@ impl<'a> Facts<'a> {
     pub fn writes(&self, txn: usize, key: usize) -> bool {
         let ops = self.history.op_range(isolde_history::TxnId(txn as u32));
         ops.clone().any(|i| self.history.op(OpId(i as u32)).kind != OpKind::Read && self.ops[i].key == key)
+    }
+
+    /// True if `a` had ended, as its client knows, when `b` began. `None`: nobody measured.
+    pub fn ended_before(&self, a: usize, b: usize) -> Option<bool> {
+        let intervals = self.history.intervals()?;
+        // An indeterminate transaction may take effect at any later time, whatever its client was told when.
+        let over = self.history.outcome(isolde_history::TxnId(a as u32)) == Outcome::Committed;
+        Some(over && intervals[a].completed.is_some_and(|end| end < intervals[b].invoked))
     }
 
     /// True if `a` comes before `b` in one session.

@@ -3,7 +3,7 @@
 //! The interpreter is a toy database: transactions run in a random interleaving of sessions and see the state that the
 //! level promises. Its histories satisfy the level by construction.
 
-use super::{Shape, pick, skeleton};
+use super::{Shape, chance, measure, pick, skeleton};
 use crate::plan::{Act, Plan, Txn};
 use fastrand::Rng;
 use isolde_history::{History, Outcome};
@@ -54,10 +54,17 @@ fn execute(rng: &mut Rng, reference: Reference, shape: &Shape) -> Plan {
     let mut log: Vec<Done> = Vec::new();
     let mut next = vec![0; plan.sessions.len()];
     let mut known: Vec<Vec<usize>> = vec![Vec::new(); plan.sessions.len()];
+    let mut order = Vec::new();
     loop {
         let ready: Vec<usize> = (0..next.len()).filter(|&s| next[s] < plan.sessions[s].len()).collect();
-        let Some(s) = pick(rng, &ready) else { return plan };
+        let Some(s) = pick(rng, &ready) else {
+            if chance(rng, shape.timed) {
+                measure(rng, &mut plan, &order);
+            }
+            return plan;
+        };
         let place = (s, next[s]);
+        order.push(place);
         next[s] += 1;
         // What it sees, oldest first.
         let seen: Vec<usize> = match reference {

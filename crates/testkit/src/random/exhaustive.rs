@@ -179,7 +179,10 @@ impl Exhaustive {
             Txn { steps: steps.collect(), outcome: Outcome::Committed }
         });
         let lengths = &self.partitions[self.partition];
-        Plan { sessions: lengths.iter().map(|&n| built.by_ref().take(n).collect()).collect() }
+        Plan {
+            sessions: lengths.iter().map(|&n| built.by_ref().take(n).collect()).collect(),
+            ..Plan::default()
+        }
     }
 }
 

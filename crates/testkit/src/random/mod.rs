@@ -20,7 +20,7 @@ pub use structured::{Pattern, structured};
 
 use crate::plan::{Act, Plan, Step, Txn};
 use fastrand::Rng;
-use isolde_history::{History, Outcome};
+use isolde_history::{History, Interval, Outcome};
 use std::ops::RangeInclusive;
 
 /// What [`tiny`] histories look like. Shares are probabilities, from 0 to 1.
@@ -59,6 +59,8 @@ pub struct Shape {
     pub lists: f64,
     /// Whether transactions read keys that they wrote before.
     pub internal: bool,
+    /// Share of histories that say when each transaction ran.
+    pub timed: f64,
 }
 
 /// Registers, final writes of committed transactions only: everything depends on the order of commits.
@@ -78,6 +80,7 @@ impl Default for Shape {
             faulty: 0.0,
             lists: 0.0,
             internal: false,
+            timed: 0.0,
         }
     }
 }
@@ -103,6 +106,11 @@ impl Shape {
         Shape { lists: 1.0, internal: true, ..Shape::default() }
     }
 
+    /// Transactions with real-time intervals, some never over.
+    pub fn timed() -> Shape {
+        Shape { timed: 1.0, indeterminate: 0.1, ..Shape::default() }
+    }
+
     /// Lists and registers, with everything that can go wrong.
     pub fn anything() -> Shape {
         Shape { lists: 0.5, indeterminate: 0.1, unknown: 0.05, ..Shape::faulty() }
@@ -122,7 +130,7 @@ fn skeleton(rng: &mut Rng, shape: &Shape) -> (Plan, Vec<bool>) {
     let sessions = rng.usize(shape.sessions.clone()).max(1);
     let keys = rng.usize(shape.keys.clone()).max(1);
     let lists: Vec<bool> = (0..keys).map(|_| chance(rng, shape.lists)).collect();
-    let mut plan = Plan { sessions: vec![Vec::new(); sessions] };
+    let mut plan = Plan { sessions: vec![Vec::new(); sessions], ..Plan::default() };
     let mut next = 1;
     let mut used: Vec<Vec<i64>> = vec![vec![0]; keys];
     for _ in 0..rng.usize(shape.txns.clone()) {
@@ -157,6 +165,43 @@ fn skeleton(rng: &mut Rng, shape: &Shape) -> (Plan, Vec<bool>) {
     (plan, lists)
 }
 
+/// Gives every transaction an interval around the moment at which it takes effect: `order` lists them, as session and place,
+/// by that moment, each session's in its order.
+fn measure(rng: &mut Rng, plan: &mut Plan, order: &[(usize, usize)]) {
+    const STEP: u64 = 10;
+    let mut moments: Vec<Vec<u64>> = plan.sessions.iter().map(|s| vec![0; s.len()]).collect();
+    for (i, &(s, t)) in order.iter().enumerate() {
+        moments[s][t] = (i as u64 + 4) * STEP;
+    }
+    plan.intervals = Vec::new();
+    for (session, moments) in plan.sessions.iter().zip(&moments) {
+        let mut free_from = 0;
+        let mut intervals = Vec::new();
+        for (i, txn) in session.iter().enumerate() {
+            let moment = moments[i];
+            let invoked = rng.u64(free_from.max(moment.saturating_sub(4 * STEP))..=moment);
+            let last = moments.get(i + 1).map_or(moment + 4 * STEP, |&next| next - 2);
+            let end = rng.u64(moment..=last.min(moment + 4 * STEP));
+            let over = txn.outcome != Outcome::Indeterminate;
+            intervals.push(Interval { invoked, completed: over.then_some(end) });
+            free_from = end + 1;
+        }
+        plan.intervals.push(intervals);
+    }
+}
+
+/// An order of all transactions, as session and place, that keeps each session's.
+fn interleaving(rng: &mut Rng, plan: &Plan) -> Vec<(usize, usize)> {
+    let mut next = vec![0; plan.sessions.len()];
+    let mut order = Vec::new();
+    loop {
+        let ready: Vec<usize> = (0..next.len()).filter(|&s| next[s] < plan.sessions[s].len()).collect();
+        let Some(s) = pick(rng, &ready) else { return order };
+        order.push((s, next[s]));
+        next[s] += 1;
+    }
+}
+
 /// A uniform random history: each read takes its value from any source that the shape allows.
 pub fn tiny(rng: &mut Rng, shape: &Shape) -> History {
     let (mut plan, lists) = skeleton(rng, shape);
@@ -180,6 +225,10 @@ pub fn tiny(rng: &mut Rng, shape: &Shape) -> History {
             }
             reader += 1;
         }
+    }
+    if chance(rng, shape.timed) {
+        let order = interleaving(rng, &plan);
+        measure(rng, &mut plan, &order);
     }
     plan.build()
 }

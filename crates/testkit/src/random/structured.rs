@@ -40,7 +40,7 @@ pub fn structured(rng: &mut Rng, pattern: Pattern, shape: &Shape) -> History {
         Pattern::OneTxnPerSession => txns.max(1),
         _ => rng.usize(shape.sessions.clone()).max(1),
     };
-    let mut plan = Plan { sessions: vec![Vec::new(); sessions] };
+    let mut plan = Plan { sessions: vec![Vec::new(); sessions], ..Plan::default() };
     let mut next = 1;
     for t in 0..txns {
         let mut txn = Txn { steps: Vec::new(), outcome: Outcome::Committed };

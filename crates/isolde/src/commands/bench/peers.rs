@@ -21,9 +21,13 @@ pub struct Peer {
 
 const AWDIT: &str = "AWDIT 0.2.1";
 const PLUME: &str = "Plume 1.0";
-use Question::{Causal, ReadAtomic, ReadCommitted};
+const CHRONOS: &str = "Chronos";
+use Question::{Causal, ReadAtomic, ReadCommitted, SerStamps, SiStamps};
 
-const FIGURES: [Peer; 12] = [
+const FIGURES: [Peer; 15] = [
+    peer(CHRONOS, "W2", SiStamps, 3.1, 950.0),
+    peer(CHRONOS, "W2", SerStamps, 3.3, 1_000.0),
+    peer(CHRONOS, "W3", SiStamps, 65.0, 12_500.0),
     peer(AWDIT, "W1", ReadCommitted, 0.08, 16.0),
     peer(AWDIT, "W1", ReadAtomic, 0.09, 18.0),
     peer(AWDIT, "W1", Causal, 0.11, 31.0),

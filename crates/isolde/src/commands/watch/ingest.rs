@@ -270,8 +270,8 @@ fn add(batch: &mut Batch, transaction: &Transaction<'_>, origin: Origin) -> Resu
         id,
         outcome: transaction.outcome,
         stamps,
-        set_id: None,
-        set: None,
+        set_id: transaction.xid,
+        set: transaction.snapshot.clone().map(Box::new),
         origin,
     });
     Ok(())
