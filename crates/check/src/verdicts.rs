@@ -8,7 +8,10 @@ use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
-use isolde_level::{Anomaly, AnomalyKind, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
+use isolde_level::{
+    Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
+    Verdict,
+};
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
@@ -23,9 +26,7 @@ pub(crate) fn judge(
 ) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
     let mut board = Board::new(request.anomalies.as_deref());
-    if request.certificates {
-        board.certified = asked.to_vec();
-    }
+    board.certificates = request.certificates;
     for anomaly in direct::faults(problem) {
         board.found(anomaly);
     }
@@ -33,7 +34,7 @@ pub(crate) fn judge(
     if board.wants(AnomalyKind::NonRepeatableRead) && (needs_cut || request.anomalies.is_some()) {
         match direct::non_repeatable_reads(problem) {
             Some(anomaly) => board.found(anomaly),
-            None => board.decide(Level::CutIsolation, Verdict::Holds),
+            None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
     // Lists show the order of their versions, so one graph may prove every level at once.
@@ -78,7 +79,7 @@ fn judge_weak(
     let answers = WEAK.into_iter().zip(findings.levels);
     for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
         match answer {
-            Some(Answer::Holds(order)) => board.prove(level, Certificate::CommitOrder(order)),
+            Some(Answer::Holds(order)) => board.prove(level, Execution::commits(order)),
             Some(Answer::Violated) => board.decide(level, Verdict::Violated),
             None => {}
         }
@@ -124,8 +125,8 @@ pub(crate) struct Board<'a> {
     anomalies: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,
     proofs: Vec<(Level, Certificate)>,
-    /// Levels whose proofs are wanted.
-    certified: Vec<Level>,
+    /// Proofs are wanted.
+    certificates: bool,
     /// Why levels are not decided.
     reasons: Vec<(Level, String)>,
     notes: Vec<String>,
@@ -140,7 +141,7 @@ impl<'a> Board<'a> {
             anomalies: Vec::new(),
             verdicts: Vec::new(),
             proofs: Vec::new(),
-            certified: Vec::new(),
+            certificates: false,
             reasons: Vec::new(),
             notes: Vec::new(),
             interrupted: false,
@@ -179,12 +180,12 @@ impl<'a> Board<'a> {
     }
 
     /// Notes a proof of the order axioms of a level; the level holds if no anomaly that it forbids was found.
-    pub fn prove(&mut self, level: Level, proof: Certificate) {
+    pub fn prove(&mut self, level: Level, proof: Execution) {
         if self.anomalies.iter().any(|a| level.forbids(a.kind)) {
             self.decide(level, Verdict::Violated);
         } else {
             self.decide(level, Verdict::Holds);
-            self.proofs.push((level, proof));
+            self.proofs.push((level, Certificate::Holds(proof)));
         }
     }
 
@@ -206,9 +207,9 @@ impl<'a> Board<'a> {
         self.anomalies.iter().any(|a| level.forbids(a.kind))
     }
 
-    /// True if the proof of a level is wanted.
-    pub fn needs_certificate(&self, level: Level) -> bool {
-        self.certified.contains(&level)
+    /// True if the proof of a level is wanted, and can be checked: Elle's further models have no definition of their own.
+    pub fn certifies(&self, level: Level) -> bool {
+        self.certificates && level.is_canonical()
     }
 
     /// Notes why a level is not decided; an engine that decides it after all outweighs this.
@@ -224,6 +225,13 @@ impl<'a> Board<'a> {
     /// Notes that the budget ran out.
     pub fn interrupt(&mut self) {
         self.interrupted = true;
+    }
+
+    /// Notes that no execution satisfies a level.
+    #[allow(dead_code, reason = "for the solver of strong levels")]
+    pub fn refute(&mut self, level: Level, proof: Refutation) {
+        self.decide(level, Verdict::Violated);
+        self.proofs.push((level, Certificate::Violated(proof)));
     }
 
     /// Carries anomalies and verdicts through the lattice.
@@ -248,7 +256,7 @@ impl<'a> Board<'a> {
     }
 
     fn forget_proofs(&mut self, reason: &str) {
-        self.proofs.clear();
+        self.proofs.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
         for (_, verdict) in &mut self.verdicts {
             if *verdict == Verdict::Holds {
                 *verdict = Verdict::Unknown { reason: reason.to_owned() };
@@ -260,7 +268,12 @@ impl<'a> Board<'a> {
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
         let certificates = if certificates {
-            self.proofs.into_iter().filter(|(level, _)| asked.contains(level)).collect()
+            // Of what was asked, or settling it by the lattice.
+            let settles = |(by, proof): &(Level, Certificate)| match proof {
+                Certificate::Holds(_) => asked.iter().any(|level| by.implies(*level)),
+                Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
+            };
+            self.proofs.into_iter().filter(settles).collect()
         } else {
             Vec::new()
         };

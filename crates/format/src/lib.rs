@@ -24,13 +24,18 @@ mod detect;
 mod diagnostic;
 mod input;
 mod load;
+mod stream;
 #[cfg(test)]
 mod testing;
 mod text;
 pub mod write;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
+pub use elle::events::{LoadedEvents, datum_json, read_events};
 pub use input::Input;
+pub use stream::{
+    Content, Elements, Header, Item, Operation, Record, StreamFault, StreamReader, Transaction,
+};
 pub use write::{HistoryWriter, Sink, writer};
 
 use isolde_history::{History, TooLarge};

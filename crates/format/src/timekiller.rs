@@ -24,11 +24,11 @@ const TRANSACTION: &str = "a transaction such as {\"tid\": 1, \"sid\": 1, \"sts\
 const STAMP: &str = "a timestamp such as {\"p\": 100, \"l\": 0}";
 
 /// One transaction as parsed.
-struct Transaction {
-    tid: Value,
-    sid: Value,
-    stamps: Stamps,
-    mops: Range<usize>,
+pub(crate) struct Transaction {
+    pub tid: Value,
+    pub sid: Value,
+    pub stamps: Stamps,
+    pub mops: Range<usize>,
 }
 
 /// True if the text looks like TimeKiller's.
@@ -50,7 +50,8 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     false
 }
 
-fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<Transaction, Fault> {
+/// Parses one transaction.
+pub(crate) fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<Transaction, Fault> {
     json.open(b'{', TRANSACTION)?;
     let at = json.at() - 1;
     let (mut tid, mut sid, mut sts, mut cts, mut ops) = (None, None, None, None, None);

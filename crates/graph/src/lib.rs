@@ -13,9 +13,11 @@
 
 mod components;
 pub mod labelled;
+mod ordered;
 mod paths;
 
 pub use components::{Components, components};
+pub use ordered::Ordered;
 pub use paths::{Step, shortest_path};
 
 /// A directed graph whose nodes are `0..len()`.

@@ -7,6 +7,7 @@
 use crate::ids::{KeyId, SessionId, TxnId};
 use crate::labels::Labels;
 use crate::model::{History, Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
+use crate::snapshots::{Drafted, SnapshotSet, Snapshots};
 use crate::value::{AtomKind, Atoms, Lists, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,6 +63,7 @@ pub struct Builder {
     label: Vec<Value>,
     line: Vec<u32>,
     stamps: Vec<(Draft, Stamps)>,
+    snapshots: Vec<Drafted>,
     intervals: Vec<(Draft, Interval)>,
     metadata: BTreeMap<Draft, Metadata>,
     has_appends: bool,
@@ -164,6 +166,12 @@ impl Builder {
     /// Its timestamps. They are kept only if every transaction has them.
     pub fn set_stamps(&mut self, draft: Draft, stamps: Stamps) {
         self.stamps.push((draft, stamps));
+    }
+
+    /// The id by which snapshots name it, and what it saw if that is a set of ids. Ids are kept only if some transaction
+    /// has a set.
+    pub fn set_snapshot(&mut self, draft: Draft, id: Option<u64>, set: Option<SnapshotSet>) {
+        self.snapshots.push(Drafted { draft, id, set });
     }
 
     /// Its real-time interval. Intervals are kept only if every transaction has one.
@@ -294,6 +302,7 @@ impl Builder {
             label: permuted(&self.label, &txn_of, n, Value::NIL),
             line: permuted(&self.line, &txn_of, n, 0),
             stamps: complete(&self.stamps, by_txn, n),
+            snapshots: Snapshots::build(&self.snapshots, &txn_of, n),
             intervals: complete(&self.intervals, by_txn, n),
             metadata: self
                 .metadata

@@ -21,6 +21,8 @@
 //! ```
 
 mod builder;
+mod datum;
+mod events;
 mod ids;
 mod index;
 mod labels;
@@ -28,11 +30,15 @@ mod lists;
 mod model;
 mod reads;
 mod resolve;
+mod snapshots;
 mod value;
 
 pub use builder::{Builder, Draft, TooLarge};
+pub use datum::Datum;
+pub use events::{Event, EventKind, Events, Operation, Process};
 pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
 pub use lists::VersionOrder;
 pub use model::{History, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Show, Stamps, Timestamp};
+pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};

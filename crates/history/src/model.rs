@@ -1,6 +1,7 @@
 //! The history itself: columns indexed by dense ids.
 
 use crate::ids::{KeyId, OpId, SessionId, TxnId};
+use crate::snapshots::{Snapshot, Snapshots};
 use crate::value::{AtomId, AtomKind, Atoms, Lists, Value, View};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -141,6 +142,7 @@ pub struct History {
     pub(crate) label: Vec<Value>,
     pub(crate) line: Vec<u32>,
     pub(crate) stamps: Option<Vec<Stamps>>,
+    pub(crate) snapshots: Option<Box<Snapshots>>,
     pub(crate) intervals: Option<Vec<Interval>>,
     pub(crate) metadata: BTreeMap<TxnId, Metadata>,
     pub(crate) has_appends: bool,
@@ -260,6 +262,21 @@ impl History {
     /// Start and commit timestamps, when the history has them: for all transactions or for none.
     pub fn stamps(&self) -> Option<&[Stamps]> {
         self.stamps.as_deref()
+    }
+
+    /// True if some transaction's snapshot is a set of ids rather than a timestamp.
+    pub fn has_snapshots(&self) -> bool {
+        self.snapshots.is_some()
+    }
+
+    /// What a transaction saw, if its snapshot is a set of ids; else its start timestamp says it.
+    pub fn snapshot(&self, t: TxnId) -> Option<Snapshot<'_>> {
+        self.snapshots.as_ref()?.get(t)
+    }
+
+    /// The id by which snapshots name a transaction. One that wrote nothing may have none.
+    pub fn snapshot_id(&self, t: TxnId) -> Option<u64> {
+        self.snapshots.as_ref()?.id(t)
     }
 
     /// Real-time intervals, when the history has them: for all transactions or for none.

@@ -109,6 +109,8 @@ vocabulary! {
         NoConflictStamp "no-conflict-stamp",
         TieStamp "tie-stamp",
         TimestampOrder "timestamp-order",
+        SessionCommit "session-commit",
+        ExtCommit "ext-commit",
     }
 }
 
@@ -192,6 +194,8 @@ impl AnomalyKind {
         AnomalyKind::NoConflictStamp,
         AnomalyKind::TieStamp,
         AnomalyKind::TimestampOrder,
+        AnomalyKind::SessionCommit,
+        AnomalyKind::ExtCommit,
     ]);
 
     /// The fourteen patterns of Plume, TAP-a to TAP-n.
@@ -226,9 +230,6 @@ impl AnomalyKind {
     }
 
     /// The weakest canonical levels that it rules out, in the order of the table. Empty for a mere warning or limit.
-    ///
-    /// For the codes of the timestamp check it answers for snapshot isolation; the check of a serializable level uses
-    /// SESSION, INT and EXT too, and there the verdict that lists the anomaly says which level it broke.
     pub fn rules_out(self) -> Vec<Level> {
         let broken: Vec<Level> =
             Level::CANONICAL.iter().copied().filter(|level| level.forbids(self)).collect();

@@ -24,11 +24,12 @@ mod anomaly;
 pub mod elle;
 mod level;
 mod names;
+mod proof;
 mod result;
 
 pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
 pub use level::{Level, LevelInfo, UnknownLevel};
+pub use proof::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation, Step};
 pub use result::{
-    Anomaly, By, Certificate, Edge, Evidence, Judgement, LevelVerdict, Node, Relation, Verdict,
-    VersionReason, Witness,
+    Anomaly, By, Edge, Evidence, Judgement, LevelVerdict, Node, Relation, Verdict, VersionReason, Witness,
 };

@@ -1,10 +1,11 @@
-//! The shape of an answer: verdicts, anomalies with their evidence, certificates.
+//! The shape of an answer: verdicts, and anomalies with their evidence.
 //!
 //! Checkers make these, `report` shows them, `verify` checks them again from the raw operations. Everything refers to
 //! the history by id; names and values stay there.
 
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
+use crate::proof::Certificate;
 use isolde_history::{OpId, TxnId};
 use std::fmt;
 
@@ -97,18 +98,32 @@ pub enum Evidence {
         /// Why `from` was visible to the reader: edges from the one to the other.
         path: Vec<Edge>,
     },
-    /// `first` comes before `second` in the list that `read` returned, or `second` is missing from the longest read.
+    /// `first` comes before `second` in the version order of their key. On lists: `first` is right before `second` in
+    /// the list that `read` returned, or is its last element and `second` is missing from it. On registers: `read`, of
+    /// `second`'s transaction, returned `first`, so any other order would be circular.
     Version {
-        /// The earlier append.
+        /// The earlier write.
         first: OpId,
-        /// The later append.
+        /// The later write.
         second: OpId,
         /// The read that shows it.
         read: OpId,
     },
+    /// `read` returned `overwritten`, and `overwriting` comes after it in the version order.
+    Replaced {
+        /// The read.
+        read: OpId,
+        /// What it returned; none for the initial value, which every write replaces.
+        overwritten: Option<OpId>,
+        /// The write that replaced it.
+        overwriting: OpId,
+        /// The read that shows that it did, as in [`Evidence::Version`]; on lists that can be `read` itself. None for the
+        /// initial value.
+        shown_by: Option<OpId>,
+    },
     /// The two transactions' intervals.
     RealTime,
-    /// `write` made the version after the one that `read` returned.
+    /// As `Replaced`, by an assumption about registers that the caller made: nothing in the history proves it.
     Overwritten {
         /// The read.
         read: OpId,
@@ -119,7 +134,7 @@ pub enum Evidence {
         /// Why that version is later.
         reason: VersionReason,
     },
-    /// `first` wrote a version of a register before the one that `second` wrote.
+    /// `first` wrote a version of a register before the one that `second` wrote, by an assumption that the caller made.
     Ordered {
         /// The earlier write.
         first: OpId,
@@ -147,6 +162,9 @@ impl Evidence {
                 overwritten.iter().chain([read, visible_write]).copied().collect()
             }
             Evidence::Version { first, second, read } => vec![*first, *second, *read],
+            Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
+                overwritten.iter().chain([read, overwriting]).chain(shown_by).copied().collect()
+            }
             Evidence::Overwritten { read, seen, write, reason } => {
                 seen.iter().chain([read, write]).copied().chain(reason.operations()).collect()
             }
@@ -163,16 +181,6 @@ impl Evidence {
 pub enum VersionReason {
     /// The initial state comes before every write.
     Initial,
-    /// The list that a read returned shows the one before the other.
-    Shown {
-        /// The read.
-        read: OpId,
-    },
-    /// The later one is missing from the longest read of the list.
-    Missing {
-        /// That read; none if no read of the key returned anything.
-        read: Option<OpId>,
-    },
     /// A transaction read the one and then wrote the other, and keys were said to be written only after what was read.
     ReadThenWritten {
         /// The read.
@@ -203,8 +211,7 @@ impl VersionReason {
     pub fn operations(self) -> Vec<OpId> {
         match self {
             VersionReason::Initial | VersionReason::Given | VersionReason::Stamps => Vec::new(),
-            VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
-            VersionReason::Missing { read } => read.into_iter().collect(),
+            VersionReason::ReadThenWritten { read } => vec![read],
             VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
                 vec![before, after]
             }
@@ -291,13 +298,6 @@ pub struct LevelVerdict {
     pub anomalies: Vec<AnomalyKind>,
 }
 
-/// The proof that a level holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Certificate {
-    /// An order of all committed transactions that satisfies the level's definition.
-    CommitOrder(Vec<TxnId>),
-}
-
 /// Everything found out about one history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
@@ -305,7 +305,8 @@ pub struct Judgement {
     pub levels: Vec<LevelVerdict>,
     /// One entry per kind found.
     pub anomalies: Vec<Anomaly>,
-    /// Proofs of levels that hold.
+    /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle. What a level
+    /// implies holds with it, and what implies a violated level is violated with it.
     pub certificates: Vec<(Level, Certificate)>,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,

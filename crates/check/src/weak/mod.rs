@@ -215,7 +215,7 @@ impl Inquiry<'_, '_> {
                 SessionSeen::new(ground.problem, ground.causality(), guarantee).contradictions(&broken);
             let explainer =
                 Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
-            let extra = Extra::new(&broken.demanded, &ground.version_edges);
+            let extra = Extra::new(&broken.demanded, &ground.version_edges).of_guarantee(guarantee);
             let witness =
                 smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, &broken.graph.components)));
             findings.anomalies.extend(witness.map(|witness| Anomaly {

@@ -21,18 +21,27 @@ pub(crate) struct Explainer<'a> {
     pub clocks: &'a AllClocks<'a>,
 }
 
-/// The edges beyond causality that a path may use, by origin.
+/// The edges beyond causality that a path may use, by origin; and, if demands are those of a session guarantee, which.
 pub(crate) struct Extra<'a> {
     demanded: Vec<&'a RequiredEdge>,
     versions: Vec<&'a VersionEdge>,
+    guarantee: Option<Guarantee>,
 }
 
 impl<'a> Extra<'a> {
     pub fn new(demanded: &'a [RequiredEdge], versions: &'a [VersionEdge]) -> Extra<'a> {
-        let mut extra = Extra { demanded: demanded.iter().collect(), versions: versions.iter().collect() };
+        let mut extra = Extra {
+            demanded: demanded.iter().collect(),
+            versions: versions.iter().collect(),
+            guarantee: None,
+        };
         extra.demanded.sort_by_key(|e| e.from);
         extra.versions.sort_by_key(|e| e.from);
         extra
+    }
+
+    pub fn of_guarantee(self, guarantee: Guarantee) -> Extra<'a> {
+        Extra { guarantee: Some(guarantee), ..self }
     }
 }
 
@@ -64,9 +73,14 @@ impl<'a> Explainer<'a> {
         instance: Instance,
         extra: (&Extra<'_>, &Components),
     ) -> Option<Witness> {
-        let Instance { t2, t3, .. } = instance;
+        let visible = self.guaranteed(guarantee, instance.t2, instance.t3)?;
+        self.contradiction(instance, visible, Some(extra))
+    }
+
+    /// Why a guarantee makes `t2` visible to `t3`.
+    fn guaranteed(&self, guarantee: Guarantee, t2: TxnId, t3: TxnId) -> Option<Vec<Edge>> {
         let sources = || self.problem.reads(t3).filter_map(|r| r.from);
-        let visible = match guarantee {
+        Some(match guarantee {
             Guarantee::ReadYourWrites => vec![session_edge(t2, t3)],
             Guarantee::MonotonicReads => {
                 let reader = self.reader_before(t2, t3)?;
@@ -82,8 +96,7 @@ impl<'a> Explainer<'a> {
                 let reader = self.reader_before(t2, w)?;
                 vec![self.read_edge(t2, reader)?, session_edge(reader, w), self.read_edge(w, t3)?]
             }
-        };
-        self.contradiction(instance, visible, Some(extra))
+        })
     }
 
     fn contradiction(
@@ -147,7 +160,7 @@ impl<'a> Explainer<'a> {
         if !self.clocks.has_seen(to, from) {
             return None;
         }
-        let none = Extra { demanded: Vec::new(), versions: Vec::new() };
+        let none = Extra::new(&[], &[]);
         self.path(from, to, &none, |t| t == to || self.clocks.has_seen(to, t))
     }
 
@@ -210,7 +223,10 @@ impl<'a> Explainer<'a> {
                 Label::Demanded(e) => {
                     let t3 = self.problem.history.txn_of(e.read);
                     let read = self.problem.reads(t3).find(|r| r.op == e.read)?;
-                    let visible = self.visibility(e.from, t3, read)?;
+                    let visible = match extra.guarantee {
+                        Some(guarantee) => self.guaranteed(guarantee, e.from, t3)?,
+                        None => self.visibility(e.from, t3, read)?,
+                    };
                     edges.push(self.demanded_edge(e.from, Some(e.to), read, visible)?);
                 }
             }

@@ -1,6 +1,6 @@
 //! Elle operations in EDN: a bare sequence of maps, or one vector or list of them.
 
-use super::{Event, EventKind, Process, bad_micro_op, micro_op};
+use super::{EXPECTED_KIND, Event, Process, bad_micro_op, event_kind, micro_op};
 use crate::load::ops::{Cell, Columns, Mop};
 use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
@@ -27,18 +27,23 @@ pub(crate) fn event(
     shape: &mut Shape,
     columns: &mut Columns,
 ) -> Result<Option<Event>, Fault> {
+    if next_operation(edn, shape)? { operation(edn, columns).map(Some) } else { Ok(None) }
+}
+
+/// Goes into the map of the next operation; false at the end of the text.
+pub(crate) fn next_operation(edn: &mut Edn<'_>, shape: &mut Shape) -> Result<bool, Fault> {
     loop {
         let token = edn.next()?;
         match (*shape, token) {
             (Shape::Unknown, Token::Open(b']' | b')')) => *shape = Shape::Sequence,
             (Shape::Sequence, Token::Close(b']' | b')')) => *shape = Shape::Closed,
-            (Shape::Unknown | Shape::Bare | Shape::Closed, Token::End) => return Ok(None),
+            (Shape::Unknown | Shape::Bare | Shape::Closed, Token::End) => return Ok(false),
             (Shape::Closed, _) => return Err(edn.expected("the end of the file")),
             (Shape::Unknown, Token::Open(_)) => {
                 *shape = Shape::Bare;
-                return operation(edn, columns).map(Some);
+                return Ok(true);
             }
-            (_, Token::Open(b'}')) => return operation(edn, columns).map(Some),
+            (_, Token::Open(b'}')) => return Ok(true),
             (Shape::Sequence, Token::End) => return Err(edn.expected("an operation or \"]\"")),
             _ => return Err(edn.expected(OPERATION)),
         }
@@ -77,9 +82,9 @@ fn operation(edn: &mut Edn<'_>, columns: &mut Columns) -> Result<Event, Fault> {
         match field {
             "type" => {
                 kind = Some(match &value {
-                    Token::Keyword(name) => EventKind::named(name.as_bytes(), at)?,
-                    Token::Text(name) => EventKind::named(name.as_bytes(), at)?,
-                    _ => return Err(Fault::new(at, EventKind::EXPECTED)),
+                    Token::Keyword(name) => event_kind(name.as_bytes(), at)?,
+                    Token::Text(name) => event_kind(name.as_bytes(), at)?,
+                    _ => return Err(Fault::new(at, EXPECTED_KIND)),
                 });
             }
             "process" => {

@@ -1,14 +1,16 @@
 //! Elle operations in JSON: one array, or one object per line.
 
-use super::{Event, EventKind, Process, bad_micro_op, micro_op};
+use super::{Event, Process, bad_micro_op, micro_op};
 use crate::load::ops::{Cell, Columns, Mop};
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
-use isolde_history::{AtomKind, OpKind};
+use isolde_history::{AtomKind, EventKind, OpKind};
+
+pub(crate) const OPERATION: &str = "an operation such as {\"type\": \"ok\", \"process\": 0, \"value\": […]}";
 
 /// One operation.
 pub(crate) fn operation(json: &mut Json<'_>, columns: &mut Columns) -> Result<Event, Fault> {
-    json.open(b'{', "an operation such as {\"type\": \"ok\", \"process\": 0, \"value\": […]}")?;
+    json.open(b'{', OPERATION)?;
     let mut event = Event::new(json.at() - 1, columns);
     let (mut first, mut kind) = (true, None);
     while let Some(name) = json.key(&mut first)? {
@@ -47,7 +49,7 @@ fn event_kind(json: &mut Json<'_>) -> Result<EventKind, Fault> {
     json.peek();
     let at = json.at();
     match json.word()? {
-        Some(name) => EventKind::named(&name, at),
+        Some(name) => super::event_kind(&name, at),
         None => Err(json.expected("one of the types invoke, ok, fail and info")),
     }
 }

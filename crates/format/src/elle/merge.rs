@@ -1,11 +1,11 @@
 //! Pairs invocations with completions: Elle's events become transactions.
 
-use super::{Event, EventKind, Process};
+use super::{Event, Process};
 use crate::load::ops::{Assembler, Cell, Columns, Operation};
 use crate::load::{Reading, initial};
 use crate::text::fault::Fault;
 use crate::{Loaded, ReadError};
-use isolde_history::{AtomKind, Draft, Interval, OpKind, Outcome, SessionId, Value};
+use isolde_history::{AtomKind, Draft, EventKind, Interval, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
 
 /// An invocation that has not completed.

@@ -11,6 +11,7 @@
 //! Source: `jepsen.history` and Elle 0.2.8; where Elle would drop operations without a process, they are kept. O(n).
 
 mod edn;
+pub(crate) mod events;
 mod json;
 mod merge;
 #[cfg(test)]
@@ -25,32 +26,17 @@ use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
 use crate::text::json::Json;
 use crate::{Format, Input, Loaded, ReadError, ReadOptions};
-use isolde_history::{OpKind, Value};
+use isolde_history::{EventKind, OpKind, Value};
 use merge::Merger;
 use std::ops::Range;
 
 /// The type of an operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum EventKind {
-    Invoke,
-    Ok,
-    Fail,
-    Info,
+pub(crate) fn event_kind(name: &[u8], at: usize) -> Result<EventKind, Fault> {
+    EventKind::from_name(name)
+        .ok_or_else(|| Fault::new(at, format!("{EXPECTED_KIND}, found \"{}\"", lossy(name))))
 }
 
-impl EventKind {
-    pub const EXPECTED: &str = "expected one of the types invoke, ok, fail and info";
-
-    pub fn named(name: &[u8], at: usize) -> Result<EventKind, Fault> {
-        Ok(match name {
-            b"invoke" => EventKind::Invoke,
-            b"ok" => EventKind::Ok,
-            b"fail" => EventKind::Fail,
-            b"info" => EventKind::Info,
-            _ => return Err(Fault::new(at, format!("{}, found \"{}\"", EventKind::EXPECTED, lossy(name)))),
-        })
-    }
-}
+pub(crate) const EXPECTED_KIND: &str = "expected one of the types invoke, ok, fail and info";
 
 /// Who ran an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -161,7 +147,7 @@ fn sniff_object(json: &mut Json<'_>) -> bool {
     }
     while let Ok(Some(name)) = json.key(&mut first) {
         if *name == *b"type" {
-            return matches!(json.word(), Ok(Some(kind)) if EventKind::named(&kind, 0).is_ok());
+            return matches!(json.word(), Ok(Some(kind)) if EventKind::from_name(&kind).is_some());
         }
         // A long value may be cut by the end of the head: the process names an Elle operation well enough.
         if json.skip().is_err() {

@@ -11,7 +11,7 @@
 //! that is not known is an error, because a typo in `outcome` must not turn an abort into a commit. Lines stand alone, so
 //! files can be cut, joined and parsed in parallel. O(n).
 
-mod line;
+pub(crate) mod line;
 #[cfg(test)]
 mod schema;
 mod write;

@@ -11,7 +11,7 @@
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
 use crate::text::value::quote;
-use isolde_history::{AtomKind, Atoms, Builder, Draft, KeyId, OpKind, Value, View};
+use isolde_history::{AtomId, AtomKind, Atoms, Builder, Draft, KeyId, OpKind, Value, View};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -90,6 +90,11 @@ impl Columns {
                 value
             }
         }
+    }
+
+    /// Kind and text of an atom.
+    pub fn atom_text(&self, id: AtomId) -> (AtomKind, &str) {
+        self.atoms.get(id)
     }
 
     /// The text that values have as one composite value.

@@ -63,6 +63,11 @@ impl<'a> Edn<'a> {
         self.at
     }
 
+    /// True if the bracket that [`Edn::next`] gave last opens a set: sets and maps close alike.
+    pub fn at_set(&self) -> bool {
+        self.text.get(self.token_at) == Some(&b'#')
+    }
+
     /// Goes back to an offset [`Edn::at`] gave.
     pub fn rewind(&mut self, at: usize) {
         self.at = at;
@@ -147,8 +152,7 @@ impl<'a> Edn<'a> {
                 if !out.is_empty() && !out.ends_with(['[', '(', '{']) && !matches!(*token, Token::Close(_)) {
                     out.push(' ');
                 }
-                // Sets and maps close alike; a set's opening differs and the text still shows it.
-                let set = matches!(*token, Token::Open(b'}')) && self.text.get(self.token_at) == Some(&b'#');
+                let set = matches!(*token, Token::Open(b'}')) && self.at_set();
                 print(out, &token, set);
             }
             self.nest(&token, &mut open)?;

@@ -7,13 +7,12 @@ use super::{AnomalyInfo, AnomalyKind as A};
 
 const CHRONOS: &str = "Chronos and AION, Definitions 4 to 6";
 
-pub(crate) static TABLE: [AnomalyInfo; 6] = [
+pub(crate) static TABLE: [AnomalyInfo; 8] = [
     AnomalyInfo {
         code: "SESSION",
         everyday: "session order broken",
-        definition: "A transaction's stamps put it before an earlier transaction of its session (its start \
-                     before that one's commit; for a serializable level, its commit), or a sequence number \
-                     is missing.",
+        definition: "A transaction's snapshot does not contain the transaction before it in its session: it \
+                     starts before that one's commit.",
         instance: "one transaction",
         source: CHRONOS,
         ..AnomalyInfo::row(A::SessionStamp)
@@ -31,7 +30,7 @@ pub(crate) static TABLE: [AnomalyInfo; 6] = [
         code: "EXT",
         everyday: "wrong version read",
         definition: "A transaction's first read of a key did not return the last value committed before \
-                     its snapshot (for a serializable level, before its commit).",
+                     its snapshot.",
         instance: "one transaction and one key",
         source: CHRONOS,
         ..AnomalyInfo::row(A::ExtStamp)
@@ -60,5 +59,22 @@ pub(crate) static TABLE: [AnomalyInfo; 6] = [
         instance: "one transaction",
         source: CHRONOS,
         ..AnomalyInfo::row(A::TimestampOrder)
+    },
+    AnomalyInfo {
+        code: "SESSION",
+        everyday: "session order broken",
+        definition: "A transaction commits before an earlier transaction of its session.",
+        instance: "one transaction",
+        source: CHRONOS,
+        ..AnomalyInfo::row(A::SessionCommit)
+    },
+    AnomalyInfo {
+        code: "EXT",
+        everyday: "wrong version read",
+        definition: "A transaction's first read of a key did not return the last value committed before \
+                     its own commit.",
+        instance: "one transaction and one key",
+        source: CHRONOS,
+        ..AnomalyInfo::row(A::ExtCommit)
     },
 ];

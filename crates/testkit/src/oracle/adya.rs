@@ -526,7 +526,7 @@ impl<'a> Raw<'a> {
                 let initial =
                     self.history.initial().of(isolde_history::KeyId(op.key as u32)) == Some(op.value);
                 let written = !self.writers(op.key, op.value, |_| true).is_empty();
-                !mine && !(initial && !written)
+                !mine && (!initial || written)
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Flags;
 use crate::destination::write_file;
 use crate::exit::Failure;
 use isolde_history::TxnId;
-use isolde_level::Certificate;
+use isolde_level::{Certificate, Order};
 use isolde_report::Subject;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -104,8 +104,14 @@ fn certificate(subject: &Subject<'_>) -> Value {
         .judgement
         .certificates
         .iter()
-        .map(|(level, Certificate::CommitOrder(order))| {
-            json!({"level": level.name(), "verdict": "holds", "commit_order": names(order)})
+        .filter_map(|(level, certificate)| match certificate {
+            Certificate::Holds(execution) => match &execution.order {
+                Order::Commits(order) => {
+                    Some(json!({"level": level.name(), "verdict": "holds", "commit_order": names(order)}))
+                }
+                Order::Any | Order::Events(_) => None,
+            },
+            Certificate::Violated(_) => None,
         })
         .collect();
     json!({

@@ -1,0 +1,286 @@
+//! Timestamped transactions one at a time, for checkers that do not wait for the end of a history.
+//!
+//! The text of one transaction, in Isolde's own format or TimeKiller's, becomes a [`Record`]: names, stamps and operations
+//! with borrowed values. The grammar is that of the files (the same parsers are used), and each text stands alone, so a
+//! malformed one says what is wrong with it and costs nothing but itself. Which of the two formats a text is in shows in
+//! its field names; a stream may mix them.
+
+use crate::isolde::line::{self, Line};
+use crate::load::ops::{Cell, Columns};
+use crate::text::fault::Fault;
+use crate::text::json::Json;
+use crate::timekiller;
+use isolde_history::{AtomKind, OpKind, Outcome, Stamps, Value, View};
+use std::ops::Range;
+
+/// Parses texts of transactions; keeps its memory from one to the next.
+#[derive(Default)]
+pub struct StreamReader {
+    columns: Columns,
+}
+
+/// One text as parsed.
+pub enum Record<'a> {
+    /// A header of Isolde's format: what keys hold before any write.
+    Header(Header<'a>),
+    /// A transaction.
+    Transaction(Transaction<'a>),
+}
+
+/// What keys hold before any write.
+pub struct Header<'a> {
+    columns: &'a Columns,
+    initial: Option<Option<Value>>,
+    keys: Range<usize>,
+}
+
+/// A transaction.
+pub struct Transaction<'a> {
+    columns: &'a Columns,
+    session: Value,
+    id: Option<Value>,
+    mops: Range<usize>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its timestamps, if it has them.
+    pub stamps: Option<Stamps>,
+}
+
+/// A value, borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Item<'a> {
+    /// No value.
+    Nil,
+    /// A read whose result was not recorded.
+    Unknown,
+    /// An integer of up to 62 bits.
+    Int(i64),
+    /// Anything else that is not a list.
+    Atom(AtomKind, &'a str),
+}
+
+/// What an operation read or wrote.
+pub enum Content<'a> {
+    /// One value.
+    One(Item<'a>),
+    /// The elements of a list that was read.
+    List(Elements<'a>),
+}
+
+/// The elements of a list.
+#[derive(Clone)]
+pub struct Elements<'a> {
+    columns: &'a Columns,
+    values: std::slice::Iter<'a, Value>,
+}
+
+/// One operation.
+pub struct Operation<'a> {
+    /// What it does.
+    pub kind: OpKind,
+    /// Its key.
+    pub key: Item<'a>,
+    /// What it read or wrote.
+    pub content: Content<'a>,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}{}", .help.map(|help| format!(" ({help})")).unwrap_or_default())]
+pub struct StreamFault {
+    /// Byte offset in the text.
+    pub at: usize,
+    /// "expected …, found …".
+    pub message: String,
+    /// How it should look.
+    pub help: Option<&'static str>,
+}
+
+impl From<Fault> for StreamFault {
+    fn from(fault: Fault) -> StreamFault {
+        let fault = fault.in_line();
+        StreamFault { at: fault.at, message: fault.message.clone(), help: fault.help }
+    }
+}
+
+impl StreamReader {
+    /// Parses the text of one transaction or header.
+    ///
+    /// ```
+    /// use isolde_format::{Record, StreamReader};
+    /// let mut reader = StreamReader::default();
+    /// let line = br#"{"session":1,"ops":[["w","x",7]],"start":3,"commit":[4,1]}"#;
+    /// let Record::Transaction(t) = reader.read(line)? else { panic!("a transaction") };
+    /// assert_eq!((t.ops().count(), t.stamps.map(|s| s.commit.logical)), (1, Some(1)));
+    /// # Ok::<(), isolde_format::StreamFault>(())
+    /// ```
+    pub fn read(&mut self, text: &[u8]) -> Result<Record<'_>, StreamFault> {
+        self.columns.reuse();
+        let mut json = Json::new(text);
+        let parsed = if is_timekiller(text) {
+            let t = timekiller::transaction(&mut json, &mut self.columns)?;
+            Parsed::Transaction(t.sid, Some(t.tid), t.mops, Outcome::Committed, Some(t.stamps))
+        } else {
+            match line::parse(&mut json, &mut self.columns)? {
+                Line::Header { initial, keys, .. } => Parsed::Header(initial, keys),
+                Line::Transaction(t) => Parsed::Transaction(t.session, t.id, t.mops, t.outcome, t.stamps),
+            }
+        };
+        if json.peek().is_some() {
+            return Err(json.expected("the end of the line").into());
+        }
+        let columns = &self.columns;
+        Ok(match parsed {
+            Parsed::Header(initial, keys) => Record::Header(Header { columns, initial, keys }),
+            Parsed::Transaction(session, id, mops, outcome, stamps) => {
+                Record::Transaction(Transaction { columns, session, id, mops, outcome, stamps })
+            }
+        })
+    }
+}
+
+enum Parsed {
+    Header(Option<Option<Value>>, Range<usize>),
+    Transaction(Value, Option<Value>, Range<usize>, Outcome, Option<Stamps>),
+}
+
+/// True for TimeKiller's field names. The first field nearly always decides; `ops` is in both formats.
+fn is_timekiller(text: &[u8]) -> bool {
+    let mut json = Json::new(text);
+    let mut first = true;
+    if !json.take(b'{') {
+        return false;
+    }
+    while let Ok(Some(name)) = json.key(&mut first) {
+        match &*name {
+            b"tid" | b"sid" | b"sts" | b"cts" => return true,
+            b"ops" if json.skip().is_ok() => {}
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn item(columns: &Columns, value: Value) -> Item<'_> {
+    match value.view() {
+        View::Int(i) => Item::Int(i),
+        View::Atom(id) => {
+            let (kind, text) = columns.atom_text(id);
+            Item::Atom(kind, text)
+        }
+        View::Unknown => Item::Unknown,
+        View::Nil | View::List(_) => Item::Nil,
+    }
+}
+
+fn operation(columns: &Columns, at: usize) -> Operation<'_> {
+    let mop = columns.mops[at];
+    let content = match mop.cell {
+        Cell::Nil => Content::One(Item::Nil),
+        Cell::One(value) => Content::One(item(columns, value)),
+        Cell::List(start, end) => {
+            Content::List(Elements { columns, values: columns.elements[start as usize..end as usize].iter() })
+        }
+    };
+    Operation { kind: mop.kind, key: item(columns, mop.key), content }
+}
+
+impl<'a> Transaction<'a> {
+    /// The session's name.
+    pub fn session(&self) -> Item<'a> {
+        item(self.columns, self.session)
+    }
+
+    /// The transaction's own name.
+    pub fn id(&self) -> Option<Item<'a>> {
+        self.id.map(|id| item(self.columns, id))
+    }
+
+    /// The operations, in program order.
+    pub fn ops(&self) -> impl ExactSizeIterator<Item = Operation<'a>> + use<'a> {
+        let columns = self.columns;
+        self.mops.clone().map(move |i| operation(columns, i))
+    }
+}
+
+impl<'a> Header<'a> {
+    /// The value of keys that have none of their own: `None` if the header does not say, `Some(None)` if there is none.
+    pub fn initial(&self) -> Option<Option<Item<'a>>> {
+        self.initial.map(|value| value.map(|value| item(self.columns, value)))
+    }
+
+    /// Keys with a value of their own.
+    pub fn keys(&self) -> impl Iterator<Item = (Item<'a>, Content<'a>)> + use<'a> {
+        let columns = self.columns;
+        self.keys.clone().map(move |i| {
+            let Operation { key, content, .. } = operation(columns, i);
+            (key, content)
+        })
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Item<'a>;
+
+    fn next(&mut self) -> Option<Item<'a>> {
+        self.values.next().map(|&value| item(self.columns, value))
+    }
+}
+
+impl ExactSizeIterator for Elements<'_> {
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(text: &str) -> String {
+        let mut reader = StreamReader::default();
+        match reader.read(text.as_bytes()) {
+            Ok(Record::Header(h)) => format!("{:?} {}", h.initial(), h.keys().count()),
+            Ok(Record::Transaction(t)) => {
+                let ops: Vec<String> = t
+                    .ops()
+                    .map(|op| match op.content {
+                        Content::One(item) => format!("{:?} {:?} {item:?}", op.kind, op.key),
+                        Content::List(list) => {
+                            format!("{:?} {:?} {:?}", op.kind, op.key, list.collect::<Vec<_>>())
+                        }
+                    })
+                    .collect();
+                format!("{:?} {:?} {:?} {ops:?}", t.session(), t.id(), t.stamps.map(|s| s.commit.physical))
+            }
+            Err(fault) => format!("{}: {}", fault.at, fault.message),
+        }
+    }
+
+    #[test]
+    fn both_formats_are_told_apart_by_their_fields() {
+        let own = r#"{"ops":[["r","l",[1,"b"]]],"session":"s","start":1,"commit":2}"#;
+        assert_eq!(
+            show(own),
+            r#"Atom(Text, "s") None Some(2) ["Read Atom(Text, \"l\") [Int(1), Atom(Text, \"b\")]"]"#
+        );
+        let theirs =
+            r#"{"ops":[{"t":"w","k":1,"v":2}],"tid":"7","sid":3,"sts":{"p":1,"l":0},"cts":{"p":"9","l":0}}"#;
+        assert_eq!(show(theirs), r#"Int(3) Some(Int(7)) Some(9) ["Write Int(1) Int(2)"]"#);
+        assert_eq!(show(r#"{"isolde":1,"initial":0,"initial_keys":[["x",1]]}"#), "Some(Some(Int(0))) 1");
+    }
+
+    #[test]
+    fn a_malformed_line_says_where() {
+        assert_eq!(show(r#"{"session":1,"opps":[]}"#), "13: unknown field \"opps\"");
+        assert_eq!(show(r#"{"session":1,"ops":[]} x"#), "23: expected the end of the line, found \"x\"");
+        assert_eq!(
+            show(r#"{"tid":1,"sid":1,"sts":{"p":1}"#),
+            "30: expected \",\" or \"}\", found the end of the line"
+        );
+        assert_eq!(
+            show("junk"),
+            "0: expected a transaction such as {\"session\": 1, \"ops\": [[\"w\", \"x\", 1]]}, found \"j\""
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! Proofs of verdicts: what a checker hands over so that somebody else can check it.
+//!
+//! **Holds** is shown by an [`Execution`]: an order of commits (or of snapshots and commits) in which the level's
+//! definition can be looked up read by read, and a source for each read whose value several transactions wrote.
+//! **Violated** is shown by an anomaly with its [`Witness`](crate::Witness), or, where no single cycle is the reason, by
+//! a [`Refutation`]: numbered clauses, each true of every execution of the level, the last one empty.
+//!
+//! # The facts a refutation speaks about
+//!
+//! Suppose the level held. Then there is an order of *points*: each transaction commits at one moment, and at snapshot
+//! levels (prefix, the snapshot isolations) also begins at one. At all other levels a transaction is one point and `Begin`
+//! means `Commit`. Literals are [`Literal::Before`], whose negation is the same with the points exchanged, and two that
+//! only matter when a value was written by several transactions: which write a read returned, and whether a transaction
+//! of unknown outcome took effect.
+//!
+//! A transaction *certainly counts* if it committed, or its outcome is unknown and a transaction that certainly counts
+//! read a value which only it wrote. A clause that mentions any other transaction must contain [`Literal::NotCommitted`]
+//! for it. A read is *certain* if its transaction certainly counts and exactly one transaction, not aborted, wrote its
+//! value (or none, and it is the initial value); a step that uses another read must contain its
+//! [`Literal::NotReadsFrom`].
+//!
+//! # How steps are checked
+//!
+//! A clause may hold more literals than its reason asks for. *Known* order: `Begin(t) < Commit(t)`; the writer's commit
+//! before the reader's begin, for a certain read; for levels with session order the commit of the earlier before the begin
+//! of the later; for levels with real time the same if the one completed before the other was invoked; and every
+//! `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation and the history.
+
+use isolde_history::{OpId, TxnId};
+use std::ops::Not;
+
+/// A moment of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Point {
+    /// It takes its snapshot. At levels without snapshots the same as `Commit`.
+    Begin(TxnId),
+    /// Its writes take effect.
+    Commit(TxnId),
+}
+
+impl Point {
+    /// Whose moment it is.
+    pub fn txn(self) -> TxnId {
+        match self {
+            Point::Begin(t) | Point::Commit(t) => t,
+        }
+    }
+}
+
+/// The write that a read returned, where several could have been it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Choice {
+    /// The read; a list read has a choice for each element that several transactions appended.
+    pub read: OpId,
+    /// The write, of the value read (an append of one of its elements) by another transaction: of several by the same
+    /// transaction, its last.
+    pub write: OpId,
+}
+
+/// In what order things happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// No order: cut isolation is about the sources of reads alone.
+    Any,
+    /// The commits of all transactions that count. At snapshot levels every transaction also takes its snapshot there.
+    Commits(Vec<TxnId>),
+    /// The begins and commits of all transactions that count.
+    Events(Vec<Point>),
+}
+
+/// One way to explain what clients saw: the proof that a level holds.
+///
+/// Versions of a key follow the order of commits. Transactions of unknown outcome count if a transaction that counts
+/// reads from them under `choices`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Execution {
+    /// The order.
+    pub order: Order,
+    /// A source for every read of a transaction that counts whose value several transactions wrote; sorted.
+    pub choices: Vec<Choice>,
+}
+
+impl Execution {
+    /// An order of commits; no read has a choice.
+    pub fn commits(order: Vec<TxnId>) -> Execution {
+        Execution { order: Order::Commits(order), choices: Vec::new() }
+    }
+
+    /// An order of begins and commits; no read has a choice.
+    pub fn events(order: Vec<Point>) -> Execution {
+        Execution { order: Order::Events(order), choices: Vec::new() }
+    }
+}
+
+/// Something that may be true of an execution.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Literal {
+    /// The first comes before the second. Its negation exchanges them.
+    Before(Point, Point),
+    /// The read returned this write.
+    ReadsFrom(Choice),
+    /// The read did not return this write.
+    NotReadsFrom(Choice),
+    /// This transaction, whose outcome nobody knows, took effect.
+    Committed(TxnId),
+    /// It did not.
+    NotCommitted(TxnId),
+}
+
+impl Not for Literal {
+    type Output = Literal;
+
+    fn not(self) -> Literal {
+        match self {
+            Literal::Before(a, b) => Literal::Before(b, a),
+            Literal::ReadsFrom(c) => Literal::NotReadsFrom(c),
+            Literal::NotReadsFrom(c) => Literal::ReadsFrom(c),
+            Literal::Committed(t) => Literal::NotCommitted(t),
+            Literal::NotCommitted(t) => Literal::Committed(t),
+        }
+    }
+}
+
+/// Why a clause is true of every execution of the level.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// An order has no cycle. The points, the last followed by the first again: each link is known, or the clause has its
+    /// reverse. A link by a read that is not certain is allowed if the clause has its `NotReadsFrom`.
+    Cycle(Vec<Point>),
+    /// `read`, of transaction `r`, returned `write`, of transaction `w` (none: the initial value); `other`, of another
+    /// transaction `o`, writes the key too.
+    ///
+    /// * Serializable levels: the clause has `o < w` and `r < o`; snapshot levels: `Commit(o) < Commit(w)` and
+    ///   `Begin(r) < Commit(o)`. Nothing precedes the initial state, so without `w` only the second. `path` is empty.
+    /// * Other levels ask `o < w` only if `o` is visible to `r`: by a path from `o` through `path` to `r` whose links are of
+    ///   the kinds that the level sees. The clause has `o < w` (without `w`: nothing), and parallel snapshot isolation,
+    ///   which sees version order as well, lets a link be two writers of one key if the clause has its reverse.
+    Axiom {
+        /// The read.
+        read: OpId,
+        /// What it returned.
+        write: Option<OpId>,
+        /// A write of the same key by a third transaction.
+        other: OpId,
+        /// The transactions between that one and the reader.
+        path: Vec<TxnId>,
+    },
+    /// Snapshot isolations: of two transactions that write a key, one sees the other. The clause has
+    /// `Commit(a) < Begin(b)` and `Commit(b) < Begin(a)`.
+    Conflict {
+        /// A write.
+        first: OpId,
+        /// A write of the same key by another transaction.
+        second: OpId,
+    },
+    /// A list read shows `first` right before `second`, or shows `first` last and `second` not at all: the clause has
+    /// `Commit(first) < Commit(second)`.
+    Version {
+        /// The list read; it is certain.
+        read: OpId,
+        /// An append.
+        first: OpId,
+        /// An append to the same key by another transaction.
+        second: OpId,
+    },
+    /// A read returned something: the clause has `ReadsFrom` for every write that could be it. For a list read, the writes
+    /// of this element of the list.
+    Source {
+        /// The read.
+        read: OpId,
+        /// The place of the element in the list; 0 for a register.
+        element: u32,
+    },
+    /// What is read took effect: the clause has `NotReadsFrom` of the choice and `Committed` of the writer.
+    Observed(Choice),
+    /// The choice's writer wrote the key again: at every level that refutations are about, nobody else reads what is not
+    /// final. The clause has its `NotReadsFrom`.
+    Intermediate(Choice),
+    /// The read can have no source (TAP-a to TAP-e, or a list that shows an element twice), so its transaction did not take
+    /// effect: the clause has `NotCommitted` of it, which is empty if it certainly counts.
+    Impossible {
+        /// The read.
+        read: OpId,
+    },
+    /// Earlier steps imply it. Suppose all literals of the clause false; going through these steps in this order, each has
+    /// exactly one literal that is not yet false, which is thereby true, and the last has none (reverse unit
+    /// propagation, hints as in LRAT).
+    Implied(Vec<u32>),
+}
+
+/// A clause: at least one of the literals is true.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The literals, in any order.
+    pub clause: Vec<Literal>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// The proof that no execution satisfies a level. The last clause is empty; steps refer to earlier ones by position.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Refutation {
+    /// The steps, from 0.
+    pub steps: Vec<Step>,
+}
+
+/// The proof of a verdict.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Certificate {
+    /// The level holds: this execution satisfies it.
+    Holds(Execution),
+    /// The level is violated, although no anomaly with a witness of its own may show it.
+    Violated(Refutation),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negation_is_its_own_inverse() {
+        let (a, b) = (Point::Begin(TxnId(1)), Point::Commit(TxnId(2)));
+        let choice = Choice { read: OpId(3), write: OpId(4) };
+        for literal in [Literal::Before(a, b), Literal::ReadsFrom(choice), Literal::Committed(TxnId(1))] {
+            assert_ne!(!literal, literal);
+            assert_eq!(!!literal, literal);
+        }
+        assert_eq!(!Literal::Before(a, b), Literal::Before(b, a));
+    }
+}

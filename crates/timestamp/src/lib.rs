@@ -1,0 +1,47 @@
+//! Isolation by timestamps: what the offline check (Chronos) and the online one (AION) share.
+//!
+//! A database that tells when each transaction took its snapshot and when it committed has told its execution: who comes
+//! before whom (arbitration, Definition 5 of the paper) and who sees whom (visibility, Definition 6). What is left to check
+//! are axioms of a single transaction (INT, start ≤ commit), a single session (SESSION) and a single key (EXT, NOCONFLICT).
+//! That is why both checks can work key by key.
+//!
+//! This crate holds the parts where the two must agree to the letter:
+//! * [`Rule`]: mode (snapshot isolation or serializability) and ties; [`View`]: what a transaction sees, by a timestamp or
+//!   by a set of ids; [`Place`]: the total order of transactions;
+//! * [`Footprint`]: one pass over a transaction's operations, giving its INT violations, external reads and effects;
+//! * [`list`]: what a list key must look like, with ties; [`list::Fingerprint`] for those who cannot keep whole lists;
+//! * [`Violation`] and its [`Identity`], by which two sets of violations are compared.
+//!
+//! Source: Li et al., *Online Timestamp-based Transactional Isolation Checking of Database Systems*, sections II and III.
+//!
+//! # What is judged
+//! Only committed transactions count, and indeterminate ones of which a counted transaction read a value that no committed
+//! one wrote. Everything below is about those.
+//!
+//! | axiom | snapshot isolation | serializability |
+//! |---|---|---|
+//! | TIMESTAMP | start ≤ commit (not asked where the snapshot is a set) | – |
+//! | SESSION | start ≥ commit of the transaction before it in the session; a set must see the last writer before it in the session | commit ≥ that commit |
+//! | INT | a read returns what the transaction itself last read or wrote | the same |
+//! | EXT | the first read of a key returns the last visible version; several with one commit: any of them, and a TIE | the last version before it in the order of [`Place`] |
+//! | NOCONFLICT | of two writers of a key, one sees the other | – |
+//!
+//! A read whose result is unknown is as if it were not there. A list read after own appends (and no own read) is two reads:
+//! its tail must be the own appends (INT), the rest is external (EXT). A register value that is appended to has no defined
+//! content until the next write; reads of it are not judged.
+//!
+//! ```
+//! use isolde_timestamp::{Mode, Rule, Tie, View};
+//! let rule = Rule { mode: Mode::Si, tie: Tie::Inclusive };
+//! assert!(View::At(20).sees(rule, 20, None));
+//! assert!(!View::At(20).sees(Rule { tie: Tie::Exclusive, ..rule }, 20, None));
+//! ```
+
+mod footprint;
+pub mod list;
+mod rule;
+mod violation;
+
+pub use footprint::{Access, Effect, External, Footprint, Internal, Operations, Written};
+pub use rule::{Mode, Place, Rule, Tie, UnknownTie, View};
+pub use violation::{Axiom, Class, Identity, Violation};

@@ -1,0 +1,146 @@
+//! Who comes before whom, and who sees whom.
+
+use isolde_history::Snapshot;
+use isolde_level::Level;
+use std::fmt;
+use std::str::FromStr;
+
+/// Which set of axioms.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mode {
+    /// Snapshot isolation: a transaction reads at its start and writes at its commit.
+    Si,
+    /// Serializability: a transaction happens at its commit.
+    Ser,
+}
+
+impl Mode {
+    /// The axioms under which a level is judged by timestamps; `None`: timestamps say nothing about it.
+    pub fn of(level: Level) -> Option<Mode> {
+        match level {
+            Level::SnapshotIsolation | Level::StrongSessionSnapshotIsolation => Some(Mode::Si),
+            Level::Serializable | Level::StrongSessionSerializable => Some(Mode::Ser),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a snapshot contains what committed at its very timestamp.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Tie {
+    /// It does: Definition 6 of the paper.
+    #[default]
+    Inclusive,
+    /// It does not: some hybrid clocks and timestamp oracles.
+    Exclusive,
+}
+
+/// Not a tie rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTie;
+
+impl fmt::Display for UnknownTie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected inclusive or exclusive")
+    }
+}
+
+impl std::error::Error for UnknownTie {}
+
+impl FromStr for Tie {
+    type Err = UnknownTie;
+
+    fn from_str(text: &str) -> Result<Tie, UnknownTie> {
+        match text {
+            "inclusive" => Ok(Tie::Inclusive),
+            "exclusive" => Ok(Tie::Exclusive),
+            _ => Err(UnknownTie),
+        }
+    }
+}
+
+/// Mode and ties.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rule {
+    /// Which axioms.
+    pub mode: Mode,
+    /// Equal timestamps.
+    pub tie: Tie,
+}
+
+impl Rule {
+    /// Whether a snapshot at `start` contains what committed at `commit`.
+    #[inline]
+    pub fn sees<S: Ord>(self, start: S, commit: S) -> bool {
+        match self.tie {
+            Tie::Inclusive => commit <= start,
+            Tie::Exclusive => commit < start,
+        }
+    }
+}
+
+/// What a transaction sees of others: everything up to a timestamp, or a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View<'a, S> {
+    /// All that committed by this timestamp.
+    At(S),
+    /// The ids in the set; a transaction without an id by its commit, against this timestamp.
+    Set(Snapshot<'a>, S),
+}
+
+impl<S: Ord + Copy> View<'_, S> {
+    /// Whether it contains another transaction's effects. (Never ask about the viewer itself.)
+    #[inline]
+    pub fn sees(&self, rule: Rule, commit: S, id: Option<u64>) -> bool {
+        match (self, id) {
+            (View::Set(snapshot, _), Some(id)) => snapshot.sees(id),
+            (View::At(start) | View::Set(_, start), _) => rule.sees(*start, commit),
+        }
+    }
+}
+
+/// A transaction's place in the total order: by commit, then writers before read-only transactions, then by start, session
+/// (its name as text, or its rank among those), and position in the session. The fields are in that order, and so derived
+/// comparison is the order.
+///
+/// `S` is a timestamp or its rank; `N` a session's name or its rank.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place<S, N> {
+    /// Commit timestamp.
+    pub commit: S,
+    /// It writes nothing.
+    pub read_only: bool,
+    /// Start timestamp.
+    pub start: S,
+    /// Session.
+    pub session: N,
+    /// Rank in its session.
+    pub position: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_decides_only_about_transactions_with_an_id() {
+        let rule = Rule { mode: Mode::Si, tie: Tie::Inclusive };
+        let view = View::Set(Snapshot { xmin: 5, xmax: 8, running: &[6] }, 100);
+        assert!(view.sees(rule, 999, Some(7)) && !view.sees(rule, 1, Some(6)));
+        assert!(view.sees(rule, 100, None) && !view.sees(rule, 101, None));
+    }
+
+    #[test]
+    fn writers_come_before_read_only_transactions_of_the_same_commit() {
+        let place =
+            |commit, read_only, start, session| Place { commit, read_only, start, session, position: 0 };
+        let mut order = [
+            place(7, true, 1, "a"),
+            place(7, false, 3, "10"),
+            place(7, false, 3, "9"),
+            place(6, true, 6, "z"),
+        ];
+        order.sort();
+        assert_eq!(order.map(|p| p.session), ["z", "10", "9", "a"]);
+    }
+}

@@ -1,0 +1,322 @@
+//! Does an execution satisfy a level?
+//!
+//! Everything that needs no more than the places of transactions in the order is here: that the order is complete, keeps
+//! sessions and real time, never reads ahead, and makes lists what they were seen to be; then serial replay and snapshot
+//! replay. What a weak level counts as visible is in `visible.rs`.
+
+use crate::flaw::{Flaw, FlawKind};
+use crate::reading::{External, Fault, Reading, Source};
+use crate::visible;
+use isolde_history::{KeyId, OpId, TxnId};
+use isolde_level::{Level, Order, Point};
+use rustc_hash::FxHashMap;
+
+/// Place of the initial state: before every transaction.
+pub(crate) const INITIAL: u32 = 0;
+
+/// Transactions that count, in order of commit; places start at 1.
+pub(crate) struct Commits<'a> {
+    pub reading: &'a Reading<'a>,
+    pub order: Vec<TxnId>,
+    place: Vec<u32>,
+}
+
+impl<'a> Commits<'a> {
+    fn new(reading: &'a Reading<'a>, order: Vec<TxnId>) -> Result<Commits<'a>, Flaw> {
+        let mut place = vec![INITIAL; reading.facts.history.txn_count()];
+        for (&t, at) in order.iter().zip(1..) {
+            match place.get_mut(t.index()) {
+                None => return Err(Flaw::new(FlawKind::NoSuchTransaction)),
+                Some(slot) if *slot == INITIAL && reading.counts(t) => *slot = at,
+                Some(_) => return Err(Flaw::new(FlawKind::Twice).txns([t])),
+            }
+        }
+        if let Some(missing) = reading.txns().find(|t| place[t.index()] == INITIAL) {
+            return Err(Flaw::new(FlawKind::Missing).txns([missing]));
+        }
+        Ok(Commits { reading, order, place })
+    }
+
+    /// Where a transaction that counts stands.
+    pub fn place(&self, t: TxnId) -> u32 {
+        self.place[t.index()]
+    }
+
+    /// Where the writer of an external read stands.
+    pub fn place_read(&self, read: External) -> u32 {
+        self.reading.writer(read).map_or(INITIAL, |w| self.place(w))
+    }
+
+    fn keeps_sessions(&self) -> Result<(), Flaw> {
+        let history = self.reading.facts.history;
+        let mut last: Option<TxnId> = None;
+        for t in self.reading.txns() {
+            if let Some(before) = last
+                && history.session_of(before) == history.session_of(t)
+                && self.place(before) > self.place(t)
+            {
+                return Err(Flaw::new(FlawKind::SessionOrder).txns([before, t]));
+            }
+            last = Some(t);
+        }
+        Ok(())
+    }
+
+    /// Nobody reads from a later transaction.
+    fn reads_earlier(&self) -> Result<(), Flaw> {
+        for &t in &self.order {
+            let ahead = self.reading.external(t).find(|&r| self.place_read(r) > self.place(t));
+            if let Some(read) = ahead {
+                return Err(Flaw::new(FlawKind::ReadsLater).txns([t]).ops([read.op]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every list shows the first so many appends to its key, by commit and then program order.
+    fn makes_lists(&self) -> Result<(), Flaw> {
+        let history = self.reading.facts.history;
+        let mut appends: FxHashMap<KeyId, Vec<OpId>> = FxHashMap::default();
+        for &t in &self.order {
+            for (op, o) in history.ops(t) {
+                if o.kind == isolde_history::OpKind::Append {
+                    appends.entry(o.key).or_default().push(op);
+                }
+            }
+        }
+        for (read, shown) in self.reading.lists() {
+            let all = appends.get(&history.op(read).key).map_or(&[][..], Vec::as_slice);
+            if !all.starts_with(shown) {
+                return Err(Flaw::new(FlawKind::ListOrder).ops([read]));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks an execution against the definition of a level.
+pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Result<(), Flaw> {
+    if level == Level::CutIsolation {
+        return repeatable(reading);
+    }
+    let commits = match order {
+        Order::Any => return Err(Flaw::new(FlawKind::WrongKind)),
+        Order::Commits(order) => order.clone(),
+        Order::Events(events) => {
+            events.iter().filter(|e| matches!(e, Point::Commit(_))).map(|e| e.txn()).collect()
+        }
+    };
+    let commits = Commits::new(reading, commits)?;
+    if level.info().session_order {
+        commits.keeps_sessions()?;
+    }
+    commits.makes_lists()?;
+    if level == Level::ReadUncommitted {
+        return Ok(());
+    }
+    commits.reads_earlier()?;
+    sound_reads(reading, level)?;
+    match level {
+        Level::AdyaReadCommitted => Ok(()),
+        Level::ReadCommitted => visible::read_committed(&commits),
+        Level::ReadAtomic => {
+            repeatable(reading)?;
+            visible::read_atomic(&commits)
+        }
+        Level::Causal => visible::causal(&commits),
+        Level::ReadYourWrites => visible::read_your_writes(&commits),
+        Level::MonotonicReads => visible::monotonic_reads(&commits),
+        Level::MonotonicWrites => visible::monotonic_writes(&commits),
+        Level::WritesFollowReads => visible::writes_follow_reads(&commits),
+        Level::ParallelSnapshotIsolation => visible::parallel_snapshot(&commits),
+        Level::UpdateSerializable => visible::update_serializable(&commits),
+        Level::RepeatableRead | Level::Serializable | Level::StrongSessionSerializable => serial(&commits),
+        Level::StrictSerializable => {
+            real_time(&commits, commits.order.iter().map(|&t| Point::Commit(t)), true)?;
+            serial(&commits)
+        }
+        Level::Prefix
+        | Level::SnapshotIsolation
+        | Level::StrongSessionSnapshotIsolation
+        | Level::StrongSnapshotIsolation => {
+            let events = match order {
+                Order::Events(events) => events.clone(),
+                _ => commits.order.iter().flat_map(|&t| [Point::Begin(t), Point::Commit(t)]).collect(),
+            };
+            snapshots(&commits, level, &events)
+        }
+        _ => Err(Flaw::new(FlawKind::NoDefinition(level))),
+    }
+}
+
+/// No transaction has read a key from two transactions.
+fn repeatable(reading: &Reading<'_>) -> Result<(), Flaw> {
+    let mut first: FxHashMap<KeyId, External> = FxHashMap::default();
+    for t in reading.txns() {
+        first.clear();
+        let open = reading.facts.history.ops(t).find(|(op, _)| reading.source(*op) == Source::Open);
+        if let Some((op, _)) = open {
+            return Err(Flaw::new(FlawKind::OpenSource).ops([op]));
+        }
+        for read in reading.external(t) {
+            let earlier = *first.entry(read.key).or_insert(read);
+            if reading.writer(earlier) != reading.writer(read) {
+                return Err(Flaw::new(FlawKind::NonRepeatable).ops([earlier.op, read.op]));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No read is wrong whatever the order. PL-2 says nothing about a transaction's reads of its own writes.
+fn sound_reads(reading: &Reading<'_>, level: Level) -> Result<(), Flaw> {
+    for t in reading.txns() {
+        for (op, _) in reading.facts.history.ops(t) {
+            let flaw = match reading.source(op) {
+                Source::Open => FlawKind::OpenSource,
+                Source::Fault(Fault::Future | Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
+                    if level == Level::AdyaReadCommitted =>
+                {
+                    continue;
+                }
+                Source::Fault(_) => FlawKind::FaultyRead,
+                Source::From(write) if !reading.facts.is_final(write) => FlawKind::IntermediateRead,
+                _ => continue,
+            };
+            return Err(Flaw::new(flaw).ops([op]));
+        }
+    }
+    Ok(())
+}
+
+/// Replays the transactions one after another: each reads the latest versions.
+fn serial(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let mut latest: Vec<Option<TxnId>> = vec![None; commits.reading.facts.history.key_count()];
+    for &t in &commits.order {
+        reads_latest(commits.reading, t, &latest)?;
+        for (key, _) in commits.reading.facts.written(t) {
+            latest[key.index()] = Some(t);
+        }
+    }
+    Ok(())
+}
+
+/// Every read of a transaction returns the latest version of its key, below the transaction's own writes.
+fn reads_latest(reading: &Reading<'_>, t: TxnId, latest: &[Option<TxnId>]) -> Result<(), Flaw> {
+    for read in reading.external(t) {
+        if reading.writer(read) != latest[read.key.index()] {
+            return Err(Flaw::new(FlawKind::StaleRead).ops([read.op]));
+        }
+    }
+    Ok(())
+}
+
+/// Replays begins and commits: a transaction reads what was latest when it began, and (not for prefix consistency) nobody
+/// else writes its keys before it commits.
+fn snapshots(commits: &Commits<'_>, level: Level, events: &[Point]) -> Result<(), Flaw> {
+    let history = commits.reading.facts.history;
+    let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
+    // Places of events, from 1.
+    let mut written_at = vec![0u32; history.key_count()];
+    let mut began_at = vec![0u32; history.txn_count()];
+    let mut ended: Vec<bool> = vec![false; history.txn_count()];
+    let mut open = 0usize;
+    for (&event, at) in events.iter().zip(1..) {
+        let t = event.txn();
+        if t.index() >= history.txn_count() {
+            return Err(Flaw::new(FlawKind::NoSuchTransaction));
+        }
+        match event {
+            Point::Begin(_) => {
+                if began_at[t.index()] != 0 || ended[t.index()] || !commits.reading.counts(t) {
+                    return Err(Flaw::new(FlawKind::Twice).txns([t]));
+                }
+                began_at[t.index()] = at;
+                open += 1;
+                reads_latest(commits.reading, t, &latest)?;
+            }
+            Point::Commit(_) => {
+                // `Commits` has seen that everybody who counts commits exactly once.
+                if began_at[t.index()] == 0 {
+                    return Err(Flaw::new(FlawKind::CommitBeforeBegin).txns([t]));
+                }
+                ended[t.index()] = true;
+                open -= 1;
+                for (key, _) in commits.reading.facts.written(t) {
+                    let conflict = written_at[key.index()] > began_at[t.index()] && level != Level::Prefix;
+                    if conflict {
+                        let other = latest[key.index()];
+                        return Err(Flaw::new(FlawKind::WriteConflict).txns(other.into_iter().chain([t])));
+                    }
+                    written_at[key.index()] = at;
+                    latest[key.index()] = Some(t);
+                }
+            }
+        }
+    }
+    debug_assert_eq!(open, 0, "everybody commits");
+    let info = level.info();
+    if info.session_order {
+        snapshots_keep_sessions(commits.reading, events)?;
+    }
+    if info.real_time {
+        real_time(commits, events.iter().copied(), false)?;
+    }
+    Ok(())
+}
+
+/// A snapshot contains what its session committed before.
+fn snapshots_keep_sessions(reading: &Reading<'_>, events: &[Point]) -> Result<(), Flaw> {
+    let history = reading.facts.history;
+    // Per session, the latest transaction that has committed.
+    let mut committed: Vec<Option<TxnId>> = vec![None; history.session_count()];
+    let mut predecessor: Vec<Option<TxnId>> = vec![None; history.txn_count()];
+    let mut last: Option<TxnId> = None;
+    for t in reading.txns() {
+        predecessor[t.index()] = last.filter(|&p| history.session_of(p) == history.session_of(t));
+        last = Some(t);
+    }
+    for &event in events {
+        let t = event.txn();
+        let session = history.session_of(t).index();
+        match event {
+            Point::Begin(_) => {
+                if let Some(before) = predecessor[t.index()]
+                    && committed[session] != Some(before)
+                {
+                    return Err(Flaw::new(FlawKind::SessionOrder).txns([before, t]));
+                }
+            }
+            Point::Commit(_) => committed[session] = Some(t),
+        }
+    }
+    Ok(())
+}
+
+/// Whoever had completed when another was invoked commits before the other begins. From the last point to the first, with
+/// the earliest completion among commits that come later. With `single`, a commit is its transaction's begin as well.
+fn real_time(
+    commits: &Commits<'_>,
+    points: impl DoubleEndedIterator<Item = Point>,
+    single: bool,
+) -> Result<(), Flaw> {
+    let history = commits.reading.facts.history;
+    let Some(intervals) = history.intervals() else { return Err(Flaw::new(FlawKind::RealTime)) };
+    let mut earliest: Option<(u64, TxnId)> = None;
+    for point in points.rev() {
+        let t = point.txn();
+        if (single || matches!(point, Point::Begin(_)))
+            && let Some((completed, other)) = earliest
+            && completed < intervals[t.index()].invoked
+        {
+            return Err(Flaw::new(FlawKind::RealTime).txns([other, t]));
+        }
+        if matches!(point, Point::Commit(_))
+            && let Some(completed) = intervals[t.index()].completed
+            && earliest.is_none_or(|(least, _)| completed < least)
+        {
+            earliest = Some((completed, t));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! The independent re-check of verdicts.
+//!
+//! A checker hands over a proof with each answer; this crate looks whether it proves what it says, from the raw operations.
+//! It shares no code with `isolde-check`, nor `isolde_history`'s index: it resolves reads itself (`reading.rs`), replays
+//! executions (`execution.rs`, `visible.rs`), follows refutations step by step (`refutation.rs`) and looks up what
+//! witnesses claim (`witness.rs`). The only thing trusted beside this crate is the vocabulary: which levels imply which,
+//! and which anomalies they forbid.
+//!
+//! Everything is linear in the history and the proof, except: causal, the session guarantees and parallel snapshot isolation,
+//! times sessions; read committed and read atomic, up to m^{3/2} when large writers meet large readers; PL-3U, where each
+//! read-only transaction searches the part of the graph between what it read and what replaced it.
+//!
+//! ```
+//! use isolde_level::{Certificate, Execution, Level};
+//! use isolde_testkit::mini::history;
+//! use isolde_verify::{FlawKind, Verifier};
+//!
+//! let skew = history("r(x,0) w(y,1) || r(y,0) w(x,1)");
+//! let order = Certificate::Holds(Execution::commits(skew.txns().collect()));
+//! let verifier = Verifier::new(&skew);
+//! assert_eq!(verifier.certificate(Level::Causal, &order), Ok(()));
+//! let flaw = verifier.certificate(Level::Serializable, &order).unwrap_err();
+//! assert_eq!(flaw.kind, FlawKind::StaleRead);
+//! ```
+
+mod execution;
+mod flaw;
+mod reading;
+mod refutation;
+mod visible;
+mod witness;
+
+pub use flaw::{Flaw, FlawKind};
+
+use isolde_history::History;
+use isolde_level::{Anomaly, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
+use reading::{Facts, Reading};
+
+/// Checks proofs about one history.
+pub struct Verifier<'a> {
+    facts: Facts<'a>,
+}
+
+impl<'a> Verifier<'a> {
+    /// Looks at the operations.
+    pub fn new(history: &'a History) -> Verifier<'a> {
+        Verifier { facts: Facts::new(history) }
+    }
+
+    /// Does the certificate prove what it says about the level?
+    pub fn certificate(&self, level: Level, certificate: &Certificate) -> Result<(), Flaw> {
+        match certificate {
+            Certificate::Holds(execution) => {
+                let reading = Reading::new(&self.facts, &execution.choices)?;
+                execution::check(&reading, level, &execution.order)
+            }
+            Certificate::Violated(refutation) => {
+                let certain = Reading::new(&self.facts, &[])?;
+                refutation::check(&self.facts, &certain, level, refutation)
+            }
+        }
+    }
+
+    /// Does the history have this anomaly, as its witness shows? (The count is not looked at.)
+    pub fn anomaly(&self, anomaly: &Anomaly) -> Result<(), Flaw> {
+        witness::check(&Reading::new(&self.facts, &[])?, anomaly)
+    }
+
+    /// Does every verdict by values have its proof, and does every proof prove what it says?
+    ///
+    /// A level holds if a certificate shows it of the level or of one that implies it. A level is violated if a witness shows
+    /// an anomaly that it forbids, or a refutation refutes a level that it implies.
+    pub fn judgement(&self, judgement: &Judgement) -> Result<(), Flaw> {
+        let certain = Reading::new(&self.facts, &[])?;
+        for anomaly in judgement.anomalies.iter().filter(|a| !a.kind.is_stamp()) {
+            witness::check(&certain, anomaly)?;
+        }
+        for (level, certificate) in &judgement.certificates {
+            self.certificate(*level, certificate)?;
+        }
+        judgement.levels.iter().filter(|l| l.by == By::Values).try_for_each(|l| proven(judgement, l))
+    }
+}
+
+/// Is there a proof for the verdict?
+fn proven(judgement: &Judgement, answer: &LevelVerdict) -> Result<(), Flaw> {
+    let level = answer.level;
+    let proofs = || judgement.certificates.iter();
+    let proven = match answer.verdict {
+        Verdict::Unknown { .. } => true,
+        // Elle's further models have no definition here.
+        Verdict::Holds if !level.is_canonical() => true,
+        Verdict::Holds => {
+            proofs().any(|(by, proof)| matches!(proof, Certificate::Holds(_)) && by.implies(level))
+        }
+        Verdict::Violated => {
+            for &kind in &answer.anomalies {
+                let known = judgement.anomalies.iter().any(|a| a.kind == kind);
+                if !known || !level.forbids(kind) {
+                    return Err(Flaw::new(FlawKind::NotForbidden(level)));
+                }
+            }
+            !answer.anomalies.is_empty()
+                || proofs().any(|(by, proof)| matches!(proof, Certificate::Violated(_)) && level.implies(*by))
+        }
+    };
+    if proven { Ok(()) } else { Err(Flaw::new(FlawKind::Unproven(level))) }
+}

@@ -1,0 +1,443 @@
+//! Who read from whom, from the raw operations.
+//!
+//! A read after an own write of the key must return the latest own write. Any other read comes from another transaction
+//! that wrote the value and did not abort; failing that it shows its own later write, an aborted one's, the initial value,
+//! or thin air, in this order. Where several transactions wrote the value, a [`Choice`] says which one, or the source stays
+//! open. A transaction of unknown outcome counts iff one that counts reads from it (least fixpoint). A list shows all
+//! appends to its key up to its last element; the reader's own earlier appends are its tail.
+//!
+//! Linear in the history (a list counts as long as it is), apart from sorting.
+
+use crate::flaw::{Flaw, FlawKind};
+use isolde_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use isolde_level::Choice;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+
+/// What is wrong with a read, whatever the order of commits. Of several things wrong with a list the least counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Fault {
+    ThinAir,
+    Aborted,
+    Future,
+    NotMyOwnWrite,
+    NotMyLastWrite,
+    DuplicateElement,
+}
+
+/// Where a read got its value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// Not a read, a read without a result, or one whose transaction does not count.
+    NotJudged,
+    /// The latest own write.
+    Own,
+    Initial,
+    /// This write of another transaction; for a list, of its last element.
+    From(OpId),
+    /// Several transactions may be the source, and nothing chooses.
+    Open,
+    Fault(Fault),
+}
+
+/// An external read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct External {
+    pub op: OpId,
+    pub key: KeyId,
+    /// `None`: the initial state.
+    pub from: Option<OpId>,
+}
+
+/// What the operations say by themselves, before any choice.
+pub(crate) struct Facts<'a> {
+    pub history: &'a History,
+    /// The transaction of every operation.
+    owner: Vec<TxnId>,
+    /// Is this a write that its transaction does not write over?
+    is_final: Vec<bool>,
+    is_list: Vec<bool>,
+    written: FxHashMap<(KeyId, Value), Group>,
+    /// All writes, grouped by key and value, ascending inside a group.
+    all: Vec<OpId>,
+    /// The last of each transaction that did not abort, grouped likewise.
+    live: Vec<OpId>,
+}
+
+/// The writes of one value to one key: ranges of [`Facts::all`] and [`Facts::live`].
+#[derive(Clone)]
+struct Group {
+    all: Range<usize>,
+    live: Range<usize>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn new(history: &'a History) -> Facts<'a> {
+        let mut owner = Vec::with_capacity(history.op_count());
+        let mut is_list = vec![false; history.key_count()];
+        for t in history.txns() {
+            for (_, op) in history.ops(t) {
+                owner.push(t);
+                is_list[op.key.index()] |= op.kind == OpKind::Append || op.value.is_list();
+            }
+        }
+        let mut facts = Facts {
+            history,
+            owner,
+            is_final: vec![false; history.op_count()],
+            is_list,
+            written: FxHashMap::default(),
+            all: Vec::new(),
+            live: Vec::new(),
+        };
+        facts.mark_final();
+        facts.group_writes();
+        facts
+    }
+
+    fn mark_final(&mut self) {
+        // The transaction, counted from 1, that was last seen to write the key; ids descend.
+        let mut last_writer = vec![0u32; self.history.key_count()];
+        for (i, head) in self.history.heads().iter().enumerate().rev() {
+            let t = self.owner[i].0 + 1;
+            if !head.is_read() && last_writer[head.key().index()] != t {
+                last_writer[head.key().index()] = t;
+                self.is_final[i] = true;
+            }
+        }
+    }
+
+    fn group_writes(&mut self) {
+        let mut writes: Vec<(KeyId, Value, OpId)> = Vec::new();
+        for (i, (head, &value)) in self.history.heads().iter().zip(self.history.values()).enumerate() {
+            // A write to a list key is no element of any list.
+            let shown =
+                !head.is_read() && (head.kind() == OpKind::Append || !self.is_list[head.key().index()]);
+            if shown {
+                writes.push((head.key(), value, OpId(i as u32)));
+            }
+        }
+        writes.sort_unstable();
+        for same in writes.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (all, live) = (self.all.len(), self.live.len());
+            for &(_, _, op) in same {
+                self.all.push(op);
+                if self.history.outcome(self.owner(op)) == Outcome::Aborted {
+                    continue;
+                }
+                match self.live[live..].last() {
+                    Some(&last) if self.owner(last) == self.owner(op) => self.live.pop(),
+                    _ => None,
+                };
+                self.live.push(op);
+            }
+            let group = Group { all: all..self.all.len(), live: live..self.live.len() };
+            self.written.insert((same[0].0, same[0].1), group);
+        }
+    }
+
+    pub fn owner(&self, op: OpId) -> TxnId {
+        self.owner[op.index()]
+    }
+
+    /// True for a write that its transaction does not write over.
+    pub fn is_final(&self, op: OpId) -> bool {
+        self.is_final[op.index()]
+    }
+
+    pub fn is_list_key(&self, key: KeyId) -> bool {
+        self.is_list[key.index()]
+    }
+
+    /// The keys a transaction writes, each once, with its final write.
+    pub fn written(&self, t: TxnId) -> impl Iterator<Item = (KeyId, OpId)> + '_ {
+        let range = self.history.op_range(t);
+        range.filter(|&i| self.is_final[i]).map(|i| (self.history.heads()[i].key(), OpId(i as u32)))
+    }
+
+    /// The writes by other transactions, not aborted, that a read of this value may have returned.
+    pub fn candidates(&self, reader: TxnId, key: KeyId, value: Value) -> Candidates<'_> {
+        let live = self.written.get(&(key, value)).map_or(&[][..], |g| &self.live[g.live.clone()]);
+        let before = live.partition_point(|&op| self.owner(op) < reader);
+        let own = usize::from(live.get(before).is_some_and(|&op| self.owner(op) == reader));
+        Candidates { before: &live[..before], after: &live[before + own..] }
+    }
+
+    fn wrote_itself(&self, reader: TxnId, key: KeyId, value: Value) -> bool {
+        let all = self.written.get(&(key, value)).map_or(&[][..], |g| &self.all[g.all.clone()]);
+        let at = all.partition_point(|&op| self.owner(op) < reader);
+        all.get(at).is_some_and(|&op| self.owner(op) == reader)
+    }
+
+    fn somebody_wrote(&self, key: KeyId, value: Value) -> bool {
+        self.written.contains_key(&(key, value))
+    }
+}
+
+/// Writes that may explain a read.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidates<'a> {
+    before: &'a [OpId],
+    after: &'a [OpId],
+}
+
+impl Candidates<'_> {
+    pub fn iter(&self) -> impl Iterator<Item = OpId> + '_ {
+        self.before.iter().chain(self.after).copied()
+    }
+
+    pub fn len(&self) -> usize {
+        self.before.len() + self.after.len()
+    }
+
+    fn only(&self) -> Option<OpId> {
+        if self.len() == 1 { self.iter().next() } else { None }
+    }
+}
+
+/// One explanation of all reads.
+pub(crate) struct Reading<'a> {
+    pub facts: &'a Facts<'a>,
+    /// The transactions that count.
+    counts: Vec<bool>,
+    sources: Vec<Source>,
+    /// For list reads without fault: the appends shown before the reader's own, oldest first.
+    shown: FxHashMap<OpId, Vec<OpId>>,
+}
+
+impl<'a> Reading<'a> {
+    /// Judges all reads; `choices` must be possible, and one per value read.
+    pub fn new(facts: &'a Facts<'a>, choices: &[Choice]) -> Result<Reading<'a>, Flaw> {
+        let choices = Choices::new(facts, choices)?;
+        Ok(Reading::starting_from(facts, &choices, |outcome| outcome == Outcome::Committed))
+    }
+
+    /// Judges the reads of all transactions that may count, without any choice.
+    pub fn of_all_possible(facts: &'a Facts<'a>) -> Reading<'a> {
+        Reading::starting_from(facts, &Choices::default(), |outcome| outcome != Outcome::Aborted)
+    }
+
+    fn starting_from(facts: &'a Facts<'a>, choices: &Choices, counts: fn(Outcome) -> bool) -> Reading<'a> {
+        let history = facts.history;
+        let counts = history.txns().map(|t| counts(history.outcome(t))).collect();
+        let sources = vec![Source::NotJudged; history.op_count()];
+        let mut reading = Reading { facts, counts, sources, shown: FxHashMap::default() };
+        let mut work: Vec<TxnId> = history.txns().filter(|&t| reading.counts(t)).collect();
+        while let Some(t) = work.pop() {
+            for writer in reading.judge(t, choices) {
+                if !std::mem::replace(&mut reading.counts[writer.index()], true) {
+                    work.push(writer);
+                }
+            }
+        }
+        reading
+    }
+
+    /// True if the transaction took effect.
+    pub fn counts(&self, t: TxnId) -> bool {
+        self.counts[t.index()]
+    }
+
+    /// The transactions that count.
+    pub fn txns(&self) -> impl Iterator<Item = TxnId> + '_ {
+        self.facts.history.txns().filter(|&t| self.counts(t))
+    }
+
+    pub fn source(&self, op: OpId) -> Source {
+        self.sources[op.index()]
+    }
+
+    /// The external reads of a transaction, in program order.
+    pub fn external(&self, t: TxnId) -> impl DoubleEndedIterator<Item = External> + '_ {
+        self.facts.history.op_range(t).filter_map(|i| {
+            let from = match self.sources[i] {
+                Source::Initial => None,
+                Source::From(write) => Some(write),
+                _ => return None,
+            };
+            Some(External { op: OpId(i as u32), key: self.facts.history.heads()[i].key(), from })
+        })
+    }
+
+    /// For a list read without fault: the appends that it shows before the reader's own, oldest first.
+    pub fn shown(&self, read: OpId) -> Option<&[OpId]> {
+        self.shown.get(&read).map(Vec::as_slice)
+    }
+
+    /// Every list read without fault, and what it shows.
+    pub fn lists(&self) -> impl Iterator<Item = (OpId, &[OpId])> + '_ {
+        let reads = (0..self.sources.len() as u32).map(OpId);
+        reads.filter_map(|read| Some((read, self.shown(read)?)))
+    }
+
+    /// The transaction that an external read is from.
+    pub fn writer(&self, read: External) -> Option<TxnId> {
+        read.from.map(|write| self.facts.owner(write))
+    }
+
+    /// Judges the reads of a transaction that counts. Returns whom it shows to have taken effect.
+    fn judge(&mut self, t: TxnId, choices: &Choices) -> Vec<TxnId> {
+        let history = self.facts.history;
+        let mut observed = Vec::new();
+        let mut own: FxHashMap<KeyId, Vec<Value>> = FxHashMap::default();
+        for (read, op) in history.ops(t) {
+            if op.kind != OpKind::Read {
+                own.entry(op.key).or_default().push(op.value);
+                continue;
+            }
+            if op.value == Value::UNKNOWN {
+                continue;
+            }
+            let mine = own.get(&op.key).map_or(&[][..], Vec::as_slice);
+            let mut seen = |write: OpId| observed.push(self.facts.owner(write));
+            self.sources[read.index()] = if self.facts.is_list_key(op.key) {
+                match self.judge_list(t, read, mine, choices, &mut seen) {
+                    Ok((source, shown)) => {
+                        self.shown.insert(read, shown);
+                        source
+                    }
+                    Err(source) => source,
+                }
+            } else {
+                self.judge_register(t, read, mine, choices, &mut seen)
+            };
+        }
+        observed
+    }
+
+    fn judge_register(
+        &self,
+        t: TxnId,
+        read: OpId,
+        mine: &[Value],
+        choices: &Choices,
+        seen: &mut dyn FnMut(OpId),
+    ) -> Source {
+        let facts = self.facts;
+        let op = facts.history.op(read);
+        if mine.last() == Some(&op.value) {
+            return Source::Own;
+        }
+        let candidates = facts.candidates(t, op.key, op.value);
+        let chosen = candidates.only().or_else(|| choices.of(read, op.value));
+        chosen.into_iter().for_each(seen);
+        let foreign = |source| if mine.is_empty() { source } else { Source::Fault(Fault::NotMyOwnWrite) };
+        if candidates.len() > 0 {
+            foreign(chosen.map_or(Source::Open, Source::From))
+        } else if mine.contains(&op.value) {
+            Source::Fault(Fault::NotMyLastWrite)
+        } else if facts.wrote_itself(t, op.key, op.value) {
+            Source::Fault(Fault::Future)
+        } else if facts.somebody_wrote(op.key, op.value) {
+            Source::Fault(Fault::Aborted)
+        } else if facts.history.initial().of(op.key) == Some(op.value) {
+            foreign(Source::Initial)
+        } else {
+            Source::Fault(Fault::ThinAir)
+        }
+    }
+
+    /// `Ok`: the source, and the appends shown before the reader's own. `Err`: a fault, or an open source.
+    fn judge_list(
+        &self,
+        t: TxnId,
+        read: OpId,
+        mine: &[Value],
+        choices: &Choices,
+        seen: &mut dyn FnMut(OpId),
+    ) -> Result<(Source, Vec<OpId>), Source> {
+        let facts = self.facts;
+        let op = facts.history.op(read);
+        let Some(elements) = facts.history.list(op.value) else { return Err(Source::Fault(Fault::ThinAir)) };
+        let tail = if elements.ends_with(mine) { mine.len() } else { 0 };
+        let mut shown = Vec::with_capacity(elements.len() - tail);
+        let mut worst: Option<Fault> = None;
+        let mut open = false;
+        for &element in &elements[..elements.len() - tail] {
+            let candidates = facts.candidates(t, op.key, element);
+            if candidates.len() > 0 {
+                match candidates.only().or_else(|| choices.of(read, element)) {
+                    Some(append) => {
+                        seen(append);
+                        shown.push(append);
+                    }
+                    None => open = true,
+                }
+            } else if !mine.contains(&element) {
+                let fault = if facts.wrote_itself(t, op.key, element) {
+                    Fault::Future
+                } else if facts.somebody_wrote(op.key, element) {
+                    Fault::Aborted
+                } else {
+                    Fault::ThinAir
+                };
+                worst = Some(worst.map_or(fault, |w| w.min(fault)));
+            }
+        }
+        if let Some(fault) = worst {
+            return Err(Source::Fault(fault));
+        }
+        let mut distinct = FxHashSet::default();
+        if !elements.iter().all(|e| distinct.insert(*e)) {
+            return Err(Source::Fault(Fault::DuplicateElement));
+        }
+        if tail < mine.len() {
+            let own_but_older =
+                elements.last().is_some_and(|e| mine.contains(e)) && elements.last() != mine.last();
+            let fault = if own_but_older { Fault::NotMyLastWrite } else { Fault::NotMyOwnWrite };
+            return Err(Source::Fault(fault));
+        }
+        if open {
+            return Err(Source::Open);
+        }
+        let source = match shown.last() {
+            _ if !mine.is_empty() => Source::Own,
+            None => Source::Initial,
+            Some(&last) => Source::From(last),
+        };
+        Ok((source, shown))
+    }
+}
+
+/// The choices of a certificate, by read and value.
+#[derive(Default)]
+struct Choices(FxHashMap<(OpId, Value), OpId>);
+
+impl Choices {
+    fn new(facts: &Facts<'_>, choices: &[Choice]) -> Result<Choices, Flaw> {
+        let mut by_read = FxHashMap::default();
+        for &choice in choices {
+            check_choice(facts, choice)?;
+            let value = facts.history.op(choice.write).value;
+            if by_read.insert((choice.read, value), choice.write).is_some() {
+                return Err(Flaw::new(FlawKind::ChosenTwice).ops([choice.read]));
+            }
+        }
+        Ok(Choices(by_read))
+    }
+
+    fn of(&self, read: OpId, value: Value) -> Option<OpId> {
+        if self.0.is_empty() { None } else { self.0.get(&(read, value)).copied() }
+    }
+}
+
+/// Could the read have returned the write?
+pub(crate) fn check_choice(facts: &Facts<'_>, choice: Choice) -> Result<(), Flaw> {
+    let history = facts.history;
+    let flaw = || Flaw::new(FlawKind::ImpossibleChoice).ops([choice.read, choice.write]);
+    let known = |op: OpId| op.index() < history.op_count();
+    if !known(choice.read) || !known(choice.write) {
+        return Err(Flaw::new(FlawKind::NoSuchOperation));
+    }
+    let (read, write) = (history.op(choice.read), history.op(choice.write));
+    let shows = match history.list(read.value) {
+        Some(elements) => elements.contains(&write.value),
+        None => read.value == write.value,
+    };
+    let candidates = facts.candidates(facts.owner(choice.read), read.key, write.value);
+    let possible = read.kind == OpKind::Read
+        && read.key == write.key
+        && shows
+        && candidates.iter().any(|w| w == choice.write);
+    if possible { Ok(()) } else { Err(flaw()) }
+}

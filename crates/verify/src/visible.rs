@@ -1,0 +1,412 @@
+//! The weak levels' axiom, looked up in a given order of commits.
+//!
+//! Whenever `t3` reads `x` from `t1`, every other writer `t2` of `x` that is visible to the read comes before `t1` (Biswas &
+//! Enea 2019). Since the order is given, "all visible writers come before" is "the latest visible writer comes no later than
+//! `t1`", so it is enough to know, per read, the latest place of a visible writer of its key. What is visible:
+//!
+//! | level | `t2` is visible to a read of `t3` | cost |
+//! |---|---|---|
+//! | read committed | `t3` read from it before | Σ min(keys `t2` writes, keys `t3` reads) ≤ m^{3/2} |
+//! | read atomic | `t3` reads from it, or follows it in the session | the same |
+//! | causal | it happens before `t3` | m × sessions |
+//! | session guarantees | `so`, `wr;so`, `so;wr`, `wr;so;wr` | m × sessions |
+//! | parallel snapshot | a path of `so`, `wr` and version order leads to `t3` | m × sessions |
+
+use crate::execution::{Commits, INITIAL};
+use crate::flaw::{Flaw, FlawKind};
+use crate::reading::External;
+use isolde_history::{KeyId, SessionId, TxnId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+fn overlooked(read: External, t2: TxnId) -> Flaw {
+    Flaw::new(FlawKind::Overlooked).txns([t2]).ops([read.op])
+}
+
+/// Who writes what, with questions that avoid going through the larger side.
+struct Writes {
+    keys: Vec<Vec<KeyId>>,
+    pairs: FxHashSet<(TxnId, KeyId)>,
+}
+
+impl Writes {
+    fn new(commits: &Commits<'_>) -> Writes {
+        let mut keys = vec![Vec::new(); commits.reading.facts.history.txn_count()];
+        let mut pairs = FxHashSet::default();
+        for &t in &commits.order {
+            keys[t.index()] = commits.reading.facts.written(t).map(|(key, _)| key).collect();
+            pairs.extend(keys[t.index()].iter().map(|&key| (t, key)));
+        }
+        Writes { keys, pairs }
+    }
+
+    /// The keys of `read` that `t` writes.
+    fn among(&self, t: TxnId, read: &FxHashMap<KeyId, External>) -> Vec<External> {
+        let keys = &self.keys[t.index()];
+        if keys.len() <= read.len() {
+            keys.iter().filter_map(|key| read.get(key).copied()).collect()
+        } else {
+            read.values().copied().filter(|r| self.pairs.contains(&(t, r.key))).collect()
+        }
+    }
+}
+
+/// Keeps, per key, the read whose source comes earliest: the one that a visible writer contradicts first.
+fn keep_earliest(commits: &Commits<'_>, earliest: &mut FxHashMap<KeyId, External>, read: External) {
+    let kept = earliest.entry(read.key).or_insert(read);
+    if commits.place_read(read) < commits.place_read(*kept) {
+        *kept = read;
+    }
+}
+
+/// Visible: who the transaction read from before this read.
+pub(crate) fn read_committed(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let writes = Writes::new(commits);
+    let mut later: FxHashMap<KeyId, External> = FxHashMap::default();
+    let mut first_read: FxHashMap<TxnId, External> = FxHashMap::default();
+    for &t3 in &commits.order {
+        later.clear();
+        first_read.clear();
+        for read in commits.reading.external(t3) {
+            if let Some(t2) = commits.reading.writer(read) {
+                first_read.entry(t2).or_insert(read);
+            }
+        }
+        for read in commits.reading.external(t3).rev() {
+            if let Some(t2) = commits.reading.writer(read)
+                && first_read.get(&t2).is_some_and(|first| first.op == read.op)
+                && let Some(bad) = contradicted(commits, t2, writes.among(t2, &later))
+            {
+                return Err(overlooked(bad, t2));
+            }
+            keep_earliest(commits, &mut later, read);
+        }
+    }
+    Ok(())
+}
+
+/// The read whose source comes before `t2`.
+fn contradicted(commits: &Commits<'_>, t2: TxnId, reads: Vec<External>) -> Option<External> {
+    reads.into_iter().find(|&r| commits.place_read(r) < commits.place(t2))
+}
+
+/// Visible: who the transaction reads from, and earlier transactions of its session.
+pub(crate) fn read_atomic(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let writes = Writes::new(commits);
+    let mut reads: FxHashMap<KeyId, External> = FxHashMap::default();
+    for &t3 in &commits.order {
+        reads.clear();
+        for read in commits.reading.external(t3) {
+            keep_earliest(commits, &mut reads, read);
+        }
+        let sources: FxHashSet<TxnId> =
+            commits.reading.external(t3).filter_map(|r| commits.reading.writer(r)).collect();
+        for t2 in sources {
+            if let Some(bad) = contradicted(commits, t2, writes.among(t2, &reads)) {
+                return Err(overlooked(bad, t2));
+            }
+        }
+    }
+    read_your_writes(commits)
+}
+
+/// The latest place of a writer, per key.
+type Latest = FxHashMap<KeyId, TxnId>;
+
+fn note_writer(commits: &Commits<'_>, latest: &mut Latest, key: KeyId, t: TxnId) {
+    let kept = latest.entry(key).or_insert(t);
+    if commits.place(t) > commits.place(*kept) {
+        *kept = t;
+    }
+}
+
+/// Goes through each session with what it has seen so far: `learn` adds it after each transaction.
+fn by_session(commits: &Commits<'_>, mut learn: impl FnMut(TxnId, &mut Latest)) -> Result<(), Flaw> {
+    let history = commits.reading.facts.history;
+    let mut seen = Latest::default();
+    let mut session: Option<SessionId> = None;
+    for t3 in commits.reading.txns() {
+        if session.replace(history.session_of(t3)) != Some(history.session_of(t3)) {
+            seen.clear();
+        }
+        for read in commits.reading.external(t3) {
+            if let Some(&t2) = seen.get(&read.key)
+                && commits.place(t2) > commits.place_read(read)
+            {
+                return Err(overlooked(read, t2));
+            }
+        }
+        learn(t3, &mut seen);
+    }
+    Ok(())
+}
+
+/// Visible: earlier transactions of the session.
+pub(crate) fn read_your_writes(commits: &Commits<'_>) -> Result<(), Flaw> {
+    by_session(commits, |t, seen| {
+        for (key, _) in commits.reading.facts.written(t) {
+            note_writer(commits, seen, key, t);
+        }
+    })
+}
+
+/// Visible: who earlier transactions of the session read from.
+pub(crate) fn monotonic_reads(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let mut learnt: FxHashSet<(SessionId, TxnId)> = FxHashSet::default();
+    by_session(commits, |t, seen| {
+        let session = commits.reading.facts.history.session_of(t);
+        for t2 in commits.reading.external(t).filter_map(|r| commits.reading.writer(r)) {
+            if learnt.insert((session, t2)) {
+                for (key, _) in commits.reading.facts.written(t2) {
+                    note_writer(commits, seen, key, t2);
+                }
+            }
+        }
+    })
+}
+
+/// Per session and key: transactions of the session, ascending, from each of which on a writer is visible. The writers'
+/// places ascend too.
+type Visible = FxHashMap<(SessionId, KeyId), Vec<(TxnId, TxnId)>>;
+
+fn add_visible(commits: &Commits<'_>, visible: &mut Visible, at: TxnId, key: KeyId, writer: TxnId) {
+    let session = commits.reading.facts.history.session_of(at);
+    let seen = visible.entry((session, key)).or_default();
+    if seen.last().is_none_or(|&(_, w)| commits.place(writer) > commits.place(w)) {
+        seen.push((at, writer));
+    }
+}
+
+/// No read overlooks what is visible before (in session order) a transaction that its own transaction reads from.
+fn before_sources(commits: &Commits<'_>, visible: &Visible) -> Result<(), Flaw> {
+    let history = commits.reading.facts.history;
+    // The latest source in each session: what is visible before it includes what is visible before earlier ones.
+    let mut sources: FxHashMap<SessionId, TxnId> = FxHashMap::default();
+    for &t3 in &commits.order {
+        sources.clear();
+        for w in commits.reading.external(t3).filter_map(|r| commits.reading.writer(r)) {
+            let latest = sources.entry(history.session_of(w)).or_insert(w);
+            *latest = (*latest).max(w);
+        }
+        for read in commits.reading.external(t3) {
+            for (&session, &w) in &sources {
+                let Some(seen) = visible.get(&(session, read.key)) else { continue };
+                let before = seen.partition_point(|&(at, _)| at < w);
+                if let Some(&(_, t2)) = seen[..before].last()
+                    && commits.place(t2) > commits.place_read(read)
+                {
+                    return Err(overlooked(read, t2));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Visible: transactions that precede, in its session, one that this transaction reads from.
+pub(crate) fn monotonic_writes(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let mut visible = Visible::default();
+    for t in commits.reading.txns() {
+        for (key, _) in commits.reading.facts.written(t) {
+            add_visible(commits, &mut visible, t, key, t);
+        }
+    }
+    before_sources(commits, &visible)
+}
+
+/// Visible: who was read from before, in its session, one that this transaction reads from.
+pub(crate) fn writes_follow_reads(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let mut visible = Visible::default();
+    let mut learnt: FxHashSet<(SessionId, TxnId)> = FxHashSet::default();
+    for t in commits.reading.txns() {
+        let session = commits.reading.facts.history.session_of(t);
+        for t2 in commits.reading.external(t).filter_map(|r| commits.reading.writer(r)) {
+            if learnt.insert((session, t2)) {
+                for (key, _) in commits.reading.facts.written(t2) {
+                    add_visible(commits, &mut visible, t, key, t2);
+                }
+            }
+        }
+    }
+    before_sources(commits, &visible)
+}
+
+/// Visible: everything that happens before.
+pub(crate) fn causal(commits: &Commits<'_>) -> Result<(), Flaw> {
+    by_clocks(commits, false)
+}
+
+/// Visible: everything from which session order, reads and version order lead here.
+pub(crate) fn parallel_snapshot(commits: &Commits<'_>) -> Result<(), Flaw> {
+    by_clocks(commits, true)
+}
+
+/// Per session, ascending: the first transaction that has not been seen.
+type Clock = Vec<(SessionId, u32)>;
+
+fn merge(a: &Clock, b: &Clock) -> Clock {
+    let mut merged = Clock::with_capacity(a.len().max(b.len()));
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) if x.0 == y.0 => {
+                merged.push((x.0, x.1.max(y.1)));
+                (i, j) = (i + 1, j + 1);
+            }
+            (Some(x), Some(y)) if x.0 < y.0 => {
+                merged.push(*x);
+                i += 1;
+            }
+            (Some(x), None) => {
+                merged.push(*x);
+                i += 1;
+            }
+            (_, Some(y)) => {
+                merged.push(*y);
+                j += 1;
+            }
+            (None, None) => break,
+        }
+    }
+    merged
+}
+
+fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
+    let history = commits.reading.facts.history;
+    // If every read returns the latest version so far, nothing can have been overlooked.
+    let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
+    let mut doubtful = false;
+    for &t in &commits.order {
+        doubtful |= commits.reading.external(t).any(|r| commits.reading.writer(r) != latest[r.key.index()]);
+        for (key, _) in commits.reading.facts.written(t) {
+            latest[key.index()] = Some(t);
+        }
+    }
+    if !doubtful {
+        return Ok(());
+    }
+    let predecessors = predecessors(commits, versions);
+    let mut uses = vec![0u32; history.txn_count()];
+    predecessors.iter().flatten().for_each(|p| uses[p.index()] += 1);
+    let mut writers: Vec<Vec<TxnId>> = vec![Vec::new(); history.key_count()];
+    for t in commits.reading.txns() {
+        for (key, _) in commits.reading.facts.written(t) {
+            writers[key.index()].push(t);
+        }
+    }
+    let mut clocks: Vec<Option<Clock>> = vec![None; history.txn_count()];
+    latest.fill(None);
+    for &t3 in &commits.order {
+        let mut clock = Clock::new();
+        for &p in &predecessors[t3.index()] {
+            let Some(before) = clocks[p.index()].as_ref() else { continue };
+            clock = merge(&clock, before);
+            uses[p.index()] -= 1;
+            if uses[p.index()] == 0 {
+                clocks[p.index()] = None;
+            }
+        }
+        for read in commits.reading.external(t3) {
+            if commits.reading.writer(read) != latest[read.key.index()]
+                && let Some(t2) = latest_seen(commits, &clock, &writers[read.key.index()])
+                && commits.place(t2) > commits.place_read(read)
+            {
+                return Err(overlooked(read, t2));
+            }
+        }
+        for (key, _) in commits.reading.facts.written(t3) {
+            latest[key.index()] = Some(t3);
+        }
+        let myself = vec![(history.session_of(t3), t3.0 + 1)];
+        clocks[t3.index()] = (uses[t3.index()] > 0).then(|| merge(&clock, &myself));
+    }
+    Ok(())
+}
+
+/// Who comes directly before each transaction: in its session, by reading, and with `versions` as writer of the same key.
+fn predecessors(commits: &Commits<'_>, versions: bool) -> Vec<Vec<TxnId>> {
+    let history = commits.reading.facts.history;
+    let mut before: Vec<Vec<TxnId>> = vec![Vec::new(); history.txn_count()];
+    let mut last: Option<TxnId> = None;
+    for t in commits.reading.txns() {
+        let direct = &mut before[t.index()];
+        direct.extend(last.filter(|&p| history.session_of(p) == history.session_of(t)));
+        direct.extend(commits.reading.external(t).filter_map(|r| commits.reading.writer(r)));
+        last = Some(t);
+    }
+    if versions {
+        let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
+        for &t in &commits.order {
+            for (key, _) in commits.reading.facts.written(t) {
+                before[t.index()].extend(latest[key.index()].replace(t));
+            }
+        }
+    }
+    for direct in &mut before {
+        direct.sort_unstable();
+        direct.dedup();
+    }
+    before
+}
+
+/// The writer that comes last in the order among those a clock has seen: of each session, its latest writer seen.
+fn latest_seen(commits: &Commits<'_>, clock: &Clock, writers: &[TxnId]) -> Option<TxnId> {
+    let history = commits.reading.facts.history;
+    let seen_in = |&(session, bound): &(SessionId, u32)| {
+        let before = writers.partition_point(|w| w.0 < bound);
+        writers[..before].last().copied().filter(|&w| history.session_of(w) == session)
+    };
+    clock.iter().filter_map(seen_in).max_by_key(|&w| commits.place(w))
+}
+
+/// The transactions that write are serial in the order. A reader adds no cycle: nothing that replaced what it read leads to
+/// anything that it read, by versions, reads and replaced reads of writing transactions.
+pub(crate) fn update_serializable(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let reading = commits.reading;
+    let history = reading.facts.history;
+    let mut next_writer: FxHashMap<(TxnId, KeyId), TxnId> = FxHashMap::default();
+    let mut first_writer: Vec<Option<TxnId>> = vec![None; history.key_count()];
+    let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
+    let mut readers: Vec<Vec<TxnId>> = vec![Vec::new(); history.txn_count()];
+    let writes = |t: TxnId| reading.facts.written(t).next().is_some();
+    for &t in commits.order.iter().filter(|&&t| writes(t)) {
+        for read in reading.external(t) {
+            if reading.writer(read) != latest[read.key.index()] {
+                return Err(Flaw::new(FlawKind::StaleRead).ops([read.op]));
+            }
+            if let Some(w) = reading.writer(read) {
+                readers[w.index()].push(t);
+            }
+        }
+        for (key, _) in reading.facts.written(t) {
+            match latest[key.index()].replace(t) {
+                Some(before) => drop(next_writer.insert((before, key), t)),
+                None => first_writer[key.index()] = Some(t),
+            }
+        }
+    }
+    let replacer = |read: External| match reading.writer(read) {
+        Some(w) => next_writer.get(&(w, read.key)).copied(),
+        None => first_writer[read.key.index()],
+    };
+    for &r in commits.order.iter().filter(|&&t| !writes(t)) {
+        let sources: FxHashSet<TxnId> = reading.external(r).filter_map(|x| reading.writer(x)).collect();
+        let last = sources.iter().map(|&w| commits.place(w)).max().unwrap_or(INITIAL);
+        let within = |t: &TxnId| commits.place(*t) <= last;
+        let mut reached: FxHashSet<TxnId> = FxHashSet::default();
+        let mut work: Vec<TxnId> = reading.external(r).filter_map(replacer).filter(within).collect();
+        while let Some(t) = work.pop() {
+            if !reached.insert(t) {
+                continue;
+            }
+            if sources.contains(&t) {
+                return Err(Flaw::new(FlawKind::Overlooked).txns([t, r]));
+            }
+            let versions =
+                reading.facts.written(t).filter_map(|(key, _)| next_writer.get(&(t, key)).copied());
+            work.extend(versions.filter(within));
+            work.extend(readers[t.index()].iter().copied().filter(within));
+            work.extend(reading.external(t).filter_map(replacer).filter(within));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,629 @@
+//! Does a witness show its anomaly?
+//!
+//! A faulty read is judged again by itself. Everything else is a cycle: each edge is proven by the operations it names, each
+//! ends where the next begins, and the kinds of edges are those that make this anomaly. A witness may show a worse anomaly
+//! than it says (a cycle without session order is a cycle with it); what it says is then still true.
+
+use crate::flaw::{Flaw, FlawKind};
+use crate::reading::{External, Fault, Reading, Source};
+use isolde_history::{OpId, OpKind, Outcome, TxnId, Value};
+use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Checks an anomaly against the reading without choices.
+pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw> {
+    let scene = Scene { reading, anomaly, dependencies: !is_pattern(anomaly.kind) };
+    scene.bounds()?;
+    scene.cast()?;
+    use AnomalyKind as A;
+    match anomaly.kind {
+        A::ThinAirRead => scene.fault(Fault::ThinAir),
+        A::AbortedRead => scene.fault(Fault::Aborted),
+        A::FutureRead => scene.fault(Fault::Future),
+        A::NotMyOwnWrite => scene.fault(Fault::NotMyOwnWrite),
+        A::NotMyLastWrite => scene.fault(Fault::NotMyLastWrite),
+        A::DuplicateElements => scene.fault(Fault::DuplicateElement),
+        A::IntermediateRead => scene.intermediate(),
+        A::IncompatibleOrder => scene.incompatible(),
+        A::NonRepeatableRead => scene.non_repeatable(),
+        A::G1a => scene.fault(Fault::Aborted).or_else(|_| scene.fault(Fault::ThinAir)),
+        A::G1b => scene.intermediate(),
+        A::CyclicCo => scene.cycle(&[Relation::SessionOrder, Relation::WriteRead], None),
+        A::NonMonoReadCo => scene.triangle(Level::ReadCommitted, true),
+        A::NonMonoReadCm => scene.triangle(Level::ReadCommitted, false),
+        A::FracturedReadCo => scene.triangle(Level::ReadAtomic, true),
+        A::FracturedReadCm => scene.triangle(Level::ReadAtomic, false),
+        A::CoConflictCm => scene.triangle(Level::Causal, true),
+        A::ConflictCm => scene.triangle(Level::Causal, false),
+        A::NotReadYourWrites => scene.triangle(Level::ReadYourWrites, false),
+        A::NonMonotonicReads => scene.triangle(Level::MonotonicReads, false),
+        A::NonMonotonicWrites => scene.triangle(Level::MonotonicWrites, false),
+        A::WritesDontFollowReads => scene.triangle(Level::WritesFollowReads, false),
+        A::LostUpdate => scene.lost_update(),
+        A::Internal => scene.internal(),
+        A::DirtyUpdate => scene.dirty_update(),
+        A::GUpdate => scene.update_cycle(),
+        A::PrefixCycle => scene.prefix_cycle(),
+        A::CyclicVersions => scene.cycle(&[Relation::VersionOrder], None),
+        kind => match DependencyCycle::of(kind) {
+            Some(shape) => scene.dependencies(shape),
+            None => Err(Flaw::new(FlawKind::WrongKind)),
+        },
+    }
+}
+
+/// Whether an anomaly is about reads as the weak levels see them: external ones, and sound.
+fn is_pattern(kind: AnomalyKind) -> bool {
+    use AnomalyKind as A;
+    let guarantees =
+        [A::NotReadYourWrites, A::NonMonotonicReads, A::NonMonotonicWrites, A::WritesDontFollowReads];
+    AnomalyKind::TAPS.contains(&kind) || guarantees.contains(&kind)
+}
+
+/// What a cycle of dependencies must look like to be one of Adya's anomalies.
+struct DependencyCycle {
+    anti: Anti,
+    /// At least one `wr` edge, and versions known from lists alone do not make it.
+    reads: bool,
+    session: bool,
+    real_time: bool,
+}
+
+/// How many anti-dependencies.
+#[derive(PartialEq, Eq)]
+enum Anti {
+    None,
+    One,
+    /// One or more, no two of them adjacent.
+    Apart,
+    /// One or more.
+    Some,
+}
+
+impl DependencyCycle {
+    fn of(kind: AnomalyKind) -> Option<DependencyCycle> {
+        use AnomalyKind as A;
+        let (anti, reads) = match kind {
+            A::G0 | A::G0Process | A::G0Realtime => (Anti::None, false),
+            A::G1c | A::G1cProcess | A::G1cRealtime => (Anti::None, true),
+            A::GSingle
+            | A::GSingleItem
+            | A::GSingleProcess
+            | A::GSingleItemProcess
+            | A::GSingleRealtime
+            | A::GSingleItemRealtime
+            | A::ReadSkew => (Anti::One, true),
+            A::GNonadjacent
+            | A::GNonadjacentItem
+            | A::GNonadjacentProcess
+            | A::GNonadjacentItemProcess
+            | A::GNonadjacentRealtime
+            | A::GNonadjacentItemRealtime
+            | A::LongFork => (Anti::Apart, true),
+            A::G2
+            | A::G2Item
+            | A::G2Process
+            | A::G2ItemProcess
+            | A::G2Realtime
+            | A::G2ItemRealtime
+            | A::WriteSkew => (Anti::Some, true),
+            _ => return None,
+        };
+        let real_time = kind.name().ends_with("-realtime");
+        Some(DependencyCycle {
+            anti,
+            reads,
+            session: real_time || kind.name().ends_with("-process"),
+            real_time,
+        })
+    }
+}
+
+struct Scene<'a> {
+    reading: &'a Reading<'a>,
+    anomaly: &'a Anomaly,
+    /// Reads count as Adya counts them: a list after own appends is a read of what is before them, and a faulty read
+    /// still shows what it shows.
+    dependencies: bool,
+}
+
+fn not_this() -> Flaw {
+    Flaw::new(FlawKind::NotThisAnomaly)
+}
+
+fn unproven(edge: &Edge) -> Flaw {
+    let txns = [edge.from, edge.to].into_iter().filter_map(|node| match node {
+        Node::Txn(t) => Some(t),
+        Node::Initial => None,
+    });
+    Flaw::new(FlawKind::UnprovenEdge).txns(txns)
+}
+
+/// Every edge, and those behind forced ones.
+fn all_edges(edges: &[Edge]) -> Vec<&Edge> {
+    let mut all: Vec<&Edge> = edges.iter().collect();
+    let mut next = 0;
+    while let Some(&edge) = all.get(next) {
+        if let Evidence::Forced { path, .. } = &edge.evidence {
+            all.extend(path);
+        }
+        next += 1;
+    }
+    all
+}
+
+impl Scene<'_> {
+    fn owner(&self, op: OpId) -> TxnId {
+        self.reading.facts.owner(op)
+    }
+
+    /// Everything named exists.
+    fn bounds(&self) -> Result<(), Flaw> {
+        let history = self.reading.facts.history;
+        let witness = &self.anomaly.witness;
+        let edges = all_edges(&witness.edges);
+        let ends = edges.iter().flat_map(|e| [e.from, e.to]).filter_map(|node| match node {
+            Node::Txn(t) => Some(t),
+            Node::Initial => None,
+        });
+        if ends.chain(witness.transactions.iter().copied()).any(|t| t.index() >= history.txn_count()) {
+            return Err(Flaw::new(FlawKind::NoSuchTransaction));
+        }
+        let ops = edges.iter().flat_map(|e| e.evidence.operations());
+        if ops.chain(witness.operations.iter().copied()).any(|op| op.index() >= history.op_count()) {
+            return Err(Flaw::new(FlawKind::NoSuchOperation));
+        }
+        Ok(())
+    }
+
+    /// The witness lists the transactions and operations of its edges, and of its operations, and no others.
+    fn cast(&self) -> Result<(), Flaw> {
+        let witness = &self.anomaly.witness;
+        let mut ops: Vec<OpId> = Vec::new();
+        let mut txns: Vec<TxnId> = Vec::new();
+        for edge in all_edges(&witness.edges) {
+            ops.extend(edge.evidence.operations());
+            for node in [edge.from, edge.to] {
+                if let Node::Txn(t) = node {
+                    txns.push(t);
+                }
+            }
+        }
+        if ops.iter().any(|op| !witness.operations.contains(op)) {
+            return Err(Flaw::new(FlawKind::WrongCast));
+        }
+        txns.extend(witness.operations.iter().map(|&op| self.owner(op)));
+        txns.sort_unstable();
+        txns.dedup();
+        let mut listed = witness.transactions.clone();
+        listed.sort_unstable();
+        listed.dedup();
+        if txns == listed { Ok(()) } else { Err(Flaw::new(FlawKind::WrongCast).txns(listed)) }
+    }
+
+    fn reads(&self) -> impl Iterator<Item = OpId> + '_ {
+        let history = self.reading.facts.history;
+        self.anomaly.witness.operations.iter().copied().filter(|&op| history.op(op).kind == OpKind::Read)
+    }
+
+    /// Edges beside a faulty read say whose value it returned.
+    fn sightings(&self) -> Result<(), Flaw> {
+        let history = self.reading.facts.history;
+        for edge in &self.anomaly.witness.edges {
+            let Evidence::Read { write: Some(write), read } = edge.evidence else {
+                return Err(unproven(edge));
+            };
+            let (w, r) = (history.op(write), history.op(read));
+            let seen = match history.list(r.value) {
+                Some(elements) => elements.contains(&w.value),
+                None => r.value == w.value,
+            };
+            let fits = w.kind != OpKind::Read
+                && r.kind == OpKind::Read
+                && w.key == r.key
+                && seen
+                && edge.relation == Relation::WriteRead
+                && edge.from == Node::Txn(self.owner(write))
+                && edge.to == Node::Txn(self.owner(read));
+            if !fits {
+                return Err(unproven(edge));
+            }
+        }
+        Ok(())
+    }
+
+    fn fault(&self, fault: Fault) -> Result<(), Flaw> {
+        self.sightings()?;
+        let found = self.reads().any(|op| self.reading.source(op) == Source::Fault(fault));
+        if found { Ok(()) } else { Err(not_this().ops(self.reads())) }
+    }
+
+    fn intermediate(&self) -> Result<(), Flaw> {
+        self.sightings()?;
+        // A read that ignores an own write may return another's intermediate value all the same.
+        let named = |op: OpId| {
+            self.anomaly.witness.edges.iter().any(|e| match e.evidence {
+                Evidence::Read { write: Some(write), read } if read == op => {
+                    !self.reading.facts.is_final(write) && self.is_from(read, Some(write), e.from)
+                }
+                _ => false,
+            })
+        };
+        let replaced = |op: OpId| match self.reading.source(op) {
+            Source::From(write) => !self.reading.facts.is_final(write),
+            Source::Fault(Fault::NotMyOwnWrite) => self.dependencies && named(op),
+            _ => false,
+        };
+        if self.reads().any(replaced) { Ok(()) } else { Err(not_this().ops(self.reads())) }
+    }
+
+    /// Two lists of one key of which neither begins with the other, or one that skips or reorders a writer's appends.
+    fn incompatible(&self) -> Result<(), Flaw> {
+        let history = self.reading.facts.history;
+        let lists: Vec<(OpId, Vec<OpId>)> =
+            self.reads().filter_map(|op| Some((op, self.list(op)?))).collect();
+        let contradict = |(a, left): &(OpId, Vec<OpId>), (b, right): &(OpId, Vec<OpId>)| {
+            history.op(*a).key == history.op(*b).key && !left.starts_with(right) && !right.starts_with(left)
+        };
+        let skips = |(_, shown): &(OpId, Vec<OpId>)| {
+            shown.iter().enumerate().any(|(at, &append)| {
+                let key = history.op(append).key;
+                let mut earlier = history.ops(self.owner(append)).take_while(|(op, _)| *op < append);
+                earlier.any(|(op, o)| o.kind == OpKind::Append && o.key == key && !shown[..at].contains(&op))
+            })
+        };
+        let found = lists.iter().any(|a| lists.iter().any(|b| contradict(a, b))) || lists.iter().any(skips);
+        if found && self.anomaly.witness.edges.is_empty() {
+            Ok(())
+        } else {
+            Err(not_this().ops(self.reads()))
+        }
+    }
+
+    fn external(&self, op: OpId) -> Option<External> {
+        let key = self.reading.facts.history.op(op).key;
+        match self.reading.source(op) {
+            Source::Initial => Some(External { op, key, from: None }),
+            Source::From(write) => Some(External { op, key, from: Some(write) }),
+            _ => None,
+        }
+    }
+
+    fn non_repeatable(&self) -> Result<(), Flaw> {
+        for edge in &self.anomaly.witness.edges {
+            self.edge(edge, None)?;
+        }
+        let reads: Vec<External> = self.reads().filter_map(|op| self.external(op)).collect();
+        let differ = |a: &External, b: &External| {
+            self.owner(a.op) == self.owner(b.op)
+                && a.key == b.key
+                && self.reading.writer(*a) != self.reading.writer(*b)
+        };
+        let found = reads.iter().any(|a| reads.iter().any(|b| differ(a, b)));
+        if found { Ok(()) } else { Err(not_this().ops(self.reads())) }
+    }
+
+    /// Two transactions that read one version of a key and both write the key.
+    fn lost_update(&self) -> Result<(), Flaw> {
+        for edge in &self.anomaly.witness.edges {
+            self.edge(edge, None)?;
+        }
+        let reads: Vec<OpId> = self.reads().collect();
+        let key = |op: OpId| self.reading.facts.history.op(op).key;
+        let writes = |t: TxnId, key| self.reading.facts.written(t).any(|(k, _)| k == key);
+        let same_version = |a: OpId, b: OpId| match (self.list(a), self.list(b)) {
+            (Some(left), Some(right)) => left == right,
+            (None, None) => match (self.external(a), self.external(b)) {
+                (Some(a), Some(b)) => self.reading.writer(a) == self.reading.writer(b),
+                _ => false,
+            },
+            _ => false,
+        };
+        let lost = |a: OpId, b: OpId| {
+            let (t, u) = (self.owner(a), self.owner(b));
+            let both = t != u && self.reading.counts(t) && self.reading.counts(u);
+            both && key(a) == key(b) && same_version(a, b) && writes(t, key(a)) && writes(u, key(a))
+        };
+        let found = reads.iter().any(|&a| reads.iter().any(|&b| lost(a, b)));
+        if found { Ok(()) } else { Err(not_this().ops(self.reads())) }
+    }
+
+    /// Two lists of one key in one transaction that differ before its own appends.
+    fn internal(&self) -> Result<(), Flaw> {
+        let history = self.reading.facts.history;
+        let reads: Vec<OpId> = self.reads().filter(|&op| self.reading.counts(self.owner(op))).collect();
+        let differ = |a: OpId, b: OpId| {
+            self.owner(a) == self.owner(b)
+                && history.op(a).key == history.op(b).key
+                && matches!((self.list(a), self.list(b)), (Some(left), Some(right)) if left != right)
+        };
+        let found = reads.iter().any(|&a| reads.iter().any(|&b| differ(a, b)));
+        if found { Ok(()) } else { Err(not_this().ops(self.reads())) }
+    }
+
+    /// A list in which an aborted append comes before a committed one.
+    fn dirty_update(&self) -> Result<(), Flaw> {
+        let history = self.reading.facts.history;
+        let dirty = |edge: &Edge| {
+            let Evidence::Version { first, second, read } = edge.evidence else { return false };
+            let Some(elements) = history.list(history.op(read).value) else { return false };
+            let place = |op: OpId| elements.iter().position(|&e| e == history.op(op).value);
+            let append = |op: OpId| {
+                history.op(op).kind == OpKind::Append && history.op(op).key == history.op(read).key
+            };
+            append(first)
+                && append(second)
+                && history.outcome(self.owner(first)) == Outcome::Aborted
+                && self.reading.counts(self.owner(second))
+                && self.reading.counts(self.owner(read))
+                && matches!((place(first), place(second)), (Some(a), Some(b)) if a < b)
+        };
+        let edges = &self.anomaly.witness.edges;
+        if !edges.is_empty() && edges.iter().all(dirty) { Ok(()) } else { Err(not_this()) }
+    }
+
+    /// A cycle of dependencies with at most one transaction that only reads.
+    fn update_cycle(&self) -> Result<(), Flaw> {
+        use Relation::{AntiDependency, VersionOrder, WriteRead};
+        self.cycle(&[VersionOrder, WriteRead, AntiDependency], None)?;
+        let reads_only = |node: Node| match node {
+            Node::Txn(t) => self.reading.facts.written(t).next().is_none(),
+            Node::Initial => false,
+        };
+        let readers = self.anomaly.witness.edges.iter().filter(|e| reads_only(e.from)).count();
+        if readers <= 1 { Ok(()) } else { Err(not_this()) }
+    }
+
+    /// A cycle in which every anti-dependency comes right after a read or session order.
+    fn prefix_cycle(&self) -> Result<(), Flaw> {
+        use Relation::{AntiDependency, SessionOrder, VersionOrder, WriteRead};
+        self.cycle(&[VersionOrder, WriteRead, AntiDependency, SessionOrder], None)?;
+        let edges = &self.anomaly.witness.edges;
+        let fits = edges.iter().zip(edges.iter().cycle().skip(1)).all(|(before, edge)| {
+            edge.relation != AntiDependency || matches!(before.relation, WriteRead | SessionOrder)
+        });
+        if fits { Ok(()) } else { Err(not_this()) }
+    }
+
+    /// A closed chain of proven edges of these kinds.
+    fn cycle(&self, relations: &[Relation], level: Option<Level>) -> Result<(), Flaw> {
+        let edges = &self.anomaly.witness.edges;
+        for (edge, next) in edges.iter().zip(edges.iter().cycle().skip(1)) {
+            if !relations.contains(&edge.relation) {
+                return Err(unproven(edge));
+            }
+            self.edge(edge, level)?;
+            if edge.to != next.from {
+                return Err(Flaw::new(FlawKind::NoCycle));
+            }
+        }
+        if edges.is_empty() { Err(Flaw::new(FlawKind::NoCycle)) } else { Ok(()) }
+    }
+
+    /// A demand of the level that contradicts causality (`co`), or causality with other demands and the order of lists.
+    fn triangle(&self, level: Level, co: bool) -> Result<(), Flaw> {
+        use Relation::{Required, SessionOrder, VersionOrder, WriteRead};
+        self.cycle(&[SessionOrder, WriteRead, Required, VersionOrder], Some(level))?;
+        let demands = |e: &&Edge| e.relation == Required;
+        let edges = &self.anomaly.witness.edges;
+        let (demanded, others) =
+            (edges.iter().filter(demands).count(), edges.iter().any(|e| e.relation == VersionOrder));
+        let fits = demanded > 0 && !(co && (demanded > 1 || others));
+        if fits { Ok(()) } else { Err(not_this()) }
+    }
+
+    fn dependencies(&self, shape: DependencyCycle) -> Result<(), Flaw> {
+        use Relation::{AntiDependency, RealTime, SessionOrder, VersionOrder, WriteRead};
+        let mut relations = vec![VersionOrder];
+        if shape.reads {
+            relations.push(WriteRead);
+        }
+        if shape.anti != Anti::None {
+            relations.push(AntiDependency);
+        }
+        if shape.session {
+            relations.push(SessionOrder);
+        }
+        if shape.real_time {
+            relations.push(RealTime);
+        }
+        self.cycle(&relations, None)?;
+        let edges = &self.anomaly.witness.edges;
+        if !shape.reads && edges.iter().any(|e| !self.shown_by_list(e)) {
+            return Err(not_this());
+        }
+        let anti = |e: &Edge| e.relation == AntiDependency;
+        let count = edges.iter().filter(|e| anti(e)).count();
+        let adjacent = edges.iter().zip(edges.iter().cycle().skip(1)).any(|(a, b)| anti(a) && anti(b));
+        let fits = match shape.anti {
+            Anti::None => true,
+            Anti::One => count == 1,
+            Anti::Apart => count >= 1 && (!adjacent || edges.len() == 1),
+            Anti::Some => count >= 1,
+        };
+        // Session order and real time alone are no dependency.
+        let depends = edges.iter().any(|e| !matches!(e.relation, SessionOrder | RealTime));
+        if fits && depends { Ok(()) } else { Err(not_this()) }
+    }
+
+    /// Orders of registers are known only to transactions that do not read in circles; lists show theirs to anybody.
+    fn shown_by_list(&self, edge: &Edge) -> bool {
+        match edge.evidence {
+            Evidence::Version { read, .. } => self.list(read).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Does the evidence show the edge? `level` says what makes a writer visible where a demand needs it.
+    fn edge(&self, edge: &Edge, level: Option<Level>) -> Result<(), Flaw> {
+        let counts = |node: Node| match node {
+            Node::Txn(t) => self.reading.counts(t),
+            Node::Initial => true,
+        };
+        let shown = counts(edge.from) && counts(edge.to) && self.shows(edge, level);
+        if shown { Ok(()) } else { Err(unproven(edge)) }
+    }
+
+    fn shows(&self, edge: &Edge, level: Option<Level>) -> bool {
+        let history = self.reading.facts.history;
+        match (&edge.evidence, edge.relation) {
+            (Evidence::Session, Relation::SessionOrder) => match (edge.from, edge.to) {
+                (Node::Initial, Node::Txn(_)) => true,
+                (Node::Txn(a), Node::Txn(b)) => a < b && history.session_of(a) == history.session_of(b),
+                _ => false,
+            },
+            (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to, history.intervals()) {
+                (Node::Txn(a), Node::Txn(b), Some(times)) => {
+                    times[a.index()].completed.is_some_and(|end| end < times[b.index()].invoked)
+                }
+                _ => false,
+            },
+            (&Evidence::Read { write, read }, Relation::WriteRead) => {
+                self.is_from(read, write, edge.from) && edge.to == Node::Txn(self.owner(read))
+            }
+            (&Evidence::Version { first, second, read }, Relation::VersionOrder) => {
+                self.version(first, second, read)
+                    && edge.from != edge.to
+                    && edge.from == Node::Txn(self.owner(first))
+                    && edge.to == Node::Txn(self.owner(second))
+            }
+            (&Evidence::Replaced { read, overwritten, overwriting, shown_by }, Relation::AntiDependency) => {
+                let source = overwritten.map_or(Node::Initial, |w| Node::Txn(self.owner(w)));
+                let after = match (overwritten, shown_by) {
+                    (None, _) => self.writes_key_of(overwriting, read),
+                    (Some(first), Some(by)) => self.version(first, overwriting, by),
+                    (Some(_), None) => false,
+                };
+                self.is_from(read, overwritten, source)
+                    && after
+                    && edge.from != edge.to
+                    && edge.from == Node::Txn(self.owner(read))
+                    && edge.to == Node::Txn(self.owner(overwriting))
+            }
+            // What the caller assumed, or somebody else vouches for, is not in the history.
+            (&Evidence::Ordered { first, second, .. }, Relation::VersionOrder) => {
+                edge.from == Node::Txn(self.owner(first)) && edge.to == Node::Txn(self.owner(second))
+            }
+            (&Evidence::Overwritten { read, write, .. }, Relation::AntiDependency) => {
+                edge.from == Node::Txn(self.owner(read)) && edge.to == Node::Txn(self.owner(write))
+            }
+            (Evidence::Overwritten { .. } | Evidence::Session, Relation::VersionOrder) => {
+                self.anomaly.kind == AnomalyKind::CyclicVersions
+            }
+            (Evidence::Given { .. }, _) => true,
+            (Evidence::Forced { read, overwritten, visible_write, path }, Relation::Required) => {
+                let from = self.owner(*visible_write);
+                self.is_from(*read, *overwritten, edge.to)
+                    && edge.from == Node::Txn(from)
+                    && edge.from != edge.to
+                    && from != self.owner(*read)
+                    && self.writes_key_of(*visible_write, *read)
+                    && level.is_some_and(|level| self.is_visible(level, from, *read, path))
+            }
+            _ => false,
+        }
+    }
+
+    /// Is the read an external one of this write (none: the initial state), and the write `node`'s?
+    fn is_from(&self, read: OpId, write: Option<OpId>, node: Node) -> bool {
+        if self.dependencies {
+            let of = |w: OpId| Node::Txn(self.owner(w));
+            if let Some(shown) = self.list(read) {
+                return shown.last().copied() == write && node == write.map_or(Node::Initial, of);
+            }
+            let history = self.reading.facts.history;
+            if let (Source::Fault(Fault::NotMyOwnWrite), Some(w)) = (self.reading.source(read), write) {
+                let value = history.op(w).value == history.op(read).value;
+                return value && self.writes_key_of(w, read) && node == of(w);
+            }
+        }
+        let Some(external) = self.external(read) else { return false };
+        external.from == write && node == write.map_or(Node::Initial, |w| Node::Txn(self.owner(w)))
+    }
+
+    fn writes_key_of(&self, write: OpId, read: OpId) -> bool {
+        let history = self.reading.facts.history;
+        let (w, r) = (history.op(write), history.op(read));
+        w.kind != OpKind::Read && w.key == r.key && self.reading.counts(self.owner(write))
+    }
+
+    /// Does the read show that `first` comes before `second` in the version order of their key?
+    fn version(&self, first: OpId, second: OpId, read: OpId) -> bool {
+        let history = self.reading.facts.history;
+        if !self.writes_key_of(second, read) {
+            return false;
+        }
+        match self.list(read) {
+            Some(shown) => match shown.iter().position(|&a| a == first) {
+                Some(at) if at + 1 < shown.len() => shown[at + 1] == second,
+                Some(_) => history.op(second).kind == OpKind::Append && !shown.contains(&second),
+                None => false,
+            },
+            // A register: the writer of the second read the first.
+            None => {
+                self.owner(read) == self.owner(second)
+                    && self.is_from(read, Some(first), Node::Txn(self.owner(first)))
+            }
+        }
+    }
+
+    /// What a list read shows of appends that count, before the reader's own, each where it is first. None if an element
+    /// may be from several transactions, or the read is of a register. If patterns are looked for, sound reads only.
+    fn list(&self, read: OpId) -> Option<Vec<OpId>> {
+        if !self.dependencies && self.anomaly.kind != AnomalyKind::IncompatibleOrder {
+            return self.reading.shown(read).map(<[OpId]>::to_vec);
+        }
+        let history = self.reading.facts.history;
+        let (reader, key) = (self.owner(read), history.op(read).key);
+        let elements = history.list(history.op(read).value)?;
+        let is_append = |o: &isolde_history::Op| o.kind == OpKind::Append && o.key == key;
+        let own = history.ops(reader).take_while(|(op, _)| *op < read).filter(|(_, o)| is_append(o));
+        let own: Vec<Value> = own.map(|(_, o)| o.value).collect();
+        let foreign = elements.strip_suffix(own.as_slice()).unwrap_or(elements);
+        let wanted: FxHashSet<Value> = foreign.iter().copied().collect();
+        let mut appended: FxHashMap<Value, OpId> = FxHashMap::default();
+        for t in history.txns().filter(|&t| self.reading.counts(t)) {
+            for (op, o) in history.ops(t).filter(|(_, o)| is_append(o) && wanted.contains(&o.value)) {
+                if appended.insert(o.value, op).is_some() {
+                    return None;
+                }
+            }
+        }
+        let mut shown: Vec<OpId> = Vec::new();
+        for append in foreign.iter().filter_map(|e| appended.remove(e)) {
+            shown.push(append);
+        }
+        Some(shown)
+    }
+
+    /// Does the path make `from` visible to the read, as the level sees it?
+    fn is_visible(&self, level: Level, from: TxnId, read: OpId, path: &[Edge]) -> bool {
+        let reader = self.owner(read);
+        let mut at = Node::Txn(from);
+        for edge in path {
+            let plain = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
+            if !plain || edge.from != at || self.edge(edge, None).is_err() {
+                return false;
+            }
+            at = edge.to;
+        }
+        if at != Node::Txn(reader) || path.is_empty() {
+            return false;
+        }
+        let shape: Vec<Relation> = path.iter().map(|e| e.relation).collect();
+        use Relation::{SessionOrder as So, WriteRead as Wr};
+        match level {
+            Level::ReadCommitted => {
+                let before = |e: &Edge| matches!(e.evidence, Evidence::Read { read: r, .. } if r < read);
+                shape == [Wr] && path.iter().all(before)
+            }
+            Level::ReadAtomic => shape == [Wr] || shape == [So],
+            Level::Causal => true,
+            Level::ReadYourWrites => shape == [So],
+            Level::MonotonicReads => shape == [Wr, So],
+            Level::MonotonicWrites => shape == [So, Wr],
+            Level::WritesFollowReads => shape == [Wr, So, Wr],
+            _ => false,
+        }
+    }
+}
