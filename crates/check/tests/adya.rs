@@ -107,7 +107,7 @@ fn compare(history: &History, context: &str) {
     };
     for level in Level::ALL.iter().copied() {
         let strong = STRONG.iter().find(|(l, _)| *l == level).map(|(_, s)| strongly_satisfies(history, *s));
-        if let Some(expected) = strong.map_or_else(|| expected(&all, level), |s| s) {
+        if let Some(expected) = strong.unwrap_or_else(|| expected(&all, level)) {
             agree(level, expected);
         }
         let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();

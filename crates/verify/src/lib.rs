@@ -23,6 +23,7 @@
 //! assert_eq!(flaw.kind, FlawKind::StaleRead);
 //! ```
 
+mod dependencies;
 mod execution;
 mod flaw;
 mod reading;

@@ -335,30 +335,20 @@ impl Judge<'_, '_> {
     /// Says why a level stays undecided.
     fn open(&mut self, level: Level) {
         let deps = self.shapes.deps;
-        let history = deps.problem.history;
-        let reason = if let Some(key) = deps.open_register {
-            format!(
-                "no violation was found, but the order in which {} was written is not known: reads of a register do \
-                 not show it (lists would, and --transaction-order or --wfr-keys may)",
-                history.show_key(key)
-            )
-        } else if let Some(&key) = deps.lists.damaged().first() {
-            format!(
-                "reads of {} contradict each other, so the order of its versions is not known",
-                history.show_key(key)
-            )
+        let reason = if deps.lists.is_contradictory() || !deps.lists.damaged().is_empty() {
+            "reads of some lists are faulty, so the order of their versions is not known"
+        } else if deps.open_register.is_some() {
+            "no violation was found, but the order in which some keys were written is not known: reads of a register do \
+             not show it (lists would, and --transaction-order or --wfr-keys may)"
         } else if deps.cut_off {
-            "too many pairs of a reader and an append that it did not see; some were left out".to_owned()
-        } else if let Some(key) = deps.open_list {
-            format!(
-                "no violation was found, but nobody saw in which order the last appends to {} took effect (a final \
-                 read of every key would show it)",
-                history.show_key(key)
-            )
+            "too many pairs of a reader and an append that it did not see; some were left out"
+        } else if deps.open_list.is_some() {
+            "no violation was found, but nobody saw in which order the last appends to some keys took effect (a final \
+             read of every key would show it)"
         } else {
             return;
         };
-        self.board.unknown(level, reason);
+        self.board.unknown(level, reason.to_owned());
     }
 
     /// Notes what a reader should know about an example that rests on damaged keys.

@@ -51,7 +51,7 @@ fn json_of_one_history() {
           "level": "snapshot-isolation",
           "verdict": "unknown",
           "by": "values",
-          "reason": "no violation was found, but the order in which x was written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
+          "reason": "no violation was found, but the order in which some keys were written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
           "anomalies": []
         },
         {
@@ -70,21 +70,21 @@ fn json_of_one_history() {
           "level": "repeatable-read",
           "verdict": "unknown",
           "by": "values",
-          "reason": "no violation was found, but the order in which x was written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
+          "reason": "no violation was found, but the order in which some keys were written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
           "anomalies": []
         },
         {
           "level": "update-serializable",
           "verdict": "unknown",
           "by": "values",
-          "reason": "no violation was found, but the order in which x was written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
+          "reason": "no violation was found, but the order in which some keys were written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
           "anomalies": []
         },
         {
           "level": "serializable",
           "verdict": "unknown",
           "by": "values",
-          "reason": "no violation was found, but the order in which x was written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
+          "reason": "no violation was found, but the order in which some keys were written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)",
           "anomalies": []
         },
         {
@@ -244,7 +244,7 @@ fn junit_of_required_levels() {
           <system-out>violated: fractured-read-co (TAP-k)</system-out>
         </testcase>
         <testcase classname="h.txt" name="serializable">
-          <skipped message="unknown: no violation was found, but the order in which x was written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)"/>
+          <skipped message="unknown: no violation was found, but the order in which some keys were written is not known: reads of a register do not show it (lists would, and --transaction-order or --wfr-keys may)"/>
         </testcase>
       </testsuite>
     </testsuites>

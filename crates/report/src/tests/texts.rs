@@ -41,9 +41,9 @@ fn a_violation() {
       strong-session-serializable         VIOLATED   as read-atomic
       strict-serializable                 VIOLATED   as read-atomic
 
-      [1] no violation was found, but the order in which x was written is not known:
-          reads of a register do not show it (lists would, and --transaction-order
-          or --wfr-keys may)
+      [1] no violation was found, but the order in which some keys were written is
+          not known: reads of a register do not show it (lists would, and
+          --transaction-order or --wfr-keys may)
 
     strongest levels that hold: cut-isolation, read-committed, read-your-writes,
       monotonic-reads, monotonic-writes, writes-follow-reads
