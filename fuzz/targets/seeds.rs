@@ -8,16 +8,39 @@ use std::path::Path;
 
 libfuzzer_sys::fuzz_target!(init: write_seeds(), |_bytes: &[u8]| {});
 
+/// A certificate of the history of the target `certificate`, with one of everything.
+const CERTIFICATE: &str = r#"{"schema":1,"history":{"fingerprint":"FINGERPRINT"},
+"verdicts":[{"level":"causal","verdict":"violated","anomalies":["conflict-cm"]},{"level":"read-committed","verdict":"holds"}],
+"anomalies":[{"kind":"conflict-cm","transactions":["1","3"],"operations":[["1",0],["3",2]],"edges":[
+{"from":"1","to":"3","type":"wr","write":["1",0],"read":["3",0]},{"from":null,"to":"1","type":"so"},
+{"from":"1","to":"2","type":"ww","first":["1",1],"second":["2",2],"read":["3",2]},
+{"from":"3","to":"2","type":"rw","read":["3",1],"overwritten":null,"overwriting":["2",1],"shown_by":null},
+{"from":"2","to":"1","type":"cm","read":["3",0],"overwritten":["1",0],"visible_write":["2",0],"path":[{"from":"1","to":"2","type":"so"}]}]}],
+"proofs":[{"levels":["read-committed"],"verdict":"holds","commits":["1","2","3"],"choices":[{"read":["3",0],"write":["2",0]}]},
+{"levels":["prefix"],"verdict":"holds","events":[["begin","1"],["commit","1"]]},
+{"levels":["serializable"],"verdict":"violated","steps":[
+{"clause":[{"reads":{"read":["3",0],"write":["1",0]}},{"reads":{"read":["3",0],"write":["2",0]}}],"source":{"read":["3",0],"element":0}},
+{"clause":[{"not_reads":{"read":["3",0],"write":["1",0]}},{"before":[["commit","2"],["commit","1"]]},{"before":[["begin","3"],["commit","2"]]}],
+"axiom":{"read":["3",0],"write":["1",0],"other":["2",0],"path":["1"]}},
+{"clause":[{"before":[["commit","1"],["commit","2"]]}],"version":{"read":["3",2],"first":["1",1],"second":["2",2]}},
+{"clause":[{"before":[["commit","1"],["commit","2"]]}],"cycle":[["commit","1"],["commit","2"]]},
+{"clause":[],"conflict":[["1",0],["2",0]]},{"clause":[{"not_committed":"4"}],"impossible":["4",0]},
+{"clause":[{"committed":"4"}],"observed":{"read":["3",0],"write":["1",0]}},
+{"clause":[],"intermediate":{"read":["3",0],"write":["1",0]}},{"clause":[],"implied":[0,1]}]}]}"#;
+
 fn write_seeds() {
     let corpus = std::env::var_os("SEEDS").expect("SEEDS names a folder");
     let corpus = Path::new(&corpus);
+    std::fs::create_dir_all(corpus.join("certificate")).expect("the corpus can be created");
+    std::fs::write(corpus.join("certificate/seed"), CERTIFICATE).expect("the corpus can be written");
     for &format in Format::ALL {
         let folder = corpus.join(format.name());
         std::fs::create_dir_all(&folder).expect("the corpus can be created");
         for (i, history) in histories().iter().enumerate() {
             let name = format!("seed-{i}");
             for (n, bytes) in files(format, history).into_iter().enumerate() {
-                for folder in [&folder, &corpus.join("detect")] {
+                let also = if format.name().starts_with("elle") { "events" } else { "detect" };
+                for folder in [&folder, &corpus.join("detect"), &corpus.join(also)] {
                     std::fs::create_dir_all(folder).expect("the corpus can be created");
                     let name = format!("{name}-{n}-{}", format.name());
                     std::fs::write(folder.join(name), &bytes).expect("the corpus can be written");

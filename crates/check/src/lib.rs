@@ -27,14 +27,23 @@
 
 mod adya;
 mod budget;
+mod cross;
+pub mod datatypes;
 mod direct;
+pub mod elle;
+pub mod linear;
 pub mod lint;
+pub mod models;
+pub mod shrink;
+pub mod stamps;
 pub mod stats;
+mod strong;
 mod verdicts;
 mod weak;
 
 pub use adya::{Analyser, ExtraEdge, Inference, MonotonicKeys};
 pub use budget::{Budget, OutOfBudget};
+pub use cross::{Disagreement, compare, cross_check};
 
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level};
@@ -51,6 +60,8 @@ pub struct Request {
     /// Do not try orders first; collect every demand of a level at once. The answers are the same, the cost is not: for
     /// measuring what the guess is worth, and for checking one way against the other.
     pub no_guess: bool,
+    /// Never work out what follows from the known order before searching, at strong levels; again the answers are the same.
+    pub no_saturation: bool,
     /// What may be assumed about the order of a register's versions.
     pub inference: Inference,
 }

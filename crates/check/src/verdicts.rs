@@ -7,6 +7,7 @@ use crate::Request;
 use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
+use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
     Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
@@ -51,11 +52,14 @@ pub(crate) fn judge(
 
     if request.anomalies.is_some() {
         board.forget_proofs("only the anomalies asked for were looked for");
-    } else if problem.index.ambiguous_reads() > 0 {
-        board.forget_proofs(&format!(
-            "{} reads return a value that several transactions wrote, so their source is open",
-            problem.index.ambiguous_reads()
-        ));
+    } else {
+        if problem.index.ambiguous_reads() > 0 {
+            board.forget_proofs(&format!(
+                "{} reads return a value that several transactions wrote, so their source is open",
+                problem.index.ambiguous_reads()
+            ));
+        }
+        strong::judge(problem, asked, request, budget, &mut board);
     }
     board.judgement(problem, asked, request.certificates)
 }
@@ -170,6 +174,11 @@ impl<'a> Board<'a> {
         self.verdicts.iter().find(|(l, _)| *l == level).map(|(_, v)| v)
     }
 
+    /// True if a level holds or is violated.
+    pub fn is_settled(&self, level: Level) -> bool {
+        matches!(self.get(level), Some(Verdict::Holds | Verdict::Violated))
+    }
+
     /// Notes a verdict. A violation outweighs a proof that looked at less.
     pub fn decide(&mut self, level: Level, verdict: Verdict) {
         match self.verdicts.iter_mut().find(|(l, _)| *l == level) {
@@ -187,6 +196,12 @@ impl<'a> Board<'a> {
             self.decide(level, Verdict::Holds);
             self.proofs.push((level, Certificate::Holds(proof)));
         }
+    }
+
+    /// Notes that no execution satisfies a level.
+    pub fn refute(&mut self, level: Level, proof: Refutation) {
+        self.decide(level, Verdict::Violated);
+        self.proofs.push((level, Certificate::Violated(proof)));
     }
 
     /// Notes that a level's order axioms are met, without an order to show for it.
@@ -227,13 +242,6 @@ impl<'a> Board<'a> {
         self.interrupted = true;
     }
 
-    /// Notes that no execution satisfies a level.
-    #[allow(dead_code, reason = "for the solver of strong levels")]
-    pub fn refute(&mut self, level: Level, proof: Refutation) {
-        self.decide(level, Verdict::Violated);
-        self.proofs.push((level, Certificate::Violated(proof)));
-    }
-
     /// Carries anomalies and verdicts through the lattice.
     pub fn close(&mut self) {
         for &level in Level::ALL {
@@ -244,7 +252,7 @@ impl<'a> Board<'a> {
         for (known, verdict) in self.verdicts.clone() {
             for &level in Level::ALL {
                 let carried = match verdict {
-                    Verdict::Holds => known.implies(level) && self.get(level).is_none(),
+                    Verdict::Holds => known.implies(level) && !self.is_settled(level),
                     Verdict::Violated => level.implies(known),
                     Verdict::Unknown { .. } => false,
                 };

@@ -1,6 +1,6 @@
 //! History files to histories and back: one file per format, detection, compression, diagnostics.
 //!
-//! Knows bytes, and nothing of isolation. A format is one module with a `sniff`, a `read` and a `writer`, and one row in
+//! Knows bytes, and decides nothing: certificate files (`certificate`) are carried, not judged. A format is one module with a `sniff`, a `read` and a `writer`, and one row in
 //! `detect::MODULES`.
 //!
 //! ```
@@ -12,6 +12,7 @@
 //! ```
 
 mod awdit;
+pub mod certificate;
 mod cobra;
 mod dbcop;
 mod elle;
@@ -31,7 +32,7 @@ mod text;
 pub mod write;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
-pub use elle::events::{LoadedEvents, datum_json, read_events};
+pub use elle::events::{LoadedEvents, datum_json, peek_events, read_events};
 pub use input::Input;
 pub use stream::{
     Content, Elements, Header, Item, Operation, Record, StreamFault, StreamReader, Transaction,

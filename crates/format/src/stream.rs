@@ -10,7 +10,7 @@ use crate::load::ops::{Cell, Columns};
 use crate::text::fault::Fault;
 use crate::text::json::Json;
 use crate::timekiller;
-use isolde_history::{AtomKind, OpKind, Outcome, Stamps, Value, View};
+use isolde_history::{AtomKind, OpKind, Outcome, SnapshotSet, Stamps, Value, View};
 use std::ops::Range;
 
 /// Parses texts of transactions; keeps its memory from one to the next.
@@ -44,6 +44,10 @@ pub struct Transaction<'a> {
     pub outcome: Outcome,
     /// Its timestamps, if it has them.
     pub stamps: Option<Stamps>,
+    /// What it saw, if that is a set of ids.
+    pub snapshot: Option<SnapshotSet>,
+    /// The id by which sets name it.
+    pub xid: Option<u64>,
 }
 
 /// A value, borrowed.
@@ -119,11 +123,21 @@ impl StreamReader {
         let mut json = Json::new(text);
         let parsed = if is_timekiller(text) {
             let t = timekiller::transaction(&mut json, &mut self.columns)?;
-            Parsed::Transaction(t.sid, Some(t.tid), t.mops, Outcome::Committed, Some(t.stamps))
+            Parsed::Transaction(line::Transaction {
+                session: t.sid,
+                id: Some(t.tid),
+                outcome: Outcome::Committed,
+                mops: t.mops,
+                stamps: Some(t.stamps),
+                snapshot: None,
+                xid: None,
+                interval: None,
+                meta: Vec::new(),
+            })
         } else {
             match line::parse(&mut json, &mut self.columns)? {
                 Line::Header { initial, keys, .. } => Parsed::Header(initial, keys),
-                Line::Transaction(t) => Parsed::Transaction(t.session, t.id, t.mops, t.outcome, t.stamps),
+                Line::Transaction(t) => Parsed::Transaction(t),
             }
         };
         if json.peek().is_some() {
@@ -132,16 +146,23 @@ impl StreamReader {
         let columns = &self.columns;
         Ok(match parsed {
             Parsed::Header(initial, keys) => Record::Header(Header { columns, initial, keys }),
-            Parsed::Transaction(session, id, mops, outcome, stamps) => {
-                Record::Transaction(Transaction { columns, session, id, mops, outcome, stamps })
-            }
+            Parsed::Transaction(t) => Record::Transaction(Transaction {
+                columns,
+                session: t.session,
+                id: t.id,
+                mops: t.mops,
+                outcome: t.outcome,
+                stamps: t.stamps,
+                snapshot: t.snapshot,
+                xid: t.xid,
+            }),
         })
     }
 }
 
 enum Parsed {
     Header(Option<Option<Value>>, Range<usize>),
-    Transaction(Value, Option<Value>, Range<usize>, Outcome, Option<Stamps>),
+    Transaction(line::Transaction),
 }
 
 /// True for TimeKiller's field names. The first field nearly always decides; `ops` is in both formats.

@@ -70,6 +70,12 @@ pub(crate) fn describe(h: &History, labels: bool) -> String {
                 s.start.physical, s.start.logical, s.commit.physical, s.commit.logical
             );
         }
+        if let Some(set) = h.snapshot(t) {
+            let _ = write!(out, " {set}");
+        }
+        if let Some(id) = h.snapshot_id(t) {
+            let _ = write!(out, " ={id}");
+        }
         if let Some(i) = h.intervals() {
             let i = i[t.index()];
             let _ = write!(out, " [{}-{}]", i.invoked, i.completed.map_or("?".into(), |c| c.to_string()));

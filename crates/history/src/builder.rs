@@ -163,13 +163,12 @@ impl Builder {
         fill(&mut self.line, draft, line, 0);
     }
 
-    /// Its timestamps. They are kept only if every transaction has them.
+    /// Its timestamps. They are kept only if every transaction that did not abort has them.
     pub fn set_stamps(&mut self, draft: Draft, stamps: Stamps) {
         self.stamps.push((draft, stamps));
     }
 
-    /// The id by which snapshots name it, and what it saw if that is a set of ids. Ids are kept only if some transaction
-    /// has a set.
+    /// The id by which snapshots name it, and what it saw if that is a set of ids.
     pub fn set_snapshot(&mut self, draft: Draft, id: Option<u64>, set: Option<SnapshotSet>) {
         self.snapshots.push(Drafted { draft, id, set });
     }
@@ -204,18 +203,22 @@ impl Builder {
     }
 
     /// Appends many operations to a transaction: kinds with the names of keys, and as many values. The columns are
-    /// extended one after the other, in a loop that does nothing else; readers of large files need that.
+    /// extended one after the other, in a loop that does nothing else; readers of large files need that. `seen` is told the
+    /// key of each.
     pub fn named_ops(
         &mut self,
         draft: Draft,
         heads: impl Iterator<Item = (OpKind, Value)>,
         values: impl Iterator<Item = Value>,
+        mut seen: impl FnMut(KeyId),
     ) {
         self.continue_with(draft);
         let (keys, has_appends) = (&mut self.keys, &mut self.has_appends);
         self.heads.extend(heads.map(|(kind, key)| {
             *has_appends |= kind == OpKind::Append;
-            OpHead::new(kind, KeyId(keys.intern(key)))
+            let key = KeyId(keys.intern(key));
+            seen(key);
+            OpHead::new(kind, key)
         }));
         self.values.extend(values);
         assert_eq!(self.heads.len(), self.values.len(), "every operation has a value");
@@ -292,6 +295,8 @@ impl Builder {
 
         let (heads, values, op_start) = self.lay_out(&txn_of, n, threads);
         let by_txn = |d: Draft| txn_of[d.0 as usize];
+        let unneeded = |t: usize| (outcome[t] == Outcome::Aborted).then(Stamps::default);
+        let stamps = complete(&self.stamps, by_txn, n, unneeded);
         Ok(History {
             session_start,
             session_label,
@@ -301,9 +306,9 @@ impl Builder {
             position,
             label: permuted(&self.label, &txn_of, n, Value::NIL),
             line: permuted(&self.line, &txn_of, n, 0),
-            stamps: complete(&self.stamps, by_txn, n),
+            stamps,
             snapshots: Snapshots::build(&self.snapshots, &txn_of, n),
-            intervals: complete(&self.intervals, by_txn, n),
+            intervals: complete(&self.intervals, by_txn, n, |_| None),
             metadata: self
                 .metadata
                 .into_iter()
@@ -421,9 +426,14 @@ fn permuted<T: Clone>(column: &[T], txn_of: &[u32], n: usize, missing: T) -> Vec
     out
 }
 
-/// A column by transaction if every transaction has an entry.
-fn complete<T: Copy>(entries: &[(Draft, T)], by_txn: impl Fn(Draft) -> u32, n: usize) -> Option<Vec<T>> {
-    if n == 0 || entries.len() < n {
+/// A column by transaction if every transaction has an entry, or can do without.
+fn complete<T: Copy>(
+    entries: &[(Draft, T)],
+    by_txn: impl Fn(Draft) -> u32,
+    n: usize,
+    otherwise: impl Fn(usize) -> Option<T>,
+) -> Option<Vec<T>> {
+    if entries.is_empty() {
         return None;
     }
     let mut column = vec![None; n];
@@ -432,7 +442,7 @@ fn complete<T: Copy>(entries: &[(Draft, T)], by_txn: impl Fn(Draft) -> u32, n: u
             *slot = Some(value);
         }
     }
-    column.into_iter().collect()
+    column.into_iter().enumerate().map(|(t, entry)| entry.or_else(|| otherwise(t))).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Who read from whom: every read resolved to the transaction it read from, and the writers of every key.
 //!
 //! Built once after loading; four more bytes per operation and four per writer. Three steps:
-//! 1. *by key* (`resolve.rs`, `lists.rs`): pair each read with the write of the same key and value;
+//! 1. *by value* (`by_value.rs`) or, where values repeat, *by key* (`resolve.rs`, `lists.rs`): pair each read with the write of
+//!    the same key and value;
 //! 2. *indeterminate transactions*: one counts as committed iff a committed one read something only it wrote. That is a
 //!    least fixpoint; leaving the others out is always at least as permissive, so no violation is invented;
 //! 3. *by transaction* (`reads.rs`): own writes, reads that no execution explains ([`ReadFault`]), external reads.
@@ -10,7 +11,7 @@ use crate::ids::{KeyId, OpId, TxnId};
 use crate::lists::{self, VersionOrder};
 use crate::model::{History, OpKind, Outcome};
 use crate::value::Value;
-use crate::{reads, resolve};
+use crate::{by_value, reads, resolve};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 
@@ -120,13 +121,25 @@ const OPS_PER_THREAD: usize = 20_000;
 impl Index {
     /// Resolves every read. Linear in the size of the history; same result for any number of threads.
     pub fn build(history: &History, threads: NonZeroUsize) -> Index {
+        Index::with(history, threads, Observed::Certainly)
+    }
+
+    /// As [`build`](Self::build), but a transaction of unknown outcome counts as committed if somebody *may* have read what
+    /// it wrote. The two differ only where reads are ambiguous. Which of these transactions took effect is then for the
+    /// checker to find out.
+    pub fn build_with_possible(history: &History, threads: NonZeroUsize) -> Index {
+        Index::with(history, threads, Observed::Possibly)
+    }
+
+    fn with(history: &History, threads: NonZeroUsize, observed: Observed) -> Index {
         // Starting a thread costs more than indexing a few thousand operations.
         let threads = threads.get().min(1 + history.op_count() / OPS_PER_THREAD);
-        let mut resolved = resolve::by_key(history, threads);
+        let mut resolved =
+            by_value::resolve(history, threads).unwrap_or_else(|| resolve::by_key(history, threads));
         let mut committed: Vec<bool> =
             history.txns().map(|t| history.outcome(t) == Outcome::Committed).collect();
         if history.txns().any(|t| history.outcome(t) == Outcome::Indeterminate) {
-            commit_observed(history, &resolved, &mut committed);
+            commit_observed(history, &resolved, &mut committed, observed);
             resolved.writers.retain_committed(&committed);
         }
         let (mut faults, ambiguous) = reads::classify(history, &mut resolved, &committed, threads);
@@ -184,9 +197,25 @@ impl Index {
     }
 }
 
-/// Marks indeterminate transactions as committed when a committed one read what only they wrote. A read that returns the
-/// reader's own latest write shows nothing about others.
-fn commit_observed(history: &History, resolved: &resolve::Resolved, committed: &mut [bool]) {
+/// What it takes for a transaction of unknown outcome to count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Observed {
+    Certainly,
+    Possibly,
+}
+
+/// Marks indeterminate transactions as committed when a committed one read what only they wrote (or, if that is asked, what
+/// they and others wrote). A read that returns the reader's own latest write shows nothing about others.
+fn commit_observed(
+    history: &History,
+    resolved: &resolve::Resolved,
+    committed: &mut [bool],
+    observed: Observed,
+) {
+    let possible = match observed {
+        Observed::Certainly => FxHashMap::default(),
+        Observed::Possibly => indeterminate_writes(history),
+    };
     let mut own: FxHashMap<KeyId, Value> = FxHashMap::default();
     let mut work: Vec<TxnId> = history.txns().filter(|t| committed[t.index()]).collect();
     while let Some(t) = work.pop() {
@@ -199,12 +228,30 @@ fn commit_observed(history: &History, resolved: &resolve::Resolved, committed: &
             if own.get(&o.key) == Some(&o.value) {
                 continue;
             }
-            resolved.for_each_writer(history, op, |writer| {
+            let mut note = |writer: TxnId| {
                 if history.outcome(writer) == Outcome::Indeterminate && !committed[writer.index()] {
                     committed[writer.index()] = true;
                     work.push(writer);
                 }
-            });
+            };
+            resolved.for_each_writer(history, op, &mut note);
+            if possible.is_empty() {
+                continue;
+            }
+            let elements = history.list(o.value);
+            let values = elements.unwrap_or(std::slice::from_ref(&o.value));
+            values.iter().filter_map(|&v| possible.get(&(o.key, v))).flatten().for_each(|&w| note(w));
         }
     }
+}
+
+/// Who, of unknown outcome, wrote each value.
+fn indeterminate_writes(history: &History) -> FxHashMap<(KeyId, Value), Vec<TxnId>> {
+    let mut writes: FxHashMap<(KeyId, Value), Vec<TxnId>> = FxHashMap::default();
+    for t in history.txns().filter(|&t| history.outcome(t) == Outcome::Indeterminate) {
+        for (_, o) in history.ops(t).filter(|(_, o)| o.kind != OpKind::Read) {
+            writes.entry((o.key, o.value)).or_default().push(t);
+        }
+    }
+    writes
 }

@@ -21,6 +21,7 @@
 //! ```
 
 mod builder;
+mod by_value;
 mod datum;
 mod events;
 mod ids;
@@ -28,6 +29,7 @@ mod index;
 mod labels;
 mod lists;
 mod model;
+mod part;
 mod reads;
 mod resolve;
 mod snapshots;
@@ -40,5 +42,6 @@ pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
 pub use lists::VersionOrder;
 pub use model::{History, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Show, Stamps, Timestamp};
+pub use part::Kept;
 pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};

@@ -91,7 +91,7 @@ pub struct Timestamp {
 }
 
 /// When the database says a transaction took its snapshot and committed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stamps {
     /// Start (snapshot) timestamp.
     pub start: Timestamp,
@@ -259,14 +259,15 @@ impl History {
         self.line.get(t.index()).copied().filter(|&line| line > 0)
     }
 
-    /// Start and commit timestamps, when the history has them: for all transactions or for none.
+    /// Start and commit timestamps, when the history has them: for all transactions or for none. Aborted ones need none; theirs
+    /// are zero then.
     pub fn stamps(&self) -> Option<&[Stamps]> {
         self.stamps.as_deref()
     }
 
     /// True if some transaction's snapshot is a set of ids rather than a timestamp.
     pub fn has_snapshots(&self) -> bool {
-        self.snapshots.is_some()
+        self.snapshots.as_ref().is_some_and(|s| s.sets)
     }
 
     /// What a transaction saw, if its snapshot is a set of ids; else its start timestamp says it.

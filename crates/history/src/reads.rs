@@ -3,6 +3,7 @@
 //! A read after an own write of the key must return the latest such write. Any other read is external: it must return
 //! the final write of a committed transaction, or the initial value.
 
+use crate::by_value::Table;
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault};
 use crate::lists::Appends;
@@ -20,8 +21,11 @@ pub(crate) fn classify(
     committed: &[bool],
     threads: usize,
 ) -> (Vec<ReadFault>, usize) {
-    let mut source = std::mem::take(&mut resolved.source);
-    let shared = Shared { history, appends: &resolved.appends, committed };
+    let mut source = match &resolved.table {
+        Some(_) => vec![0; history.op_count()],
+        None => std::mem::take(&mut resolved.source),
+    };
+    let shared = Shared { history, table: resolved.table.as_ref(), appends: &resolved.appends, committed };
     let parts =
         in_parallel(&history.op_start, threads, &mut source, |txns, mine| shared.classify(txns, mine));
     resolved.source = source;
@@ -36,27 +40,25 @@ pub(crate) fn classify(
 
 struct Shared<'a> {
     history: &'a History,
+    table: Option<&'a Table>,
     appends: &'a Appends,
     committed: &'a [bool],
 }
 
-/// The latest own write of each key, valid for one transaction at a time.
-struct OwnWrites {
-    stamp: Vec<TxnId>,
-    op: Vec<u32>,
-}
+/// The latest write of each key, with one more than its transaction: it counts for that one only.
+struct OwnWrites(Vec<(u32, u32)>);
 
 impl OwnWrites {
     #[inline]
     fn last(&self, t: TxnId, key: usize) -> Option<OpId> {
-        (self.stamp[key] == t).then(|| OpId(self.op[key]))
+        let (by, op) = self.0[key];
+        (by == t.0 + 1).then_some(OpId(op))
     }
 }
 
 impl<'a> Shared<'a> {
     fn classify(&self, txns: Range<usize>, source: &mut [u32]) -> (Vec<ReadFault>, usize) {
-        let keys = self.history.key_count();
-        let mut own = OwnWrites { stamp: vec![TxnId(u32::MAX); keys], op: vec![0; keys] };
+        let mut own = OwnWrites(vec![(0, 0); self.history.key_count()]);
         let mut sound = SoundLists::default();
         let mut faults = Vec::new();
         let mut ambiguous = 0;
@@ -65,12 +67,15 @@ impl<'a> Shared<'a> {
             for i in self.history.op_range(t) {
                 let head = self.history.heads()[i];
                 let key = head.key().index();
+                let slot = &mut source[i - base];
                 if !head.is_read() {
-                    own.stamp[key] = t;
-                    own.op[key] = i as u32;
+                    own.0[key] = (t.0 + 1, i as u32);
+                    *slot = PackedSource::NOT_JUDGED.0;
                     continue;
                 }
-                let slot = &mut source[i - base];
+                if let Some(table) = self.table {
+                    *slot = table.source(self.history, head.key(), self.history.values()[i]);
+                }
                 if !self.committed[t.index()] {
                     *slot = PackedSource::NOT_JUDGED.0;
                     continue;
@@ -214,7 +219,13 @@ impl<'a> Shared<'a> {
     fn later_append_shown(&self, t: TxnId, read: OpId, key: KeyId, elements: &[Value]) -> Option<OpId> {
         let later =
             self.history.ops(t).filter(|(op, o)| *op > read && o.kind == OpKind::Append && o.key == key);
-        later.map(|(op, o)| (op, o.value)).find(|(_, value)| elements.contains(value)).map(|(op, _)| op)
+        let mut shown = later.filter(|(_, o)| elements.contains(&o.value));
+        // Neither another's append of the element nor an earlier one of its own may be what is shown.
+        let first = |later: &Op| {
+            !self.appends.is_repeated(key, later.value)
+                && !self.history.ops(t).any(|(op, o)| op < read && o == *later)
+        };
+        shown.find(|(_, o)| first(o)).map(|(op, _)| op)
     }
 
     /// Looks up every element beyond the first `known`. Of several things wrong with a list the worst is reported, whatever
@@ -232,6 +243,8 @@ impl<'a> Shared<'a> {
             let append = self.appends.of(key, e);
             let fault = match append.map(|a| (a, self.history.txn_of(a))) {
                 None => (FaultKind::ThinAir, None),
+                // Of several appends of the element another may be the one that is shown.
+                Some(_) if self.appends.is_repeated(key, e) => continue,
                 Some((a, writer)) if writer != t && !self.committed[writer.index()] => {
                     (FaultKind::Aborted, Some(a))
                 }

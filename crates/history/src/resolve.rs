@@ -4,6 +4,7 @@
 //! read front to back; inside it a small open-addressing table from value to writer stays in cache, where one table for
 //! the whole history would miss on every probe. Buckets are independent: threads take contiguous ranges of keys.
 
+use crate::by_value::Table;
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::PackedSource;
 use crate::lists::Appends;
@@ -15,8 +16,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The result of resolving by key.
 pub(crate) struct Resolved {
-    /// Per operation: for a read the [`Seen`] writer, or a special [`PackedSource`].
+    /// Per operation: for a read the [`Seen`] writer, or a special [`PackedSource`]. Empty if there is a table.
     pub source: Vec<u32>,
+    /// Where the value alone tells what a read saw.
+    pub table: Option<Table>,
     /// Per key, the transactions that write it and did not abort.
     pub writers: Writers,
     /// What the elements of lists were appended by.
@@ -28,15 +31,20 @@ pub(crate) struct Resolved {
 pub(crate) struct Seen(u32);
 
 impl Seen {
-    const NOT_FINAL: u32 = 1 << 31;
+    pub const NOT_FINAL: u32 = 1 << 31;
 
-    fn new(txn: TxnId) -> Seen {
+    pub fn new(txn: TxnId) -> Seen {
         Seen(txn.0)
     }
 
     /// Takes apart what [`Resolved::source`] holds for an ordinary read.
     pub fn unpack(source: u32) -> Option<Seen> {
         (source < PackedSource::FIRST_SPECIAL).then_some(Seen(source))
+    }
+
+    /// As [`Resolved::source`] holds it.
+    pub fn packed(self) -> u32 {
+        self.0
     }
 
     pub fn txn(self) -> TxnId {
@@ -81,13 +89,15 @@ impl Writers {
 impl Resolved {
     /// Calls `f` with every transaction that a read shows to have taken effect.
     pub fn for_each_writer(&self, history: &History, read: OpId, mut f: impl FnMut(TxnId)) {
-        let (key, source) = (history.heads()[read.index()].key(), self.source[read.index()]);
-        match history.list(history.values()[read.index()]) {
+        let (key, value) = (history.heads()[read.index()].key(), history.values()[read.index()]);
+        match history.list(value) {
             Some(elements) => {
                 let certain = elements.iter().filter(|&&e| !self.appends.is_repeated(key, e));
                 certain.filter_map(|&e| self.appends.of(key, e)).for_each(|a| f(history.txn_of(a)));
             }
             None => {
+                let by_value = self.table.as_ref().map(|table| table.source(history, key, value));
+                let source = by_value.unwrap_or_else(|| self.source[read.index()]);
                 if let Some(seen) = Seen::unpack(source) {
                     f(seen.txn());
                 }
@@ -141,7 +151,8 @@ pub(crate) fn by_key(history: &History, threads: usize) -> Resolved {
         writers.start.extend(part.ends.iter().map(|end| end + offset));
         writers.txns.extend_from_slice(&part.writers);
     }
-    Resolved { source: source.into_iter().map(AtomicU32::into_inner).collect(), writers, appends }
+    let source = source.into_iter().map(AtomicU32::into_inner).collect();
+    Resolved { source, table: None, writers, appends }
 }
 
 /// Runs `work` on ranges of `0..start.len() - 1` with about equal shares of `column`, of which item `i` owns
@@ -207,7 +218,7 @@ impl Shared<'_> {
         self.scatter(keys.clone(), buckets);
         let base = self.start[keys.start];
         let mut part = Part::default();
-        let mut table = Table::default();
+        let mut table = KeyTable::default();
         for k in keys {
             let bucket = &buckets[(self.start[k] - base) as usize..(self.start[k + 1] - base) as usize];
             self.collect_writers(bucket, &mut part);
@@ -249,7 +260,7 @@ impl Shared<'_> {
         }
     }
 
-    fn resolve_reads(&self, key: KeyId, bucket: &[Entry], table: &mut Table) {
+    fn resolve_reads(&self, key: KeyId, bucket: &[Entry], table: &mut KeyTable) {
         table.reset(bucket.iter().filter(|e| e.is_write()).count());
         // Writers of a value that more than one write has: rare, so a map of its own.
         let mut repeated: FxHashMap<Value, Vec<Seen>> = FxHashMap::default();
@@ -320,14 +331,14 @@ impl Shared<'_> {
 
 /// Open addressing from value to writer, reused for one key after another.
 #[derive(Default)]
-struct Table {
+struct KeyTable {
     slots: Vec<(Value, Seen)>,
     mask: usize,
 }
 
 const EMPTY: Seen = Seen(u32::MAX);
 
-impl Table {
+impl KeyTable {
     fn reset(&mut self, entries: usize) {
         let capacity = (entries * 2).next_power_of_two();
         if self.slots.len() < capacity {

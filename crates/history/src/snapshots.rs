@@ -5,7 +5,7 @@
 //! visible in another order than they are written to the log. Such a transaction carries the set, and its writers their
 //! ids; its commit timestamp (the log position) still orders versions.
 //!
-//! Kept only when some transaction has one: 24 bytes per transaction and 8 per running id.
+//! Kept only when some transaction has a set or an id: 28 bytes per transaction and 8 per running id.
 
 use crate::builder::Draft;
 use crate::ids::TxnId;
@@ -54,7 +54,7 @@ pub struct BadSnapshot;
 
 impl fmt::Display for BadSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a snapshot is xmin:xmax:id,id,… with xmin ≤ every id < xmax")
+        f.write_str("a snapshot xmin:xmax:id,id,… with xmin ≤ every id < xmax")
     }
 }
 
@@ -109,6 +109,8 @@ pub(crate) struct Snapshots {
     bounds: Vec<(u64, u64)>,
     start: Vec<u32>,
     running: Vec<u64>,
+    /// Some transaction has a set.
+    pub sets: bool,
 }
 
 const NONE: u64 = u64::MAX;
@@ -124,20 +126,21 @@ impl Snapshots {
         (xmin != NONE).then_some(Snapshot { xmin, xmax, running })
     }
 
-    /// The columns for `n` transactions; nothing if no transaction has a set.
+    /// The columns for `n` transactions; nothing if there is nothing to keep.
     pub fn build(drafted: &[Drafted], txn_of: &[u32], n: usize) -> Option<Box<Snapshots>> {
         let mut by_txn: Vec<Option<&Drafted>> = vec![None; n];
-        let mut some = false;
+        let (mut some, mut sets) = (false, false);
         for entry in drafted {
             if let Some(slot) = by_txn.get_mut(txn_of[entry.draft.0 as usize] as usize) {
-                some |= entry.set.is_some();
+                sets |= entry.set.is_some();
+                some |= entry.set.is_some() || entry.id.is_some();
                 *slot = Some(entry);
             }
         }
         if !some {
             return None;
         }
-        let mut columns = Snapshots { start: vec![0], ..Snapshots::default() };
+        let mut columns = Snapshots { start: vec![0], sets, ..Snapshots::default() };
         for entry in by_txn {
             columns.id.push(entry.and_then(|e| e.id).unwrap_or(NONE));
             let set = entry.and_then(|e| e.set.as_ref());

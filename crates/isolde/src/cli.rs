@@ -1,6 +1,8 @@
 //! The command line: every command and what they share.
 
-use crate::commands::{bench, check, convert, explain, generate, levels, lint, shell, stats};
+use crate::commands::{
+    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, stats, verify,
+};
 use crate::values;
 use clap::{Args, Parser, Subcommand};
 use isolde_format::Format;
@@ -27,6 +29,10 @@ pub struct Cli {
 pub enum Command {
     /// Decide isolation levels for recorded histories
     Check(check::Flags),
+    /// Re-check a certificate independently of what wrote it
+    Verify(verify::Flags),
+    /// Find the smallest part of a history that still violates a level
+    Shrink(shrink::Flags),
     /// Sessions, transactions, operations, keys, value reuse, contention
     Stats(stats::Flags),
     /// Write a history in another format
@@ -37,6 +43,8 @@ pub enum Command {
     Levels(levels::Flags),
     /// Explain a level or an anomaly
     Explain(explain::Flags),
+    /// Check as elle-cli does: its flags, its output, Elle's own answer
+    Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
     /// Measure this machine: times and memory, as a table

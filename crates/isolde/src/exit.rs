@@ -36,6 +36,8 @@ pub enum Failure {
     Interrupted,
     /// Something the user can put right; the message is for people.
     Input(String),
+    /// Our answer was wrong; the message says where the bundle to report is.
+    Bug(String),
 }
 
 impl Failure {
@@ -58,6 +60,7 @@ impl Failure {
             Failure::ClosedPipe => Exit::Holds,
             Failure::Interrupted => Exit::Undecided,
             Failure::Input(_) => Exit::BadInput,
+            Failure::Bug(_) => Exit::Bug,
         }
     }
 
@@ -66,7 +69,7 @@ impl Failure {
         match self {
             Failure::ClosedPipe => None,
             Failure::Interrupted => Some("interrupted"),
-            Failure::Input(message) => Some(message),
+            Failure::Input(message) | Failure::Bug(message) => Some(message),
         }
     }
 }

@@ -4,11 +4,10 @@ use crate::cli::{Global, ReadFlags};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{interrupt, terminal};
-use isolde_format::{Format, Input, ReadOptions};
-use isolde_history::{History, Index};
+use isolde_format::{Diagnostic, Format, Input, ReadError, ReadOptions};
+use isolde_history::{Events, History, Index};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A history that was read.
 pub struct Read {
@@ -28,12 +27,28 @@ pub struct Indexed {
     pub format: Format,
     /// Who read from whom.
     pub index: Index,
-    /// From opening the file to the index.
-    pub took: Duration,
 }
 
 /// Reads one history; `-` is standard input.
 pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Failure> {
+    let loaded = with_progress(path, flags, global, isolde_format::read)?;
+    warn(global, &loaded.warnings);
+    Ok(Read { history: loaded.history, format: loaded.format })
+}
+
+/// Reads Jepsen operations of any shape.
+pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events, Failure> {
+    let loaded = with_progress(path, flags, global, isolde_format::read_events)?;
+    warn(global, &loaded.warnings);
+    Ok(loaded.events)
+}
+
+fn with_progress<T>(
+    path: &Path,
+    flags: &ReadFlags,
+    global: &Global,
+    read: impl FnOnce(Input, &ReadOptions<'_>) -> Result<T, ReadError>,
+) -> Result<T, Failure> {
     let input = Input::open(path)?;
     let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
     let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
@@ -48,24 +63,25 @@ pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Fai
         threads: threads(global),
         progress: Some(&progress),
     };
-    let loaded = isolde_format::read(input, &options)?;
-    drop(bar);
+    Ok(read(input, &options)?)
+}
+
+fn warn(global: &Global, warnings: &[Diagnostic]) {
     if !global.quiet {
-        for warning in &loaded.warnings {
+        for warning in warnings {
             terminal::tell(&warning.to_string());
         }
     }
-    Ok(Read { history: loaded.history, format: loaded.format })
 }
 
 /// Reads one history and resolves its reads.
 pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexed, Failure> {
-    let since = Instant::now();
     let Read { history, format } = read(path, flags, global)?;
     let index = Index::build(&history, threads(global));
-    Ok(Indexed { path: path.display().to_string(), history, format, index, took: since.elapsed() })
+    Ok(Indexed { path: path.display().to_string(), history, format, index })
 }
 
-fn threads(global: &Global) -> NonZeroUsize {
+/// The number of threads to use.
+pub fn threads(global: &Global) -> NonZeroUsize {
     global.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }

@@ -11,6 +11,7 @@
     reason = "this is the crate that talks to the user"
 )]
 
+mod bug;
 mod cli;
 mod commands;
 mod destination;
@@ -65,11 +66,14 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let global = &cli.global;
     match &cli.command {
         Command::Check(flags) => commands::check::run(flags, global),
+        Command::Shrink(flags) => commands::shrink::run(flags, global),
+        Command::Verify(flags) => commands::verify::run(flags, global),
         Command::Stats(flags) => commands::stats::run(flags, global),
         Command::Convert(flags) => commands::convert::run(flags, global),
         Command::Generate(flags) => commands::generate::run(flags, global),
         Command::Levels(flags) => commands::levels::run(flags, global),
         Command::Explain(flags) => commands::explain::run(flags, global),
+        Command::Elle(flags) => commands::elle::run(flags, global),
         Command::Lint(flags) => commands::lint::run(flags, global),
         Command::Bench(flags) => commands::bench::run(flags, global),
         Command::BenchCase(flags) => commands::bench::run_case(flags, global),

@@ -216,8 +216,10 @@ fn files_beside_the_answer() {
     isolde(&["check", &fine, "--certificate", &certificate]).expect(0);
     let proof: serde_json::Value = serde_json::from_str(&scratch.read("c.json")).expect("JSON");
     assert_eq!(proof["history"]["path"], fine);
-    let causal = proof["certificates"].as_array().expect("proofs").iter().find(|c| c["level"] == "causal");
-    assert_eq!(causal.expect("of causal")["commit_order"], serde_json::json!(["0", "1"]));
+    let of_causal =
+        |p: &&serde_json::Value| p["levels"].as_array().is_some_and(|l| l.contains(&"causal".into()));
+    let causal = proof["proofs"].as_array().expect("proofs").iter().find(of_causal);
+    assert_eq!(causal.expect("of causal")["commits"], serde_json::json!(["0", "1"]));
 }
 
 #[test]

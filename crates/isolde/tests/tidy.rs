@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("check", 3),
     ("verify", 3),
     ("format", 3),
+    ("online", 3),
     ("workload", 3),
     ("report", 6),
     ("isolde", 8),
@@ -167,6 +168,7 @@ fn commands_in_documents_run() {
             .current_dir(&folder)
             .env("PATH", &path)
             .env_remove("GITHUB_ACTIONS")
+            .env("ISOLDE_VERIFY", "1")
             .output()
             .unwrap();
         let printed = String::from_utf8_lossy(&run.stdout);

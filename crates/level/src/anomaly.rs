@@ -101,6 +101,8 @@ vocabulary! {
         StrongPl2CycleExists "strong-pl-2-cycle-exists",
         StrongSnapshotIsolationCycleExists "strong-snapshot-isolation-cycle-exists",
         PlSsCycleExists "pl-ss-cycle-exists",
+        PrefixCycleExists "prefix-cycle-exists",
+        ParallelSnapshotIsolationCycleExists "parallel-snapshot-isolation-cycle-exists",
         EmptyTransactionGraph "empty-transaction-graph",
         CycleSearchTimeout "cycle-search-timeout",
         SessionStamp "session-stamp",
@@ -239,6 +241,12 @@ impl AnomalyKind {
     /// Whether it is about timestamps: SESSION, INT, EXT, NOCONFLICT, TIE, TIMESTAMP.
     pub fn is_stamp(self) -> bool {
         AnomalyKind::STAMPS & self.bit() != 0
+    }
+
+    /// Whether it says no more than that no order satisfies a level. Its witness names the transactions and operations that
+    /// matter; the proof is a [`Refutation`](crate::Refutation).
+    pub fn is_no_order(self) -> bool {
+        self.name().ends_with("-cycle-exists")
     }
 
     /// The code with the everyday name, as messages show it: "G2-item (write skew)".

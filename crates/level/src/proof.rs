@@ -15,15 +15,17 @@
 //!
 //! A transaction *certainly counts* if it committed, or its outcome is unknown and a transaction that certainly counts
 //! read a value which only it wrote. A clause that mentions any other transaction must contain [`Literal::NotCommitted`]
-//! for it. A read is *certain* if its transaction certainly counts and exactly one transaction, not aborted, wrote its
-//! value (or none, and it is the initial value); a step that uses another read must contain its
-//! [`Literal::NotReadsFrom`].
+//! for it (not for one that another transaction of the step reads from: it counts if the reader does). A read is *certain*
+//! if exactly one other transaction, not aborted, wrote its value (or nobody did, and it is the initial value); a step that
+//! uses another read must contain its [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends
+//! it is, at snapshot and serializable levels, a read of the last element before those, and at weak levels none.
 //!
 //! # How steps are checked
 //!
 //! A clause may hold more literals than its reason asks for. *Known* order: `Begin(t) < Commit(t)`; the writer's commit
 //! before the reader's begin, for a certain read; for levels with session order the commit of the earlier before the begin
-//! of the later; for levels with real time the same if the one completed before the other was invoked; and every
+//! of the later; for levels with real time the same if the one committed and completed before the other was invoked (when one
+//! of unknown outcome took effect nobody knows); and every
 //! `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation and the history.
 
 use isolde_history::{OpId, TxnId};

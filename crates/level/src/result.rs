@@ -109,21 +109,9 @@ pub enum Evidence {
         /// The read that shows it.
         read: OpId,
     },
-    /// `read` returned `overwritten`, and `overwriting` comes after it in the version order.
-    Replaced {
-        /// The read.
-        read: OpId,
-        /// What it returned; none for the initial value, which every write replaces.
-        overwritten: Option<OpId>,
-        /// The write that replaced it.
-        overwriting: OpId,
-        /// The read that shows that it did, as in [`Evidence::Version`]; on lists that can be `read` itself. None for the
-        /// initial value.
-        shown_by: Option<OpId>,
-    },
     /// The two transactions' intervals.
     RealTime,
-    /// As `Replaced`, by an assumption about registers that the caller made: nothing in the history proves it.
+    /// `write` made the version after the one that `read` returned.
     Overwritten {
         /// The read.
         read: OpId,
@@ -134,7 +122,7 @@ pub enum Evidence {
         /// Why that version is later.
         reason: VersionReason,
     },
-    /// `first` wrote a version of a register before the one that `second` wrote, by an assumption that the caller made.
+    /// `first` wrote a version of a register before the one that `second` wrote.
     Ordered {
         /// The earlier write.
         first: OpId,
@@ -162,9 +150,6 @@ impl Evidence {
                 overwritten.iter().chain([read, visible_write]).copied().collect()
             }
             Evidence::Version { first, second, read } => vec![*first, *second, *read],
-            Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
-                overwritten.iter().chain([read, overwriting]).chain(shown_by).copied().collect()
-            }
             Evidence::Overwritten { read, seen, write, reason } => {
                 seen.iter().chain([read, write]).copied().chain(reason.operations()).collect()
             }
@@ -181,6 +166,16 @@ impl Evidence {
 pub enum VersionReason {
     /// The initial state comes before every write.
     Initial,
+    /// The list that a read returned shows the one before the other.
+    Shown {
+        /// The read.
+        read: OpId,
+    },
+    /// The later one is missing from the longest read of the list.
+    Missing {
+        /// That read; none if no read of the key returned anything.
+        read: Option<OpId>,
+    },
     /// A transaction read the one and then wrote the other, and keys were said to be written only after what was read.
     ReadThenWritten {
         /// The read.
@@ -211,7 +206,8 @@ impl VersionReason {
     pub fn operations(self) -> Vec<OpId> {
         match self {
             VersionReason::Initial | VersionReason::Given | VersionReason::Stamps => Vec::new(),
-            VersionReason::ReadThenWritten { read } => vec![read],
+            VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
+            VersionReason::Missing { read } => read.into_iter().collect(),
             VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
                 vec![before, after]
             }

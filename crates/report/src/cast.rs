@@ -95,12 +95,16 @@ impl<'a> Cast<'a> {
         if self.anomaly.kind.is_stamp()
             && let Some(stamps) = self.history.stamps()
         {
-            let stamp = |s: isolde_history::Timestamp| match s.logical {
-                0 => s.physical.to_string(),
-                logical => format!("{}.{logical}", s.physical),
-            };
             let at = stamps[t.index()];
-            parts.push(format!("start {}, commit {}", stamp(at.start), stamp(at.commit)));
+            parts.push(match self.history.snapshot(t) {
+                Some(set) => format!("snapshot {set}, commit {}", stamp(at.commit)),
+                None => format!("start {}, commit {}", stamp(at.start), stamp(at.commit)),
+            });
+            if self.history.has_snapshots()
+                && let Some(id) = self.history.snapshot_id(t)
+            {
+                parts.push(format!("id {id}"));
+            }
         }
         match self.history.outcome(t) {
             Outcome::Committed => {}
@@ -199,6 +203,14 @@ impl<'a> Cast<'a> {
             .map(|i| OpId(i as u32))
             .filter(|&op| self.matters(op))
             .collect()
+    }
+}
+
+/// A timestamp: `17`, or `17.3` with its logical part.
+pub(crate) fn stamp(at: isolde_history::Timestamp) -> String {
+    match at.logical {
+        0 => at.physical.to_string(),
+        logical => format!("{}.{logical}", at.physical),
     }
 }
 

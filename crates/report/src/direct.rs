@@ -19,6 +19,7 @@ pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<String>> {
         AnomalyKind::NonRepeatableRead => return non_repeatable(cast),
         AnomalyKind::DuplicateElements => duplicate(cast)?,
         AnomalyKind::IncompatibleOrder => return incompatible(cast),
+        kind if kind.is_stamp() => return crate::stamps::steps(cast),
         AnomalyKind::LostUpdate => return lost_update(cast),
         AnomalyKind::DirtyUpdate => return dirty_update(cast),
         AnomalyKind::Internal => return internal(cast),

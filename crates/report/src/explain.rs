@@ -171,9 +171,6 @@ fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
         Evidence::Overwritten { read, seen, write, reason } => {
             versions::overwritten(cast, (*read, *seen), *write, *reason)
         }
-        Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
-            versions::replaced(cast, (*read, *overwritten), *overwriting, *shown_by)
-        }
         Evidence::Ordered { first, second, reason } => versions::ordered(cast, *first, *second, *reason),
         Evidence::Given { reason, .. } => format!("{from} and {to}: {reason}"),
     }

@@ -193,13 +193,6 @@ fn edge(cast: &Cast<'_>, edge: &Edge) -> Doc {
             }
             fields.push(("reason", reason.to_string().into()));
         }
-        Evidence::Replaced { read, overwriting, shown_by, .. } => {
-            about(*overwriting);
-            fields.push(("read", value(cast, *read)));
-            if let Some(other) = shown_by.filter(|other| other != read) {
-                fields.push(("shown_by", node(history, Node::Txn(history.txn_of(other)))));
-            }
-        }
         Evidence::Forced { read, visible_write, path, .. } => {
             about(*visible_write);
             fields.push(("because", node(history, Node::Txn(history.txn_of(*read)))));

@@ -39,6 +39,7 @@ mod explain;
 mod json;
 mod layout;
 mod sarif;
+mod stamps;
 mod summary;
 mod svg;
 mod text;

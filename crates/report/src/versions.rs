@@ -21,48 +21,38 @@ pub(crate) fn shown(cast: &Cast<'_>, first: OpId, second: OpId, read: OpId) -> S
     }
 }
 
-/// A read, and who replaced what it returned.
-pub(crate) fn replaced(
-    cast: &Cast<'_>,
-    (read, seen): (OpId, Option<OpId>),
-    write: OpId,
-    shown_by: Option<OpId>,
-) -> String {
-    let history = cast.history;
-    let writer = cast.name(history.txn_of(write));
-    let (key, new) = (cast.key_of(write), cast.value(write));
-    if history.list(history.op(read).value).is_none() {
-        return format!("{}, and {writer} {}", saw(cast, read, seen), did(cast, write));
-    }
-    let list = format!("{} read {key} = {}", cast.name(history.txn_of(read)), cast.value(read));
-    let missed = format!("{list}, without {new}, which {writer} appended");
-    match shown_by.filter(|&other| other != read) {
-        None => missed,
-        Some(other) => {
-            let reader = cast.name(history.txn_of(other));
-            let shows =
-                history.list(history.op(other).value).is_some_and(|l| l.contains(&history.op(write).value));
-            match shows {
-                true => format!("{missed} next, as {reader} saw: {key} = {}", cast.value(other)),
-                false => format!(
-                    "{missed} after all that anybody saw: {reader} read {key} = {}",
-                    cast.value(other)
-                ),
-            }
-        }
-    }
-}
-
-/// A read, and a version that is assumed to be later than what it returned.
+/// A read, and the later version that it missed.
 pub(crate) fn overwritten(
     cast: &Cast<'_>,
     (read, seen): (OpId, Option<OpId>),
     write: OpId,
     why: VersionReason,
 ) -> String {
-    let writer = cast.name(cast.history.txn_of(write));
-    let new = cast.value(write);
-    format!("{}, and {writer} wrote the later version {new} ({})", saw(cast, read, seen), reason(cast, why))
+    let history = cast.history;
+    let writer = cast.name(history.txn_of(write));
+    let reader = cast.name(history.txn_of(read));
+    let (key, new) = (cast.key_of(write), cast.value(write));
+    let list = format!("{reader} read {key} = {}", cast.value(read));
+    match why {
+        VersionReason::Shown { read: longer } if longer == read => {
+            format!("{list}, where {new}, which {writer} appended, comes next")
+        }
+        VersionReason::Shown { .. } => {
+            format!("{list}, without {new}, which {writer} appended next ({})", reason(cast, why))
+        }
+        VersionReason::Missing { .. } => {
+            format!("{list}, without {new}, which {writer} appended ({})", reason(cast, why))
+        }
+        VersionReason::Initial => format!(
+            "{reader} read {key} = {}, the initial value, which {writer} replaced by {new}",
+            cast.value(read)
+        ),
+        _ => format!(
+            "{}, and {writer} wrote the later version {new} ({})",
+            saw(cast, read, seen),
+            reason(cast, why)
+        ),
+    }
 }
 
 /// Two writes of a register.
@@ -83,6 +73,11 @@ pub(crate) fn reason(cast: &Cast<'_>, why: VersionReason) -> String {
     let told = |op: OpId| format!("{} {}", cast.name(cast.history.txn_of(op)), did(cast, op));
     match why {
         VersionReason::Initial => "the initial state comes first".to_owned(),
+        VersionReason::Shown { read } => format!("{} shows the order", told(read)),
+        VersionReason::Missing { read: Some(read) } => {
+            format!("{}, the most that anybody saw, so it came later", told(read))
+        }
+        VersionReason::Missing { read: None } => "nobody saw anything of it".to_owned(),
         VersionReason::ReadThenWritten { read } => {
             format!("{} before it wrote, and writes follow reads", told(read))
         }

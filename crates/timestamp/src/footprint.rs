@@ -133,7 +133,6 @@ struct Entry {
 /// assert_eq!(footprint.writes[0].effect, Effect::Write(1));
 /// assert_eq!((footprint.internal[0].op, footprint.internal[0].before), (2, 1));
 /// ```
-#[derive(Default)]
 pub struct Footprint<K> {
     /// Reads of what others wrote, in program order; at most one per key.
     pub reads: Vec<External<K>>,
@@ -145,6 +144,14 @@ pub struct Footprint<K> {
     entries: Vec<Entry>,
     /// Used when a transaction touches more than [`FEW`] keys.
     by_key: FxHashMap<K, u32>,
+}
+
+impl<K> Default for Footprint<K> {
+    fn default() -> Footprint<K> {
+        let (reads, writes, internal) = (Vec::new(), Vec::new(), Vec::new());
+        let (keys, entries, by_key) = (Vec::new(), Vec::new(), FxHashMap::default());
+        Footprint { reads, writes, internal, keys, entries, by_key }
+    }
 }
 
 /// Up to here, comparing with every key so far is faster than hashing.
@@ -161,7 +168,7 @@ impl<K: Copy + Eq + Hash> Footprint<K> {
         self.by_key.clear();
         for op in 0..ops.len() {
             let (key, access) = (ops.key(op), ops.access(op));
-            if access == Access::Unknown {
+            if matches!(access, Access::Unknown) {
                 continue;
             }
             match self.find(key) {

@@ -26,9 +26,11 @@
 //! | EXT | the first read of a key returns the last visible version; several with one commit: any of them, and a TIE | the last version before it in the order of [`Place`] |
 //! | NOCONFLICT | of two writers of a key, one sees the other | – |
 //!
-//! A read whose result is unknown is as if it were not there. A list read after own appends (and no own read) is two reads:
-//! its tail must be the own appends (INT), the rest is external (EXT). A register value that is appended to has no defined
-//! content until the next write; reads of it are not judged.
+//! A read whose result is unknown is as if it were not there. A read that sees no version should return the initial value; the
+//! empty list will do too, unless that is another list. A list read after own appends (and no own read) is two reads:
+//! its tail must be the own appends (INT), the rest is external (EXT). A read that sees both written values and appends to the
+//! key is judged only if the last version (every one with the largest commit) is a written value: what appending to a value
+//! gives is the database's business.
 //!
 //! ```
 //! use isolde_timestamp::{Mode, Rule, Tie, View};

@@ -19,10 +19,12 @@ pub(crate) struct Commits<'a> {
     pub reading: &'a Reading<'a>,
     pub order: Vec<TxnId>,
     place: Vec<u32>,
+    /// A list read after own appends is a read of what others had appended.
+    views: bool,
 }
 
 impl<'a> Commits<'a> {
-    fn new(reading: &'a Reading<'a>, order: Vec<TxnId>) -> Result<Commits<'a>, Flaw> {
+    fn new(reading: &'a Reading<'a>, level: Level, order: Vec<TxnId>) -> Result<Commits<'a>, Flaw> {
         let mut place = vec![INITIAL; reading.facts.history.txn_count()];
         for (&t, at) in order.iter().zip(1..) {
             match place.get_mut(t.index()) {
@@ -34,7 +36,12 @@ impl<'a> Commits<'a> {
         if let Some(missing) = reading.txns().find(|t| place[t.index()] == INITIAL) {
             return Err(Flaw::new(FlawKind::Missing).txns([missing]));
         }
-        Ok(Commits { reading, order, place })
+        Ok(Commits { reading, order, place, views: has_views(level) })
+    }
+
+    /// The reads that the level holds a transaction to, in program order.
+    pub fn reads(&self, t: TxnId) -> impl DoubleEndedIterator<Item = External> + '_ {
+        self.reading.reads(t, self.views)
     }
 
     /// Where a transaction that counts stands.
@@ -65,7 +72,7 @@ impl<'a> Commits<'a> {
     /// Nobody reads from a later transaction.
     fn reads_earlier(&self) -> Result<(), Flaw> {
         for &t in &self.order {
-            let ahead = self.reading.external(t).find(|&r| self.place_read(r) > self.place(t));
+            let ahead = self.reads(t).find(|&r| self.place_read(r) > self.place(t));
             if let Some(read) = ahead {
                 return Err(Flaw::new(FlawKind::ReadsLater).txns([t]).ops([read.op]));
             }
@@ -94,6 +101,22 @@ impl<'a> Commits<'a> {
     }
 }
 
+/// Whether a list read after own appends says what others had appended: at all levels that know snapshots.
+pub(crate) fn has_views(level: Level) -> bool {
+    let weak = [
+        Level::ReadCommitted,
+        Level::ReadAtomic,
+        Level::Causal,
+        Level::ReadYourWrites,
+        Level::MonotonicReads,
+        Level::MonotonicWrites,
+        Level::WritesFollowReads,
+        Level::ReadUncommitted,
+        Level::AdyaReadCommitted,
+    ];
+    !weak.contains(&level)
+}
+
 /// Checks an execution against the definition of a level.
 pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Result<(), Flaw> {
     if level == Level::CutIsolation {
@@ -106,7 +129,7 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
             events.iter().filter(|e| matches!(e, Point::Commit(_))).map(|e| e.txn()).collect()
         }
     };
-    let commits = Commits::new(reading, commits)?;
+    let commits = Commits::new(reading, level, commits)?;
     if level.info().session_order {
         commits.keeps_sessions()?;
     }
@@ -193,7 +216,7 @@ fn sound_reads(reading: &Reading<'_>, level: Level) -> Result<(), Flaw> {
 fn serial(commits: &Commits<'_>) -> Result<(), Flaw> {
     let mut latest: Vec<Option<TxnId>> = vec![None; commits.reading.facts.history.key_count()];
     for &t in &commits.order {
-        reads_latest(commits.reading, t, &latest)?;
+        reads_latest(commits, t, &latest)?;
         for (key, _) in commits.reading.facts.written(t) {
             latest[key.index()] = Some(t);
         }
@@ -202,9 +225,9 @@ fn serial(commits: &Commits<'_>) -> Result<(), Flaw> {
 }
 
 /// Every read of a transaction returns the latest version of its key, below the transaction's own writes.
-fn reads_latest(reading: &Reading<'_>, t: TxnId, latest: &[Option<TxnId>]) -> Result<(), Flaw> {
-    for read in reading.external(t) {
-        if reading.writer(read) != latest[read.key.index()] {
+fn reads_latest(commits: &Commits<'_>, t: TxnId, latest: &[Option<TxnId>]) -> Result<(), Flaw> {
+    for read in commits.reads(t) {
+        if commits.reading.writer(read) != latest[read.key.index()] {
             return Err(Flaw::new(FlawKind::StaleRead).ops([read.op]));
         }
     }
@@ -233,7 +256,7 @@ fn snapshots(commits: &Commits<'_>, level: Level, events: &[Point]) -> Result<()
                 }
                 began_at[t.index()] = at;
                 open += 1;
-                reads_latest(commits.reading, t, &latest)?;
+                reads_latest(commits, t, &latest)?;
             }
             Point::Commit(_) => {
                 // `Commits` has seen that everybody who counts commits exactly once.
@@ -312,7 +335,7 @@ fn real_time(
             return Err(Flaw::new(FlawKind::RealTime).txns([other, t]));
         }
         if matches!(point, Point::Commit(_))
-            && let Some(completed) = intervals[t.index()].completed
+            && let Some(completed) = commits.reading.facts.end(t)
             && earliest.is_none_or(|(least, _)| completed < least)
         {
             earliest = Some((completed, t));

@@ -145,6 +145,18 @@ impl<'a> Facts<'a> {
         self.is_final[op.index()]
     }
 
+    /// True if one transaction had taken effect when another began. Nobody knows when one of unknown outcome did.
+    pub fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
+        let Some(intervals) = self.history.intervals() else { return false };
+        self.end(a).is_some_and(|end| end < intervals[b.index()].invoked)
+    }
+
+    /// When a transaction had certainly taken effect.
+    pub fn end(&self, t: TxnId) -> Option<u64> {
+        let over = self.history.outcome(t) == Outcome::Committed;
+        self.history.intervals().filter(|_| over).and_then(|intervals| intervals[t.index()].completed)
+    }
+
     pub fn is_list_key(&self, key: KeyId) -> bool {
         self.is_list[key.index()]
     }
@@ -249,13 +261,21 @@ impl<'a> Reading<'a> {
 
     /// The external reads of a transaction, in program order.
     pub fn external(&self, t: TxnId) -> impl DoubleEndedIterator<Item = External> + '_ {
-        self.facts.history.op_range(t).filter_map(|i| {
+        self.reads(t, false)
+    }
+
+    /// The external reads; with `views`, also list reads after own appends: below those they show what others had appended.
+    /// Levels with snapshots hold a transaction to that, weak levels do not.
+    pub fn reads(&self, t: TxnId, views: bool) -> impl DoubleEndedIterator<Item = External> + '_ {
+        self.facts.history.op_range(t).filter_map(move |i| {
+            let op = OpId(i as u32);
             let from = match self.sources[i] {
                 Source::Initial => None,
                 Source::From(write) => Some(write),
+                Source::Own if views => self.shown(op)?.last().copied(),
                 _ => return None,
             };
-            Some(External { op: OpId(i as u32), key: self.facts.history.heads()[i].key(), from })
+            Some(External { op, key: self.facts.history.heads()[i].key(), from })
         })
     }
 

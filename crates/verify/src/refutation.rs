@@ -3,6 +3,7 @@
 //! Steps are taken one after another; what each reason means is said in `isolde_level`'s `proof` module, and transcribed
 //! here. Every step is checked in time linear in the step (and in the transactions it names), so the whole is linear.
 
+use crate::execution::has_views;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{Facts, Reading, Source, check_choice};
 use isolde_history::{OpId, OpKind, Outcome, TxnId};
@@ -60,6 +61,7 @@ pub(crate) fn check(
         possible: &possible,
         level,
         family,
+        views: has_views(level),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
         reads: FxHashSet::default(),
@@ -78,6 +80,8 @@ struct Proof<'a> {
     possible: &'a Reading<'a>,
     level: Level,
     family: Family,
+    /// A list read after own appends is a read of what others had appended.
+    views: bool,
     clauses: Vec<Vec<Literal>>,
     /// Clauses of one literal.
     units: FxHashSet<Literal>,
@@ -205,7 +209,7 @@ impl Proof<'_> {
     /// Does `r` read from `w` without a doubt? (If `r` takes effect at all.)
     fn reads_from(&mut self, w: TxnId, r: TxnId) -> bool {
         if self.reads.insert((r, r)) {
-            for read in self.possible.external(r) {
+            for read in self.possible.reads(r, self.views) {
                 self.reads.extend(self.possible.writer(read).map(|w| (w, r)));
             }
         }
@@ -218,9 +222,7 @@ impl Proof<'_> {
     }
 
     fn time_before(&self, a: TxnId, b: TxnId) -> bool {
-        let Some(intervals) = self.facts.history.intervals() else { return false };
-        let completed = intervals[a.index()].completed;
-        self.level.info().real_time && completed.is_some_and(|end| end < intervals[b.index()].invoked)
+        self.level.info().real_time && self.facts.ended_before(a, b)
     }
 
     /// Each link is known, or its reverse is in the clause. Whoever is read from takes effect if the reader does.
@@ -231,7 +233,9 @@ impl Proof<'_> {
         }
         let mut chosen: FxHashSet<(TxnId, TxnId)> = FxHashSet::default();
         for literal in &clause.literals {
-            if let Literal::NotReadsFrom(choice) = literal {
+            if let Literal::NotReadsFrom(choice) = literal
+                && self.is_version(*choice)
+            {
                 chosen.insert((self.facts.owner(choice.write), self.facts.owner(choice.read)));
             }
         }
@@ -298,16 +302,18 @@ impl Proof<'_> {
         match write {
             Some(write) => {
                 self.returned(clause, Choice { read, write })?;
-                // Of a list it is the last element that says which version was read.
-                let value = history.op(read).value;
-                let last = history.list(value).map_or(Some(value), |all| all.last().copied());
-                if last != Some(history.op(write).value) || self.possible.source(read) == Source::Own {
+                if !self.is_version(Choice { read, write }) {
                     return Err(unproven().ops([read, write]));
                 }
             }
             None => {
                 self.guarded(clause, r)?;
-                if self.possible.source(read) != Source::Initial {
+                let initial = match self.possible.source(read) {
+                    Source::Initial => true,
+                    Source::Own => self.views && self.possible.shown(read).is_some_and(<[OpId]>::is_empty),
+                    _ => false,
+                };
+                if !initial {
                     return Err(unproven().ops([read]));
                 }
             }
@@ -337,11 +343,13 @@ impl Proof<'_> {
         r: TxnId,
     ) -> Result<(), Flaw> {
         let stops: Vec<TxnId> = [o].into_iter().chain(path.iter().copied()).chain([r]).collect();
+        for &stop in &stops {
+            self.point(Point::Commit(stop))?;
+            self.guarded(clause, stop)?;
+        }
         let mut links: Vec<[bool; 3]> = Vec::with_capacity(stops.len());
         for pair in stops.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            self.point(Point::Commit(a))?;
-            self.guarded(clause, a)?;
             let (limit, reader) =
                 if self.level == Level::ReadCommitted { (read, r) } else { (OpId(u32::MAX), b) };
             let mut by_read = false;
@@ -350,13 +358,14 @@ impl Proof<'_> {
                     by_read |= self.facts.owner(c.write) == a
                         && self.facts.owner(c.read) == reader
                         && c.read < limit
-                        && self.is_read_from_outside(*c);
+                        && self.is_version(*c);
                 }
             }
             by_read |= match self.level {
-                Level::ReadCommitted => {
-                    self.possible.external(r).any(|e| e.op < limit && self.possible.writer(e) == Some(a))
-                }
+                Level::ReadCommitted => self
+                    .possible
+                    .reads(r, self.views)
+                    .any(|e| e.op < limit && self.possible.writer(e) == Some(a)),
                 _ => self.reads_from(a, b),
             };
             let (before, after) = (Point::Commit(a), Point::Commit(b));
@@ -384,12 +393,31 @@ impl Proof<'_> {
         if seen { Ok(()) } else { Err(unproven().txns(stops)) }
     }
 
-    /// A list also shows appends that are not its version; those make no reader.
-    fn is_read_from_outside(&self, choice: Choice) -> bool {
+    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones, and after own
+    /// appends only some levels see a read at all.
+    fn is_version(&self, choice: Choice) -> bool {
         let history = self.facts.history;
-        let value = history.op(choice.read).value;
-        let last = history.list(value).map_or(Some(value), |all| all.last().copied());
-        self.possible.source(choice.read) == Source::Open && last == Some(history.op(choice.write).value)
+        let (read, write) = (history.op(choice.read), history.op(choice.write));
+        match self.possible.source(choice.read) {
+            Source::From(_) | Source::Open => {}
+            Source::Own if self.views => {}
+            _ => return false,
+        }
+        match history.list(read.value) {
+            None => read.value == write.value,
+            Some(elements) => {
+                let own = self.own_appends(choice.read);
+                let others = &elements[..elements.len().saturating_sub(own)];
+                (own == 0 || self.views) && others.last() == Some(&write.value)
+            }
+        }
+    }
+
+    /// The reader's own earlier appends, which are the tail of the list.
+    fn own_appends(&self, read: OpId) -> usize {
+        let key = self.facts.history.op(read).key;
+        let mine = self.facts.history.ops(self.facts.owner(read));
+        mine.filter(|(w, o)| *w < read && o.kind == OpKind::Append && o.key == key).count()
     }
 
     fn write_a_key(&self, a: TxnId, b: TxnId) -> bool {
@@ -453,11 +481,7 @@ impl Proof<'_> {
             None if element == 0 => op.value,
             None => return Err(flaw()),
             Some(elements) => {
-                let own = history
-                    .ops(reader)
-                    .filter(|(w, o)| *w < read && o.kind == OpKind::Append && o.key == op.key);
-                // What is not the reader's own tail.
-                let others = elements.len().saturating_sub(own.count());
+                let others = elements.len().saturating_sub(self.own_appends(read));
                 *elements[..others].get(element as usize).ok_or_else(flaw)?
             }
         };
@@ -471,12 +495,7 @@ impl Proof<'_> {
 
     fn intermediate(&self, clause: &Clause, choice: Choice) -> Result<(), Flaw> {
         self.returned(clause, choice)?;
-        let history = self.facts.history;
-        let value = history.op(choice.read).value;
-        let last = history.list(value).map_or(Some(value), |all| all.last().copied());
-        let is_version = last == Some(history.op(choice.write).value);
-        let external = matches!(self.possible.source(choice.read), Source::From(_) | Source::Open);
-        if external && is_version && !self.facts.is_final(choice.write) {
+        if self.is_version(choice) && !self.facts.is_final(choice.write) {
             Ok(())
         } else {
             Err(unproven().ops([choice.read, choice.write]))

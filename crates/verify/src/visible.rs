@@ -66,12 +66,12 @@ pub(crate) fn read_committed(commits: &Commits<'_>) -> Result<(), Flaw> {
     for &t3 in &commits.order {
         later.clear();
         first_read.clear();
-        for read in commits.reading.external(t3) {
+        for read in commits.reads(t3) {
             if let Some(t2) = commits.reading.writer(read) {
                 first_read.entry(t2).or_insert(read);
             }
         }
-        for read in commits.reading.external(t3).rev() {
+        for read in commits.reads(t3).rev() {
             if let Some(t2) = commits.reading.writer(read)
                 && first_read.get(&t2).is_some_and(|first| first.op == read.op)
                 && let Some(bad) = contradicted(commits, t2, writes.among(t2, &later))
@@ -95,11 +95,10 @@ pub(crate) fn read_atomic(commits: &Commits<'_>) -> Result<(), Flaw> {
     let mut reads: FxHashMap<KeyId, External> = FxHashMap::default();
     for &t3 in &commits.order {
         reads.clear();
-        for read in commits.reading.external(t3) {
+        for read in commits.reads(t3) {
             keep_earliest(commits, &mut reads, read);
         }
-        let sources: FxHashSet<TxnId> =
-            commits.reading.external(t3).filter_map(|r| commits.reading.writer(r)).collect();
+        let sources: FxHashSet<TxnId> = commits.reads(t3).filter_map(|r| commits.reading.writer(r)).collect();
         for t2 in sources {
             if let Some(bad) = contradicted(commits, t2, writes.among(t2, &reads)) {
                 return Err(overlooked(bad, t2));
@@ -128,7 +127,7 @@ fn by_session(commits: &Commits<'_>, mut learn: impl FnMut(TxnId, &mut Latest)) 
         if session.replace(history.session_of(t3)) != Some(history.session_of(t3)) {
             seen.clear();
         }
-        for read in commits.reading.external(t3) {
+        for read in commits.reads(t3) {
             if let Some(&t2) = seen.get(&read.key)
                 && commits.place(t2) > commits.place_read(read)
             {
@@ -154,7 +153,7 @@ pub(crate) fn monotonic_reads(commits: &Commits<'_>) -> Result<(), Flaw> {
     let mut learnt: FxHashSet<(SessionId, TxnId)> = FxHashSet::default();
     by_session(commits, |t, seen| {
         let session = commits.reading.facts.history.session_of(t);
-        for t2 in commits.reading.external(t).filter_map(|r| commits.reading.writer(r)) {
+        for t2 in commits.reads(t).filter_map(|r| commits.reading.writer(r)) {
             if learnt.insert((session, t2)) {
                 for (key, _) in commits.reading.facts.written(t2) {
                     note_writer(commits, seen, key, t2);
@@ -183,11 +182,11 @@ fn before_sources(commits: &Commits<'_>, visible: &Visible) -> Result<(), Flaw> 
     let mut sources: FxHashMap<SessionId, TxnId> = FxHashMap::default();
     for &t3 in &commits.order {
         sources.clear();
-        for w in commits.reading.external(t3).filter_map(|r| commits.reading.writer(r)) {
+        for w in commits.reads(t3).filter_map(|r| commits.reading.writer(r)) {
             let latest = sources.entry(history.session_of(w)).or_insert(w);
             *latest = (*latest).max(w);
         }
-        for read in commits.reading.external(t3) {
+        for read in commits.reads(t3) {
             for (&session, &w) in &sources {
                 let Some(seen) = visible.get(&(session, read.key)) else { continue };
                 let before = seen.partition_point(|&(at, _)| at < w);
@@ -219,7 +218,7 @@ pub(crate) fn writes_follow_reads(commits: &Commits<'_>) -> Result<(), Flaw> {
     let mut learnt: FxHashSet<(SessionId, TxnId)> = FxHashSet::default();
     for t in commits.reading.txns() {
         let session = commits.reading.facts.history.session_of(t);
-        for t2 in commits.reading.external(t).filter_map(|r| commits.reading.writer(r)) {
+        for t2 in commits.reads(t).filter_map(|r| commits.reading.writer(r)) {
             if learnt.insert((session, t2)) {
                 for (key, _) in commits.reading.facts.written(t2) {
                     add_visible(commits, &mut visible, t, key, t2);
@@ -276,7 +275,7 @@ fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
     let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
     let mut doubtful = false;
     for &t in &commits.order {
-        doubtful |= commits.reading.external(t).any(|r| commits.reading.writer(r) != latest[r.key.index()]);
+        doubtful |= commits.reads(t).any(|r| commits.reading.writer(r) != latest[r.key.index()]);
         for (key, _) in commits.reading.facts.written(t) {
             latest[key.index()] = Some(t);
         }
@@ -305,7 +304,7 @@ fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
                 clocks[p.index()] = None;
             }
         }
-        for read in commits.reading.external(t3) {
+        for read in commits.reads(t3) {
             if commits.reading.writer(read) != latest[read.key.index()]
                 && let Some(t2) = latest_seen(commits, &clock, &writers[read.key.index()])
                 && commits.place(t2) > commits.place_read(read)
@@ -330,7 +329,7 @@ fn predecessors(commits: &Commits<'_>, versions: bool) -> Vec<Vec<TxnId>> {
     for t in commits.reading.txns() {
         let direct = &mut before[t.index()];
         direct.extend(last.filter(|&p| history.session_of(p) == history.session_of(t)));
-        direct.extend(commits.reading.external(t).filter_map(|r| commits.reading.writer(r)));
+        direct.extend(commits.reads(t).filter_map(|r| commits.reading.writer(r)));
         last = Some(t);
     }
     if versions {
@@ -369,7 +368,7 @@ pub(crate) fn update_serializable(commits: &Commits<'_>) -> Result<(), Flaw> {
     let mut readers: Vec<Vec<TxnId>> = vec![Vec::new(); history.txn_count()];
     let writes = |t: TxnId| reading.facts.written(t).next().is_some();
     for &t in commits.order.iter().filter(|&&t| writes(t)) {
-        for read in reading.external(t) {
+        for read in commits.reads(t) {
             if reading.writer(read) != latest[read.key.index()] {
                 return Err(Flaw::new(FlawKind::StaleRead).ops([read.op]));
             }
@@ -389,11 +388,11 @@ pub(crate) fn update_serializable(commits: &Commits<'_>) -> Result<(), Flaw> {
         None => first_writer[read.key.index()],
     };
     for &r in commits.order.iter().filter(|&&t| !writes(t)) {
-        let sources: FxHashSet<TxnId> = reading.external(r).filter_map(|x| reading.writer(x)).collect();
+        let sources: FxHashSet<TxnId> = commits.reads(r).filter_map(|x| reading.writer(x)).collect();
         let last = sources.iter().map(|&w| commits.place(w)).max().unwrap_or(INITIAL);
         let within = |t: &TxnId| commits.place(*t) <= last;
         let mut reached: FxHashSet<TxnId> = FxHashSet::default();
-        let mut work: Vec<TxnId> = reading.external(r).filter_map(replacer).filter(within).collect();
+        let mut work: Vec<TxnId> = commits.reads(r).filter_map(replacer).filter(within).collect();
         while let Some(t) = work.pop() {
             if !reached.insert(t) {
                 continue;
@@ -405,7 +404,7 @@ pub(crate) fn update_serializable(commits: &Commits<'_>) -> Result<(), Flaw> {
                 reading.facts.written(t).filter_map(|(key, _)| next_writer.get(&(t, key)).copied());
             work.extend(versions.filter(within));
             work.extend(readers[t.index()].iter().copied().filter(within));
-            work.extend(reading.external(t).filter_map(replacer).filter(within));
+            work.extend(commits.reads(t).filter_map(replacer).filter(within));
         }
     }
     Ok(())

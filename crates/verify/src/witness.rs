@@ -8,7 +8,7 @@ use crate::dependencies::DependencyCycle;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use isolde_history::{OpId, OpKind, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation};
+use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
 
 /// Checks an anomaly against the reading without choices.
 pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw> {
@@ -314,10 +314,8 @@ impl Scene<'_> {
                 (Node::Txn(a), Node::Txn(b)) => a < b && history.session_of(a) == history.session_of(b),
                 _ => false,
             },
-            (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to, history.intervals()) {
-                (Node::Txn(a), Node::Txn(b), Some(times)) => {
-                    times[a.index()].completed.is_some_and(|end| end < times[b.index()].invoked)
-                }
+            (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to) {
+                (Node::Txn(a), Node::Txn(b)) => self.reading.facts.ended_before(a, b),
                 _ => false,
             },
             (&Evidence::Read { write, read }, Relation::WriteRead) => {
@@ -329,26 +327,24 @@ impl Scene<'_> {
                     && edge.from == Node::Txn(self.owner(first))
                     && edge.to == Node::Txn(self.owner(second))
             }
-            (&Evidence::Replaced { read, overwritten, overwriting, shown_by }, Relation::AntiDependency) => {
-                let source = overwritten.map_or(Node::Initial, |w| Node::Txn(self.owner(w)));
-                let after = match (overwritten, shown_by) {
-                    (None, _) => self.writes_key_of(overwriting, read),
-                    (Some(first), Some(by)) => self.version(first, overwriting, by),
-                    (Some(_), None) => false,
+            (&Evidence::Overwritten { read, seen, write, reason }, Relation::AntiDependency) => {
+                let source = seen.map_or(Node::Initial, |w| Node::Txn(self.owner(w)));
+                let after = match seen {
+                    None => self.writes_key_of(write, read),
+                    Some(first) => self.later(first, write, reason),
                 };
-                self.is_from(read, overwritten, source)
+                self.is_from(read, seen, source)
                     && after
                     && edge.from != edge.to
                     && edge.from == Node::Txn(self.owner(read))
-                    && edge.to == Node::Txn(self.owner(overwriting))
+                    && edge.to == Node::Txn(self.owner(write))
+            }
+            (&Evidence::Ordered { first, second, reason }, Relation::VersionOrder) => {
+                self.later(first, second, reason)
+                    && edge.from == Node::Txn(self.owner(first))
+                    && edge.to == Node::Txn(self.owner(second))
             }
             // What the caller assumed, or somebody else vouches for, is not in the history.
-            (&Evidence::Ordered { first, second, .. }, Relation::VersionOrder) => {
-                edge.from == Node::Txn(self.owner(first)) && edge.to == Node::Txn(self.owner(second))
-            }
-            (&Evidence::Overwritten { read, write, .. }, Relation::AntiDependency) => {
-                edge.from == Node::Txn(self.owner(read)) && edge.to == Node::Txn(self.owner(write))
-            }
             (Evidence::Overwritten { .. } | Evidence::Session, Relation::VersionOrder) => {
                 self.anomaly.kind == AnomalyKind::CyclicVersions
             }
@@ -381,6 +377,21 @@ impl Scene<'_> {
         }
         let Some(external) = self.external(read) else { return false };
         external.from == write && node == write.map_or(Node::Initial, |w| Node::Txn(self.owner(w)))
+    }
+
+    /// Is `second` a later version than `first`, for this reason? What the caller assumed about the database cannot be looked
+    /// up in the history: it is taken as given, for writes of one key.
+    fn later(&self, first: OpId, second: OpId, reason: VersionReason) -> bool {
+        match reason {
+            VersionReason::Shown { read }
+            | VersionReason::Missing { read: Some(read) }
+            | VersionReason::ReadThenWritten { read } => self.version(first, second, read),
+            VersionReason::Initial | VersionReason::Missing { read: None } => false,
+            VersionReason::Session { .. }
+            | VersionReason::RealTime { .. }
+            | VersionReason::Given
+            | VersionReason::Stamps => self.writes_key_of(first, second) && self.writes_key_of(second, first),
+        }
     }
 
     fn writes_key_of(&self, write: OpId, read: OpId) -> bool {

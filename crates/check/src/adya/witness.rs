@@ -7,7 +7,7 @@ use crate::weak::problem::{Read, Writer};
 use crate::weak::witness::{session_edge, witness};
 use isolde_graph::labelled::{Labels, Walk};
 use isolde_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId};
-use isolde_level::{Edge, Evidence, Node, Relation, Witness};
+use isolde_level::{Edge, Evidence, Node, Relation, VersionReason, Witness};
 
 impl Dependencies<'_> {
     /// A cycle with its evidence. Runs of session order, or of real time, become one edge.
@@ -113,15 +113,18 @@ impl Dependencies<'_> {
 
     fn overwritten(&self, from: TxnId, to: TxnId) -> Option<Evidence> {
         self.reads(from).find_map(|(read, key)| {
-            let overwritten = self.lists.seen(key, read).map(|a| a.op);
+            let seen = self.lists.seen(key, read).map(|a| a.op);
             if let Some(place) = self.lists.place(read) {
                 let Place::At(position) = place else { return None };
-                let next = match position < self.lists.range(key).end {
-                    true => Some(self.lists.at(position)).filter(|a| a.txn == to)?,
-                    false => *self.lists.later(key).iter().find(|a| a.txn == to)?,
-                };
-                let shown_by = overwritten.and_then(|_| self.lists.shown_by(key));
-                return Some(Evidence::Replaced { read, overwritten, overwriting: next.op, shown_by });
+                let shown = self.lists.shown_by(key);
+                if position < self.lists.range(key).end {
+                    let next = Some(self.lists.at(position)).filter(|a| a.txn == to)?;
+                    let reason = VersionReason::Shown { read: shown? };
+                    return Some(Evidence::Overwritten { read, seen, write: next.op, reason });
+                }
+                let missing = self.lists.later(key).iter().find(|a| a.txn == to)?;
+                let reason = VersionReason::Missing { read: shown };
+                return Some(Evidence::Overwritten { read, seen, write: missing.op, reason });
             }
             let version: Writer = match self.problem.index.source(read) {
                 Source::From(writer) => Some(writer),
@@ -129,16 +132,9 @@ impl Dependencies<'_> {
                 _ => return None,
             };
             let write = self.problem.write_of(to, key)?;
-            let Some(writer) = version else {
-                return Some(Evidence::Replaced {
-                    read,
-                    overwritten: None,
-                    overwriting: write,
-                    shown_by: None,
-                });
-            };
             let reason = self.registers.reason(key, version, to)?;
-            Some(Evidence::Overwritten { read, seen: self.register_write(writer, key, read), write, reason })
+            let seen = version.and_then(|w| self.register_write(w, key, read));
+            Some(Evidence::Overwritten { read, seen, write, reason })
         })
     }
 
@@ -146,7 +142,7 @@ impl Dependencies<'_> {
     pub fn damaged_in(&self, witness: &Witness) -> Vec<KeyId> {
         let about = witness.edges.iter().filter_map(|e| match e.evidence {
             Evidence::Version { read, .. }
-            | Evidence::Replaced { read, .. }
+            | Evidence::Overwritten { read, .. }
             | Evidence::Read { read, .. } => Some(self.problem.history.op(read).key),
             _ => None,
         });

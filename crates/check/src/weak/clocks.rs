@@ -15,8 +15,10 @@ use isolde_history::{SessionId, TxnId};
 
 /// Sessions strung together into chains.
 pub(crate) struct Chains {
-    /// Per session: its chain, and how many transactions of the chain come before it.
+    /// Per session: its chain, and what makes a transaction's id its number in the chain when added.
     place: Vec<(u32, u32)>,
+    /// Applied to an id before that: all ones where chains are numbered from their end.
+    flip: u32,
     first: Vec<u32>,
     count: usize,
 }
@@ -26,10 +28,11 @@ impl Chains {
     fn sessions(problem: &Problem<'_>) -> Chains {
         let first: Vec<u32> =
             problem.history.sessions().map(|s| problem.history.session_range(s).start).collect();
-        Chains { place: (0..first.len() as u32).map(|c| (c, 0)).collect(), count: first.len(), first }
+        let place = first.iter().zip(0..).map(|(&first, c)| (c, 0u32.wrapping_sub(first))).collect();
+        Chains { place, flip: 0, count: first.len(), first }
     }
 
-    /// Appends a session to another whose last transaction its first one reads from. Causality must have no cycle.
+    /// Appends a session to another whose last transaction its first one reads from.
     pub fn new(problem: &Problem<'_>) -> Chains {
         let history = problem.history;
         let mut chains = Chains::sessions(problem);
@@ -49,31 +52,57 @@ impl Chains {
                 has_previous[session.index()] = true;
             }
         }
+        let mut strung = vec![false; last.len()];
         let mut count = 0;
         for start in history.sessions().filter(|s| !has_previous[s.index()]) {
-            let (mut at, mut before) = (Some(start), 0);
+            let (mut at, mut before) = (Some(start), 0u32);
             while let Some(session) = at {
-                chains.place[session.index()] = (count, before);
-                before += history.session_range(session).len() as u32;
+                let range = history.session_range(session);
+                strung[session.index()] = true;
+                chains.place[session.index()] = (count, before.wrapping_sub(range.start));
+                before += range.len() as u32;
                 at = next[session.index()];
             }
+            count += 1;
+        }
+        // Sessions in a ring, which takes a cycle of causality, have no first one: each is a chain of its own.
+        for session in history.sessions().filter(|s| !strung[s.index()]) {
+            let start = history.session_range(session).start;
+            chains.place[session.index()] = (count, 0u32.wrapping_sub(start));
             count += 1;
         }
         chains.count = count as usize;
         chains
     }
 
+    /// The same chains, numbered from their end: for clocks that run backwards.
+    pub fn reversed(mut self, problem: &Problem<'_>) -> Chains {
+        let mut length = vec![0u32; self.count];
+        for session in problem.history.sessions() {
+            length[self.place[session.index()].0 as usize] +=
+                problem.history.session_range(session).len() as u32;
+        }
+        // length − 1 − (id + offset) = !id + (length − offset)
+        for (chain, offset) in &mut self.place {
+            *offset = length[*chain as usize].wrapping_sub(*offset);
+        }
+        self.flip = u32::MAX;
+        self
+    }
+
     /// The chain of a transaction of this session, and its number in it.
     #[inline]
     fn place(&self, session: SessionId, t: TxnId) -> (usize, u32) {
-        let (chain, before) = self.place[session.index()];
-        (chain as usize, before + (t.0 - self.first[session.index()]))
+        let (chain, offset) = self.place[session.index()];
+        (chain as usize, (t.0 ^ self.flip).wrapping_add(offset))
     }
 
-    /// The first transaction of a session that a row with this entry has not seen.
+    /// The first transaction of a session that a row with this entry has not seen. (Not for chains numbered from the end.)
     #[inline]
     fn bound(&self, session: SessionId, entry: u32) -> u32 {
-        self.first[session.index()].saturating_add(entry.saturating_sub(self.place[session.index()].1))
+        let first = self.first[session.index()];
+        let before = self.place[session.index()].1.wrapping_add(first);
+        first.saturating_add(entry.saturating_sub(before))
     }
 }
 
@@ -93,16 +122,28 @@ pub(crate) struct Clocks<'a, 'b> {
 }
 
 impl<'a, 'b> Clocks<'a, 'b> {
-    pub fn new(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
-        let n = problem.txn_count();
-        let mut needed = vec![1u32; n];
+    /// What each transaction has seen. Its sources are the transactions it reads from.
+    pub fn forward(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
+        let mut needed = vec![1u32; problem.txn_count()];
         for t in problem.committed() {
-            for r in problem.reads(t) {
-                if let Some(w) = r.from {
-                    needed[w.index()] += 1;
-                }
+            for w in problem.reads(t).filter_map(|r| r.from) {
+                needed[w.index()] += 1;
             }
         }
+        Clocks::new(problem, chains, needed)
+    }
+
+    /// What has seen each transaction. Its sources are its readers; chains are numbered from their end.
+    pub fn backward(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
+        let mut needed = vec![1u32; problem.txn_count()];
+        for t in problem.committed() {
+            needed[t.index()] += problem.reads(t).filter(|r| r.from.is_some()).count() as u32;
+        }
+        Clocks::new(problem, chains, needed)
+    }
+
+    fn new(problem: Problem<'a>, chains: &'b Chains, needed: Vec<u32>) -> Clocks<'a, 'b> {
+        let n = problem.txn_count();
         let sessions = problem.history.session_count();
         Clocks {
             problem,
@@ -121,7 +162,7 @@ impl<'a, 'b> Clocks<'a, 'b> {
         &self.slab[at..at + self.chains.count]
     }
 
-    /// True if `seen hb t`; `t` was entered and its row is still needed.
+    /// True if `t` has seen the other; `t` was entered and its row is still needed.
     #[inline]
     pub fn has_seen(&self, t: TxnId, seen: TxnId) -> bool {
         let (chain, number) = self.chains.place(self.problem.history.session_of(seen), seen);
@@ -134,9 +175,9 @@ impl<'a, 'b> Clocks<'a, 'b> {
         self.chains.bound(session, self.row(t)[self.chains.place[session.index()].0 as usize])
     }
 
-    /// Computes the row of the next transaction in a causal order: its session predecessor and everything it reads from
-    /// must have been entered.
-    pub fn enter(&mut self, t: TxnId) {
+    /// Computes the row of the next transaction in a causal order: its session's one before and its sources must have been
+    /// entered.
+    pub fn enter(&mut self, t: TxnId, sources: impl Iterator<Item = TxnId>) {
         let session = self.problem.history.session_of(t);
         let len = self.chains.count;
         let row = match self.last[session.index()] {
@@ -165,8 +206,7 @@ impl<'a, 'b> Clocks<'a, 'b> {
         if continues {
             self.slab[row as usize * len + own_chain] = own_number;
         }
-        for r in self.problem.reads(t) {
-            let Some(w) = r.from else { continue };
+        for w in sources {
             let (chain, number) = self.chains.place(self.problem.history.session_of(w), w);
             let entry = &mut self.slab[row as usize * len + chain];
             if *entry <= number {
@@ -177,10 +217,9 @@ impl<'a, 'b> Clocks<'a, 'b> {
         self.slab[row as usize * len + own_chain] = own_number;
     }
 
-    /// Gives up the rows of the transactions `t` reads from. Call once per entered transaction, when done with it.
-    pub fn release_sources(&mut self, t: TxnId) {
-        for r in self.problem.reads(t) {
-            let Some(w) = r.from else { continue };
+    /// Gives up the rows of the sources of a transaction. Call once per entered transaction.
+    pub fn release(&mut self, sources: impl Iterator<Item = TxnId>) {
+        for w in sources {
             self.needed[w.index()] -= 1;
             if self.needed[w.index()] == 0 {
                 let row = std::mem::replace(&mut self.row_of[w.index()], NO_ROW);

@@ -1,6 +1,7 @@
 //! The search for a commit order that meets all demands of a level.
 
 use super::Weak;
+use super::backwards;
 use super::clocks::{AllClocks, Chains};
 use super::order::{self, Causality, Units};
 use super::problem::{Problem, VersionEdge};
@@ -21,6 +22,9 @@ pub(crate) struct Ground<'a, 'b> {
     pub versions: Vec<(u32, u32)>,
     no_guess: bool,
     budget: &'b Budget<'b>,
+    /// The input order, if it respects causality.
+    input: Option<Units>,
+    start: OnceCell<Units>,
     causality: OnceCell<Causality<'a>>,
     chains: OnceCell<Chains>,
     clocks: OnceCell<AllClocks<'a>>,
@@ -61,6 +65,8 @@ impl<'a, 'b> Ground<'a, 'b> {
             version_edges,
             no_guess,
             budget,
+            input: order::input_order(&problem),
+            start: OnceCell::new(),
             causality: OnceCell::new(),
             chains: OnceCell::new(),
             clocks: OnceCell::new(),
@@ -80,11 +86,11 @@ impl<'a, 'b> Ground<'a, 'b> {
     }
 
     /// An order that respects causality and the orders that lists show.
-    pub fn first_guess(&self) -> Units {
-        match order::input_order(&self.problem) {
+    pub fn start(&self) -> &Units {
+        match &self.input {
             Some(units) if self.versions.is_empty() => units,
-            Some(units) => self.respecting(&[], &units.rank),
-            None => self.respecting(&[], &order::even_pace(&self.problem)),
+            Some(units) => self.start.get_or_init(|| self.respecting(&[], &units.rank)),
+            None => self.start.get_or_init(|| self.respecting(&[], &order::even_pace(&self.problem))),
         }
     }
 
@@ -96,9 +102,10 @@ impl<'a, 'b> Ground<'a, 'b> {
 
     /// Finds an order that proves the level, or the contradiction.
     ///
-    /// Each round plays an order and adds the demands it does not meet. When all are met, demands run only inside units or
-    /// forward; so the units are exactly the strongly connected components of causality with *all* demands.
-    pub fn analyse(&self, rule: Rule, start: &Units) -> Result<Conclusion, OutOfBudget> {
+    /// The input order first, then one built from the end. If there is none, each round plays an order and adds the
+    /// demands it does not meet. When all are met, demands run only inside units or forward; so the units are exactly the
+    /// strongly connected components of causality with *all* demands.
+    pub fn analyse(&self, rule: Rule) -> Result<Conclusion, OutOfBudget> {
         let mut found = Required::default();
         let mut current: Option<Units> = None;
         let rounds = match rule {
@@ -107,13 +114,25 @@ impl<'a, 'b> Ground<'a, 'b> {
             // There is no other way; every round adds a demand, so it ends.
             Rule::Guarantee(_) => usize::MAX,
         };
-        for _ in 0..rounds {
-            let units = current.as_ref().unwrap_or(start);
+        if self.input.is_none()
+            && let Some(order) = self.built_from_the_end(rule)?
+        {
+            return Ok(Conclusion::Order(order));
+        }
+        for round in 0..rounds {
+            let units = current.as_ref().unwrap_or_else(|| self.start());
             let unmet = self.unmet_demands(rule, units)?;
             found.initial_overwritten |= unmet.initial_overwritten;
             if unmet.edges.is_empty() {
-                let units = current.unwrap_or_else(|| start.clone());
+                let units = current.unwrap_or_else(|| self.start().clone());
                 return Ok(self.conclude(units, found));
+            }
+            if round == 0
+                && self.input.is_some()
+                && !found.initial_overwritten
+                && let Some(order) = self.built_from_the_end(rule)?
+            {
+                return Ok(Conclusion::Order(order));
             }
             found.edges.extend(unmet.edges);
             found.edges.sort_unstable_by_key(|e| (e.from, e.to, e.read));
@@ -127,8 +146,17 @@ impl<'a, 'b> Ground<'a, 'b> {
             Rule::Level(Weak::Causal) => required::causal(&self.problem, self.clocks()),
             Rule::Guarantee(_) => found,
         };
-        let units = self.respecting(&all.edges, &current.as_ref().unwrap_or(start).rank);
+        let units = self.respecting(&all.edges, &current.as_ref().unwrap_or_else(|| self.start()).rank);
         Ok(self.conclude(units, all))
+    }
+
+    fn built_from_the_end(&self, rule: Rule) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
+        match rule {
+            Rule::Level(level) if !self.no_guess => {
+                backwards::order(self.problem, level, &self.versions, self.budget)
+            }
+            _ => Ok(None),
+        }
     }
 
     fn unmet_demands(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {

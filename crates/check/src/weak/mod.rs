@@ -1,13 +1,14 @@
 //! Weak isolation, decided completely: read committed, read atomic, causal, and the session guarantees.
 //!
 //! A level holds iff some commit order contains causality and, whenever `t3` reads `x` from `t1` and could see another
-//! writer `t2` of `x`, puts `t2` before `t1` (Biswas & Enea 2019; Plume, Definitions 4 to 6). An order that respects
-//! causality is guessed (`order.rs`) and played through (`simulate.rs`), which proves most good histories in one pass; the
-//! demands it does not meet are added and the order mended, until all are met or some contradict each other. If the guess
-//! leads nowhere, all demands are collected at once (`required.rs`), which bounds the cost: O(m^{3/2}) for read committed
-//! and read atomic, O(m·k) for causal. What contradicts itself is counted in Plume's patterns (`taps.rs`) and explained
-//! (`witness.rs`).
+//! writer `t2` of `x`, puts `t2` before `t1` (Biswas & Enea 2019; Plume, Definitions 4 to 6). The order of the input, if it
+//! respects causality, is played through (`simulate.rs`), which proves most good histories in one pass; otherwise an order is
+//! built from its end (`backwards.rs`). Where there is none, the demands that an order does not meet are added and the order
+//! mended (`order.rs`), until they contradict each other; if that leads nowhere, all demands are collected at once
+//! (`required.rs`), which bounds the cost: O(m^{3/2}) for read committed and read atomic, O(m·k) for causal. What contradicts
+//! itself is counted in Plume's patterns (`taps.rs`) and explained (`witness.rs`).
 
+mod backwards;
 mod clocks;
 mod ground;
 mod order;
@@ -22,7 +23,6 @@ use crate::budget::{Budget, OutOfBudget};
 use ground::{Broken, Conclusion, Ground, Rule};
 use isolde_history::TxnId;
 use isolde_level::{Anomaly, AnomalyKind};
-use order::Units;
 pub(crate) use problem::Problem;
 pub(crate) use sessions::Guarantee;
 use sessions::SessionSeen;
@@ -97,8 +97,7 @@ pub(crate) fn decide(
         return Ok(Findings::default());
     }
     let inquiry = Inquiry { questions, ground: Ground::new(problem, questions.no_guess, budget) };
-    let start = inquiry.ground.first_guess();
-    inquiry.run(strongest, &start)
+    inquiry.run(strongest)
 }
 
 struct Inquiry<'a, 'b> {
@@ -107,11 +106,11 @@ struct Inquiry<'a, 'b> {
 }
 
 impl Inquiry<'_, '_> {
-    fn run(&self, strongest: Option<Weak>, start: &Units) -> Result<Findings, OutOfBudget> {
+    fn run(&self, strongest: Option<Weak>) -> Result<Findings, OutOfBudget> {
         let mut findings = Findings::default();
         let mut broken: [Option<Box<Broken>>; 3] = [None, None, None];
         for level in Weak::ALL.into_iter().rev().filter(|&l| Some(l) <= strongest) {
-            match self.ground.analyse(Rule::Level(level), start)? {
+            match self.ground.analyse(Rule::Level(level))? {
                 Conclusion::Order(order) => {
                     self.record_proof(level, &order, &mut findings);
                     break;
@@ -123,9 +122,9 @@ impl Inquiry<'_, '_> {
                 }
             }
         }
-        if broken.iter().any(Option::is_some) || !start.is_order() {
+        if broken.iter().any(Option::is_some) || (strongest.is_none() && !self.ground.start().is_order()) {
             self.explain(&broken, &mut findings)?;
-            self.decide_guarantees(start, &mut findings)?;
+            self.decide_guarantees(&mut findings)?;
         }
         Ok(findings)
     }
@@ -197,13 +196,13 @@ impl Inquiry<'_, '_> {
     }
 
     /// The guarantees of a history that is not causal, one by one.
-    fn decide_guarantees(&self, start: &Units, findings: &mut Findings) -> Result<(), OutOfBudget> {
+    fn decide_guarantees(&self, findings: &mut Findings) -> Result<(), OutOfBudget> {
         let ground = &self.ground;
         for (i, guarantee) in Guarantee::ALL.into_iter().enumerate() {
             if !self.questions.guarantees[i] {
                 continue;
             }
-            let broken = match ground.analyse(Rule::Guarantee(guarantee), start)? {
+            let broken = match ground.analyse(Rule::Guarantee(guarantee))? {
                 Conclusion::Order(order) => {
                     findings.guarantees[i] = Some(Answer::Holds(order));
                     continue;

@@ -41,12 +41,7 @@ pub(crate) fn unmet_demands(
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
 ) -> Result<Required, OutOfBudget> {
-    let mut play = Play {
-        problem,
-        units,
-        versions: Versions::new(problem.history.key_count()),
-        unmet: Required::default(),
-    };
+    let mut play = Play { problem, units, versions: Versions::new(problem), unmet: Required::default() };
     for (i, unit) in units.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
@@ -70,8 +65,9 @@ struct Versions {
 }
 
 impl Versions {
-    fn new(keys: usize) -> Versions {
-        Versions { last: vec![NONE; keys], links: Vec::new() }
+    fn new(problem: &Problem<'_>) -> Versions {
+        let links = Vec::with_capacity(problem.reads.write_count());
+        Versions { last: vec![NONE; problem.history.key_count()], links }
     }
 
     fn push(&mut self, key: KeyId, t: TxnId) {
@@ -206,14 +202,14 @@ pub(crate) struct CausallySeen<'a, 'b> {
 
 impl<'a, 'b> CausallySeen<'a, 'b> {
     pub fn new(problem: Problem<'a>, chains: &'b Chains) -> Self {
-        CausallySeen { problem, clocks: Clocks::new(problem, chains), current: TxnId(0) }
+        CausallySeen { problem, clocks: Clocks::forward(problem, chains), current: TxnId(0) }
     }
 }
 
 impl Visibility for CausallySeen<'_, '_> {
     fn enter(&mut self, t: TxnId) {
         self.current = t;
-        self.clocks.enter(t);
+        self.clocks.enter(t, sources(self.problem, t));
     }
 
     #[inline]
@@ -229,8 +225,13 @@ impl Visibility for CausallySeen<'_, '_> {
     }
 
     fn leave(&mut self, t: TxnId) {
-        self.clocks.release_sources(t);
+        self.clocks.release(sources(self.problem, t));
     }
+}
+
+/// The transactions a transaction reads from.
+fn sources<'a>(problem: Problem<'a>, t: TxnId) -> impl Iterator<Item = TxnId> + use<'a> {
+    problem.reads(t).filter_map(|r| r.from)
 }
 
 /// Causal, when causality itself has cycles.

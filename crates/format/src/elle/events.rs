@@ -65,6 +65,21 @@ pub fn read_events(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded
     Ok(LoadedEvents { events, format, warnings: reading.warnings })
 }
 
+/// The operations at the beginning of an input, as far as 64 KiB reach; none if it does not look like Jepsen operations.
+/// Nothing is consumed.
+pub fn peek_events(input: &mut Input, options: &ReadOptions<'_>) -> Option<Events> {
+    if input.is_folder() {
+        return None;
+    }
+    let format = match options.format {
+        Some(format) => format,
+        None => detect::detect(input).ok()?,
+    };
+    let head = Input::from_bytes("beginning", input.peek().ok()?.to_vec());
+    let options = ReadOptions { format: Some(format), lossy: true, ..ReadOptions::default() };
+    read_events(head, &options).ok().map(|loaded| loaded.events)
+}
+
 fn read_json(input: Input, reading: &mut Reading<'_>, layout: Layout) -> Result<Events, ReadError> {
     let mut events = Events::default();
     let parse = |json: &mut Json<'_>, _: &mut _| json_event(json);
@@ -480,6 +495,17 @@ mod tests {
                 check(&changed);
             }
         }
+    }
+
+    #[test]
+    fn the_beginning_can_be_looked_at() {
+        let many = "{:type :ok, :process 0, :f :add, :value 1}\n".repeat(5000);
+        let mut input = Input::from_bytes("h", many.clone().into_bytes());
+        let head = peek_events(&mut input, &ReadOptions::default()).unwrap();
+        assert!((1000..5000).contains(&head.len()));
+        assert_eq!(read_events(input, &ReadOptions::default()).unwrap().events.len(), 5000);
+        let mut plume = Input::from_bytes("h", b"w(1,1,1,1)\n".to_vec());
+        assert!(peek_events(&mut plume, &ReadOptions::default()).is_none());
     }
 
     #[test]

@@ -21,6 +21,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     unknown_reads: UnknownReads::Uncommitted,
     intervals: Intervals::Decided,
     stamps: false,
+    snapshots: false,
     metadata: false,
     initial: InitialRule::Nil,
     ..Capabilities::ALL

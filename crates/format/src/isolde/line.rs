@@ -4,7 +4,7 @@ use crate::elle::lossy;
 use crate::load::ops::{Cell, Columns, Mop};
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
-use isolde_history::{AtomKind, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
+use isolde_history::{AtomKind, Interval, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
 use std::ops::Range;
 
 /// The version of the format that this crate writes, and the newest it reads.
@@ -12,7 +12,7 @@ pub(crate) const VERSION: i64 = 1;
 
 const OPERATION: &str = "an operation such as [\"r\", \"x\", 1]";
 const FIELDS: &str =
-    "a transaction has session, id, ops, outcome, start, commit, invoked, completed and meta";
+    "a transaction has session, id, ops, outcome, start, commit, snapshot, xid, invoked, completed and meta";
 const HEADER_FIELDS: &str = "a header has isolde, initial and initial_keys";
 
 /// One line as parsed. Nearly all are transactions, so those are not boxed.
@@ -35,6 +35,8 @@ pub(crate) struct Transaction {
     pub outcome: Outcome,
     pub mops: Range<usize>,
     pub stamps: Option<Stamps>,
+    pub snapshot: Option<SnapshotSet>,
+    pub xid: Option<u64>,
     pub interval: Option<Interval>,
     pub meta: Vec<(String, String)>,
 }
@@ -132,6 +134,7 @@ fn unknown_field(json: &mut Json<'_>, before: usize, name: &[u8], help: &'static
 fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<Transaction, Fault> {
     let (mut session, mut id, mut outcome, mut meta) = (None, None, Outcome::Committed, Vec::new());
     let (mut start, mut commit, mut invoked, mut completed) = (None, None, None, None);
+    let (mut set, mut xid) = (None, None);
     let mut mops = None;
     let mut first = true;
     loop {
@@ -154,12 +157,8 @@ fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<
             b"invoked" => invoked = time(json)?,
             b"completed" => completed = time(json)?,
             b"meta" => metadata(json, &mut meta)?,
-            b"snapshot" => {
-                return Err(Fault::new(
-                    name_at(json, before),
-                    "snapshots as sets are reserved for a later version",
-                ));
-            }
+            b"snapshot" => set = Some(snapshot(json)?),
+            b"xid" => xid = time(json)?,
             b"isolde" => {
                 return Err(Fault::new(
                     name_at(json, before),
@@ -176,8 +175,13 @@ fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<
         (Some(start), Some(commit)) => Some(Stamps { start, commit }),
         (None, None) => None,
         (Some(_), None) => return Err(missing("commit")),
+        // A set says what a start would.
+        (None, Some(commit)) if set.is_some() => Some(Stamps { start: commit, commit }),
         (None, Some(_)) => return Err(missing("start")),
     };
+    if set.is_some() && stamps.is_none() {
+        return Err(missing("commit"));
+    }
     if invoked.is_none() && completed.is_some() {
         return Err(missing("invoked"));
     }
@@ -187,6 +191,8 @@ fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<
         outcome,
         mops: mops.ok_or_else(|| missing("ops"))?,
         stamps,
+        snapshot: set,
+        xid,
         interval: invoked.map(|invoked| Interval { invoked, completed }),
         meta,
     })
@@ -376,6 +382,16 @@ fn timestamp(json: &mut Json<'_>) -> Result<Timestamp, Fault> {
 }
 
 /// A moment of real time; null for none.
+/// `"xmin:xmax:id,id"`, as PostgreSQL prints it.
+fn snapshot(json: &mut Json<'_>) -> Result<SnapshotSet, Fault> {
+    json.peek();
+    let at = json.at();
+    match json.scalar("a snapshot such as \"737:740:737,739\"")? {
+        Scalar::Text(text) => text.parse().map_err(|error| Fault::new(at, format!("expected {error}"))),
+        _ => Err(Fault::new(at, "expected a snapshot such as \"737:740:737,739\"")),
+    }
+}
+
 fn time(json: &mut Json<'_>) -> Result<Option<u64>, Fault> {
     json.peek();
     let at = json.at();

@@ -24,7 +24,7 @@ use crate::load::{Reading, initial};
 use crate::text::fault::Fault;
 use crate::text::json::Json;
 use crate::{Format, Input, Loaded, ReadError, ReadOptions};
-use isolde_history::Value;
+use isolde_history::{Outcome, Value};
 use line::Line;
 
 /// True if the text looks like this format.
@@ -49,8 +49,10 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 struct Merger {
     assembler: Assembler,
     initial: Option<Option<Value>>,
-    /// Transactions with timestamps, and with real-time intervals.
+    /// Transactions with timestamps (or no need of them), and with real-time intervals.
     timed: [usize; 2],
+    /// Some transaction has timestamps.
+    stamped: bool,
 }
 
 impl Merger {
@@ -83,7 +85,12 @@ impl Merger {
         assembler.builder.set_outcome(draft, t.outcome);
         if let Some(stamps) = t.stamps {
             assembler.builder.set_stamps(draft, stamps);
-            self.timed[0] += 1;
+        }
+        // An aborted transaction has no commit to give a stamp to.
+        self.timed[0] += usize::from(t.stamps.is_some() || t.outcome == Outcome::Aborted);
+        self.stamped |= t.stamps.is_some();
+        if t.snapshot.is_some() || t.xid.is_some() {
+            assembler.builder.set_snapshot(draft, t.xid, t.snapshot);
         }
         if let Some(interval) = t.interval {
             assembler.builder.set_interval(draft, interval);
@@ -99,6 +106,9 @@ impl Merger {
     /// The history.
     fn finish(mut self, mut reading: Reading<'_>) -> Result<Loaded, ReadError> {
         let txns = self.assembler.builder.txn_count();
+        if !self.stamped {
+            self.timed[0] = 0;
+        }
         for (count, what) in self.timed.into_iter().zip(["timestamps", "real-time intervals"]) {
             if (1..txns).contains(&count) {
                 let missing = txns - count;

@@ -15,6 +15,10 @@ fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
     words.iter().all(|(word, rule)| match word.as_str() {
         "$schema" | "$id" | "$defs" | "title" | "description" | "default" => true,
         "$ref" => valid(root, root.pointer(&rule.as_str().unwrap()[1..]).unwrap(), value),
+        "anyOf" => rule.as_array().unwrap().iter().any(|s| valid(root, s, value)),
+        "dependentSchemas" => value.as_object().is_none_or(|o| {
+            rule.as_object().unwrap().iter().all(|(name, s)| !o.contains_key(name) || valid(root, s, value))
+        }),
         "oneOf" => rule.as_array().unwrap().iter().filter(|s| valid(root, s, value)).count() == 1,
         "type" => match rule {
             Value::Array(names) => names.iter().any(|name| is(value, name)),
@@ -111,7 +115,13 @@ fn schema_and_reader_agree() {
         (r#"{"session":1,"ops":[],"completed":1}"#, false),
         (r#"{"session":1,"ops":[],"invoked":-1}"#, false),
         (r#"{"session":1,"ops":[],"meta":{"a":1}}"#, false),
+        (r#"{"session":1,"ops":[],"commit":5,"snapshot":"7:9:8","xid":9}"#, true),
+        (r#"{"session":1,"ops":[],"start":4,"commit":5,"snapshot":"7:7:"}"#, true),
+        (r#"{"session":1,"ops":[],"xid":null}"#, true),
         (r#"{"session":1,"ops":[],"snapshot":{}}"#, false),
+        (r#"{"session":1,"ops":[],"snapshot":"7:9:8"}"#, false),
+        (r#"{"session":1,"ops":[],"commit":5}"#, false),
+        (r#"{"session":1,"ops":[],"xid":-1}"#, false),
         (r#"{"isolde":2}"#, false),
         (r#"{"isolde":1,"initial":[1]}"#, false),
         (r#"{"isolde":1,"initial_keys":[["x"]]}"#, false),
@@ -137,9 +147,20 @@ fn the_guide_shows_what_is_read() {
             read_bytes("h", text.as_bytes(), Format::Isolde, &ReadOptions::default()).unwrap();
         }
     }
-    for field in
-        ["session", "ops", "id", "outcome", "start", "commit", "invoked", "completed", "meta", "initial_keys"]
-    {
+    for field in [
+        "session",
+        "ops",
+        "id",
+        "outcome",
+        "start",
+        "commit",
+        "snapshot",
+        "xid",
+        "invoked",
+        "completed",
+        "meta",
+        "initial_keys",
+    ] {
         assert!(GUIDE.contains(&format!("`{field}`")), "{field}");
     }
 }

@@ -136,6 +136,12 @@ fn transaction(out: &mut String, history: &History, t: TxnId) {
             start.physical, start.logical, commit.physical, commit.logical
         );
     }
+    if let Some(set) = history.snapshot(t) {
+        let _ = write!(out, ",\"snapshot\":\"{set}\"");
+    }
+    if let Some(id) = history.snapshot_id(t) {
+        let _ = write!(out, ",\"xid\":{id}");
+    }
     if let Some(intervals) = history.intervals() {
         let interval = intervals[t.index()];
         let _ = write!(out, ",\"invoked\":{}", interval.invoked);
@@ -192,10 +198,10 @@ fn value(out: &mut String, history: &History, v: Value) {
 /// A file with everything in it.
 #[cfg(test)]
 pub(crate) const SAMPLE: &str = r#"{"isolde":1,"initial":0,"initial_keys":[["y",7],[{"keyword":"k"},null]]}
-{"session":3,"id":17,"ops":[["w","x",1],["r","y",7],["append","l",5],["r","l",[1,{"keyword":"e"}]],["r","l",[]]],"start":[12,0],"commit":[15,1],"invoked":12,"completed":15,"meta":{"level":"serializable","who":"a\"b"}}
+{"session":3,"id":17,"ops":[["w","x",1],["r","y",7],["append","l",5],["r","l",[1,{"keyword":"e"}]],["r","l",[]]],"start":[12,0],"commit":[15,1],"snapshot":"7:9:8","xid":9,"invoked":12,"completed":15,"meta":{"level":"serializable","who":"a\"b"}}
 {"session":"a","ops":[["r",{"keyword":"k"}],["w",{"edn":"[1 2]"},{"token":"a/b"}]],"outcome":"aborted","start":[1,0],"commit":[2,0],"invoked":18446744073709551615}
 
-{"session":3,"id":18,"ops":[["w",99999999999999999999,true],["w","z",1.5],["w",4611686018427387904,-7]],"outcome":"indeterminate","start":[-1,0],"commit":[2,0],"invoked":20}
+{"session":3,"id":18,"ops":[["w",99999999999999999999,true],["w","z",1.5],["w",4611686018427387904,-7]],"outcome":"indeterminate","start":[-1,0],"commit":[2,0],"xid":18446744073709551614,"invoked":20}
 {"session":3,"ops":[],"start":[3,0],"commit":[3,0],"invoked":30,"completed":31}
 "#;
 
@@ -220,9 +226,9 @@ mod tests {
         let history = read(TEXT);
         assert_eq!(
             describe(&history, true),
-            "3 #17 ok w(x,1) r(y,7*) a(l,5) r(l,[1 :e]) r(l,[]) <12.0-15.1> [12-15] {\"level\": \"serializable\", \"who\": \"a\\\"b\"}\n\
+            "3 #17 ok w(x,1) r(y,7*) a(l,5) r(l,[1 :e]) r(l,[]) <12.0-15.1> 7:9:8 =9 [12-15] {\"level\": \"serializable\", \"who\": \"a\\\"b\"}\n\
              a fail r(:k,?) w([1 2],a/b) <1.0-2.0> [18446744073709551615-?]\n\
-             3 #18 info w(99999999999999999999,true) w(z,1.5) w(4611686018427387904,-7) <-1.0-2.0> [20-?]\n\
+             3 #18 info w(99999999999999999999,true) w(z,1.5) w(4611686018427387904,-7) <-1.0-2.0> =18446744073709551614 [20-?]\n\
              3 ok <3.0-3.0> [30-31]\n"
         );
         let out = written(|sink| writer(sink, false), &[&history]).unwrap();
@@ -262,7 +268,7 @@ mod tests {
         assert_eq!(
             error("{\"session\":1,\"ops\":[],\"outcom\":\"aborted\"}"),
             "error: h:1:23: unknown field \"outcom\"\n  1 | {\"session\":1,\"ops\":[],\"outcom\":\"aborted\"}\n    \
-             |                       ^ a transaction has session, id, ops, outcome, start, commit, invoked, completed and meta"
+             |                       ^ a transaction has session, id, ops, outcome, start, commit, snapshot, xid, invoked, completed and meta"
         );
         let first = |text: &str| error(text).lines().next().unwrap().to_owned();
         assert_eq!(
@@ -278,8 +284,8 @@ mod tests {
             "error: h:1:11: version 2 of the format is newer than this program, which knows 1"
         );
         assert_eq!(
-            first("{\"session\":1,\"ops\":[],\"snapshot\":{}}"),
-            "error: h:1:23: snapshots as sets are reserved for a later version"
+            first("{\"session\":1,\"ops\":[],\"commit\":1,\"snapshot\":\"9:7:\"}"),
+            "error: h:1:45: expected a snapshot xmin:xmax:id,id,… with xmin ≤ every id < xmax"
         );
         assert_eq!(error("{\"isolde\":1}\n"), "error: h: no transaction in this file (read as isolde)");
         let text = "{\"session\":1,\"ops\":[],\"start\":1,\"commit\":2}\n{\"session\":1,\"ops\":[]}\n";

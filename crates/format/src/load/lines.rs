@@ -5,9 +5,9 @@
 //!      ▲                                   worker 1 ──┼──► merge, on the calling thread, in input order
 //!      └────────────── used buffers ──────────────────┘
 //! ```
-//! Blocks go to workers in turn and are collected in the same turn, so the order needs no bookkeeping. Every channel is
-//! bounded: at most a few blocks per worker exist at a time, whatever the size of the input. The reader also
-//! decompresses. An input of one block needs no thread.
+//! Blocks go to workers in turn and are collected in the same turn, so the order needs no bookkeeping. There are a few blocks
+//! per worker, whatever the size of the input: memory that is used for the first time costs as much as parsing into it.
+//! The reader also decompresses. An input of one block needs no thread.
 
 use crate::input::{Input, Reader, report};
 use crate::text::fault::{Fault, newlines};
@@ -16,7 +16,9 @@ use std::sync::mpsc::{channel, sync_channel};
 
 /// Small enough for a core's own cache, so that a worker finds in cache what the reader has just copied.
 /// Tiny where a fuzzer, which knows short inputs only, is to find what goes wrong between two blocks.
-const BLOCK: usize = if cfg!(fuzzing) { 64 } else { 1 << 20 };
+const BLOCK: usize = if cfg!(fuzzing) { 64 } else { 128 << 10 };
+/// Blocks that exist at a time: one is parsed, one waits for it, one is read or merged.
+const BLOCKS_PER_THREAD: usize = 3;
 /// The first block: most inputs are small.
 const FIRST_BLOCK: usize = if cfg!(fuzzing) { 32 } else { 64 << 10 };
 
@@ -129,13 +131,16 @@ pub(crate) fn parallel_blocks<T: Default + Send>(
         let (recycle, used) = channel::<Block<T>>();
         scope.spawn(move || {
             let mut next = Some(Ok(block));
+            let mut fresh = (1..BLOCKS_PER_THREAD * threads).map(|_| Block::default());
             for worker in to_workers.iter().cycle() {
                 let Some(block) = next else { break };
                 // A closed channel means that the merge has failed: nobody wants more.
                 if worker.send(block).is_err() {
                     break;
                 }
-                next = blocks.next(used.try_recv().unwrap_or_default()).transpose();
+                let again = used.try_recv().ok().or_else(|| fresh.next());
+                let Some(block) = again.or_else(|| used.recv().ok()) else { break };
+                next = blocks.next(block).transpose();
             }
         });
         // `from_workers` closes when this returns, early or not, and then the threads above stop.

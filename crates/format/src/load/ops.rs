@@ -273,6 +273,9 @@ impl Assembler {
 
     /// Adds parsed operations to a transaction.
     pub fn add(&mut self, draft: Draft, columns: &mut Columns, mops: Range<usize>, committed: bool) {
+        if self.add_usual(draft, &columns.mops[mops.clone()]) {
+            return;
+        }
         let mut operations = std::mem::take(&mut self.operations);
         operations.clear();
         for i in mops {
@@ -280,6 +283,37 @@ impl Assembler {
         }
         self.add_operations(draft, &operations);
         self.operations = operations;
+    }
+
+    /// Adds reads and writes of integers under integer names, which is what large files consist of; false if there is anything
+    /// else, and then nothing happens.
+    #[inline]
+    fn add_usual(&mut self, draft: Draft, mops: &[Mop]) -> bool {
+        let is_int = |value: Value| matches!(value.view(), View::Int(_));
+        let usual = |mop: &Mop| {
+            mop.kind != OpKind::Append
+                && is_int(mop.key)
+                && matches!(mop.cell, Cell::One(value) if is_int(value))
+        };
+        if !mops.iter().all(usual) {
+            return false;
+        }
+        let Assembler { builder, holds, registers, .. } = self;
+        *registers |= !mops.is_empty();
+        builder.named_ops(
+            draft,
+            mops.iter().map(|mop| (mop.kind, mop.key)),
+            mops.iter().map(|mop| if let Cell::One(value) = mop.cell { value } else { Value::NIL }),
+            |key| match holds.get_mut(key.index()) {
+                Some(known) if *known >= Holds::Register => {}
+                Some(known) => *known = Holds::Register,
+                None => {
+                    holds.resize(key.index() + 1, Holds::Unknown);
+                    holds[key.index()] = Holds::Register;
+                }
+            },
+        );
+        true
     }
 
     /// The same operations as values of the history, for later.

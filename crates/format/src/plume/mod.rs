@@ -136,7 +136,7 @@ impl Merger {
             if columns.all_small() {
                 let (heads, values) = (&columns.heads[range.clone()], &columns.values[range]);
                 let heads = heads.iter().map(|&head| (kind(head), small(head >> 1)));
-                builder.named_ops(draft, heads, values.iter().map(|&value| small(value)));
+                builder.named_ops(draft, heads, values.iter().map(|&value| small(value)), |_| {});
                 continue;
             }
             for (head, value) in ops {

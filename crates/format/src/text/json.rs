@@ -72,6 +72,14 @@ impl<'a> Json<'a> {
         found
     }
 
+    /// Takes these bytes if they are next, white space included.
+    #[inline]
+    pub fn take_bytes<const N: usize>(&mut self, bytes: &[u8; N]) -> bool {
+        let found = self.text.get(self.at..self.at + N) == Some(bytes);
+        self.at += if found { N } else { 0 };
+        found
+    }
+
     /// The fault that something else was expected here.
     #[cold]
     pub fn expected(&self, what: &str) -> Fault {

@@ -119,6 +119,8 @@ pub struct Capabilities {
     pub stamps: bool,
     /// Nothing without them.
     pub needs_stamps: bool,
+    /// Snapshots that are sets of ids.
+    pub snapshots: bool,
     /// Real-time intervals.
     pub intervals: Intervals,
     /// Facts about single transactions.
@@ -144,6 +146,7 @@ impl Capabilities {
         nil: false,
         stamps: false,
         needs_stamps: false,
+        snapshots: false,
         intervals: Intervals::Never,
         metadata: false,
         keys: Names::Natural64,
@@ -163,6 +166,7 @@ impl Capabilities {
         nil: true,
         stamps: true,
         needs_stamps: false,
+        snapshots: true,
         intervals: Intervals::Any,
         metadata: true,
         keys: Names::Any,
@@ -257,6 +261,8 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
         intervals += usize::from(c.intervals == Intervals::Never);
         ends += usize::from(c.intervals == Intervals::Decided && undecided);
     }
+    let has_set = |t: &TxnId| history.snapshot(*t).is_some();
+    let snapshots = if c.snapshots { 0 } else { history.txns().filter(has_set).count() };
     let metadata = if c.metadata { 0 } else { history.metadata().len() };
     let numbers = |names: Names| match names {
         Names::Natural63 | Names::Natural64 => "that is no natural number",
@@ -288,6 +294,7 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     let unstamped = if c.needs_stamps && history.stamps().is_none() { txns } else { 0 };
     note(unstamped, "transaction", "transactions", "without timestamps");
     note(stamps, "pair", "pairs", "of timestamps");
+    note(snapshots, "snapshot", "snapshots", "as sets of ids");
     note(intervals, "real-time interval", "real-time intervals", "");
     note(ends, "time", "times", "at which a transaction of unknown outcome ended");
     note(metadata, "transaction", "transactions", "with metadata");

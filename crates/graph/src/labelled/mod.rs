@@ -13,6 +13,7 @@ mod tests;
 
 pub use reach::{closed_edges, reachable};
 pub use search::{AntiCount, CycleQuery, Effort, Found, Walk, search_component};
+pub use starts::alternating;
 
 use crate::{Components, Csr, Graph, components};
 
@@ -114,6 +115,12 @@ impl Labelled {
     /// first node.
     pub fn cyclic_components(&self, allowed: Labels) -> Vec<Vec<u32>> {
         members(&self.components(allowed), self.len())
+    }
+
+    /// The same edges with other labels; an edge whose labels become none stays, and no search takes it.
+    pub fn map_labels(&self, f: impl Fn(Labels) -> Labels) -> Labelled {
+        let labels = self.labels.iter().map(|&set| f(set)).collect();
+        Labelled { start: self.start.clone(), to: self.to.clone(), labels }
     }
 
     /// The graph among some nodes, given ascending; node `i` of the result is `nodes[i]`.

@@ -48,7 +48,7 @@ pub(super) fn starts(graph: &Labelled, query: &CycleQuery) -> Option<(Components
             edges.retain(|_| closed.next().unwrap_or(false));
         }
         AntiCount::NonAdjacent => {
-            let parts = components(&alternating(graph, query));
+            let parts = components(&alternating(graph, query.plain, query.anti));
             edges.retain(|&(a, b)| parts.of(2 * b + 1) == parts.of(2 * a));
         }
         AntiCount::None | AntiCount::Adjacent => {}
@@ -99,14 +99,14 @@ impl Layers<'_> {
     }
 }
 
-/// Node `2v` is `v` reached by a plain step, `2v + 1` is `v` reached by an anti-dependency, after which only a plain step
-/// may follow.
-fn alternating(graph: &Labelled, query: &CycleQuery) -> Csr {
+/// The walks that never take two `anti` steps in a row: node `2v` is `v` reached by a plain step, `2v + 1` is `v` reached by an
+/// anti-dependency, after which only a plain step may follow. So a cycle of this graph is a closed walk without
+/// adjacent anti-dependencies.
+pub fn alternating(graph: &Labelled, plain: Labels, anti: Labels) -> Csr {
     Csr::from_edges(2 * graph.len(), || {
-        graph.all_edges().flat_map(|(a, b, labels)| {
-            let plain = labels & query.plain != 0;
-            let anti = labels & query.anti != 0;
-            [(2 * a, 2 * b, plain), (2 * a + 1, 2 * b, plain), (2 * a, 2 * b + 1, anti)]
+        graph.all_edges().flat_map(move |(a, b, labels)| {
+            let (by_plain, by_anti) = (labels & plain != 0, labels & anti != 0);
+            [(2 * a, 2 * b, by_plain), (2 * a + 1, 2 * b, by_plain), (2 * a, 2 * b + 1, by_anti)]
                 .into_iter()
                 .filter(|&(.., exists)| exists)
                 .map(|(from, to, _)| (from, to))

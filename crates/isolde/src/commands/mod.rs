@@ -3,9 +3,12 @@
 pub mod bench;
 pub mod check;
 pub mod convert;
+pub mod elle;
 pub mod explain;
 pub mod generate;
 pub mod levels;
 pub mod lint;
 pub mod shell;
+pub mod shrink;
 pub mod stats;
+pub mod verify;

@@ -27,14 +27,18 @@ pub fn isolde_with(args: &[&str], input: &[u8]) -> Run {
 /// Runs a shell command in which `$ISOLDE` is the binary.
 pub fn shell(command: &str) -> Run {
     let mut sh = Command::new("sh");
-    sh.args(["-c", command]).env("ISOLDE", env!("CARGO_BIN_EXE_isolde"));
+    sh.args(["-c", command]).env("ISOLDE", env!("CARGO_BIN_EXE_isolde")).env("ISOLDE_VERIFY", "1");
     Run::of(command.to_owned(), sh, b"")
 }
 
 impl Run {
     pub fn new(args: &[&str], input: &[u8], environment: &[(&str, &str)]) -> Run {
         let mut command = Command::new(env!("CARGO_BIN_EXE_isolde"));
-        command.args(args).env_remove("GITHUB_ACTIONS").envs(environment.iter().copied());
+        command
+            .args(args)
+            .env_remove("GITHUB_ACTIONS")
+            .env("ISOLDE_VERIFY", "1")
+            .envs(environment.iter().copied());
         Run::of(format!("isolde {}", args.join(" ")), command, input)
     }
 

@@ -37,11 +37,20 @@ macro_rules! cycle_exists {
     };
 }
 
+const fn no_order(kind: AnomalyKind, definition: &'static str) -> AnomalyInfo {
+    AnomalyInfo {
+        definition,
+        instance: "one history",
+        source: "Cerone & Gotsman 2018",
+        ..AnomalyInfo::row(kind)
+    }
+}
+
 const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static str) -> AnomalyInfo {
     AnomalyInfo { definition, instance, source: "Elle (Kingsbury & Alvaro 2020)", ..AnomalyInfo::row(kind) }
 }
 
-pub(crate) static TABLE: [AnomalyInfo; 24] = [
+pub(crate) static TABLE: [AnomalyInfo; 26] = [
     never(
         A::GMonotonic,
         "G-monotonic",
@@ -105,6 +114,15 @@ pub(crate) static TABLE: [AnomalyInfo; 24] = [
     cycle_exists!(StrongPl2CycleExists "strong-PL-2" StrongReadCommitted),
     cycle_exists!(StrongSnapshotIsolationCycleExists "strong-snapshot-isolation" StrongSnapshotIsolation),
     cycle_exists!(PlSsCycleExists "PL-SS" StrictSerializable),
+    no_order(
+        A::PrefixCycleExists,
+        "Whatever the order of commits, some read contradicts prefix consistency, though no single pattern says why.",
+    ),
+    no_order(
+        A::ParallelSnapshotIsolationCycleExists,
+        "Whatever the order of each key's writers, some read contradicts parallel snapshot isolation, though no \
+         single pattern says why.",
+    ),
     unknown(
         A::EmptyTransactionGraph,
         "No dependency between transactions could be inferred, so nothing could be ruled out.",

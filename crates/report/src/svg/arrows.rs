@@ -85,7 +85,6 @@ fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
         Evidence::Given { operations, .. } => {
             operations.last().map_or_else(String::new, |&op| version(cast, op))
         }
-        Evidence::Replaced { overwriting, .. } => version(cast, *overwriting),
     };
     let label = format!("{} {about}", edge.relation);
     Arrow {

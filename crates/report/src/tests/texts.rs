@@ -32,21 +32,17 @@ fn a_violation() {
       causal                              VIOLATED   as read-atomic
       prefix                              VIOLATED   as read-atomic
       parallel-snapshot-isolation         VIOLATED   as read-atomic
-      snapshot-isolation                  unknown    [1]
+      snapshot-isolation                  holds
       strong-session-snapshot-isolation   VIOLATED   as read-atomic
       strong-snapshot-isolation           VIOLATED   as read-atomic
-      repeatable-read                     unknown    [1]
-      update-serializable                 unknown    [1]
-      serializable                        unknown    [1]
+      repeatable-read                     holds
+      update-serializable                 holds
+      serializable                        holds
       strong-session-serializable         VIOLATED   as read-atomic
       strict-serializable                 VIOLATED   as read-atomic
 
-      [1] no violation was found, but the order in which some keys were written is
-          not known: reads of a register do not show it (lists would, and
-          --transaction-order or --wfr-keys may)
-
-    strongest levels that hold: cut-isolation, read-committed, read-your-writes,
-      monotonic-reads, monotonic-writes, writes-follow-reads
+    strongest levels that hold: read-committed, read-your-writes, monotonic-reads,
+      monotonic-writes, writes-follow-reads, serializable
 
     fractured-read-co (TAP-k): fractured read, once. Here:
       T1 (1:1, line 1)  w(x,1)
@@ -227,7 +223,7 @@ fn many_histories() {
     history    transactions  strongest level that holds
     run-0.txt             2  strong-session-serializable
     run-1.txt             2  read-committed, monotonic-reads, monotonic-writes, wri…
-    run-2.txt             3  VIOLATED: read-atomic; adya-read-committed, cut-isolat…
+    run-2.txt             3  VIOLATED: read-atomic; read-your-writes, monotonic-rea…
 
     anomaly                        instances  histories
     non-mono-read-co (TAP-h)               1          1

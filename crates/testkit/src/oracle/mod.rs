@@ -7,8 +7,11 @@ pub mod adya;
 mod levels;
 mod reading;
 mod relation;
+mod stamps;
 mod strong;
 mod taps;
+
+pub use stamps::{StampFault, StampRule, stamp_faults};
 
 use isolde_history::History;
 use std::fmt;

@@ -4,15 +4,18 @@
 //! * [`tiny`]: uniform, with switches in [`Shape`] for everything that can go wrong;
 //! * [`executed`] and [`mutated`]: what a database of some level would show, and the same with one read changed, which
 //!   lies near the boundary of the level far more often than a uniform history does;
+//! * [`stamped`]: with the timestamps of a database, right and wrong;
 //! * [`structured`]: shapes on which checkers have fast paths;
 //! * [`exhaustive`]: all of them.
 
 mod execute;
 mod exhaustive;
+mod stamped;
 mod structured;
 
 pub use execute::{Reference, executed, mutated};
 pub use exhaustive::{Exhaustive, exhaustive};
+pub use stamped::{StampedShape, stamped};
 pub use structured::{Pattern, structured};
 
 use crate::plan::{Act, Plan, Step, Txn};

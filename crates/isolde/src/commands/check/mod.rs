@@ -3,17 +3,20 @@
 //! Histories are judged one after another, and each is shown as soon as it is judged. Ctrl-C spends the budget of the one
 //! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
 
+mod basis;
+mod inference;
 mod outputs;
 
 use crate::cli::{Global, ReadFlags};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{interrupt, load, terminal, values};
+use crate::{bug, interrupt, load, terminal, values};
 use clap::Args;
 use isolde_check::{Budget, Request};
-use isolde_history::{Builder, History};
-use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
+use isolde_history::{Builder, History, Index};
+use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
+use isolde_verify::Verifier;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -22,7 +25,8 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples: isolde check history.edn\n          \
     isolde check --level read-committed,causal --json runs/*.txt.gz\n\n\
     Exit status: 0 every --level holds, 1 one is violated, 2 one is undecided,\n\
-    3 bad usage or input.")]
+    3 bad usage or input, 4 a bug of ours: a proof that does not verify, or\n\
+    algorithms that disagree.")]
 pub struct Flags {
     /// Files, folders of Cobra's or Viper's logs, or - for standard input
     #[arg(value_name = "HISTORY", required = true)]
@@ -38,15 +42,22 @@ pub struct Flags {
     json: bool,
     #[command(flatten)]
     read: ReadFlags,
-    /// What verdicts rest on; this version judges by values
-    #[arg(long, value_name = "BASIS", default_value = "values", value_parser = ["values", "timestamps", "both"])]
-    by: String,
+    #[command(flatten)]
+    basis: basis::BasisFlags,
+    #[command(flatten)]
+    inference: inference::InferenceFlags,
     /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
-    /// Write the commit order behind each level that holds, as JSON
+    /// Write the proof of every verdict, as JSON, for `isolde verify`
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
+    /// Verify every verdict's proof at once, independently of what found it
+    #[arg(long)]
+    verify: bool,
+    /// Decide everything a second time with other algorithms; a disagreement is exit status 4
+    #[arg(long)]
+    cross_check: bool,
     /// Write a Graphviz picture of each kind of anomaly into this folder
     #[arg(long, value_name = "DIR")]
     dot: Option<PathBuf>,
@@ -84,11 +95,6 @@ impl Judged {
 
 /// Checks.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    if flags.by != "values" {
-        return Err(Failure::input(
-            "this version decides levels by values; leave out --by, or use --by values",
-        ));
-    }
     let style = terminal::style(global);
     let several = flags.histories.len() > 1;
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
@@ -148,28 +154,108 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 }
 
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
-    let loaded = load::indexed(path, &flags.read, global)?;
     let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {}", loaded.path));
+    let load::Read { history, format } = load::read(path, &flags.read, global)?;
+    let path = path.display().to_string();
+    let split = flags.basis.split(&history, &flags.level).map_err(Failure::input)?;
+    let index = split.values.is_some().then(|| Index::build(&history, load::threads(global)));
+    let load = since.elapsed();
+    let since = Instant::now();
+    let bar = Progress::spinner(global, &format!("checking {path}"));
     let spent = || {
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
     };
-    let request = Request {
-        levels: flags.level.clone(),
-        anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
-        certificates: flags.certificate.is_some(),
-        ..Request::default()
+    let budget = Budget::new(&spent);
+    let facts = HistoryFacts::of(&history, &path, format.name());
+    let anomalies = (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone());
+    // For test runs: verify everything, whoever asked.
+    let verify = flags.verify || std::env::var_os("ISOLDE_VERIFY").is_some_and(|value| !value.is_empty());
+    let mut doubted = Duration::ZERO;
+    let by_values = match (index, split.values.clone()) {
+        (Some(index), Some(levels)) => {
+            let certificates = flags.certificate.is_some() || verify;
+            let request = Request {
+                levels,
+                anomalies: anomalies.clone(),
+                certificates,
+                inference: flags.inference.of(&history)?,
+                ..Request::default()
+            };
+            let judgement = isolde_check::check(&history, &index, &request, &budget);
+            let since = Instant::now();
+            let doubt = Doubt { verify, cross_check: flags.cross_check };
+            doubt
+                .judgement((&history, &index), &request, &judgement, &budget)
+                .map_err(|what| bug::report(&history, &facts, &judgement, &what))?;
+            doubted = since.elapsed();
+            Some(judgement)
+        }
+        _ => None,
     };
-    let mut judgement = isolde_check::check(&loaded.history, &loaded.index, &request, &Budget::new(&spent));
+    let (judgement, violations) = split.judge(&history, by_values, anomalies, load::threads(global), &budget);
     drop(bar);
-    if loaded.history.stamps().is_some() {
-        judgement.notes.push("The history has timestamps; this version judges by values only.".to_owned());
+    let check = since.elapsed() - doubted;
+    if let Some(file) = &flags.basis.violations {
+        basis::write_violations(file, &history, &violations)?;
     }
-    let check = since.elapsed();
-    let facts = HistoryFacts::of(&loaded.history, &loaded.path, loaded.format.name());
-    let timing = Timing { load_ms: millis(loaded.took), check_ms: millis(check) };
-    Ok(Judged { history: Some(loaded.history), facts, judgement, timing })
+    let timing = Timing { load_ms: millis(load), check_ms: millis(check) };
+    Ok(Judged { history: Some(history), facts, judgement, timing })
+}
+
+/// Which of our own answers not to take on trust.
+struct Doubt {
+    verify: bool,
+    cross_check: bool,
+}
+
+impl Doubt {
+    /// Looks for a mistake in a judgement by values, and says what it is.
+    fn judgement(
+        &self,
+        (history, index): (&History, &Index),
+        request: &Request,
+        judgement: &Judgement,
+        budget: &Budget<'_>,
+    ) -> Result<(), String> {
+        // What only some anomalies were looked for in is not decided, and needs no proof.
+        if self.verify
+            && let Err(flaw) = Verifier::new(history).judgement(judgement)
+        {
+            return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
+        }
+        if self.cross_check {
+            second_opinion((history, index), request, judgement, budget)?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks other algorithms; where the history is tiny, also one that tries everything.
+fn second_opinion(
+    (history, index): (&History, &Index),
+    request: &Request,
+    judgement: &Judgement,
+    budget: &Budget<'_>,
+) -> Result<(), String> {
+    let found = isolde_check::cross_check(history, index, request, judgement, budget);
+    if !found.is_empty() {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        return Err(found.join("; "));
+    }
+    let verifier = Verifier::new(history);
+    for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
+        let tried = verifier.try_everything(answer.level);
+        let disagree = match answer.verdict {
+            Verdict::Holds => tried == Some(false),
+            Verdict::Violated => tried == Some(true),
+            Verdict::Unknown { .. } => false,
+        };
+        if disagree {
+            return Err(format!("{} is not {}: every order was tried", answer.level, answer.verdict.name()));
+        }
+    }
+    Ok(())
 }
 
 fn millis(duration: Duration) -> f64 {

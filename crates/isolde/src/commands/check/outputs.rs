@@ -3,10 +3,8 @@
 use super::Flags;
 use crate::destination::write_file;
 use crate::exit::Failure;
-use isolde_history::TxnId;
-use isolde_level::{Certificate, Order};
 use isolde_report::Subject;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -27,7 +25,10 @@ impl<'a> Outputs<'a> {
     /// What is written for each history.
     pub fn of_one(&mut self, subject: &Subject<'_>) -> Result<(), Failure> {
         if self.flags.certificate.is_some() {
-            self.certificates.push(certificate(subject));
+            let (path, format) = (&subject.facts.path, &subject.facts.format);
+            let document =
+                isolde_format::certificate::write(subject.history, path, format, subject.judgement);
+            self.certificates.push(document);
         }
         if self.flags.dot.is_none() && self.flags.svg.is_none() {
             return Ok(());
@@ -94,30 +95,4 @@ fn pictures(
         write_file(&path, draw(subject.history, anomaly).as_bytes())?;
     }
     Ok(())
-}
-
-/// The commit orders, transactions named as in the input.
-fn certificate(subject: &Subject<'_>) -> Value {
-    let names =
-        |order: &[TxnId]| -> Vec<String> { order.iter().map(|&t| subject.history.txn_name(t)).collect() };
-    let proofs: Vec<Value> = subject
-        .judgement
-        .certificates
-        .iter()
-        .filter_map(|(level, certificate)| match certificate {
-            Certificate::Holds(execution) => match &execution.order {
-                Order::Commits(order) => {
-                    Some(json!({"level": level.name(), "verdict": "holds", "commit_order": names(order)}))
-                }
-                Order::Any | Order::Events(_) => None,
-            },
-            Certificate::Violated(_) => None,
-        })
-        .collect();
-    json!({
-        "isolde": env!("CARGO_PKG_VERSION"),
-        "schema": 1,
-        "history": {"path": subject.facts.path, "format": subject.facts.format},
-        "certificates": proofs,
-    })
 }

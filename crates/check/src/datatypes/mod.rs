@@ -1,0 +1,187 @@
+//! Sets, counters, banks and predicates as transactions: what they show of who came before whom, for the Adya engine.
+//!
+//! [`lower`] turns a recording of such operations into a [`History`] of reads and writes, as far as that can express it,
+//! and adds dependencies with their reasons where it cannot. All engines then apply, and their examples and
+//! explanations. One file per datatype, which states what each read proves.
+//!
+//! - A *set* is a register per element, absent at first and written once: nothing is lost, and proofs stand.
+//! - A *counter*, a *bank* and *predicates* show less than the whole state. Every dependency that is added holds in every
+//!   interpretation of the recording; that none contradicts another proves nothing, so levels that "hold" become unknown.
+//!
+//! Where it is certain only that some transaction did a thing (some addition was missed, half of some transfer was seen),
+//! a transaction of its own stands for whichever it was. Long-fork workloads are transactions already.
+
+mod bank;
+mod counter;
+mod predicate_edges;
+mod predicates;
+mod recorder;
+mod set;
+
+pub use crate::models::Malformed;
+
+use isolde_history::{Datum, Event, EventKind, Events, History, OpId, Process, TooLarge, TxnId};
+use isolde_level::Anomaly;
+use std::fmt;
+
+/// A kind of recording that is more than reads, writes and appends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Datatype {
+    /// `add` an element, `read` all.
+    Set,
+    /// `add` a number, `read` the sum.
+    Counter,
+    /// `transfer` between accounts, `read` all balances.
+    Bank,
+    /// Rows that are inserted, written and deleted, and read by key and by predicate.
+    Predicates,
+}
+
+impl Datatype {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Datatype::Set => "set",
+            Datatype::Counter => "counter",
+            Datatype::Bank => "bank",
+            Datatype::Predicates => "predicates",
+        }
+    }
+}
+
+/// In which sense one transaction comes before another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum Dependency {
+    /// Both wrote an object, in this order.
+    Ww,
+    /// The second read what the first wrote.
+    Wr,
+    /// The second replaced what the first read.
+    Rw,
+    /// The first changed what matches the second's predicate, which saw that.
+    Wrp,
+    /// The second changed what matches the first's predicate, which did not see that.
+    Rwp,
+    /// The first ended before the second began.
+    Rt,
+}
+
+/// A dependency with its reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reasoned {
+    /// The transaction that comes first.
+    pub from: TxnId,
+    /// The transaction that comes later.
+    pub to: TxnId,
+    /// In which sense.
+    pub kind: Dependency,
+    /// Why, as a sentence without a full stop.
+    pub reason: Box<str>,
+    /// The operations it rests on.
+    pub operations: Vec<OpId>,
+}
+
+/// A recording as transactions.
+#[derive(Debug)]
+pub struct Lowered {
+    /// What it was.
+    pub datatype: Datatype,
+    /// The transactions.
+    pub history: History,
+    /// Dependencies that their reads and writes do not show.
+    pub dependencies: Vec<Reasoned>,
+    /// What is wrong without any cycle.
+    pub anomalies: Vec<Anomaly>,
+    /// Why a level that holds for the transactions may not hold for the recording; none if it does.
+    pub doubt: Option<&'static str>,
+    /// How many transactions stand for ones of which nobody knows which they are.
+    pub stand_ins: usize,
+}
+
+/// Why a recording cannot be judged as transactions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LowerError {
+    /// An operation is not one of the datatype's.
+    Malformed(Malformed),
+    /// There would be too many operations.
+    TooLarge(String),
+}
+
+impl fmt::Display for LowerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LowerError::Malformed(malformed) => malformed.fmt(f),
+            LowerError::TooLarge(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for LowerError {}
+
+impl From<Malformed> for LowerError {
+    fn from(malformed: Malformed) -> LowerError {
+        LowerError::Malformed(malformed)
+    }
+}
+
+impl From<TooLarge> for LowerError {
+    fn from(large: TooLarge) -> LowerError {
+        LowerError::TooLarge(large.to_string())
+    }
+}
+
+/// What a recording, or its beginning, is; none if it is transactions of reads, writes and appends, or unknown.
+pub fn recognise(events: &Events) -> Option<Datatype> {
+    let clients = || events.iter().filter(|e| e.process != Process::Other);
+    if let Some(found) = clients().find_map(by_micro_ops) {
+        return found;
+    }
+    let calls = |f: &str| clients().any(|e| &*e.f == f);
+    let reads = |shape: fn(&Datum) -> bool| {
+        clients().any(|e| e.kind == EventKind::Ok && &*e.f == "read" && shape(&e.value))
+    };
+    if calls("transfer") && reads(|v| v.as_map().is_some() || v.as_list().is_some()) {
+        Some(Datatype::Bank)
+    } else if calls("add") && reads(|v| v.as_list().is_some()) {
+        Some(Datatype::Set)
+    } else if calls("add") && reads(|v| v.as_int().is_some()) {
+        Some(Datatype::Counter)
+    } else {
+        None
+    }
+}
+
+/// What the names of micro-operations say; none if there are none.
+fn by_micro_ops(event: &Event) -> Option<Option<Datatype>> {
+    if &*event.f == "init" && event.value.as_map().is_some() {
+        return Some(Some(Datatype::Predicates));
+    }
+    let names = event.value.as_list()?.iter().filter_map(|mop| mop.as_list()?.first()?.as_name());
+    for name in names {
+        match name {
+            "init" | "insert" | "delete" | "rp" => return Some(Some(Datatype::Predicates)),
+            "add" => return Some(Some(Datatype::Set)),
+            "append" => return Some(None),
+            // Both plain transactions and the others read and write.
+            _ => {}
+        }
+    }
+    None
+}
+
+/// True if the beginning of a recording shows that it is none of transactions, though perhaps not yet what it is.
+pub fn is_foreign(beginning: &Events) -> bool {
+    let foreign = |e: &Event| e.process != Process::Other && matches!(&*e.f, "add" | "transfer" | "init");
+    recognise(beginning).is_some()
+        || (beginning.iter().any(foreign) && !beginning.iter().any(|e| &*e.f == "txn"))
+}
+
+/// Turns a recording into transactions. O(size of the recording), but for sets: every read is about every element.
+pub fn lower(datatype: Datatype, events: &Events) -> Result<Lowered, LowerError> {
+    match datatype {
+        Datatype::Set => set::lower(events),
+        Datatype::Counter => counter::lower(events),
+        Datatype::Bank => bank::lower(events),
+        Datatype::Predicates => predicates::lower(events),
+    }
+}

@@ -1,0 +1,200 @@
+//! Anomalies of lists that are no cycles.
+
+use super::super::{Case, Findings};
+use super::{Key, Lists, longest};
+use isolde_history::{KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use isolde_level::AnomalyKind as A;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Finds them all. Returns why Elle would have stopped with an error, if it would.
+pub(super) fn check(lists: &Lists<'_, '_>, findings: &mut Findings) -> Option<String> {
+    within_transactions(lists, findings);
+    let mut objection = None;
+    for (i, key) in lists.keys.iter().enumerate() {
+        let id = KeyId(i as u32);
+        dirty_reads(lists, id, key, findings);
+        duplicates(key, findings);
+        incompatible_order(key, findings);
+        let garbage = dirty_update(lists, id, key, findings);
+        objection = objection.or(garbage);
+    }
+    lost_update(lists, findings);
+    objection
+}
+
+/// What a transaction must see of a key: a list, or unknown elements and then these.
+#[derive(Default)]
+struct Expected<'a> {
+    seen: Option<&'a [Value]>,
+    appended: Vec<Value>,
+}
+
+impl Expected<'_> {
+    fn allows(&self, list: &[Value]) -> bool {
+        match self.seen {
+            Some(seen) => {
+                list.len() == seen.len() + self.appended.len()
+                    && list.starts_with(seen)
+                    && list.ends_with(&self.appended)
+            }
+            None => list.ends_with(&self.appended),
+        }
+    }
+}
+
+/// `internal` and `future-read`: a transaction against itself, the first of each.
+fn within_transactions(lists: &Lists<'_, '_>, findings: &mut Findings) {
+    let ground = lists.ground;
+    let mut expected: FxHashMap<KeyId, Expected<'_>> = FxHashMap::default();
+    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+        if ground.history.op_range(ground.txn(node)).len() < 2 {
+            continue;
+        }
+        expected.clear();
+        let (mut internal, mut future) = (None, None);
+        for (op, o) in ground.ops(node) {
+            if o.kind == OpKind::Append {
+                let state = expected.entry(o.key).or_default();
+                state.appended.push(o.value);
+                // Only a transaction that has read the key can have read its own future.
+                if state.seen.is_some() && future.is_none() {
+                    let earlier = ground.ops(node).take_while(|(earlier, _)| *earlier < op);
+                    future = earlier
+                        .filter(|(_, r)| r.key == o.key)
+                        .find(|(_, r)| ground.list(r).is_some_and(|list| list.contains(&o.value)))
+                        .map(|(read, _)| Case::FutureRead { read, append: op });
+                }
+                continue;
+            }
+            let Some(list) = ground.list(&o) else { continue };
+            let state = expected.entry(o.key).or_default();
+            if internal.is_none() && !state.allows(list) {
+                let seen = state.seen.unwrap_or_default();
+                let shown = seen.iter().chain(&state.appended).copied().collect();
+                internal = Some(Case::Internal { read: op, expected: shown, suffix: state.seen.is_none() });
+            }
+            *state = Expected { seen: Some(list), appended: Vec::new() };
+        }
+        findings.extend(internal.map(|case| (A::Internal, case)));
+        findings.extend(future.map(|case| (A::ElleFutureRead, case)));
+    }
+}
+
+/// `G1a`, one per read and element of a failed transaction, and `G1b`.
+fn dirty_reads(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut Findings) {
+    let ground = lists.ground;
+    for &(read, list) in key.reads.iter().filter(|&&(read, _)| ground.is_ok(ground.node_of(read))) {
+        if !key.failed_appends.is_empty() {
+            for element in list {
+                if let Some(&write) = lists.failed_writer.get(&(id, *element)) {
+                    findings.push((A::G1a, Case::DirtyRead { read, write }));
+                }
+            }
+        }
+        let last = list.last().and_then(|&last| lists.intermediate.get(&(id, last)));
+        if let Some(&write) = last.filter(|&&write| ground.node_of(write) != ground.node_of(read)) {
+            findings.push((A::G1b, Case::DirtyRead { read, write }));
+        }
+    }
+}
+
+/// `duplicate-elements`. What begins a list without duplicates has none.
+fn duplicates(key: &Key<'_>, findings: &mut Findings) {
+    let Some((_, whole)) = longest(&key.reads) else { return };
+    let clean = repeated(whole).is_empty();
+    for &(read, list) in &key.reads {
+        if clean && whole.starts_with(list) {
+            continue;
+        }
+        let elements = repeated(list);
+        if !elements.is_empty() {
+            findings.push((A::DuplicateElements, Case::Duplicates { read, elements }));
+        }
+    }
+}
+
+/// The elements that occur more than once, by first occurrence.
+fn repeated(list: &[Value]) -> Vec<(Value, usize)> {
+    let mut count: FxHashMap<Value, usize> = FxHashMap::default();
+    list.iter().for_each(|&v| *count.entry(v).or_default() += 1);
+    if count.len() == list.len() {
+        return Vec::new();
+    }
+    list.iter().filter_map(|&v| count.remove(&v).filter(|&n| n > 1).map(|n| (v, n))).collect()
+}
+
+/// `incompatible-order`: the first neighbours by length of which the shorter does not begin the longer.
+fn incompatible_order(key: &Key<'_>, findings: &mut Findings) {
+    let mut reads: Vec<(OpId, &[Value])> =
+        key.reads.iter().copied().filter(|(_, list)| !list.is_empty()).collect();
+    reads.sort_by_key(|(_, list)| list.len());
+    if let Some(pair) = reads.windows(2).find(|pair| !pair[1].1.starts_with(pair[0].1)) {
+        let case = Case::IncompatibleOrder { shorter: pair[0].0, longer: pair[1].0 };
+        findings.push((A::IncompatibleOrder, case));
+    }
+}
+
+/// `dirty-update`: along the longest read of all, failed transactions' reads included, a committed element on top of a
+/// failed one. An element nobody appended makes Elle stop.
+fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut Findings) -> Option<String> {
+    let ground = lists.ground;
+    let shown = [longest(&key.reads), longest(&key.failed_reads)];
+    let (read, list) =
+        shown.into_iter().flatten().reduce(|a, b| if b.1.len() > a.1.len() { b } else { a })?;
+    let (mut span, mut failed): (Vec<(Value, TxnId)>, bool) = (Vec::new(), false);
+    let mut seen = FxHashSet::default();
+    for &element in list {
+        if !key.failed_appends.is_empty() && !seen.insert(element) {
+            continue;
+        }
+        let writer = lists.writer.get(&(id, element)).or_else(|| lists.failed_writer.get(&(id, element)));
+        let Some(&write) = writer else {
+            let (key, element) = (ground.history.show_key(id), ground.history.show(element));
+            let reader = ground.history.txn_name(ground.history.txn_of(read));
+            return Some(format!(
+                "transaction {reader} read {element} from key {key}, and nobody appended it"
+            ));
+        };
+        let t = ground.txn(ground.node_of(write));
+        match ground.history.outcome(t) {
+            Outcome::Committed if failed => {
+                span.push((element, t));
+                let elements = span.iter().map(|&(v, _)| v).collect();
+                let txns = span.iter().map(|&(_, t)| t).collect();
+                findings.push((A::DirtyUpdate, Case::DirtyUpdate { key: id, elements, txns }));
+                (span, failed) = (Vec::new(), false);
+            }
+            Outcome::Aborted if !failed => (span, failed) = (vec![(element, t)], true),
+            _ if failed => span.push((element, t)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `lost-update`: several transactions read one version of a key and then append to it.
+fn lost_update(lists: &Lists<'_, '_>, findings: &mut Findings) {
+    let ground = lists.ground;
+    let mut groups: FxHashMap<(KeyId, &[Value]), usize> = FxHashMap::default();
+    let mut cases: Vec<(OpId, Vec<TxnId>)> = Vec::new();
+    let mut first: FxHashMap<KeyId, Option<(OpId, &[Value])>> = FxHashMap::default();
+    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+        first.clear();
+        for (op, o) in ground.ops(node) {
+            if o.kind == OpKind::Read {
+                if let Some(list) = ground.list(&o) {
+                    first.entry(o.key).or_insert(Some((op, list)));
+                }
+            } else if let Some((read, list)) = first.get_mut(&o.key).and_then(Option::take) {
+                let group = *groups.entry((o.key, list)).or_insert_with(|| {
+                    cases.push((read, Vec::new()));
+                    cases.len() - 1
+                });
+                cases[group].1.push(ground.txn(node));
+            }
+        }
+    }
+    for (read, txns) in cases.into_iter().filter(|(_, txns)| txns.len() > 1) {
+        findings.push((A::LostUpdate, Case::LostUpdate { read, txns }));
+    }
+}

@@ -1,0 +1,203 @@
+//! Elle's search for cycles: per component, first which models have any cycle at all, then one cycle per type.
+//!
+//! Types are tried in Elle's order, and one is left out if a type already found in the component implies it, or if a model
+//! without cycles forbids it. Elle walks an edge by any of its relations, and afterwards *tells* it by the one of highest
+//! precedence: a step that is real time but also an anti-dependency is told as that. A cycle that is then of another type
+//! than the one searched for is dropped, except for G0 and G1c. So here cycles are searched for as they are told, and
+//! those two types by all relations as well. (Elle also gives the type up when the first cycle it meets is told
+//! otherwise, and which that is depends on its hashing.)
+
+use super::ground::{ALL, Graph, Ground, label, labels};
+use super::steps::Step;
+use super::{Case, Datatype, Findings, Inference};
+use crate::Budget;
+use isolde_graph::components;
+use isolde_graph::labelled::{
+    AntiCount, CycleQuery, Effort, Found, Labelled, Labels, Walk, alternating, search_component,
+};
+use isolde_history::TxnId;
+use isolde_level::AnomalyKind as A;
+use isolde_level::elle::{
+    self, AntiDependencies, CYCLE_EXISTS, CYCLES, CycleExists, CycleSpec, Edge, SEARCH_ORDER,
+};
+
+/// A cycle of transactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cycle {
+    /// Its type.
+    pub kind: A,
+    /// Its steps; the last one leads back to the first.
+    pub steps: Vec<Step>,
+}
+
+/// How many edges the search for one type looks at in a component before it gives up. A count, so that every machine gives the
+/// same answer; large enough for components of a million transactions with anomalies at hand.
+const EFFORT: u64 = 2_000_000_000;
+
+/// Searches the graph and adds what it finds.
+pub(super) fn search(
+    ground: &Ground<'_>,
+    inference: &Inference,
+    datatype: Datatype,
+    budget: &Budget<'_>,
+    findings: &mut Findings,
+) {
+    let Graph { nodes, edges } = &inference.graph;
+    if edges.is_empty() {
+        findings.push((A::EmptyTransactionGraph, Case::EmptyGraph));
+        return;
+    }
+    let whole = Labelled::from_edges(nodes.len(), edges.clone());
+    for members in whole.cyclic_components(Labels::MAX) {
+        let graph = whole.induced(&members);
+        let told = graph.map_labels(|set| told_by(set, datatype).map_or(0, label));
+        let component = Component { graph, told, members, ground, inference };
+        component.search(budget, findings);
+    }
+}
+
+struct Component<'a, 'h> {
+    graph: Labelled,
+    /// The same with the one relation by which each edge is told.
+    told: Labelled,
+    /// The nodes of the whole graph.
+    members: Vec<u32>,
+    ground: &'a Ground<'h>,
+    inference: &'a Inference,
+}
+
+impl Component<'_, '_> {
+    fn search(&self, budget: &Budget<'_>, findings: &mut Findings) {
+        let mut cyclic: Vec<A> = Vec::new();
+        let mut impossible = Vec::new();
+        for exists in CYCLE_EXISTS {
+            if impossible.contains(&exists.model) {
+                continue;
+            }
+            if let Some(txns) = self.smallest_cyclic_part(exists) {
+                cyclic.push(exists.anomaly);
+                impossible = elle::impossible(&cyclic);
+                findings.push((exists.anomaly, Case::CycleExists { model: exists.model, txns }));
+            }
+        }
+        let possible: Vec<_> =
+            CYCLE_EXISTS.iter().map(|e| e.model).filter(|m| !impossible.contains(m)).collect();
+        let ruled_out = elle::prohibited(&possible);
+        let stop = || budget.is_spent();
+        let mut found: Vec<A> = Vec::new();
+        for &kind in SEARCH_ORDER {
+            if ruled_out.contains(&kind) || found.iter().any(|f| f.implies(kind)) {
+                continue;
+            }
+            let Some((spec, order)) = spec_of(kind) else { continue };
+            let query = query(spec, order);
+            let find = |graph| search_component(graph, &query, &mut Effort::new(EFFORT, &stop));
+            let mut result = find(&self.told);
+            if spec.anti_dependencies == AntiDependencies::None && result == Found::Nothing {
+                result = find(&self.graph);
+            }
+            match result {
+                Found::Cycle(walk) => {
+                    let cycle = self.cycle(&walk);
+                    found.push(cycle.kind);
+                    findings.push((cycle.kind, Case::Cycle(cycle)));
+                }
+                Found::GaveUp => {
+                    let case = Case::Timeout { searching: kind, size: self.members.len() };
+                    findings.push((A::CycleSearchTimeout, case));
+                    if budget.is_spent() {
+                        return;
+                    }
+                }
+                // Elle's cycles pass no transaction twice.
+                Found::OnlyWalk(_) | Found::Nothing => {}
+            }
+        }
+    }
+
+    /// The transactions of the smallest part of a model's graph that has a cycle.
+    fn smallest_cyclic_part(&self, exists: &CycleExists) -> Option<Vec<TxnId>> {
+        let (plain, anti) = (labels(exists.edges), labels(exists.then));
+        let n = self.graph.len();
+        let (parts, copies) = if anti == 0 {
+            (self.graph.components(plain), 1)
+        } else {
+            (components(&alternating(&self.graph, plain, anti)), 2)
+        };
+        let best = (0..(n * copies) as u32)
+            .map(|copy| parts.of(copy))
+            .filter(|&part| parts.size(part) > 1)
+            .min_by_key(|&part| parts.size(part))?;
+        let inside = |node: u32| (0..copies as u32).any(|c| parts.of(node * copies as u32 + c) == best);
+        Some((0..n as u32).filter(|&node| inside(node)).map(|node| self.txn(node)).collect())
+    }
+
+    fn txn(&self, node: u32) -> TxnId {
+        self.ground.txn(self.members[node as usize])
+    }
+
+    /// The cycle as it is told.
+    fn cycle(&self, walk: &Walk) -> Cycle {
+        let next = |i: usize| walk.nodes[(i + 1) % walk.nodes.len()];
+        let steps: Vec<Step> = (0..walk.nodes.len())
+            .map(|i| {
+                let told = self.told.labels(walk.nodes[i], next(i));
+                let relation = ALL.into_iter().find(|&edge| told == label(edge)).unwrap_or(Edge::Realtime);
+                let (from, to) = (self.members[walk.nodes[i] as usize], self.members[next(i) as usize]);
+                self.inference.evidence.step(self.ground, from, to, relation)
+            })
+            .collect();
+        let relations: Vec<Edge> = steps.iter().map(|step| step.relation).collect();
+        Cycle { kind: classify(&relations), steps }
+    }
+}
+
+/// The relation that tells an edge which several hold.
+fn told_by(set: Labels, datatype: Datatype) -> Option<Edge> {
+    let precedence = match datatype {
+        Datatype::ListAppend => [Edge::Ww, Edge::Wr, Edge::Rw, Edge::Process, Edge::Realtime],
+        Datatype::RwRegister => [Edge::Wr, Edge::Ww, Edge::Rw, Edge::Process, Edge::Realtime],
+    };
+    precedence.into_iter().find(|&edge| set & label(edge) != 0)
+}
+
+/// The type and variant of a kind of cycle.
+fn spec_of(kind: A) -> Option<(&'static CycleSpec, Option<Edge>)> {
+    let orders = [None, Some(Edge::Process), Some(Edge::Realtime)];
+    CYCLES.iter().find_map(|spec| {
+        orders.into_iter().find(|&order| spec.kind(order) == kind).map(|order| (spec, order))
+    })
+}
+
+/// The search for a type; with an order, at least one step must be of it.
+fn query(spec: &CycleSpec, order: Option<Edge>) -> CycleQuery {
+    let order: &[Edge] = match &order {
+        Some(order) => std::slice::from_ref(order),
+        None => &[],
+    };
+    CycleQuery {
+        plain: labels(spec.edges) | labels(order),
+        anti: labels(spec.anti_edges),
+        count: match spec.anti_dependencies {
+            AntiDependencies::None => AntiCount::None,
+            AntiDependencies::One => AntiCount::One,
+            AntiDependencies::NonAdjacent => AntiCount::NonAdjacent,
+            AntiDependencies::Adjacent => AntiCount::Adjacent,
+        },
+        required: [labels(spec.required), labels(order)].into_iter().filter(|&set| set != 0).collect(),
+    }
+}
+
+/// The type of a cycle with these steps.
+pub(crate) fn classify(steps: &[Edge]) -> A {
+    let order = [Edge::Realtime, Edge::Process].into_iter().find(|order| steps.contains(order));
+    let bits: Vec<Labels> = steps.iter().map(|&edge| label(edge)).collect();
+    let base = |spec: &&CycleSpec| {
+        let all_orders = label(Edge::Process) | label(Edge::Realtime);
+        let mut query = query(spec, None);
+        query.plain |= all_orders;
+        query.accepts(&bits)
+    };
+    // A cycle of orders alone cannot be: time does not run in circles.
+    CYCLES.iter().find(base).map_or(A::G0, |spec| spec.kind(order))
+}

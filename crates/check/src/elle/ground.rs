@@ -1,0 +1,127 @@
+//! A history as Elle numbers it, and the graph over it.
+
+use isolde_graph::labelled::{Labelled, Labels};
+use isolde_history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
+use isolde_level::elle::Edge;
+
+/// A history, its transactions numbered by the place of their completions: Elle's indices, without gaps.
+pub(crate) struct Ground<'a> {
+    pub history: &'a History,
+    /// The transaction of a node.
+    pub txns: Vec<TxnId>,
+    /// The node of a transaction.
+    node: Vec<u32>,
+    /// The node of an operation's transaction.
+    node_of_op: Vec<u32>,
+}
+
+impl<'a> Ground<'a> {
+    pub fn new(history: &'a History) -> Ground<'a> {
+        let mut txns: Vec<TxnId> = history.txns().collect();
+        txns.sort_by_key(|&t| history.position(t));
+        let mut node = vec![0; txns.len()];
+        let mut node_of_op = vec![0; history.op_count()];
+        for (i, &t) in txns.iter().enumerate() {
+            node[t.index()] = i as u32;
+            node_of_op[history.op_range(t)].fill(i as u32);
+        }
+        Ground { history, txns, node, node_of_op }
+    }
+
+    pub fn len(&self) -> usize {
+        self.txns.len()
+    }
+
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
+        0..self.txns.len() as u32
+    }
+
+    pub fn txn(&self, node: u32) -> TxnId {
+        self.txns[node as usize]
+    }
+
+    pub fn node(&self, t: TxnId) -> u32 {
+        self.node[t.index()]
+    }
+
+    pub fn node_of(&self, op: OpId) -> u32 {
+        self.node_of_op[op.index()]
+    }
+
+    pub fn outcome(&self, node: u32) -> Outcome {
+        self.history.outcome(self.txn(node))
+    }
+
+    pub fn is_ok(&self, node: u32) -> bool {
+        self.outcome(node) == Outcome::Committed
+    }
+
+    /// True unless it certainly did not take effect.
+    pub fn is_possible(&self, node: u32) -> bool {
+        self.outcome(node) != Outcome::Aborted
+    }
+
+    pub fn ops(&self, node: u32) -> impl DoubleEndedIterator<Item = (OpId, Op)> + '_ {
+        self.history.ops(self.txn(node))
+    }
+
+    /// The elements a read shows; `None` if it is no read of a list. Nothing at all is the empty list.
+    pub fn list(&self, op: &Op) -> Option<&'a [Value]> {
+        if op.kind != OpKind::Read {
+            return None;
+        }
+        if op.value == Value::NIL { Some(&[]) } else { self.history.list(op.value) }
+    }
+
+    /// The value of a register, where the initial one is nil whatever the history calls it.
+    pub fn register(&self, key: KeyId, value: Value) -> Value {
+        if self.history.initial().of(key) == Some(value) { Value::NIL } else { value }
+    }
+}
+
+/// All relations.
+pub(crate) const ALL: [Edge; 8] =
+    [Edge::Ww, Edge::Wwp, Edge::Wr, Edge::Wrp, Edge::Rw, Edge::Rwp, Edge::Process, Edge::Realtime];
+
+/// The bit of a relation in a labelled graph.
+pub(crate) const fn label(edge: Edge) -> Labels {
+    1 << edge as u16
+}
+
+/// The bits of relations.
+pub(crate) fn labels(edges: &[Edge]) -> Labels {
+    edges.iter().fold(0, |set, &edge| set | label(edge))
+}
+
+/// Which transactions depend on which, and how.
+///
+/// Nodes are transactions by the place of their completions in the input.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    pub(crate) nodes: Vec<TxnId>,
+    pub(crate) edges: Vec<(u32, u32, Labels)>,
+}
+
+impl Graph {
+    pub(crate) fn new(ground: &Ground<'_>) -> Graph {
+        Graph { nodes: ground.txns.clone(), edges: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, from: u32, to: u32, edge: Edge) {
+        if from != to {
+            self.edges.push((from, to, label(edge)));
+        }
+    }
+
+    /// The edges, each with one relation, by the places of their transactions; none twice.
+    pub fn edges(&self) -> Vec<(TxnId, TxnId, Edge)> {
+        let merged = Labelled::from_edges(self.nodes.len(), self.edges.clone());
+        merged
+            .all_edges()
+            .flat_map(|(a, b, set)| {
+                let ends = (self.nodes[a as usize], self.nodes[b as usize]);
+                ALL.into_iter().filter(move |&e| set & label(e) != 0).map(move |e| (ends.0, ends.1, e))
+            })
+            .collect()
+    }
+}

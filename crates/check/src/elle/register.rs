@@ -1,0 +1,158 @@
+//! Registers: each value is written once per key and the first is nil. Who reads what tells who wrote it; which version came before
+//! which does not follow, and is inferred from what the user vouches for (`versions`).
+//!
+//! Only committed writers count, and only versions that *directly* precede each other make edges: Elle's inference.
+
+use super::ground::{Graph, Ground};
+use super::steps::{Evidence, External};
+use super::versions;
+use super::{Case, Findings, Inference, Options, Unfit};
+use isolde_history::{KeyId, OpId, OpKind, TxnId, Value};
+use isolde_level::AnomalyKind as A;
+use isolde_level::elle::Edge;
+use rustc_hash::FxHashMap;
+
+/// The versions of all keys, numbered, with the committed transactions that wrote and read them.
+#[derive(Default)]
+pub(super) struct Register {
+    id: FxHashMap<(KeyId, Value), u32>,
+    /// Key and value of each version.
+    pub versions: Vec<(KeyId, Value)>,
+    /// Committed writers, each with its write.
+    pub writers: Vec<Vec<(u32, OpId)>>,
+    /// Committed readers.
+    pub readers: Vec<Vec<u32>>,
+}
+
+impl Register {
+    pub fn id(&mut self, key: KeyId, value: Value) -> u32 {
+        *self.id.entry((key, value)).or_insert_with(|| {
+            self.versions.push((key, value));
+            self.writers.push(Vec::new());
+            self.readers.push(Vec::new());
+            self.versions.len() as u32 - 1
+        })
+    }
+}
+
+/// Elle's analysis of a register history.
+pub(super) fn infer(ground: &Ground<'_>, options: &Options) -> Result<Inference, Unfit> {
+    let mut findings = Findings::new();
+    internal(ground, &mut findings);
+    dirty_reads(ground, &mut findings);
+    lost_update(ground, &mut findings);
+    let mut register = collect(ground);
+    let mut graph = Graph::new(ground);
+    for (writers, readers) in register.writers.iter().zip(&register.readers) {
+        if let ([first, second, ..], true) = (&writers[..], !readers.is_empty()) {
+            return Err(Unfit::Duplicate { first: first.1, second: second.1 });
+        }
+        for &(writer, _) in writers {
+            readers.iter().for_each(|&reader| graph.add(writer, reader, Edge::Wr));
+        }
+    }
+    let precedes = versions::infer(ground, options, &mut register, &mut findings);
+    for &(earlier, later) in &precedes {
+        for &(overwriter, _) in &register.writers[later as usize] {
+            let written = &register.writers[earlier as usize];
+            written.iter().for_each(|&(writer, _)| graph.add(writer, overwriter, Edge::Ww));
+            let read = &register.readers[earlier as usize];
+            read.iter().for_each(|&reader| graph.add(reader, overwriter, Edge::Rw));
+        }
+    }
+    let version = |id: u32| register.versions[id as usize];
+    let mut versions: Vec<(KeyId, Value, Value)> =
+        precedes.iter().map(|&(a, b)| (version(a).0, version(a).1, version(b).1)).collect();
+    versions.sort_unstable();
+    Ok(Inference { graph, findings, objection: None, evidence: Evidence::Registers { versions } })
+}
+
+fn collect(ground: &Ground<'_>) -> Register {
+    let mut register = Register::default();
+    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+        let external = External::of(ground, node);
+        for (key, value, _) in external.reads {
+            let id = register.id(key, value);
+            register.readers[id as usize].push(node);
+        }
+        for (key, value, op) in external.writes {
+            let id = register.id(key, value);
+            register.writers[id as usize].push((node, op));
+        }
+    }
+    register
+}
+
+/// `internal`: a read that differs from what its transaction last read or wrote; the first of each transaction.
+fn internal(ground: &Ground<'_>, findings: &mut Findings) {
+    let mut state: FxHashMap<KeyId, Value> = FxHashMap::default();
+    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+        state.clear();
+        for (op, o) in ground.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN) {
+            let value = ground.register(o.key, o.value);
+            let before = state.insert(o.key, value);
+            if let (OpKind::Read, Some(expected)) = (o.kind, before.filter(|&before| before != value)) {
+                let case = Case::Internal { read: op, expected: vec![expected], suffix: false };
+                findings.push((A::Internal, case));
+                break;
+            }
+        }
+    }
+}
+
+/// `G1a` and `G1b`: committed reads of what failed transactions wrote, and of what their writer overwrote itself.
+fn dirty_reads(ground: &Ground<'_>, findings: &mut Findings) {
+    let mut failed: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();
+    let mut intermediate: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();
+    let mut last: FxHashMap<KeyId, (Value, OpId)> = FxHashMap::default();
+    for node in ground.nodes() {
+        last.clear();
+        for (op, o) in ground.ops(node).filter(|(_, o)| o.kind != OpKind::Read) {
+            let value = ground.register(o.key, o.value);
+            if !ground.is_possible(node) {
+                failed.insert((o.key, value), op);
+            }
+            if let Some((value, op)) = last.insert(o.key, (value, op)) {
+                intermediate.insert((o.key, value), op);
+            }
+        }
+    }
+    if failed.is_empty() && intermediate.is_empty() {
+        return;
+    }
+    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+        for (read, o) in ground.ops(node).filter(|(_, o)| o.kind == OpKind::Read) {
+            let seen = (o.key, ground.register(o.key, o.value));
+            if let Some(&write) = failed.get(&seen) {
+                findings.push((A::G1a, Case::DirtyRead { read, write }));
+            }
+            if let Some(&write) = intermediate.get(&seen).filter(|&&write| ground.node_of(write) != node) {
+                findings.push((A::G1b, Case::DirtyRead { read, write }));
+            }
+        }
+    }
+}
+
+/// `lost-update`: several transactions read one version of a key and then write it.
+fn lost_update(ground: &Ground<'_>, findings: &mut Findings) {
+    let mut groups: FxHashMap<(KeyId, Value), usize> = FxHashMap::default();
+    let mut cases: Vec<(OpId, Vec<TxnId>)> = Vec::new();
+    let mut first: FxHashMap<KeyId, Option<(OpId, Value)>> = FxHashMap::default();
+    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+        first.clear();
+        for (op, o) in ground.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN) {
+            if o.kind == OpKind::Read {
+                first.entry(o.key).or_insert(Some((op, ground.register(o.key, o.value))));
+            } else if let Some((read, value)) = first.get_mut(&o.key).and_then(Option::take) {
+                let group = *groups.entry((o.key, value)).or_insert_with(|| {
+                    cases.push((read, Vec::new()));
+                    cases.len() - 1
+                });
+                cases[group].1.push(ground.txn(node));
+            }
+        }
+    }
+    for (read, txns) in cases.into_iter().filter(|(_, txns)| txns.len() > 1) {
+        findings.push((A::LostUpdate, Case::LostUpdate { read, txns }));
+    }
+}

@@ -1,0 +1,296 @@
+//! The smallest part of a history that still violates a level.
+//!
+//! First the history is cut down to what the witness or the refutation names; then delta debugging (Zeller & Hildebrandt
+//! 2002) takes away sessions, transactions, keys and single operations, as long as anything can go: in the end no single
+//! transaction or operation can. Every probe is a check of what is left.
+//!
+//! Taking away must not invent a violation. A read goes when any write goes that may explain it, so that what remains has
+//! all its explanations; elements of lists go with their append (if others appended the same element, the read goes). Then
+//! an execution that explains the whole, with what is gone left out, explains the part: if the part violates the level, so
+//! does the whole. Initial values are the initial state's and stay.
+//!
+//! Costs: linear for the cut; then, for `q` transactions that it leaves, O(q²) checks of at most that size (usually
+//! q log q). When the budget ends, the best so far is the answer.
+
+mod ddmin;
+mod parts;
+
+use crate::{Budget, Request, check};
+use ddmin::{Outcome, minimise};
+use isolde_history::{History, Index, OpId, TxnId};
+use isolde_level::{AnomalyKind, Certificate, Judgement, Level, Literal, Reason, Verdict};
+use parts::{Mask, Values};
+use std::num::NonZeroUsize;
+
+/// What to keep while shrinking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Goal {
+    /// This level stays violated.
+    pub level: Level,
+    /// An anomaly of this kind stays.
+    pub anomaly: Option<AnomalyKind>,
+}
+
+/// A history shrunk.
+#[derive(Debug)]
+pub struct Shrunk {
+    /// What is left.
+    pub history: History,
+    /// For each of its transactions, which one of the original it is.
+    pub origin: Vec<TxnId>,
+    /// What was found out about it.
+    pub judgement: Judgement,
+    /// No single transaction or operation can go. False if the budget ended before that was known.
+    pub minimal: bool,
+    /// Checks made.
+    pub probes: u64,
+}
+
+/// Why a history cannot be shrunk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NothingToShrink {
+    /// The level is not violated, as far as could be decided.
+    NotViolated(Option<Verdict>),
+    /// The history does not have the anomaly.
+    NoSuchAnomaly,
+}
+
+impl std::fmt::Display for NothingToShrink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NothingToShrink::NotViolated(Some(Verdict::Unknown { reason })) => {
+                write!(f, "it is not known whether the level is violated: {reason}")
+            }
+            NothingToShrink::NotViolated(_) => f.write_str("the level is not violated"),
+            NothingToShrink::NoSuchAnomaly => f.write_str("the history does not have this anomaly"),
+        }
+    }
+}
+
+impl std::error::Error for NothingToShrink {}
+
+/// Shrinks a history.
+///
+/// ```
+/// use isolde_check::{Budget, shrink::{Goal, shrink}};
+/// use isolde_level::Level;
+/// use isolde_testkit::mini;
+/// let history = mini::history("w(z,1); w(x,1) w(y,1) r(z,1); r(z,1) || r(z,1) r(x,0) r(y,1); w(z,2)");
+/// let goal = Goal { level: Level::ReadAtomic, anomaly: None };
+/// let shrunk = shrink(&history, goal, &Budget::unlimited()).unwrap();
+/// assert!(shrunk.minimal);
+/// assert_eq!(mini::print(&shrunk.history), "w(x,1) w(y,1) || r(x,0) r(y,1)");
+/// ```
+pub fn shrink(history: &History, goal: Goal, budget: &Budget<'_>) -> Result<Shrunk, NothingToShrink> {
+    let mut shrinker = Shrinker { goal, budget, probes: 0 };
+    let judgement = shrinker.judge(history);
+    if judgement.verdict(goal.level) != Some(&Verdict::Violated) {
+        return Err(NothingToShrink::NotViolated(judgement.verdict(goal.level).cloned()));
+    }
+    if !shrinker.shows(&judgement) {
+        return Err(NothingToShrink::NoSuchAnomaly);
+    }
+    let whole = Part { origin: history.txns().collect(), judgement, owned: None };
+    Ok(shrinker.run(history, whole))
+}
+
+/// What is left of the history; `None`: all of it.
+struct Part {
+    origin: Vec<TxnId>,
+    judgement: Judgement,
+    owned: Option<History>,
+}
+
+struct Shrinker<'a, 'b> {
+    goal: Goal,
+    budget: &'a Budget<'b>,
+    probes: u64,
+}
+
+impl Shrinker<'_, '_> {
+    fn judge(&mut self, history: &History) -> Judgement {
+        self.probes += 1;
+        let index = Index::build(history, NonZeroUsize::MIN);
+        let request = Request { levels: vec![self.goal.level], certificates: true, ..Request::default() };
+        check(history, &index, &request, self.budget)
+    }
+
+    fn shows(&self, judgement: &Judgement) -> bool {
+        judgement.verdict(self.goal.level) == Some(&Verdict::Violated)
+            && self.goal.anomaly.is_none_or(|kind| judgement.anomalies.iter().any(|a| a.kind == kind))
+    }
+
+    fn run(mut self, history: &History, mut part: Part) -> Shrunk {
+        let mut minimal = false;
+        self.cut(history, &mut part);
+        loop {
+            let size = |part: &Part| {
+                let h = part.owned.as_ref().unwrap_or(history);
+                (h.txn_count(), h.op_count())
+            };
+            let before = size(&part);
+            let mut finished = true;
+            for units in [Units::Sessions, Units::Transactions, Units::Keys, Units::Operations] {
+                finished &= self.pass(history, &mut part, units);
+            }
+            if size(&part) == before {
+                minimal = finished;
+                break;
+            }
+            if !finished {
+                break;
+            }
+        }
+        let Part { origin, judgement, owned } = part;
+        let history = owned.unwrap_or_else(|| history.clone());
+        Shrunk { history, origin, judgement, minimal, probes: self.probes }
+    }
+
+    /// Cuts down to what the proof names: its operations, else all of its transactions.
+    fn cut(&mut self, history: &History, part: &mut Part) {
+        let (txns, ops) = named(history, &part.judgement, self.goal);
+        for only_ops in [true, false] {
+            let mut mask = Mask::none(history);
+            mask.keep_txns(&txns);
+            match only_ops {
+                true => mask.keep_ops(&ops),
+                false => txns.iter().for_each(|&t| mask.keep_all_ops_of(history, t)),
+            }
+            if self.probe(history, part, &mask) {
+                return;
+            }
+        }
+    }
+
+    /// Takes away as many of these units as possible. False if the budget ended.
+    fn pass(&mut self, whole: &History, part: &mut Part, units: Units) -> bool {
+        let history = part.owned.as_ref().unwrap_or(whole).clone();
+        let groups = units.of(&history);
+        let mut smaller: Option<Part> = None;
+        let outcome = minimise(groups.len(), |kept| {
+            if self.budget.is_spent() {
+                return Err(crate::OutOfBudget);
+            }
+            let mut mask = Mask::all(&history);
+            for (at, group) in groups.iter().enumerate() {
+                if !kept[at] {
+                    mask.remove(&history, group);
+                }
+            }
+            let mut attempt =
+                Part { origin: part.origin.clone(), judgement: Judgement::default(), owned: None };
+            let shows = self.probe(&history, &mut attempt, &mask);
+            if shows {
+                smaller = Some(attempt);
+            }
+            Ok(shows)
+        });
+        if let Some(smaller) = smaller {
+            *part = smaller;
+        }
+        outcome == Outcome::Minimal
+    }
+
+    /// Replaces the part by what the mask leaves of it, if that still shows what it should.
+    fn probe(&mut self, history: &History, part: &mut Part, mask: &Mask) -> bool {
+        let mut mask = mask.clone();
+        mask.drop_unexplained(history, &Values::new(history));
+        let Ok((smaller, origin)) = history.part(&mask) else { return false };
+        if smaller.txn_count() == 0 {
+            return false;
+        }
+        let judgement = self.judge(&smaller);
+        if !self.shows(&judgement) {
+            return false;
+        }
+        let origin = origin.iter().map(|t| part.origin[t.index()]).collect();
+        *part = Part { origin, judgement, owned: Some(smaller) };
+        true
+    }
+}
+
+/// What is taken away at a time.
+#[derive(Clone, Copy)]
+enum Units {
+    Sessions,
+    Transactions,
+    Keys,
+    Operations,
+}
+
+/// Transactions, and single operations of others.
+#[derive(Default)]
+struct Group {
+    txns: Vec<TxnId>,
+    ops: Vec<OpId>,
+}
+
+impl Units {
+    fn of(self, history: &History) -> Vec<Group> {
+        match self {
+            Units::Sessions => {
+                let txns = |s| Group { txns: history.session_txns(s).collect(), ops: Vec::new() };
+                history.sessions().map(txns).collect()
+            }
+            Units::Transactions => history.txns().map(|t| Group { txns: vec![t], ops: Vec::new() }).collect(),
+            Units::Keys => {
+                let mut groups: Vec<Group> = history.keys().map(|_| Group::default()).collect();
+                for (i, head) in history.heads().iter().enumerate() {
+                    groups[head.key().index()].ops.push(OpId(i as u32));
+                }
+                groups
+            }
+            Units::Operations => {
+                let one = |i| Group { txns: Vec::new(), ops: vec![OpId(i as u32)] };
+                (0..history.op_count()).map(one).collect()
+            }
+        }
+    }
+}
+
+/// The transactions and operations that the proof of the violation names.
+fn named(history: &History, judgement: &Judgement, goal: Goal) -> (Vec<TxnId>, Vec<OpId>) {
+    let (mut txns, mut ops) = (Vec::new(), Vec::new());
+    let wanted = |kind: AnomalyKind| goal.anomaly.is_none_or(|k| k == kind) && goal.level.forbids(kind);
+    // The smallest is enough.
+    let anomaly = judgement
+        .anomalies
+        .iter()
+        .filter(|a| wanted(a.kind))
+        .min_by_key(|a| (a.witness.transactions.len(), a.witness.operations.len()));
+    if let Some(anomaly) = anomaly {
+        txns.extend(&anomaly.witness.transactions);
+        ops.extend(&anomaly.witness.operations);
+    }
+    let edges = anomaly.is_some_and(|a| !a.witness.edges.is_empty());
+    for (_, certificate) in judgement.certificates.iter().filter(|_| !edges) {
+        let Certificate::Violated(refutation) = certificate else { continue };
+        for step in &refutation.steps {
+            for literal in &step.clause {
+                match *literal {
+                    Literal::Before(a, b) => txns.extend([a.txn(), b.txn()]),
+                    Literal::ReadsFrom(c) | Literal::NotReadsFrom(c) => ops.extend([c.read, c.write]),
+                    Literal::Committed(t) | Literal::NotCommitted(t) => txns.push(t),
+                }
+            }
+            match &step.reason {
+                Reason::Cycle(points) => txns.extend(points.iter().map(|p| p.txn())),
+                Reason::Axiom { read, write, other, path } => {
+                    ops.extend(write.iter().chain([read, other]));
+                    txns.extend(path);
+                }
+                Reason::Conflict { first, second } => ops.extend([first, second]),
+                Reason::Version { read, first, second } => ops.extend([read, first, second]),
+                Reason::Source { read, .. } | Reason::Impossible { read } => ops.push(*read),
+                Reason::Observed(c) | Reason::Intermediate(c) => ops.extend([c.read, c.write]),
+                Reason::Implied(_) => {}
+            }
+        }
+    }
+    txns.extend(ops.iter().map(|&op| history.txn_of(op)));
+    // A read of what is named needs its writers, or it goes; a session edge needs nothing more.
+    txns.sort_unstable();
+    txns.dedup();
+    (txns, ops)
+}

@@ -1,0 +1,256 @@
+//! Transactions in order of commit, and how much of that order each of them sees.
+//!
+//! A *place* is a transaction's rank in the order of [`Place`](isolde_timestamp::Place). What a timestamp sees are the places
+//! below a bound; for serializability, those below the transaction's own. The order is found by a sort that takes ascending
+//! runs as they are (a session's commits are one), the bounds by galloping back from each place.
+
+use super::Findings;
+use isolde_history::{History, Snapshot, Timestamp, TxnId};
+use isolde_timestamp::{Axiom, Mode, Place, Rule, Violation};
+use std::cmp::Ordering;
+
+pub(crate) struct Timeline<'a> {
+    pub history: &'a History,
+    pub rule: Rule,
+    /// By place.
+    pub txn_of: Vec<TxnId>,
+    /// By place: a timestamp sees the places below.
+    pub bound: Vec<u32>,
+    /// By place: its commit is that of a neighbour. Empty if no two commits are equal, or ties do not matter.
+    tied: Vec<bool>,
+    /// Some snapshot is a set.
+    pub sets: bool,
+    /// By transaction; `u32::MAX` for those that do not count.
+    place_of: Vec<u32>,
+}
+
+impl<'a> Timeline<'a> {
+    /// Also decides SESSION and TIMESTAMP.
+    pub fn new(
+        history: &'a History,
+        rule: Rule,
+        counted: &[bool],
+        limit: usize,
+        found: &mut Findings,
+    ) -> Option<Timeline<'a>> {
+        let stamps = history.stamps()?;
+        let commit = |t: TxnId| stamps[t.index()].commit;
+        let start = |t: TxnId| stamps[t.index()].start;
+        let mut txn_of: Vec<TxnId> = history.txns().filter(|t| counted[t.index()]).collect();
+        txn_of.sort_by_key(|&t| commit(t));
+        let mut tied = Vec::new();
+        let equal = |pair: &[TxnId]| commit(pair[0]) == commit(pair[1]);
+        if txn_of.windows(2).any(equal) {
+            break_ties(history, &mut txn_of, commit, start);
+            if rule.mode == Mode::Si {
+                tied = vec![false; txn_of.len()];
+                for i in (1..txn_of.len()).filter(|&i| equal(&txn_of[i - 1..=i])) {
+                    tied[i - 1] = true;
+                    tied[i] = true;
+                }
+            }
+        }
+        let sets = rule.mode == Mode::Si && history.has_snapshots();
+        let bound = match rule.mode {
+            Mode::Ser => (0..txn_of.len() as u32).collect(),
+            Mode::Si => {
+                let sees = |i: usize, at: Timestamp| rule.sees(at, commit(txn_of[i]));
+                (0..txn_of.len()).map(|i| gallop(i, txn_of.len(), |j| sees(j, start(txn_of[i])))).collect()
+            }
+        };
+        let mut place_of = vec![u32::MAX; history.txn_count()];
+        for (place, t) in txn_of.iter().enumerate() {
+            place_of[t.index()] = place as u32;
+        }
+        let timeline = Timeline { history, rule, txn_of, bound, tied, sets, place_of };
+        timeline.check_stamps(limit, found);
+        timeline.check_sessions(limit, found);
+        Some(timeline)
+    }
+
+    /// A transaction's place, if it counts.
+    pub fn place(&self, t: TxnId) -> Option<u32> {
+        Some(self.place_of[t.index()]).filter(|&p| p != u32::MAX)
+    }
+
+    pub fn commit(&self, place: u32) -> Timestamp {
+        self.history.stamps().map_or(Timestamp::default(), |s| s[self.txn_of[place as usize].index()].commit)
+    }
+
+    /// Whether a place may share its commit with another.
+    #[inline]
+    pub fn is_tied(&self, place: u32) -> bool {
+        !self.tied.is_empty() && self.tied[place as usize]
+    }
+
+    /// The set that a place's snapshot is, if it is one.
+    pub fn set(&self, place: u32) -> Option<Snapshot<'a>> {
+        if self.sets { self.history.snapshot(self.txn_of[place as usize]) } else { None }
+    }
+
+    /// The id by which sets name a place.
+    pub fn id(&self, place: u32) -> Option<u64> {
+        self.history.snapshot_id(self.txn_of[place as usize])
+    }
+
+    /// Whether one place sees another.
+    pub fn sees(&self, viewer: u32, place: u32) -> bool {
+        if viewer == place {
+            return false;
+        }
+        match (self.set(viewer), self.id(place)) {
+            (Some(set), Some(id)) => set.sees(id),
+            _ => place < self.bound[viewer as usize],
+        }
+    }
+
+    fn check_stamps(&self, limit: usize, found: &mut Findings) {
+        let Some(stamps) = self.history.stamps().filter(|_| self.rule.mode == Mode::Si) else { return };
+        for (place, &t) in self.txn_of.iter().enumerate() {
+            let at = stamps[t.index()];
+            if at.start > at.commit && self.set(place as u32).is_none() {
+                found.add(Violation::of(Axiom::Timestamp, t), limit);
+            }
+        }
+    }
+
+    fn check_sessions(&self, limit: usize, found: &mut Findings) {
+        let Some(stamps) = self.history.stamps() else { return };
+        let mut broken: Vec<(u32, TxnId)> = Vec::new();
+        for session in self.history.sessions() {
+            let mut before: Option<TxnId> = None;
+            let mut writer: Option<TxnId> = None;
+            for t in self.history.session_txns(session) {
+                let Some(place) = self.place(t) else { continue };
+                let (other, holds) = match (self.rule.mode, self.set(place)) {
+                    (Mode::Ser, _) => {
+                        (before, before.is_none_or(|b| stamps[t.index()].commit >= stamps[b.index()].commit))
+                    }
+                    (Mode::Si, None) => {
+                        (before, before.is_none_or(|b| stamps[t.index()].start >= stamps[b.index()].commit))
+                    }
+                    (Mode::Si, Some(_)) => {
+                        (writer, writer.and_then(|w| self.place(w)).is_none_or(|w| self.sees(place, w)))
+                    }
+                };
+                if let (Some(other), false) = (other, holds) {
+                    broken.push((place, other));
+                }
+                before = Some(t);
+                if self.sets && writes(self.history, t) {
+                    writer = Some(t);
+                }
+            }
+        }
+        broken.sort_unstable();
+        for (place, other) in broken {
+            let t = self.txn_of[place as usize];
+            found.add(Violation { other: Some(other), ..Violation::of(Axiom::Session, t) }, limit);
+        }
+    }
+
+    /// Whether two sets exist of which neither contains the other, as far as transactions of this history go. Then no order
+    /// of commits explains what they see.
+    pub fn forks(&self) -> bool {
+        if !self.sets {
+            return false;
+        }
+        let places = 0..self.txn_of.len() as u32;
+        let mut ids: Vec<u64> = places.clone().filter_map(|p| self.id(p)).collect();
+        ids.sort_unstable();
+        let below = |id: u64| ids.partition_point(|&i| i < id);
+        let known = |id: &u64| ids.binary_search(id).is_ok();
+        let mut sets: Vec<(usize, Snapshot<'_>)> = places
+            .filter_map(|p| self.set(p))
+            .map(|s| (below(s.xmax) - s.running.iter().filter(|&id| known(id)).count(), s))
+            .collect();
+        sets.sort_by_key(|&(size, s)| (size, s.xmax));
+        sets.windows(2).any(|pair| {
+            let [(_, small), (_, large)] = pair else { return false };
+            let left_out = large.running.iter().filter(|&id| known(id)).any(|&id| small.sees(id));
+            left_out
+                || ids[below(large.xmax)..]
+                    .iter()
+                    .take_while(|&&id| id < small.xmax)
+                    .any(|&id| small.sees(id))
+        })
+    }
+}
+
+/// How many leading places satisfy `sees`, which holds for a prefix; looks near `from` first.
+fn gallop(from: usize, len: usize, sees: impl Fn(usize) -> bool) -> u32 {
+    let (mut low, mut high) = (0, len);
+    let mut step = 1;
+    if sees(from) {
+        low = from + 1;
+        while low + step <= len && sees(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        high = high.min(low + step);
+    } else {
+        high = from;
+        while high >= step && !sees(high - step) {
+            high -= step;
+            step *= 2;
+        }
+        low = low.max(high.saturating_sub(step));
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if sees(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low as u32
+}
+
+pub(crate) fn writes(history: &History, t: TxnId) -> bool {
+    history.heads()[history.op_range(t)].iter().any(|head| !head.is_read())
+}
+
+/// Orders transactions of equal commits by the rest of their places.
+fn break_ties(
+    history: &History,
+    txns: &mut [TxnId],
+    commit: impl Fn(TxnId) -> Timestamp,
+    start: impl Fn(TxnId) -> Timestamp,
+) {
+    let mut names: Vec<(String, usize)> =
+        history.sessions().map(|s| (history.show(history.session_label(s)).to_string(), s.index())).collect();
+    names.sort();
+    let mut rank = vec![0; names.len()];
+    for (i, (_, session)) in names.iter().enumerate() {
+        rank[*session] = i;
+    }
+    let place = |t: TxnId| Place {
+        commit: commit(t),
+        read_only: !writes(history, t),
+        start: start(t),
+        session: rank[history.session_of(t).index()],
+        position: t.0,
+    };
+    for group in txns.chunk_by_mut(|&a, &b| commit(a).cmp(&commit(b)) == Ordering::Equal) {
+        if group.len() > 1 {
+            group.sort_by_cached_key(|&t| place(t));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gallop;
+
+    #[test]
+    fn galloping_finds_the_end_of_the_prefix() {
+        for len in 1..40 {
+            for prefix in 0..=len {
+                for from in 0..len {
+                    assert_eq!(gallop(from, len, |i| i < prefix), prefix as u32, "{from} {len}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What every strong level starts from: who wrote which keys, what each transaction found under the keys it read, and the
+//! order of appends that lists show.
+//!
+//! Everything is taken from the index once, for all levels. Reads whose value several transactions wrote stay *open*, with
+//! their candidates; transactions of unknown outcome that only open reads can have seen *may* have committed.
+
+use crate::weak::Problem;
+use crate::weak::problem::Stamped;
+use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use rustc_hash::FxHashMap;
+
+/// Where a read got its value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum From {
+    Initial,
+    Txn(TxnId),
+    /// One of several: a place in [`Facts::open`].
+    Open(u32),
+}
+
+/// An open read before it has its number.
+const UNNUMBERED: From = From::Open(u32::MAX);
+
+/// What a transaction found under a key it had not written (or, on lists, below its own appends). Repeated reads with the
+/// same answer count once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Found {
+    pub op: OpId,
+    pub reader: TxnId,
+    pub key: KeyId,
+    pub from: From,
+}
+
+/// A read that several transactions explain.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    /// Its place in [`Facts::reads`].
+    pub read: u32,
+    /// Those whose final write of the key has the value, ascending.
+    pub candidates: Vec<TxnId>,
+    /// Those that wrote the value and then another one: nobody else may see that.
+    pub intermediate: Vec<TxnId>,
+}
+
+/// The order in which transactions appended to a list, as its longest read shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct ListOrder {
+    pub key: KeyId,
+    /// The read that shows it.
+    pub read: OpId,
+    /// Each run of appends by one transaction: who, its first and its last append.
+    pub runs: Vec<(TxnId, OpId, OpId)>,
+    /// Committed appends it does not show, the first of each transaction.
+    pub later: Vec<(TxnId, OpId)>,
+}
+
+/// Why no level above read committed can hold, or none can be decided, whatever the order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hopeless {
+    /// A list read shows part of another transaction's appends, up to this one.
+    PartOfATransaction(OpId, OpId),
+    /// A list read shows an element that several transactions appended.
+    OpenList(OpId),
+}
+
+pub(crate) struct Facts<'a> {
+    pub history: &'a History,
+    pub index: &'a Index,
+    /// Whether a transaction certainly took effect; others with `index.is_committed` may have.
+    pub certain: Vec<bool>,
+    pub reads: Vec<Found>,
+    read_start: Vec<u32>,
+    write_start: Vec<u32>,
+    write_key: Vec<KeyId>,
+    pub open: Vec<Open>,
+    /// Transactions that may have committed but for a read that nothing explains, or only a write (it is named) that its
+    /// transaction replaced.
+    pub impossible: Vec<(TxnId, OpId, Option<OpId>)>,
+    pub lists: Vec<ListOrder>,
+    pub hopeless: Option<Hopeless>,
+}
+
+impl<'a> Facts<'a> {
+    /// `problem.index` knows what certainly committed, `index` what may have; they are the same unless reads are open.
+    pub fn new(problem: Problem<'a>, index: &'a Index) -> Facts<'a> {
+        let history = problem.history;
+        let certain = history.txns().map(|t| problem.index.is_committed(t)).collect();
+        let mut facts = Facts {
+            history,
+            index,
+            certain,
+            reads: Vec::new(),
+            read_start: vec![0],
+            write_start: vec![0],
+            write_key: Vec::new(),
+            open: Vec::new(),
+            impossible: Vec::new(),
+            lists: Vec::new(),
+            hopeless: None,
+        };
+        let appends = facts.collect_lists();
+        facts.collect_operations(&appends);
+        facts.find_candidates();
+        facts.find_impossible();
+        facts
+    }
+
+    /// The transactions that took effect or may have, session by session.
+    pub fn txns(&self) -> impl Iterator<Item = TxnId> + use<'a> {
+        let index = self.index;
+        self.history.txns().filter(move |&t| index.is_committed(t))
+    }
+
+    /// What a transaction found, as places in `reads`.
+    #[inline]
+    pub fn reads_of(&self, t: TxnId) -> std::ops::Range<usize> {
+        self.read_start[t.index()] as usize..self.read_start[t.index() + 1] as usize
+    }
+
+    /// The writes of a transaction, one per key, as places of the column behind [`key_of`](Self::key_of).
+    #[inline]
+    pub fn writes_of(&self, t: TxnId) -> std::ops::Range<usize> {
+        self.write_start[t.index()] as usize..self.write_start[t.index() + 1] as usize
+    }
+
+    #[inline]
+    pub fn key_of(&self, write: usize) -> KeyId {
+        self.write_key[write]
+    }
+
+    /// Number of writes, one per transaction and key.
+    pub fn write_count(&self) -> usize {
+        self.write_key.len()
+    }
+
+    pub fn writes(&self, t: TxnId, key: KeyId) -> bool {
+        self.index.writes(t, key)
+    }
+
+    /// A transaction's final write of a key.
+    pub fn write_of(&self, t: TxnId, key: KeyId) -> Option<OpId> {
+        let heads = self.history.heads();
+        let mut ops = self.history.op_range(t).rev();
+        ops.find(|&i| !heads[i].is_read() && heads[i].key() == key).map(|i| OpId(i as u32))
+    }
+
+    /// True if `a` comes before `b` in one session.
+    pub fn session_before(&self, a: TxnId, b: TxnId) -> bool {
+        a < b && self.history.session_of(a) == self.history.session_of(b)
+    }
+
+    /// Notes the version orders; returns, for each list key, its appends in order.
+    fn collect_lists(&mut self) -> FxHashMap<KeyId, &'a [OpId]> {
+        let mut appends: FxHashMap<KeyId, &'a [OpId]> = FxHashMap::default();
+        let index = self.index;
+        for order in index.version_orders() {
+            if appends.insert(order.key, &order.appends).is_some() {
+                // Reads that contradict each other: a fault, which the levels below have reported.
+                continue;
+            }
+            let mut runs: Vec<(TxnId, OpId, OpId)> = Vec::new();
+            for &append in &order.appends {
+                let txn = self.history.txn_of(append);
+                match runs.last_mut() {
+                    Some(run) if run.0 == txn => run.2 = append,
+                    _ => runs.push((txn, append, append)),
+                }
+            }
+            let mut observed = order.appends.clone();
+            observed.sort_unstable();
+            let is_append = |o: isolde_history::Op| o.kind == OpKind::Append && o.key == order.key;
+            let missing = |t: &TxnId| {
+                let mut ops = self.history.ops(*t);
+                let found = ops.find(|(op, o)| is_append(*o) && observed.binary_search(op).is_err());
+                found.map(|(op, _)| (*t, op))
+            };
+            let later = index.writers(order.key).iter().filter_map(missing).collect();
+            self.lists.push(ListOrder { key: order.key, read: order.read, runs, later });
+        }
+        appends
+    }
+
+    fn collect_operations(&mut self, appends: &FxHashMap<KeyId, &'a [OpId]>) {
+        let history = self.history;
+        let keys = history.key_count();
+        let mut written: Stamped<u32> = Stamped::new(keys);
+        let mut found: Stamped<u32> = Stamped::new(keys);
+        for t in history.txns() {
+            written.next_round();
+            found.next_round();
+            if self.index.is_committed(t) {
+                for i in history.op_range(t) {
+                    let (op, head) = (OpId(i as u32), history.heads()[i]);
+                    let key = head.key();
+                    if !head.is_read() {
+                        let before = written.get(key.index());
+                        if before.is_none() {
+                            self.write_key.push(key);
+                        }
+                        written.set(key.index(), before.unwrap_or(0) + 1);
+                        continue;
+                    }
+                    let own = written.get(key.index()).unwrap_or(0) as usize;
+                    let Some(from) = self.source(op, own, appends) else { continue };
+                    if let Some(earlier) = found.get(key.index())
+                        && self.reads[earlier as usize].from == from
+                        && history.values()[self.reads[earlier as usize].op.index()] == history.values()[i]
+                    {
+                        continue;
+                    }
+                    found.set(key.index(), self.reads.len() as u32);
+                    self.reads.push(Found { op, reader: t, key, from });
+                }
+            }
+            self.read_start.push(self.reads.len() as u32);
+            self.write_start.push(self.write_key.len() as u32);
+        }
+    }
+
+    /// Where a read by a transaction with `own` earlier writes of the key got its value from; open reads have no number yet.
+    fn source(&mut self, op: OpId, own: usize, appends: &FxHashMap<KeyId, &'a [OpId]>) -> Option<From> {
+        let from = match self.index.source(op) {
+            Source::Initial => return Some(From::Initial),
+            Source::From(t) => From::Txn(t),
+            Source::Ambiguous => UNNUMBERED,
+            Source::Own => From::Initial,
+            Source::NotJudged | Source::Fault => return None,
+        };
+        if matches!(from, From::Txn(_)) && appends.is_empty() {
+            return Some(from);
+        }
+        let Some(elements) = self.history.list(self.history.values()[op.index()]) else {
+            return (from != From::Initial).then_some(from);
+        };
+        if matches!(from, From::Open(_)) {
+            self.hopeless = self.hopeless.or(Some(Hopeless::OpenList(op)));
+            return None;
+        }
+        // What the list shows below the transaction's own appends.
+        let Some(shown) = elements.len().checked_sub(own).filter(|&shown| shown > 0) else {
+            return Some(From::Initial);
+        };
+        let key = self.history.heads()[op.index()].key();
+        let last = *appends.get(&key)?.get(shown - 1)?;
+        let author = self.history.txn_of(last);
+        if self.write_of(author, key) != Some(last) {
+            self.hopeless = Some(Hopeless::PartOfATransaction(op, last));
+        }
+        Some(From::Txn(author))
+    }
+
+    fn find_candidates(&mut self) {
+        if self.index.ambiguous_reads() == 0 {
+            return;
+        }
+        let mut wanted: FxHashMap<(KeyId, Value), Vec<TxnId>> = FxHashMap::default();
+        for read in self.reads.iter().filter(|r| r.from == UNNUMBERED) {
+            wanted.insert((read.key, self.history.values()[read.op.index()]), Vec::new());
+        }
+        for t in self.history.txns().filter(|&t| self.index.is_committed(t)) {
+            for (_, o) in self.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read) {
+                if let Some(writers) = wanted.get_mut(&(o.key, o.value))
+                    && writers.last() != Some(&t)
+                {
+                    writers.push(t);
+                }
+            }
+        }
+        for i in 0..self.reads.len() {
+            let Found { op, reader, key, from: UNNUMBERED } = self.reads[i] else { continue };
+            let value = self.history.values()[op.index()];
+            let writers = wanted.get(&(key, value)).map_or(&[][..], Vec::as_slice);
+            let (candidates, intermediate): (Vec<TxnId>, Vec<TxnId>) =
+                writers.iter().filter(|&&w| w != reader).partition(|&&w| {
+                    self.write_of(w, key).is_some_and(|op| self.history.values()[op.index()] == value)
+                });
+            self.reads[i].from = From::Open(self.open.len() as u32);
+            self.open.push(Open { read: i as u32, candidates, intermediate });
+        }
+    }
+
+    fn find_impossible(&mut self) {
+        let uncertain = self.history.txns().find(|&t| self.index.is_committed(t) && !self.certain[t.index()]);
+        if let (Some(t), false) = (uncertain, self.lists.is_empty()) {
+            // The version orders would rest on reads that may not have happened.
+            self.hopeless =
+                self.hopeless.or(Some(Hopeless::OpenList(OpId(self.history.op_range(t).start as u32))));
+        }
+        for fault in self.index.faults() {
+            let t = self.history.txn_of(fault.op);
+            if !self.certain[t.index()] && fault.kind != FaultKind::IncompatibleOrder {
+                let replaced = fault.other.filter(|_| fault.kind == FaultKind::Intermediate);
+                self.impossible.push((t, fault.op, replaced));
+            }
+        }
+        self.impossible.dedup_by_key(|i| i.0);
+    }
+}

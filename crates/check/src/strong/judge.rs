@@ -1,0 +1,114 @@
+//! Which strong levels to decide, in which order, and what goes on the board.
+//!
+//! The strongest come first: a history that is strictly serializable needs no second search. Without real time, the levels
+//! that need it are refuted through their session variants and never proven.
+
+use super::facts::{Facts, Hopeless};
+use super::model::Rules;
+use super::search::{self, Found, Progress, Ways};
+use super::story;
+use crate::Request;
+use crate::budget::{Budget, OutOfBudget};
+use crate::verdicts::Board;
+use crate::weak::Problem;
+use isolde_history::Index;
+use isolde_level::{Anomaly, Level, Refutation, Verdict};
+use std::num::NonZeroUsize;
+
+/// The levels that this engine decides, strongest first.
+const LEVELS: [Level; 8] = [
+    Level::StrictSerializable,
+    Level::StrongSessionSerializable,
+    Level::Serializable,
+    Level::StrongSnapshotIsolation,
+    Level::StrongSessionSnapshotIsolation,
+    Level::SnapshotIsolation,
+    Level::Prefix,
+    Level::ParallelSnapshotIsolation,
+];
+
+/// Decides what is asked for and still open.
+pub(crate) fn judge(
+    problem: Problem<'_>,
+    asked: &[Level],
+    request: &Request,
+    budget: &Budget<'_>,
+    board: &mut Board<'_>,
+) {
+    let timed = problem.history.intervals().is_some();
+    let needed = |level: Level| match level {
+        Level::StrictSerializable | Level::StrongSnapshotIsolation => timed && asked.contains(&level),
+        // Without predicates, repeatable read is serializability.
+        Level::Serializable => asked.contains(&level) || asked.contains(&Level::RepeatableRead),
+        Level::StrongSessionSerializable => {
+            asked.contains(&level) || !timed && asked.contains(&Level::StrictSerializable)
+        }
+        Level::StrongSessionSnapshotIsolation => {
+            asked.contains(&level) || !timed && asked.contains(&Level::StrongSnapshotIsolation)
+        }
+        _ => asked.contains(&level),
+    };
+    let open =
+        |board: &Board<'_>| LEVELS.into_iter().find(|&l| needed(l) && board.get(l).is_none_or(undecided));
+    if open(board).is_none() {
+        return;
+    }
+    let possible = (problem.index.ambiguous_reads() > 0)
+        .then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
+    let facts = Facts::new(problem, possible.as_ref().unwrap_or(problem.index));
+    let engine = Engine { problem, facts: &facts, request, budget: budget.search() };
+    for level in LEVELS {
+        if needed(level) && board.get(level).is_none_or(undecided) {
+            engine.decide(level, board);
+            board.close();
+        }
+    }
+}
+
+/// Without predicates, what refutes serializability refutes repeatable read, which is less.
+fn refute(board: &mut Board<'_>, level: Level, anomaly: Anomaly, refutation: Refutation) {
+    board.found(anomaly);
+    board.refute(if level == Level::Serializable { Level::RepeatableRead } else { level }, refutation);
+}
+
+fn undecided(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Unknown { .. })
+}
+
+struct Engine<'a> {
+    problem: Problem<'a>,
+    facts: &'a Facts<'a>,
+    request: &'a Request,
+    budget: Budget<'a>,
+}
+
+impl Engine<'_> {
+    fn decide(&self, level: Level, board: &mut Board<'_>) {
+        let Some(rules) = Rules::of(level) else { return };
+        let unknown = |reason: String| Verdict::Unknown { reason };
+        match self.facts.hopeless {
+            Some(Hopeless::PartOfATransaction(read, write)) => {
+                let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
+                refute(board, level, anomaly, refutation);
+                return;
+            }
+            Some(Hopeless::OpenList(_)) => {
+                let reason =
+                    "a list shows an element that several transactions appended, so its order is open";
+                board.decide(level, unknown(reason.to_owned()));
+                return;
+            }
+            None => {}
+        }
+        let ways = Ways { no_guess: self.request.no_guess, no_saturation: self.request.no_saturation };
+        let mut progress = Progress::default();
+        match search::decide(self.facts, rules, ways, &self.budget, &mut progress) {
+            Ok(Found::Holds(execution)) => board.prove(level, execution),
+            Ok(found) => {
+                let (anomaly, refutation) = story::tell(self.problem, rules, found);
+                refute(board, level, anomaly, refutation);
+            }
+            Err(OutOfBudget) => board.decide(level, unknown(progress.to_string())),
+        }
+    }
+}

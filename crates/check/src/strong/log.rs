@@ -1,0 +1,43 @@
+//! The log of a search: every clause with its cause, by number.
+
+use super::scan::Demand;
+use super::solver::Lit;
+use isolde_history::{OpId, TxnId};
+
+/// Why a clause is true.
+#[derive(Clone, Debug)]
+pub(crate) enum Cause {
+    /// The level demands it.
+    Demand(Demand),
+    /// An open read returned one of its candidates.
+    Source(u32),
+    /// What a read (a place in `Facts::reads`) returned took effect.
+    Observed { read: u32, writer: TxnId },
+    /// A transaction of unknown outcome, if it took effect, followed what it read.
+    Follows { read: u32, writer: TxnId },
+    /// A transaction of unknown outcome did not take effect: nothing explains this read, or only a write that was replaced.
+    Impossible { read: OpId, replaced: Option<OpId> },
+    /// These edges close a cycle with known ones, in this order.
+    Cycle(Vec<Lit>),
+    /// Earlier clauses imply it.
+    Implied(Vec<u32>),
+}
+
+/// A clause and its cause.
+pub(crate) struct Entry {
+    pub lits: Vec<Lit>,
+    pub cause: Cause,
+}
+
+/// All clauses of a search.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub entries: Vec<Entry>,
+}
+
+impl Log {
+    pub fn add(&mut self, lits: Vec<Lit>, cause: Cause) -> u32 {
+        self.entries.push(Entry { lits, cause });
+        (self.entries.len() - 1) as u32
+    }
+}

@@ -1,0 +1,24 @@
+//! Strong levels, decided from what clients saw alone: serializability, snapshot isolation, prefix consistency, parallel
+//! snapshot isolation, with and without sessions and real time.
+//!
+//! A level is a question about the order of events (`model.rs`). An order is guessed from what is known about time
+//! (`guess.rs`) and played (`scan.rs`); what it misses becomes clauses for a solver (`solver.rs`), which finds a better
+//! order, until one misses nothing (`certify.rs` makes it a proof) or the solver shows that there is none. NP-complete in
+//! general; linear when the guess is right.
+
+mod certify;
+mod facts;
+mod guess;
+mod heap;
+mod judge;
+mod log;
+mod model;
+mod parallel;
+mod refute;
+mod saturate;
+mod scan;
+mod search;
+mod solver;
+mod story;
+
+pub(crate) use judge::judge;

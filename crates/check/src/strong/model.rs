@@ -1,0 +1,337 @@
+//! A level as a question about order: is there a total order of events that meets all its demands?
+//!
+//! Serializability and parallel snapshot isolation have one event per transaction, the snapshot levels two: it begins
+//! (reads) and commits (writes). Edges that every answer must respect are *known*: program and session order, real time,
+//! reads, the orders that lists show, and what follows from those at once. The demands that leave a choice are left to the
+//! search. (algorithms.md 3.1.)
+
+use super::facts::{Facts, Found, From};
+use isolde_graph::Csr;
+use isolde_history::{KeyId, OpId, Outcome, TxnId};
+use isolde_level::{Level, Point};
+
+/// What kind of demands a level makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Family {
+    /// One event per transaction; each read sees the latest write before it.
+    Serial,
+    /// Two events; each read sees the latest commit before the begin.
+    Prefix,
+    /// As `Prefix`, and two writers of a key do not overlap.
+    Snapshot,
+    /// One event per transaction, standing for `so ∪ wr ∪ ww`; no read misses a write that these put between.
+    Parallel,
+}
+
+/// A level's definition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rules {
+    pub level: Level,
+    pub family: Family,
+    pub sessions: bool,
+    pub real_time: bool,
+}
+
+impl Rules {
+    /// The rules of a level; `None` for levels that this engine does not decide.
+    pub fn of(level: Level) -> Option<Rules> {
+        let family = match level {
+            Level::Serializable | Level::StrongSessionSerializable | Level::StrictSerializable => {
+                Family::Serial
+            }
+            Level::SnapshotIsolation
+            | Level::StrongSessionSnapshotIsolation
+            | Level::StrongSnapshotIsolation => Family::Snapshot,
+            Level::Prefix => Family::Prefix,
+            Level::ParallelSnapshotIsolation => Family::Parallel,
+            _ => return None,
+        };
+        let info = level.info();
+        Some(Rules { level, family, sessions: info.session_order, real_time: info.real_time })
+    }
+
+    /// Two events per transaction.
+    #[inline]
+    pub fn is_split(self) -> bool {
+        matches!(self.family, Family::Snapshot | Family::Prefix)
+    }
+
+    #[inline]
+    pub fn begin(self, t: TxnId) -> u32 {
+        if self.is_split() { 2 * t.0 } else { t.0 }
+    }
+
+    #[inline]
+    pub fn commit(self, t: TxnId) -> u32 {
+        if self.is_split() { 2 * t.0 + 1 } else { t.0 }
+    }
+
+    /// Whose event a node is.
+    #[inline]
+    pub fn txn(self, node: u32) -> TxnId {
+        TxnId(if self.is_split() { node / 2 } else { node })
+    }
+
+    pub fn point(self, node: u32) -> Point {
+        if self.is_split() && node.is_multiple_of(2) {
+            Point::Begin(self.txn(node))
+        } else {
+            Point::Commit(self.txn(node))
+        }
+    }
+}
+
+/// Why an edge is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// A transaction begins before it commits.
+    Program,
+    Session,
+    /// By a read, a place in [`Facts::reads`].
+    Read(u32),
+    RealTime,
+    /// A list shows the one before the other.
+    Version {
+        read: OpId,
+        first: OpId,
+        second: OpId,
+    },
+    /// The axiom about this read and this other writer, one of whose alternatives earlier edges rule out.
+    Axiom {
+        read: u32,
+        other: TxnId,
+    },
+    /// The two write the key and must not overlap; earlier edges rule out one of the two orders.
+    Conflict {
+        key: KeyId,
+        first: TxnId,
+        second: TxnId,
+    },
+}
+
+/// A known edge. What it rests on came earlier, with a smaller `rank`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub from: u32,
+    pub to: u32,
+    pub rank: u32,
+    pub why: Why,
+}
+
+/// The known edges of a level.
+pub(crate) struct Model<'a> {
+    pub facts: &'a Facts<'a>,
+    pub rules: Rules,
+    /// Number of event nodes; nodes from here on are moments of real time.
+    pub events: u32,
+    pub nodes: u32,
+    /// By source node.
+    pub edges: Vec<Edge>,
+}
+
+/// Edges from initial reads and to unobserved appends are written out up to so many per operation; the search asks for
+/// the others when it needs them.
+const EAGER: usize = 8;
+
+impl<'a> Model<'a> {
+    pub fn new(facts: &'a Facts<'a>, rules: Rules) -> Model<'a> {
+        let events = facts.history.txn_count() as u32 * if rules.is_split() { 2 } else { 1 };
+        let mut model = Model { facts, rules, events, nodes: events, edges: Vec::new() };
+        model.add_program_and_sessions();
+        if rules.real_time {
+            model.add_real_time();
+        }
+        model.add_reads();
+        model.add_lists();
+        if rules.family != Family::Parallel {
+            model.add_initial_reads();
+            model.add_next_writers();
+        }
+        model.sort();
+        model
+    }
+
+    /// Adds edges found later.
+    pub fn extend(&mut self, edges: impl IntoIterator<Item = Edge>) {
+        self.edges.extend(edges);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.edges.sort_by_key(|e| e.from);
+    }
+
+    pub fn graph(&self) -> Csr {
+        Csr::from_edges(self.nodes as usize, || self.edges.iter().map(|e| (e.from, e.to)))
+    }
+
+    /// True if an event takes place for sure or may.
+    pub fn counts(&self, node: u32) -> bool {
+        node < self.events && self.facts.index.is_committed(self.rules.txn(node))
+    }
+
+    fn push(&mut self, from: u32, to: u32, rank: u32, why: Why) {
+        if from != to {
+            self.edges.push(Edge { from, to, rank, why });
+        }
+    }
+
+    fn add_program_and_sessions(&mut self) {
+        let (facts, rules) = (self.facts, self.rules);
+        let mut last: Option<TxnId> = None;
+        for t in facts.txns() {
+            if rules.is_split() {
+                self.push(rules.begin(t), rules.commit(t), 0, Why::Program);
+            }
+            if let Some(before) = last
+                && rules.sessions
+                && facts.history.session_of(before) == facts.history.session_of(t)
+            {
+                self.push(rules.commit(before), rules.begin(t), 0, Why::Session);
+            }
+            last = Some(t);
+        }
+    }
+
+    /// A node for each moment at which a transaction ends; it follows the transaction and all earlier moments, and precedes
+    /// what begins after it.
+    fn add_real_time(&mut self) {
+        let (facts, rules) = (self.facts, self.rules);
+        let Some(intervals) = facts.history.intervals() else { return };
+        let over = |t: &TxnId| facts.history.outcome(*t) == Outcome::Committed;
+        let mut ends: Vec<(u64, TxnId)> =
+            facts.txns().filter(over).filter_map(|t| Some((intervals[t.index()].completed?, t))).collect();
+        ends.sort_unstable();
+        let first = self.events;
+        for (i, &(_, t)) in ends.iter().enumerate() {
+            let moment = first + i as u32;
+            self.push(rules.commit(t), moment, 0, Why::RealTime);
+            if i > 0 {
+                self.push(moment - 1, moment, 0, Why::RealTime);
+            }
+        }
+        for t in facts.txns() {
+            let invoked = intervals[t.index()].invoked;
+            let over_by_then = ends.partition_point(|&(end, _)| end < invoked);
+            if over_by_then > 0 {
+                self.push(first + over_by_then as u32 - 1, rules.begin(t), 0, Why::RealTime);
+            }
+        }
+        self.nodes = first + ends.len() as u32;
+    }
+
+    /// What a transaction that certainly took effect certainly read.
+    pub fn certain_source(&self, read: &Found) -> Option<TxnId> {
+        match read.from {
+            From::Txn(w) if self.facts.certain[read.reader.index()] => Some(w),
+            _ => None,
+        }
+    }
+
+    fn add_reads(&mut self) {
+        let rules = self.rules;
+        let mut last = None;
+        for (i, read) in self.facts.reads.iter().enumerate() {
+            if let Some(w) = self.certain_source(read)
+                && last != Some((w, read.reader))
+            {
+                last = Some((w, read.reader));
+                self.edges.push(Edge {
+                    from: rules.commit(w),
+                    to: rules.begin(read.reader),
+                    rank: 0,
+                    why: Why::Read(i as u32),
+                });
+            }
+        }
+    }
+
+    fn add_lists(&mut self) {
+        let rules = self.rules;
+        for list in &self.facts.lists {
+            let conflict = |first, second| Why::Conflict { key: list.key, first, second };
+            let runs = list.runs.windows(2).map(|pair| (pair[0], (pair[1].0, pair[1].1)));
+            let last = list.runs.last();
+            let later = list.later.iter().filter_map(|&next| Some((*last?, next)));
+            for ((a, _, first), (b, second)) in runs.chain(later).filter(|(run, next)| run.0 != next.0) {
+                let why = Why::Version { read: list.read, first, second };
+                self.push(rules.commit(a), rules.commit(b), 0, why);
+                if rules.family == Family::Snapshot {
+                    self.push(rules.commit(a), rules.begin(b), 1, conflict(a, b));
+                }
+            }
+        }
+    }
+
+    /// Who read the initial value of a key read it before anybody wrote the key. In a session the first writer is enough.
+    fn add_initial_reads(&mut self) {
+        let (facts, rules) = (self.facts, self.rules);
+        let mut room = EAGER * facts.reads.len().max(facts.write_count());
+        for (i, read) in facts.reads.iter().enumerate() {
+            if read.from != From::Initial || !facts.certain[read.reader.index()] {
+                continue;
+            }
+            let mut session = None;
+            for &o in facts.index.writers(read.key) {
+                let here = Some(facts.history.session_of(o));
+                let implied = rules.sessions && session == here;
+                // Only a writer that certainly took effect speaks for those after it.
+                if implied || o == read.reader || !facts.certain[o.index()] {
+                    continue;
+                }
+                session = here;
+                if room == 0 {
+                    return;
+                }
+                room -= 1;
+                self.push(
+                    rules.begin(read.reader),
+                    rules.commit(o),
+                    0,
+                    Why::Axiom { read: i as u32, other: o },
+                );
+            }
+        }
+    }
+
+    /// Who read a version whose successor is known read it before the successor was written. A successor is known if it
+    /// read the version itself (read-modify-write), or if a list shows it.
+    fn add_next_writers(&mut self) {
+        let (facts, rules) = (self.facts, self.rules);
+        let mut next: rustc_hash::FxHashMap<(KeyId, TxnId), TxnId> = rustc_hash::FxHashMap::default();
+        for read in &facts.reads {
+            if let Some(w) = self.certain_source(read)
+                && facts.writes(read.reader, read.key)
+            {
+                next.entry((read.key, w)).or_insert(read.reader);
+            }
+        }
+        for list in &facts.lists {
+            for pair in list.runs.windows(2) {
+                next.insert((list.key, pair[0].0), pair[1].0);
+            }
+        }
+        let mut room = EAGER * facts.reads.len().max(facts.write_count());
+        let later: rustc_hash::FxHashMap<(KeyId, TxnId), &[(TxnId, OpId)]> = (facts.lists.iter())
+            .filter_map(|list| Some(((list.key, list.runs.last()?.0), list.later.as_slice())))
+            .collect();
+        if next.is_empty() && later.is_empty() {
+            return;
+        }
+        for (i, read) in facts.reads.iter().enumerate() {
+            let Some(w) = self.certain_source(read) else { continue };
+            let why = |other| Why::Axiom { read: i as u32, other };
+            if let Some(&o) = next.get(&(read.key, w))
+                && o != read.reader
+            {
+                self.push(rules.begin(read.reader), rules.commit(o), 1, why(o));
+            }
+            for &(o, _) in later.get(&(read.key, w)).copied().unwrap_or_default() {
+                if o != read.reader && o != w && room > 0 {
+                    room -= 1;
+                    self.push(rules.begin(read.reader), rules.commit(o), 1, why(o));
+                }
+            }
+        }
+    }
+}

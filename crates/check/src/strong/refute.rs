@@ -1,0 +1,358 @@
+//! From the log of a search to a refutation that a stranger can check.
+//!
+//! Only what the contradiction needs is written down: going back from the empty clause, the clauses it follows from, and for
+//! each cycle the known edges between its decided ones. A known edge that is more than a fact of the history (an axiom of
+//! the level, one of whose alternatives earlier edges rule out) is derived first: the axiom, the cycle that rules the
+//! alternative out, and the conclusion.
+
+use super::facts::From;
+use super::log::{Cause, Log};
+use super::model::{Edge, Family, Model, Why};
+use super::scan::Demand;
+use super::solver::{Lit, Solver, Var};
+use isolde_history::{KeyId, OpId, TxnId};
+use isolde_level::{Choice, Literal, Point, Reason, Refutation, Step};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A path of known edges, as places in `Model::edges`.
+pub(crate) type Path = Vec<u32>;
+
+/// Writes refutations for one level.
+pub(crate) struct Prover<'a> {
+    model: &'a Model<'a>,
+    /// Where the edges of each node begin in `Model::edges`.
+    start: Vec<u32>,
+    /// A topological order of the known edges, if there is one: paths need not look beyond their end.
+    position: Option<&'a dyn Fn(u32) -> u32>,
+    steps: Vec<Step>,
+    /// The step that has a known edge as its whole clause.
+    derived: FxHashMap<u32, u32>,
+}
+
+impl<'a> Prover<'a> {
+    pub fn new(model: &'a Model<'a>, position: Option<&'a dyn Fn(u32) -> u32>) -> Prover<'a> {
+        let mut start = vec![0u32; model.nodes as usize + 1];
+        for edge in &model.edges {
+            start[edge.from as usize + 1] += 1;
+        }
+        for i in 0..model.nodes as usize {
+            start[i + 1] += start[i];
+        }
+        Prover { model, start, position, steps: Vec::new(), derived: FxHashMap::default() }
+    }
+
+    fn edge(&self, index: u32) -> &Edge {
+        &self.model.edges[index as usize]
+    }
+
+    /// The cheapest path from one node to another by edges that rest on less than `rank`: facts of the history before
+    /// conclusions, and short before long; empty from a node to itself. `None`: there is none.
+    pub fn path(&self, from: u32, to: u32, rank: u32) -> Option<Path> {
+        if from == to { Some(Vec::new()) } else { self.route(from, to, rank) }
+    }
+
+    /// The cheapest cycle of known edges through a node.
+    pub fn cycle_through(&self, node: u32) -> Option<Path> {
+        self.route(node, node, u32::MAX)
+    }
+
+    fn route(&self, from: u32, to: u32, rank: u32) -> Option<Path> {
+        let limit = self.position.map_or(u32::MAX, |position| position(to));
+        let mut best: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+        let mut heap = BinaryHeap::from([Reverse((0u32, from))]);
+        while let Some(Reverse((cost, node))) = heap.pop() {
+            if node == to && cost > 0 {
+                break;
+            }
+            if best.get(&node).is_some_and(|b| b.0 < cost) {
+                continue;
+            }
+            for index in self.start[node as usize]..self.start[node as usize + 1] {
+                let edge = self.edge(index);
+                if edge.rank >= rank || self.position.is_some_and(|position| position(edge.to) > limit) {
+                    continue;
+                }
+                let price = cost + price(edge);
+                if best.get(&edge.to).is_none_or(|b| price < b.0) {
+                    best.insert(edge.to, (price, index));
+                    heap.push(Reverse((price, edge.to)));
+                }
+            }
+        }
+        let mut path = Vec::new();
+        let mut node = to;
+        loop {
+            let &(_, index) = best.get(&node)?;
+            path.push(index);
+            node = self.edge(index).from;
+            if node == from {
+                path.reverse();
+                return Some(path);
+            }
+        }
+    }
+
+    /// The refutation by a cycle of known edges.
+    pub fn by_cycle(mut self, cycle: &[u32]) -> Refutation {
+        self.derive_all(cycle);
+        let points = self.points(cycle);
+        self.steps.push(Step { clause: Vec::new(), reason: Reason::Cycle(points) });
+        Refutation { steps: self.steps }
+    }
+
+    /// The refutation that ends with the clause of this number in the log.
+    pub fn by_log(mut self, solver: &Solver, end: u32) -> Refutation {
+        let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
+        for id in needed(&solver.log, end) {
+            let number = self.log_step(solver, id, &numbers);
+            numbers.insert(id, number);
+        }
+        Refutation { steps: self.steps }
+    }
+
+    fn push(&mut self, clause: Vec<Literal>, reason: Reason) -> u32 {
+        self.steps.push(Step { clause, reason });
+        (self.steps.len() - 1) as u32
+    }
+
+    fn log_step(&mut self, solver: &Solver, id: u32, numbers: &FxHashMap<u32, u32>) -> u32 {
+        let entry = &solver.log.entries[id as usize];
+        let clause: Vec<Literal> = entry.lits.iter().map(|&l| self.literal(solver, l)).collect();
+        let reason = match &entry.cause {
+            Cause::Demand(demand) => self.demand(demand),
+            Cause::Source(open) => return self.source(*open, clause),
+            &Cause::Observed { read, writer } => Reason::Observed(self.returned(read, writer)),
+            &Cause::Follows { read, writer } => {
+                let rules = self.model.rules;
+                let reader = self.model.facts.reads[read as usize].reader;
+                Reason::Cycle(vec![rules.point(rules.commit(writer)), rules.point(rules.begin(reader))])
+            }
+            &Cause::Impossible { read, replaced: Some(write) } => {
+                Reason::Intermediate(Choice { read, write })
+            }
+            &Cause::Impossible { read, replaced: None } => Reason::Impossible { read },
+            Cause::Cycle(lits) => Reason::Cycle(self.decided_cycle(solver, lits)),
+            Cause::Implied(hints) => Reason::Implied(hints.iter().map(|hint| numbers[hint]).collect()),
+        };
+        self.push(clause, reason)
+    }
+
+    /// The points of a cycle of decided edges with known ones between.
+    fn decided_cycle(&mut self, solver: &Solver, lits: &[Lit]) -> Vec<Point> {
+        let ends: Vec<(u32, u32)> = lits.iter().filter_map(|&l| solver.edge(l)).collect();
+        let mut points = Vec::new();
+        for (i, &(from, to)) in ends.iter().enumerate() {
+            let next = ends[(i + 1) % ends.len()].0;
+            let path = self.path(to, next, u32::MAX).unwrap_or_default();
+            self.derive_all(&path);
+            points.push(from);
+            points.push(to);
+            points.extend(path.iter().map(|&e| self.edge(e).to));
+        }
+        self.shorten(points)
+    }
+
+    fn points(&self, cycle: &[u32]) -> Vec<Point> {
+        self.shorten(cycle.iter().map(|&e| self.edge(e).from).collect())
+    }
+
+    /// Leaves out moments of real time, which are no points, and repetitions.
+    fn shorten(&self, mut nodes: Vec<u32>) -> Vec<Point> {
+        nodes.retain(|&node| node < self.model.events);
+        nodes.dedup();
+        if nodes.len() > 1 && nodes.first() == nodes.last() {
+            nodes.pop();
+        }
+        nodes.into_iter().map(|node| self.model.rules.point(node)).collect()
+    }
+
+    fn before(&self, from: u32, to: u32) -> Literal {
+        Literal::Before(self.model.rules.point(from), self.model.rules.point(to))
+    }
+
+    fn write(&self, t: TxnId, key: KeyId) -> OpId {
+        // A writer of the key writes it.
+        self.model.facts.write_of(t, key).unwrap_or(OpId(0))
+    }
+
+    fn returned(&self, read: u32, writer: TxnId) -> Choice {
+        let read = self.model.facts.reads[read as usize];
+        Choice { read: read.op, write: self.write(writer, read.key) }
+    }
+
+    fn choice(&self, open: u32, writer: TxnId) -> Choice {
+        self.returned(self.model.facts.open[open as usize].read, writer)
+    }
+
+    fn literal(&self, solver: &Solver, lit: Lit) -> Literal {
+        let positive = match solver.vars()[lit.var()] {
+            Var::Before(a, b) => self.before(a, b),
+            Var::Source { open, writer, .. } => Literal::ReadsFrom(self.choice(open, writer)),
+            Var::Exists(t) => Literal::Committed(t),
+        };
+        if lit.is_negative() { !positive } else { positive }
+    }
+
+    fn axiom(&self, read: u32, from: Option<TxnId>, other: TxnId, path: Vec<TxnId>) -> Reason {
+        let read = self.model.facts.reads[read as usize];
+        Reason::Axiom {
+            read: read.op,
+            write: from.map(|w| self.write(w, read.key)),
+            other: self.write(other, read.key),
+            path,
+        }
+    }
+
+    fn conflict(&self, key: KeyId, first: TxnId, second: TxnId) -> Reason {
+        Reason::Conflict { first: self.write(first, key), second: self.write(second, key) }
+    }
+
+    fn demand(&self, demand: &Demand) -> Reason {
+        match demand {
+            &Demand::Axiom { read, from, other } => self.axiom(read, from, other, Vec::new()),
+            &Demand::Conflict { key, first, second } => self.conflict(key, first, second),
+            Demand::Path { read, from, path } => {
+                let between = path.get(1..path.len() - 1).unwrap_or_default().to_vec();
+                let other = path.first().copied().unwrap_or(TxnId(0));
+                self.axiom(*read, *from, other, between)
+            }
+        }
+    }
+
+    /// A read returned one of its candidates; those that wrote the key again are out.
+    fn source(&mut self, open: u32, clause: Vec<Literal>) -> u32 {
+        let facts = self.model.facts;
+        let (read, out) = (facts.open[open as usize].read, facts.open[open as usize].intermediate.clone());
+        let read = facts.reads[read as usize];
+        let value = facts.history.values()[read.op.index()];
+        let last_of_value = |t: TxnId| {
+            let wrote = |&(_, o): &(OpId, isolde_history::Op)| o.key == read.key && o.value == value;
+            let writes = facts.history.ops(t).filter(|(_, o)| o.kind != isolde_history::OpKind::Read);
+            writes.filter(wrote).next_back().map(|(op, _)| op)
+        };
+        let out: Vec<Choice> = out
+            .into_iter()
+            .filter_map(|t| Some(Choice { read: read.op, write: last_of_value(t)? }))
+            .collect();
+        let all = clause.iter().copied().chain(out.iter().map(|&c| Literal::ReadsFrom(c))).collect();
+        let mut hints: Vec<u32> = Vec::new();
+        for &choice in &out {
+            let absent = clause.iter().copied().filter(|l| matches!(l, Literal::NotCommitted(_)));
+            let clause = absent.chain([Literal::NotReadsFrom(choice)]).collect();
+            hints.push(self.push(clause, Reason::Intermediate(choice)));
+        }
+        let first = self.push(all, Reason::Source { read: read.op, element: 0 });
+        if out.is_empty() {
+            return first;
+        }
+        hints.push(first);
+        self.push(clause, Reason::Implied(hints))
+    }
+
+    /// Derives those of the known edges that are more than facts of the history.
+    fn derive_all(&mut self, edges: &[u32]) {
+        let mut stack: Vec<(u32, Option<Path>)> = edges.iter().rev().map(|&e| (e, None)).collect();
+        while let Some((index, refuted)) = stack.pop() {
+            let edge = *self.edge(index);
+            let fact = matches!(edge.why, Why::Program | Why::Session | Why::Read(_) | Why::RealTime);
+            if fact || self.derived.contains_key(&index) {
+                continue;
+            }
+            if self.model.rules.family == Family::Parallel
+                && let Why::Axiom { read, other } = edge.why
+            {
+                // Seen by the reader, along a path that has to come first.
+                let reader = self.model.facts.reads[read as usize].reader;
+                let path = match refuted {
+                    Some(path) => path,
+                    None => {
+                        let path = self.path(other.0, reader.0, edge.rank).unwrap_or_default();
+                        stack.push((index, Some(path.clone())));
+                        stack.extend(path.iter().rev().map(|&e| (e, None)));
+                        continue;
+                    }
+                };
+                let mut between: Vec<TxnId> = path.iter().map(|&e| TxnId(self.edge(e).to)).collect();
+                between.pop();
+                let reason = self.axiom(read, Some(TxnId(edge.to)), other, between);
+                let step = self.push(vec![self.before(edge.from, edge.to)], reason);
+                self.derived.insert(index, step);
+                continue;
+            }
+            let Some((reason, alternative)) = self.justify(&edge) else { continue };
+            let conclusion = self.before(edge.from, edge.to);
+            let Some((from, to)) = alternative else {
+                let step = self.push(vec![conclusion], reason);
+                self.derived.insert(index, step);
+                continue;
+            };
+            let Some(path) = refuted else {
+                // The alternative closes a cycle; what that rests on has to come first.
+                let path = self.path(to, from, edge.rank).unwrap_or_default();
+                stack.push((index, Some(path.clone())));
+                stack.extend(path.iter().rev().map(|&e| (e, None)));
+                continue;
+            };
+            let axiom = self.push(vec![conclusion, self.before(from, to)], reason);
+            let mut nodes = vec![from, to];
+            nodes.extend(path.iter().map(|&e| self.edge(e).to));
+            let points = self.shorten(nodes);
+            let out = self.push(vec![self.before(to, from)], Reason::Cycle(points));
+            let step = self.push(vec![conclusion], Reason::Implied(vec![out, axiom]));
+            self.derived.insert(index, step);
+        }
+    }
+
+    /// The axiom behind an edge, and its other alternative if it has one.
+    fn justify(&self, edge: &Edge) -> Option<(Reason, Option<(u32, u32)>)> {
+        let rules = self.model.rules;
+        let other_of = |a: (u32, u32), b: (u32, u32)| if (edge.from, edge.to) == a { b } else { a };
+        match edge.why {
+            Why::Version { read, first, second } => Some((Reason::Version { read, first, second }, None)),
+            Why::Conflict { key, first, second } => {
+                let a = (rules.commit(first), rules.begin(second));
+                let b = (rules.commit(second), rules.begin(first));
+                Some((self.conflict(key, first, second), Some(other_of(a, b))))
+            }
+            Why::Axiom { read, other } => {
+                let found = &self.model.facts.reads[read as usize];
+                let from = match found.from {
+                    From::Txn(w) => Some(w),
+                    _ => None,
+                };
+                let late = (rules.begin(found.reader), rules.commit(other));
+                let early = from.map(|w| (rules.commit(other), rules.commit(w)));
+                Some((self.axiom(read, from, other, Vec::new()), early.map(|early| other_of(early, late))))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What it costs a reader to follow an edge.
+pub(crate) fn price(edge: &Edge) -> u32 {
+    match edge.why {
+        Why::Program => 1,
+        Why::Session | Why::Read(_) | Why::RealTime => 2,
+        Why::Version { .. } => 3,
+        Why::Axiom { .. } | Why::Conflict { .. } => 6 + edge.rank.min(1000) * 4,
+    }
+}
+
+/// What a clause rests on, itself included, in the order of the log.
+pub(crate) fn needed(log: &Log, end: u32) -> Vec<u32> {
+    let mut met: FxHashSet<u32> = FxHashSet::default();
+    let mut work = vec![end];
+    while let Some(id) = work.pop() {
+        if met.insert(id)
+            && let Cause::Implied(hints) = &log.entries[id as usize].cause
+        {
+            work.extend(hints);
+        }
+    }
+    let mut ids: Vec<u32> = met.into_iter().collect();
+    ids.sort_unstable();
+    ids
+}

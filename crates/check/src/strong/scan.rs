@@ -1,0 +1,143 @@
+//! Plays an order of events and finds which demands of the level it misses. Linear in the history (parallel snapshot
+//! isolation: times sessions).
+
+use super::facts::{Facts, From};
+use super::model::{Family, Model, Rules};
+use isolde_history::{KeyId, TxnId};
+
+/// A demand of the level.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Demand {
+    /// The axiom about a read (a place in `Facts::reads`), the writer it returned, and another writer of the key.
+    Axiom { read: u32, from: Option<TxnId>, other: TxnId },
+    /// Two writers of a key must not overlap.
+    Conflict { key: KeyId, first: TxnId, second: TxnId },
+    /// Parallel snapshot isolation: `other` reaches the reader along `path` (first and last included), whose links are
+    /// dependencies or two writers of one key in this order; so `other` precedes what was read.
+    Path { read: u32, from: Option<TxnId>, path: Vec<TxnId> },
+}
+
+/// What the search has decided about open questions.
+pub(crate) trait Decided {
+    /// Did a transaction of unknown outcome take effect?
+    fn took_effect(&self, t: TxnId) -> bool;
+    /// Which of its candidates did an open read return?
+    fn source(&self, open: u32) -> Option<TxnId>;
+}
+
+/// Demands reported per read or write and round. More would mostly be implied by the others once they are met.
+const PER_READ: usize = 4;
+
+/// The demands that the order misses; empty: it satisfies the level.
+pub(crate) fn missed(
+    model: &Model<'_>,
+    order: &[u32],
+    position: &dyn Fn(u32) -> u32,
+    decided: &impl Decided,
+) -> Vec<Demand> {
+    let mut play = Play::new(model.facts, model.rules);
+    let mut demands = Vec::new();
+    for &node in order.iter().filter(|&&node| model.counts(node)) {
+        let t = model.rules.txn(node);
+        if !model.facts.certain[t.index()] && !decided.took_effect(t) {
+            continue;
+        }
+        if node == model.rules.begin(t) {
+            play.read(t, decided, &mut demands);
+        }
+        if node == model.rules.commit(t) {
+            if model.rules.family == Family::Snapshot {
+                play.conflicts(t, position, &mut demands);
+            }
+            play.write(t);
+        }
+    }
+    demands
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The committed state while events pass by: per key the chain of writers so far.
+struct Play<'a> {
+    facts: &'a Facts<'a>,
+    rules: Rules,
+    /// Per key, its latest write.
+    last: Vec<u32>,
+    /// Per write, the one before it on its key, and its transaction.
+    before: Vec<u32>,
+    author: Vec<TxnId>,
+}
+
+impl<'a> Play<'a> {
+    fn new(facts: &'a Facts<'a>, rules: Rules) -> Play<'a> {
+        let writes = facts.write_count();
+        Play {
+            facts,
+            rules,
+            last: vec![NONE; facts.history.key_count()],
+            before: vec![NONE; writes],
+            author: vec![TxnId(NONE); writes],
+        }
+    }
+
+    fn read(&self, t: TxnId, decided: &impl Decided, demands: &mut Vec<Demand>) {
+        for i in self.facts.reads_of(t) {
+            let read = &self.facts.reads[i];
+            let mut last = self.last[read.key.index()];
+            let latest = (last != NONE).then(|| self.author[last as usize]);
+            let from = match read.from {
+                From::Initial => None,
+                From::Txn(w) => Some(w),
+                From::Open(open) => {
+                    if latest.is_some_and(|l| self.facts.open[open as usize].candidates.contains(&l)) {
+                        continue;
+                    }
+                    decided.source(open)
+                }
+            };
+            if latest == from {
+                continue;
+            }
+            let mut found = 0;
+            while last != NONE && found < PER_READ {
+                let other = self.author[last as usize];
+                if Some(other) == from {
+                    break;
+                }
+                if other != t {
+                    demands.push(Demand::Axiom { read: i as u32, from, other });
+                    found += 1;
+                }
+                last = self.before[last as usize];
+            }
+        }
+    }
+
+    /// Earlier writers of the same keys that had not committed when this one began.
+    fn conflicts(&self, t: TxnId, position: &dyn Fn(u32) -> u32, demands: &mut Vec<Demand>) {
+        let begin = position(self.rules.begin(t));
+        for write in self.facts.writes_of(t) {
+            let key = self.facts.key_of(write);
+            let mut last = self.last[key.index()];
+            let mut found = 0;
+            while last != NONE && found < PER_READ {
+                let other = self.author[last as usize];
+                if position(self.rules.commit(other)) < begin {
+                    break;
+                }
+                demands.push(Demand::Conflict { key, first: other, second: t });
+                found += 1;
+                last = self.before[last as usize];
+            }
+        }
+    }
+
+    fn write(&mut self, t: TxnId) {
+        for write in self.facts.writes_of(t) {
+            let last = &mut self.last[self.facts.key_of(write).index()];
+            self.before[write] = *last;
+            self.author[write] = t;
+            *last = write as u32;
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Decides one level: guess an order, see what it misses, ask the solver for one that does not, until nothing is missed or
+//! the solver says that there is none.
+//!
+//! Only demands that some candidate order missed ever become clauses. Each round adds a clause that no earlier round had, and
+//! there are finitely many, so it ends. (algorithms.md 3.2, P2 and P4.)
+
+use super::certify;
+use super::facts::{Facts, From};
+use super::guess::{self, Cyclic};
+use super::log::Cause;
+use super::model::{Family, Model, Rules};
+use super::parallel;
+use super::saturate;
+use super::scan::{self, Decided, Demand};
+use super::solver::{Answer, Lit, Solver, Var};
+use crate::budget::{Budget, OutOfBudget};
+use isolde_graph::Ordered;
+use isolde_history::TxnId;
+use isolde_level::Execution;
+
+/// What was found out about a level.
+pub(crate) enum Found<'a> {
+    /// It holds, as this execution shows.
+    Holds(Execution),
+    /// It does not: the known edges alone have a cycle.
+    KnownCycle(Model<'a>),
+    /// It does not: the clause of this number in the solver's log is empty.
+    Refuted(Model<'a>, Box<Solver>, u32),
+}
+
+/// How far a search came.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Progress {
+    pub rounds: u64,
+    pub demands: usize,
+    pub conflicts: u64,
+    /// Demands that the last order missed.
+    pub missed: usize,
+}
+
+impl std::fmt::Display for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "stopped, by an interrupt or the time limit, after {} orders tried, {} demands and {} conflicts; the last order \
+             missed {} demands",
+            self.rounds, self.demands, self.conflicts, self.missed
+        )
+    }
+}
+
+/// Switches for comparing one way with another; the answers are the same.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Ways {
+    /// Start from sessions side by side, whatever hints there are.
+    pub no_guess: bool,
+    /// Never saturate.
+    pub no_saturation: bool,
+}
+
+/// The solver's current model, in the words of the level.
+pub(crate) struct Decisions<'a> {
+    pub model: &'a Model<'a>,
+    pub solver: &'a Solver,
+}
+
+impl Decided for Decisions<'_> {
+    fn took_effect(&self, t: TxnId) -> bool {
+        self.solver.is_true(Var::Exists(t))
+    }
+
+    fn source(&self, open: u32) -> Option<TxnId> {
+        let candidates = &self.model.facts.open[open as usize].candidates;
+        candidates.iter().copied().find(|&w| self.solver.is_true(source_var(self.model, open, w)))
+    }
+}
+
+/// Decides a level.
+pub(crate) fn decide<'a>(
+    facts: &'a Facts<'a>,
+    rules: Rules,
+    ways: Ways,
+    budget: &Budget<'_>,
+    progress: &mut Progress,
+) -> Result<Found<'a>, OutOfBudget> {
+    let mut model = Model::new(facts, rules);
+    let hint = if ways.no_guess { None } else { guess::hint(&model) };
+    let may_saturate = saturate::applies(&model) && !ways.no_saturation;
+    // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
+    let mut saturated = !may_saturate;
+    if may_saturate && (hint.is_none() || has_hot_keys(facts)) {
+        saturated = true;
+        if saturate::saturate(&mut model, budget)?.is_err() {
+            return Ok(Found::KnownCycle(model));
+        }
+    }
+    let mut wished = hint.unwrap_or_else(|| guess::even_pace(&model));
+    loop {
+        let limit =
+            if saturated { u64::MAX } else { CONFLICTS + 2 * facts.history.txn_count().isqrt() as u64 };
+        let graph = model.graph();
+        let order = match guess::order(&model, &graph, &wished) {
+            Ok(order) => order,
+            Err(Cyclic) => return Ok(Found::KnownCycle(model)),
+        };
+        let mut solver = Solver::new(Ordered::new(graph, order));
+        add_open_reads(&model, &mut solver);
+        match search(&model, &mut solver, limit, budget, progress)? {
+            Some(Ending::Order) => return Ok(Found::Holds(certify::execution(&model, &solver))),
+            Some(Ending::Refuted(step)) => return Ok(Found::Refuted(model, Box::new(solver), step)),
+            None => {
+                saturated = true;
+                for (i, &node) in solver.order.order().iter().enumerate().filter(|(_, n)| **n < model.events)
+                {
+                    wished[rules.txn(node).index()] = i as u32;
+                }
+                if saturate::saturate(&mut model, budget)?.is_err() {
+                    return Ok(Found::KnownCycle(model));
+                }
+            }
+        }
+    }
+}
+
+/// Conflicts, and rounds, that a search may take before it pays to saturate.
+const CONFLICTS: u64 = 2_000;
+const ROUNDS: u64 = 40;
+
+/// Writers per key from which on saturation comes first.
+const HOT: usize = 500;
+
+fn has_hot_keys(facts: &Facts<'_>) -> bool {
+    facts.write_count() > HOT * facts.history.key_count()
+}
+
+enum Ending {
+    /// The solver's order misses nothing.
+    Order,
+    /// There is none.
+    Refuted(u32),
+}
+
+/// Searches until there is an answer, or (`None`) the limit of conflicts is reached.
+fn search(
+    model: &Model<'_>,
+    solver: &mut Solver,
+    limit: u64,
+    budget: &Budget<'_>,
+    progress: &mut Progress,
+) -> Result<Option<Ending>, OutOfBudget> {
+    let rounds = if limit == u64::MAX { u64::MAX } else { ROUNDS };
+    for _ in 0..rounds {
+        match solver.solve(limit.saturating_sub(solver.conflicts), budget)? {
+            Answer::Refuted(step) => return Ok(Some(Ending::Refuted(step))),
+            Answer::ConflictLimit => return Ok(None),
+            Answer::Model => {}
+        }
+        let missed = missed(model, solver);
+        progress.rounds += 1;
+        progress.demands += missed.len();
+        progress.missed = missed.len();
+        progress.conflicts = solver.conflicts;
+        if missed.is_empty() {
+            return Ok(Some(Ending::Order));
+        }
+        // Clauses are made from the model as it is, before adding the first undoes it.
+        let clauses: Vec<_> = missed.into_iter().map(|d| (clause(model, solver, &d), d)).collect();
+        for (clause, demand) in clauses {
+            solver.add(clause, Cause::Demand(demand));
+        }
+        if budget.is_spent() {
+            return Err(OutOfBudget);
+        }
+    }
+    Ok(None)
+}
+
+fn missed(model: &Model<'_>, solver: &Solver) -> Vec<Demand> {
+    let order = solver.order.order();
+    let decisions = Decisions { model, solver };
+    match model.rules.family {
+        Family::Parallel => parallel::missed(model, order, &decisions),
+        _ => scan::missed(model, order, &|node| solver.order.position(node), &decisions),
+    }
+}
+
+/// The variable for an open read's source.
+pub(crate) fn source_var(model: &Model<'_>, open: u32, writer: TxnId) -> Var {
+    let reader = model.facts.reads[model.facts.open[open as usize].read as usize].reader;
+    Var::Source { open, writer, edge: (model.rules.commit(writer), model.rules.begin(reader)) }
+}
+
+fn add_open_reads(model: &Model<'_>, solver: &mut Solver) {
+    let facts = model.facts;
+    if facts.open.is_empty() {
+        return;
+    }
+    for (i, open) in facts.open.iter().enumerate() {
+        let reader = facts.reads[open.read as usize].reader;
+        let mut clause: Vec<Lit> = Vec::new();
+        unless_absent(model, solver, reader, &mut clause);
+        for &writer in &open.candidates {
+            let lit = solver.literal(source_var(model, i as u32, writer));
+            clause.push(lit);
+            if !facts.certain[writer.index()] {
+                let exists = solver.literal(Var::Exists(writer));
+                let mut observed = vec![!lit, exists];
+                unless_absent(model, solver, reader, &mut observed);
+                solver.add(observed, Cause::Observed { read: open.read, writer });
+            }
+        }
+        solver.add(clause, Cause::Source(i as u32));
+    }
+    for (i, read) in facts.reads.iter().enumerate() {
+        let From::Txn(writer) = read.from else { continue };
+        if facts.certain[read.reader.index()] {
+            continue;
+        }
+        let exists = solver.literal(Var::Exists(read.reader));
+        let follows = solver.before(model.rules.commit(writer), model.rules.begin(read.reader));
+        solver.add(vec![!exists, follows], Cause::Follows { read: i as u32, writer });
+        if !facts.certain[writer.index()] {
+            let observed = solver.literal(Var::Exists(writer));
+            solver.add(vec![!exists, observed], Cause::Observed { read: i as u32, writer });
+        }
+    }
+    for &(t, read, replaced) in &facts.impossible {
+        let exists = solver.literal(Var::Exists(t));
+        solver.add(vec![!exists], Cause::Impossible { read, replaced });
+    }
+}
+
+/// Adds "or this transaction did not take effect" where that is possible.
+fn unless_absent(model: &Model<'_>, solver: &mut Solver, t: TxnId, clause: &mut Vec<Lit>) {
+    if !model.facts.certain[t.index()] {
+        let exists = solver.literal(Var::Exists(t));
+        clause.push(!exists);
+    }
+}
+
+/// Adds "or the read returned something else" where that is possible.
+fn unless_elsewhere(model: &Model<'_>, solver: &mut Solver, read: u32, from: TxnId, clause: &mut Vec<Lit>) {
+    if let From::Open(open) = model.facts.reads[read as usize].from {
+        let source = solver.literal(source_var(model, open, from));
+        clause.push(!source);
+    }
+}
+
+/// The clause that a demand is.
+fn clause(model: &Model<'_>, solver: &mut Solver, demand: &Demand) -> Vec<Lit> {
+    let rules = model.rules;
+    let mut clause: Vec<Lit> = Vec::new();
+    match demand {
+        &Demand::Axiom { read, from, other } => {
+            let reader = model.facts.reads[read as usize].reader;
+            unless_absent(model, solver, reader, &mut clause);
+            unless_absent(model, solver, other, &mut clause);
+            clause.push(solver.before(rules.begin(reader), rules.commit(other)));
+            if let Some(w) = from {
+                clause.push(solver.before(rules.commit(other), rules.commit(w)));
+                unless_elsewhere(model, solver, read, w, &mut clause);
+            }
+        }
+        &Demand::Conflict { first, second, .. } => {
+            unless_absent(model, solver, first, &mut clause);
+            unless_absent(model, solver, second, &mut clause);
+            clause.push(solver.before(rules.commit(first), rules.begin(second)));
+            clause.push(solver.before(rules.commit(second), rules.begin(first)));
+        }
+        Demand::Path { read, from, path } => {
+            let Some(&other) = path.first() else { return clause };
+            if let Some(w) = *from {
+                clause.push(solver.before(rules.commit(other), rules.commit(w)));
+                unless_elsewhere(model, solver, *read, w, &mut clause);
+            }
+            for &t in path {
+                unless_absent(model, solver, t, &mut clause);
+            }
+            for link in path.windows(2) {
+                link_literal(model, solver, link[0], link[1], &mut clause);
+            }
+        }
+    }
+    clause
+}
+
+/// The literal that breaks a link of dependencies, if there is one: the reverse of a version order, or another source.
+fn link_literal(model: &Model<'_>, solver: &mut Solver, a: TxnId, b: TxnId, clause: &mut Vec<Lit>) {
+    let facts = model.facts;
+    if facts.session_before(a, b) {
+        return;
+    }
+    let reads = facts.reads_of(b);
+    let certain = |i: &usize| model.certain_source(&facts.reads[*i]) == Some(a);
+    if reads.clone().any(|i| certain(&i)) {
+        return;
+    }
+    let shared = facts.writes_of(a).any(|w| facts.writes(b, facts.key_of(w)));
+    if shared {
+        clause.push(solver.before(model.rules.commit(b), model.rules.commit(a)));
+        return;
+    }
+    for i in reads {
+        if let From::Open(open) = facts.reads[i].from
+            && (Decisions { model, solver: &*solver }).source(open) == Some(a)
+        {
+            let source = solver.literal(source_var(model, open, a));
+            clause.push(!source);
+            return;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What to tell about a level that does not hold: the anomaly by name where one cycle is the reason, and the refutation.
+//!
+//! Cycles of known edges are told with their evidence, and named as Adya and Elle name them, by their edges: none that
+//! overwrites what was read (G1c), one (G-single), several that do not touch (G-nonadjacent), two that do (G2). Everything
+//! else is "no order exists", with the transactions and operations that the refutation is about.
+
+use super::facts::{Found, From};
+use super::model::{Edge, Model, Rules, Why};
+use super::refute::{Prover, price};
+use super::search;
+use crate::weak::Problem;
+use isolde_graph::{Graph, components};
+use isolde_history::{OpId, Source, TxnId};
+use isolde_level::{
+    self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Literal, Node, Point, Reason, Refutation,
+    Relation, Step, VersionReason, Witness,
+};
+
+/// The kind that says no more than that no order satisfies the level.
+fn no_order(level: Level) -> AnomalyKind {
+    match level {
+        Level::Serializable => AnomalyKind::Pl299CycleExists,
+        Level::StrongSessionSerializable => AnomalyKind::StrongSessionSerializableCycleExists,
+        Level::StrictSerializable => AnomalyKind::PlSsCycleExists,
+        Level::SnapshotIsolation => AnomalyKind::PlSiCycleExists,
+        Level::StrongSessionSnapshotIsolation => AnomalyKind::StrongSessionSnapshotIsolationCycleExists,
+        Level::StrongSnapshotIsolation => AnomalyKind::StrongSnapshotIsolationCycleExists,
+        Level::Prefix => AnomalyKind::PrefixCycleExists,
+        _ => AnomalyKind::ParallelSnapshotIsolationCycleExists,
+    }
+}
+
+/// A list read that shows part of another transaction's appends below the reader's own.
+pub(crate) fn part_of_a_transaction(
+    problem: Problem<'_>,
+    rules: Rules,
+    read: OpId,
+    write: OpId,
+) -> (Anomaly, Refutation) {
+    let reason = Reason::Intermediate(Choice { read, write });
+    let refutation = Refutation { steps: vec![Step { clause: Vec::new(), reason }] };
+    (unnamed(problem, rules, &refutation), refutation)
+}
+
+/// The anomaly and the proof behind a level that does not hold.
+pub(crate) fn tell(problem: Problem<'_>, rules: Rules, found: search::Found<'_>) -> (Anomaly, Refutation) {
+    match found {
+        search::Found::KnownCycle(model) => {
+            let prover = Prover::new(&model, None);
+            let cycle = smallest_cycle(&model, &prover);
+            let edges: Vec<Edge> = cycle.iter().map(|&i| model.edges[i as usize]).collect();
+            let refutation = prover.by_cycle(&cycle);
+            let anomaly =
+                named(problem, &model, &edges).unwrap_or_else(|| unnamed(problem, rules, &refutation));
+            (anomaly, refutation)
+        }
+        search::Found::Refuted(model, solver, end) => {
+            let position = |node: u32| solver.order.position(node);
+            let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end);
+            (unnamed(problem, rules, &refutation), refutation)
+        }
+        search::Found::Holds(_) => (unnamed(problem, rules, &Refutation::default()), Refutation::default()),
+    }
+}
+
+/// How many nodes a cycle is looked for through.
+const STARTS: usize = 32;
+
+/// The cheapest cycle through some node of each small, and of the first large, component.
+fn smallest_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
+    let graph = model.graph();
+    let found = components(&graph);
+    let mut starts: Vec<u32> = (0..model.nodes).filter(|&node| found.is_cyclic(node)).collect();
+    starts.sort_by_key(|&node| {
+        (found.size(found.of(node)), (0..).map_while(|i| graph.successor(node, i)).count())
+    });
+    let cost = |cycle: &Vec<u32>| cycle.iter().map(|&e| price(&model.edges[e as usize])).sum::<u32>();
+    let cycles = starts.into_iter().take(STARTS).filter_map(|node| prover.cycle_through(node));
+    cycles.min_by_key(cost).unwrap_or_default()
+}
+
+/// An anomaly of which only the transactions and operations are told; the refutation has the reasons.
+fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anomaly {
+    let mut operations: Vec<OpId> = Vec::new();
+    let mut transactions: Vec<TxnId> = Vec::new();
+    for step in &refutation.steps {
+        match &step.reason {
+            Reason::Axiom { read, write, other, path } => {
+                operations.extend([*read, *other]);
+                operations.extend(write);
+                transactions.extend(path);
+            }
+            Reason::Conflict { first, second } => operations.extend([*first, *second]),
+            Reason::Version { read, first, second } => operations.extend([*read, *first, *second]),
+            Reason::Cycle(points) => transactions.extend(points.iter().map(|p: &Point| p.txn())),
+            Reason::Source { read, .. } | Reason::Impossible { read } => operations.push(*read),
+            Reason::Observed(choice) | Reason::Intermediate(choice) => {
+                operations.extend([choice.read, choice.write]);
+            }
+            Reason::Implied(_) => {}
+        }
+        for literal in &step.clause {
+            if let Literal::Before(a, b) = literal {
+                transactions.extend([a.txn(), b.txn()]);
+            }
+        }
+    }
+    transactions.extend(operations.iter().map(|&op| problem.history.txn_of(op)));
+    transactions.sort_unstable();
+    transactions.dedup();
+    operations.sort_unstable();
+    operations.dedup();
+    let witness = Witness { transactions, operations, edges: Vec::new() };
+    Anomaly { kind: no_order(rules.level), count: 1, witness }
+}
+
+/// A cycle of edges that can each be told in one sentence, with its name.
+fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anomaly> {
+    let mut edges: Vec<level::Edge> = Vec::new();
+    // Through moments of real time it goes from the transaction that ended to the one that began.
+    let mut ended: Option<TxnId> = None;
+    let first_event = cycle.iter().position(|e| e.from < model.events)?;
+    for edge in cycle[first_event..].iter().chain(&cycle[..first_event]) {
+        match edge.why {
+            Why::Program => {}
+            Why::RealTime => {
+                if edge.from < model.events {
+                    ended = Some(model.rules.txn(edge.from));
+                }
+                if edge.to < model.events {
+                    let from = Node::Txn(ended?);
+                    let to = Node::Txn(model.rules.txn(edge.to));
+                    edges.push(level::Edge {
+                        from,
+                        to,
+                        relation: Relation::RealTime,
+                        evidence: Evidence::RealTime,
+                    });
+                }
+            }
+            _ => edges.push(told(model, edge)?),
+        }
+    }
+    let kind = name(&edges, model.rules)?;
+    if !model.rules.level.forbids(kind) {
+        return None;
+    }
+    Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(problem, edges) })
+}
+
+/// A read, unless it is of a list below the reader's own appends: that is no dependency for those who name anomalies.
+fn outside(model: &Model<'_>, read: u32) -> Option<Found> {
+    let read = model.facts.reads[read as usize];
+    (model.facts.index.source(read.op) != Source::Own).then_some(read)
+}
+
+/// An edge with its evidence, if that is simple.
+fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
+    let (facts, rules) = (model.facts, model.rules);
+    let (from, to) = (rules.txn(edge.from), rules.txn(edge.to));
+    let (relation, evidence) = match edge.why {
+        Why::Session => (Relation::SessionOrder, Evidence::Session),
+        Why::Read(read) => {
+            let read = outside(model, read)?;
+            (Relation::WriteRead, Evidence::Read { write: facts.write_of(from, read.key), read: read.op })
+        }
+        Why::Version { read, first, second } => {
+            (Relation::VersionOrder, Evidence::Version { first, second, read })
+        }
+        Why::Axiom { read, other } => {
+            let read = outside(model, read)?;
+            if edge.to != rules.commit(other) || edge.rank > 1 {
+                return None;
+            }
+            let list = facts.lists.iter().find(|l| l.key == read.key);
+            let mut write = facts.write_of(other, read.key)?;
+            let (seen, reason) = match read.from {
+                From::Initial => (None, VersionReason::Initial),
+                From::Txn(w) => {
+                    let same = |r: &&Found| r.key == read.key && r.from == From::Txn(w);
+                    let own = facts.reads[facts.reads_of(other)].iter().find(same).map(|r| r.op);
+                    let mut later = false;
+                    if let Some(list) = list {
+                        let run = list.runs.iter().find(|run| run.0 == other).map(|run| run.1);
+                        later = run.is_none();
+                        write = run.or(list.later.iter().find(|l| l.0 == other).map(|l| l.1))?;
+                    }
+                    let reason = match (list, own) {
+                        (Some(list), _) if later => VersionReason::Missing { read: Some(list.read) },
+                        (Some(list), _) => VersionReason::Shown { read: list.read },
+                        (None, own) => VersionReason::ReadThenWritten { read: own? },
+                    };
+                    (Some(facts.write_of(w, read.key)?), reason)
+                }
+                From::Open(_) => return None,
+            };
+            let evidence = Evidence::Overwritten { read: read.op, seen, write, reason };
+            (Relation::AntiDependency, evidence)
+        }
+        Why::Program | Why::RealTime | Why::Conflict { .. } => return None,
+    };
+    Some(level::Edge { from: Node::Txn(from), to: Node::Txn(to), relation, evidence })
+}
+
+/// The name of a cycle, by its edges.
+fn name(edges: &[level::Edge], rules: Rules) -> Option<AnomalyKind> {
+    use AnomalyKind as A;
+    let has = |relation: Relation| edges.iter().any(|e| e.relation == relation);
+    let rw = |i: usize| edges[i % edges.len()].relation == Relation::AntiDependency;
+    let count = (0..edges.len()).filter(|&i| rw(i)).count();
+    let adjacent = edges.len() > 1 && (0..edges.len()).any(|i| rw(i) && rw(i + 1));
+    // Which orders besides the data close it: none, sessions, or real time.
+    let order = if has(Relation::RealTime) { 2 } else { usize::from(has(Relation::SessionOrder)) };
+    let kinds = match (count, adjacent) {
+        (0, _) if !has(Relation::WriteRead) => [A::G0, A::G0Process, A::G0Realtime],
+        (0, _) => [A::G1c, A::G1cProcess, A::G1cRealtime],
+        (1, _) => [A::GSingleItem, A::GSingleItemProcess, A::GSingleItemRealtime],
+        (_, false) => [A::GNonadjacentItem, A::GNonadjacentItemProcess, A::GNonadjacentItemRealtime],
+        (_, true) => [A::G2Item, A::G2ItemProcess, A::G2ItemRealtime],
+    };
+    (edges.len() > 1 && (order == 0 || rules.sessions)).then_some(kinds[order])
+}

@@ -1,0 +1,359 @@
+//! A commit order, built from its end.
+//!
+//! A demand says: `t3` reads `x` from `t1` and sees another writer `t2` of `x`, so `t2` comes before `t1`. Whatever a read
+//! sees happened before it, so `t3` follows both in causality. Kahn's algorithm from the last transaction to the first
+//! therefore has placed `t3` before it comes to `t1` or `t2`, and knows every demand on `t2` by the time it could place it:
+//! they are the reads of `t2`'s keys from writers not placed yet. `t2` waits until those are placed. So one pass places
+//! all transactions and meets every demand, or ends where every transaction left waits for another one left: a cycle of
+//! causality and demands, which no commit order has.
+//!
+//! Costs O(1) per operation, and for each write a look at the reads of its key that are waiting for other writers. Those are
+//! few unless many old versions stay in use; when the looks get many, the search gives up and says nothing.
+
+use super::Weak;
+use super::clocks::{Chains, Clocks};
+use super::problem::{Problem, Read, Stamped};
+use crate::budget::{Budget, OutOfBudget};
+use isolde_graph::Csr;
+use isolde_history::{KeyId, OpId, TxnId};
+use std::collections::VecDeque;
+
+const NONE: u32 = u32::MAX;
+/// Transactions between two looks at the budget.
+const POLL_EVERY: usize = 4096;
+/// Looks at waiting reads, per operation, before giving up.
+const PATIENCE: usize = 32;
+
+/// An order of the committed transactions that meets all demands of the level and has the edges of `versions`. `None`: there
+/// is none, or finding it would take long.
+pub(crate) fn order(
+    problem: Problem<'_>,
+    level: Weak,
+    versions: &[(u32, u32)],
+    budget: &Budget<'_>,
+) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
+    match level {
+        Weak::ReadCommitted => Backwards::new(problem, Direct::new(problem, false), versions).run(budget),
+        Weak::ReadAtomic => Backwards::new(problem, Direct::new(problem, true), versions).run(budget),
+        Weak::Causal => {
+            let chains = Chains::new(&problem).reversed(&problem);
+            let clocks = Clocks::backward(problem, &chains);
+            Backwards::new(problem, Causal { clocks }, versions).run(budget)
+        }
+    }
+}
+
+/// Which later transactions see a writer.
+trait Sight {
+    /// Everything that has seen `t` has been placed.
+    fn enter(&mut self, t: TxnId, waiting: &Waiting);
+    /// Does this read, by a transaction already placed, see `t`?
+    fn is_seen(&mut self, t: TxnId, by: &WaitingRead, waiting: &Waiting) -> bool;
+}
+
+/// The reads of placed transactions from transactions not placed yet, by key and by source. Entries are used again.
+struct Waiting {
+    reads: Vec<WaitingRead>,
+    free: u32,
+    of_key: Vec<u32>,
+    of_source: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct WaitingRead {
+    reader: TxnId,
+    op: OpId,
+    /// `NONE`: the initial state.
+    from: u32,
+    next_of_key: u32,
+    next_of_source: u32,
+}
+
+impl Waiting {
+    fn push(&mut self, reader: TxnId, read: Read) {
+        let from = read.from.map_or(NONE, |w| w.0);
+        let next_of_source = self.of_source.get(from as usize).copied().unwrap_or(NONE);
+        let next_of_key = self.of_key[read.key.index()];
+        let entry = WaitingRead { reader, op: read.op, from, next_of_key, next_of_source };
+        let at = self.free;
+        if let Some(slot) = self.reads.get_mut(at as usize) {
+            self.free = slot.next_of_source;
+            *slot = entry;
+        } else {
+            self.reads.push(entry);
+        }
+        let at = if at == NONE { self.reads.len() as u32 - 1 } else { at };
+        self.of_key[read.key.index()] = at;
+        if let Some(head) = self.of_source.get_mut(from as usize) {
+            *head = at;
+        }
+    }
+
+    /// Takes the reads of a key from `t` off the key's list.
+    fn unlink(&mut self, key: KeyId, t: TxnId) {
+        let mut before = NONE;
+        let mut at = self.of_key[key.index()];
+        while at != NONE {
+            let WaitingRead { from, next_of_key: next, .. } = self.reads[at as usize];
+            if from != t.0 {
+                before = at;
+            } else if let Some(before) = self.reads.get_mut(before as usize) {
+                before.next_of_key = next;
+            } else {
+                self.of_key[key.index()] = next;
+            }
+            at = next;
+        }
+    }
+
+    /// Gives up the reads from `t`, which are on no key's list any more.
+    fn release(&mut self, t: TxnId) {
+        let first = std::mem::replace(&mut self.of_source[t.index()], NONE);
+        let mut last = first;
+        while let Some(read) = self.reads.get(last as usize) {
+            if read.next_of_source == NONE {
+                self.reads[last as usize].next_of_source = std::mem::replace(&mut self.free, first);
+                return;
+            }
+            last = read.next_of_source;
+        }
+    }
+
+    /// The reads from `t`, the one placed last first.
+    #[inline]
+    fn from(&self, t: TxnId) -> impl Iterator<Item = &WaitingRead> + Clone {
+        let get = |at: u32| self.reads.get(at as usize);
+        std::iter::successors(get(self.of_source[t.index()]), move |r| get(r.next_of_source))
+    }
+}
+
+struct Backwards<'a, S> {
+    problem: Problem<'a>,
+    sight: S,
+    waiting: Waiting,
+    /// Readers, the session's next and the next versions that are not placed yet.
+    later: Vec<u32>,
+    /// By version order: the transactions just before each.
+    version_before: Csr,
+    /// Per transaction, those that must come before it and could be placed otherwise: the first, and the next of each.
+    held: Vec<u32>,
+    next_held: Vec<u32>,
+    ready: VecDeque<TxnId>,
+    /// Last to first.
+    placed: Vec<TxnId>,
+    looks: usize,
+}
+
+impl<'a, S: Sight> Backwards<'a, S> {
+    fn new(problem: Problem<'a>, sight: S, versions: &[(u32, u32)]) -> Self {
+        let n = problem.txn_count();
+        let mut later = vec![0u32; n];
+        for t in problem.committed() {
+            for w in problem.reads(t).filter_map(|r| r.from) {
+                later[w.index()] += 1;
+            }
+            if let Some(before) = problem.session_predecessor(t) {
+                later[before.index()] += 1;
+            }
+        }
+        for &(from, _) in versions {
+            later[from as usize] += 1;
+        }
+        let reversed = || versions.iter().map(|&(from, to)| (to, from));
+        Backwards {
+            problem,
+            sight,
+            waiting: Waiting {
+                reads: Vec::new(),
+                free: NONE,
+                of_key: vec![NONE; problem.history.key_count()],
+                of_source: vec![NONE; n],
+            },
+            ready: problem.committed().filter(|t| later[t.index()] == 0).collect(),
+            later,
+            version_before: Csr::from_edges(n, reversed),
+            held: vec![NONE; n],
+            next_held: vec![NONE; n],
+            placed: Vec::with_capacity(n),
+            looks: 0,
+        }
+    }
+
+    fn run(mut self, budget: &Budget<'_>) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
+        let patience = PATIENCE * self.problem.history.op_count();
+        let committed = self.problem.committed().count();
+        while let Some(t) = self.ready.pop_front() {
+            self.sight.enter(t, &self.waiting);
+            self.try_to_place(t);
+            if self.looks > patience {
+                return Ok(None);
+            }
+            if self.placed.len().is_multiple_of(POLL_EVERY) && budget.is_spent() {
+                return Err(OutOfBudget);
+            }
+        }
+        self.placed.reverse();
+        Ok((self.placed.len() == committed).then_some(self.placed))
+    }
+
+    /// Places a transaction, and those that waited for it alone; or lets it wait for one that must come after it.
+    fn try_to_place(&mut self, t: TxnId) {
+        let mut next = t.0;
+        let mut more = NONE;
+        while next != NONE {
+            let t = TxnId(next);
+            let after = std::mem::replace(&mut self.next_held[t.index()], NONE);
+            match self.must_follow(t) {
+                // Nothing comes before the initial state: this one, and all before it, stay.
+                Some(NONE) => {}
+                Some(t1) => {
+                    self.next_held[t.index()] = std::mem::replace(&mut self.held[t1 as usize], t.0);
+                }
+                None => self.place(t, &mut more),
+            }
+            next = if after == NONE { std::mem::replace(&mut more, NONE) } else { after };
+        }
+    }
+
+    /// A transaction not placed yet that a read demands to come after `t`.
+    fn must_follow(&mut self, t: TxnId) -> Option<u32> {
+        for key in self.problem.written(t) {
+            let mut at = self.waiting.of_key[key.index()];
+            while at != NONE {
+                let read = self.waiting.reads[at as usize];
+                if read.from != t.0 {
+                    self.looks += 1;
+                    if self.sight.is_seen(t, &read, &self.waiting) {
+                        return Some(read.from);
+                    }
+                }
+                at = read.next_of_key;
+            }
+        }
+        None
+    }
+
+    fn place(&mut self, t: TxnId, released: &mut u32) {
+        self.placed.push(t);
+        for key in self.problem.written(t) {
+            self.waiting.unlink(key, t);
+        }
+        self.waiting.release(t);
+        for read in self.problem.reads(t) {
+            self.waiting.push(t, read);
+            if let Some(w) = read.from {
+                self.one_less(w);
+            }
+        }
+        if let Some(before) = self.problem.session_predecessor(t) {
+            self.one_less(before);
+        }
+        for i in 0..self.version_before.successors(t.0).len() {
+            self.one_less(TxnId(self.version_before.successors(t.0)[i]));
+        }
+        // What `t` held back joins the list of those to be tried again.
+        let mut at = std::mem::replace(&mut self.held[t.index()], NONE);
+        while at != NONE {
+            let next = std::mem::replace(&mut self.next_held[at as usize], *released);
+            *released = at;
+            at = next;
+        }
+    }
+
+    fn one_less(&mut self, t: TxnId) {
+        let left = &mut self.later[t.index()];
+        *left -= 1;
+        if *left == 0 {
+            self.ready.push_back(t);
+        }
+    }
+}
+
+/// Read committed: a transaction is seen by the reads that follow a read from it in the same transaction.
+/// Read atomic: by all reads of the transactions that read from it, and of the later ones of its session.
+struct Direct<'a> {
+    problem: Problem<'a>,
+    atomic: bool,
+    /// Whose readers `first_read` knows.
+    known: Option<TxnId>,
+    first_read: Stamped<u32>,
+}
+
+impl<'a> Direct<'a> {
+    fn new(problem: Problem<'a>, atomic: bool) -> Self {
+        Direct { problem, atomic, known: None, first_read: Stamped::new(problem.txn_count()) }
+    }
+}
+
+impl Sight for Direct<'_> {
+    fn enter(&mut self, _: TxnId, _: &Waiting) {}
+
+    fn is_seen(&mut self, t: TxnId, by: &WaitingRead, waiting: &Waiting) -> bool {
+        let session_of = |t| self.problem.history.session_of(t);
+        if self.atomic && session_of(t) == session_of(by.reader) {
+            return true;
+        }
+        if self.known != Some(t) {
+            self.known = Some(t);
+            self.first_read.next_round();
+            for read in waiting.from(t) {
+                let first = self.first_read.get(read.reader.index()).unwrap_or(NONE);
+                self.first_read.set(read.reader.index(), first.min(read.op.0));
+            }
+        }
+        self.first_read.get(by.reader.index()).is_some_and(|first| self.atomic || first < by.op.0)
+    }
+}
+
+/// Causal: a transaction is seen by everything that happened after it.
+struct Causal<'a, 'b> {
+    clocks: Clocks<'a, 'b>,
+}
+
+impl Sight for Causal<'_, '_> {
+    fn enter(&mut self, t: TxnId, waiting: &Waiting) {
+        let readers = waiting.from(t).map(|r| r.reader);
+        self.clocks.enter(t, readers.clone());
+        self.clocks.release(readers);
+    }
+
+    #[inline]
+    fn is_seen(&mut self, t: TxnId, by: &WaitingRead, _: &Waiting) -> bool {
+        self.clocks.has_seen(t, by.reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::ground::{Conclusion, Ground, Rule};
+    use super::super::problem::ExternalReads;
+    use super::*;
+    use isolde_history::Index;
+    use isolde_testkit::random::{self, Reference, Shape};
+
+    /// The search itself decides: what it does not order has no order. (Elsewhere a second search would hide a failure.)
+    #[test]
+    fn finds_an_order_exactly_where_there_is_one() {
+        let mut found = [0; 2];
+        for seed in 0..4_000 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let shape = if rng.bool() { Shape::default() } else { Shape::anything() };
+            let reference = *rng.choice(&Reference::ALL[..]).unwrap();
+            let history = random::mutated(&mut rng, reference, &shape);
+            let index = Index::build(&history, 1.try_into().unwrap());
+            let reads = ExternalReads::new(&history, &index);
+            let problem = Problem { history: &history, index: &index, reads: &reads };
+            let budget = Budget::unlimited();
+            let ground = Ground::new(problem, true, &budget);
+            for level in Weak::ALL {
+                let order = order(problem, level, &ground.versions, &budget).unwrap();
+                let all_demands = ground.analyse(Rule::Level(level)).unwrap();
+                let expected = matches!(all_demands, Conclusion::Order(_));
+                assert_eq!(order.is_some(), expected, "seed {seed}, {level:?}");
+                found[usize::from(expected)] += 1;
+            }
+        }
+        assert!(found.iter().all(|&n| n > 500), "{found:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Shrinking keeps the violation, by the oracle, and leaves nothing that could go.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use isolde_check::shrink::{Goal, NothingToShrink, shrink};
+use isolde_check::{Budget, Request, check};
+use isolde_history::{History, Index, Kept, KeyId, OpId, TxnId, Value};
+use isolde_level::{AnomalyKind, Level, Verdict};
+use isolde_testkit::mini;
+use isolde_testkit::oracle::{self, WeakLevel};
+use isolde_testkit::random::{self, Shape};
+
+const LEVELS: [(Level, WeakLevel); 8] = [
+    (Level::CutIsolation, WeakLevel::CutIsolation),
+    (Level::ReadCommitted, WeakLevel::ReadCommitted),
+    (Level::ReadAtomic, WeakLevel::ReadAtomic),
+    (Level::Causal, WeakLevel::Causal),
+    (Level::ReadYourWrites, WeakLevel::ReadYourWrites),
+    (Level::MonotonicReads, WeakLevel::MonotonicReads),
+    (Level::MonotonicWrites, WeakLevel::MonotonicWrites),
+    (Level::WritesFollowReads, WeakLevel::WritesFollowReads),
+];
+
+/// Everything but one operation and, if it writes, what depends on it.
+struct Without<'a>(&'a History, OpId);
+
+impl Kept for Without<'_> {
+    fn txn(&self, t: TxnId) -> bool {
+        self.0.op_range(t).any(|i| self.op(OpId(i as u32)))
+    }
+
+    fn op(&self, op: OpId) -> bool {
+        let (gone, o) = (self.0.op(self.1), self.0.op(op));
+        let writes = gone.kind != isolde_history::OpKind::Read;
+        let reads_it =
+            writes && o.kind == isolde_history::OpKind::Read && (o.key, o.value) == (gone.key, gone.value);
+        op != self.1 && !reads_it
+    }
+
+    fn element(&self, key: KeyId, element: Value) -> bool {
+        let gone = self.0.op(self.1);
+        gone.kind == isolde_history::OpKind::Read || (key, element) != (gone.key, gone.value)
+    }
+}
+
+#[test]
+fn what_is_left_violates_the_level_and_nothing_can_go() {
+    let cases = std::env::var("ISOLDE_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(400u64);
+    let seed = std::env::var("ISOLDE_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(8u64);
+    let shapes = [Shape::default(), Shape::faulty(), Shape::lists(), Shape::uncertain()];
+    let mut shrunk_any = 0;
+    for case in 0..cases {
+        let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
+        let history = random::tiny(&mut rng, &shapes[case as usize % shapes.len()]);
+        for (level, weak) in LEVELS {
+            let shown = || format!("{level}, seed {seed}, case {case}: {}", mini::print(&history));
+            let shrunk = match shrink(&history, Goal { level, anomaly: None }, &Budget::unlimited()) {
+                Ok(shrunk) => shrunk,
+                Err(NothingToShrink::NotViolated(_)) => {
+                    assert!(oracle::satisfies(&history, weak), "{}", shown());
+                    continue;
+                }
+                Err(other) => panic!("{other}: {}", shown()),
+            };
+            shrunk_any += 1;
+            let left = &shrunk.history;
+            assert!(shrunk.minimal, "{}", shown());
+            assert!(!oracle::satisfies(&history, weak), "{}", shown());
+            assert!(!oracle::satisfies(left, weak), "{}\n{}", shown(), mini::print(left));
+            for op in (0..left.op_count() as u32).map(OpId) {
+                let (fewer, _) = left.part(&Without(left, op)).unwrap();
+                if fewer.txn_count() > 0 {
+                    assert!(oracle::satisfies(&fewer, weak), "{}\n{}", shown(), mini::print(left));
+                }
+            }
+            for (new, old) in left.txns().zip(&shrunk.origin) {
+                assert_eq!(left.outcome(new), history.outcome(*old));
+                assert_eq!(
+                    left.show(left.session_label(left.session_of(new))).to_string(),
+                    history.show(history.session_label(history.session_of(*old))).to_string()
+                );
+            }
+        }
+    }
+    assert!(shrunk_any > 100);
+}
+
+#[test]
+fn the_kind_of_anomaly_is_kept_on_request() {
+    let history = mini::history("w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1) r(q,9) || w(z,1) !abort || r(z,1)");
+    let level = Level::ReadCommitted;
+    for (kind, transactions) in
+        [(AnomalyKind::ThinAirRead, 1), (AnomalyKind::AbortedRead, 2), (AnomalyKind::NonMonoReadCo, 3)]
+    {
+        let shrunk = shrink(&history, Goal { level, anomaly: Some(kind) }, &Budget::unlimited()).unwrap();
+        assert_eq!(shrunk.history.txn_count(), transactions, "{kind}: {}", mini::print(&shrunk.history));
+        assert!(shrunk.judgement.anomalies.iter().any(|a| a.kind == kind));
+    }
+    let none = Goal { level, anomaly: Some(AnomalyKind::FutureRead) };
+    assert_eq!(shrink(&history, none, &Budget::unlimited()).unwrap_err(), NothingToShrink::NoSuchAnomaly);
+}
+
+#[test]
+fn a_spent_budget_leaves_the_best_so_far() {
+    let history = mini::history("w(z,1); w(x,1) w(y,1) || r(x,0) r(y,1); w(z,2)");
+    let polls = std::sync::atomic::AtomicU32::new(0);
+    for limit in 0..60 {
+        polls.store(0, std::sync::atomic::Ordering::Relaxed);
+        let spent = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= limit;
+        let goal = Goal { level: Level::ReadAtomic, anomaly: None };
+        if let Ok(shrunk) = shrink(&history, goal, &Budget::new(&spent)) {
+            let index = Index::build(&shrunk.history, 1.try_into().unwrap());
+            let again = check(&shrunk.history, &index, &Request::default(), &Budget::unlimited());
+            assert_eq!(again.verdict(Level::ReadAtomic), Some(&Verdict::Violated));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The check by timestamps against the definitions, on many small random histories.
+//!
+//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed; a failure prints the history and
+//! both answers.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use isolde_check::Budget;
+use isolde_check::stamps::{Findings, find};
+use isolde_history::{History, OpKind};
+use isolde_testkit::oracle::{StampFault, StampRule, stamp_faults};
+use isolde_testkit::random::{StampedShape, stamped};
+use isolde_timestamp::{Axiom, Mode, Rule, Tie};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+fn shown(history: &History) -> String {
+    let mut out = String::new();
+    for t in history.txns() {
+        let at = history.stamps().unwrap()[t.index()];
+        let _ = write!(
+            out,
+            "{t:?} session {} {:?} {}.{}-{}.{}",
+            history.show(history.session_label(history.session_of(t))),
+            history.outcome(t),
+            at.start.physical,
+            at.start.logical,
+            at.commit.physical,
+            at.commit.logical
+        );
+        if let Some(set) = history.snapshot(t) {
+            let _ = write!(out, " set {set}");
+        }
+        if let Some(id) = history.snapshot_id(t) {
+            let _ = write!(out, " id {id}");
+        }
+        for (_, op) in history.ops(t) {
+            let kind = match op.kind {
+                OpKind::Read => 'r',
+                OpKind::Write => 'w',
+                OpKind::Append => 'a',
+            };
+            let _ = write!(out, " {kind}({},{})", history.show_key(op.key), history.show(op.value));
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "initial {:?}", history.initial().default);
+    out
+}
+
+fn identities(found: &Findings) -> BTreeSet<StampFault> {
+    let faults = found.listed.iter().map(|v| {
+        let id = v.identity();
+        StampFault { code: id.axiom.code(), txn: id.txn, key: id.key, other: id.other, read: id.read }
+    });
+    faults.collect()
+}
+
+fn compare(history: &History, context: &str) {
+    for (serial, mode) in [(false, Mode::Si), (true, Mode::Ser)] {
+        for (exclusive, tie) in [(false, Tie::Inclusive), (true, Tie::Exclusive)] {
+            let (expected, unjudged) = stamp_faults(history, StampRule { serial, exclusive });
+            let rule = Rule { mode, tie };
+            let find = |limit| find(history, rule, limit, 2.try_into().unwrap(), &Budget::unlimited());
+            let found = find(usize::MAX).unwrap().unwrap();
+            let told = || format!("{context}, {rule:?}\n{}", shown(history));
+            assert_eq!(identities(&found), expected, "{}", told());
+            assert_eq!(found.listed.len(), expected.len(), "one entry each: {}", told());
+            assert_eq!(found.unjudged, unjudged, "{}", told());
+            for axiom in Axiom::ALL {
+                let count = expected.iter().filter(|f| f.code == axiom.code()).count();
+                assert_eq!(found.count(axiom), count as u64, "{axiom:?} {}", told());
+            }
+            // Counts do not depend on how many are listed, and those listed are the first.
+            let few = find(1).unwrap().unwrap();
+            assert_eq!(few.counts, found.counts, "{}", told());
+            for axiom in Axiom::ALL {
+                let first = |f: &Findings| f.listed.iter().find(|v| v.axiom == axiom).copied();
+                assert_eq!(
+                    first(&few).map(|v| v.identity()),
+                    first(&found).map(|v| v.identity()),
+                    "{}",
+                    told()
+                );
+            }
+        }
+    }
+}
+
+fn run(family: &str, shape: StampedShape) {
+    let cases = number("ISOLDE_ORACLE_CASES", 3_000);
+    let seed = number("ISOLDE_SEED", 20_261_116);
+    for case in 0..cases {
+        let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
+        compare(&stamped(&mut rng, &shape), &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+    }
+}
+
+#[test]
+fn registers() {
+    run("registers", StampedShape::default());
+}
+
+#[test]
+fn ties() {
+    run("ties", StampedShape { clock: 6, ..StampedShape::default() });
+}
+
+#[test]
+fn lists() {
+    run("lists", StampedShape { lists: 1.0, clock: 30, ..StampedShape::default() });
+}
+
+#[test]
+fn lists_with_ties() {
+    run(
+        "lists with ties",
+        StampedShape { lists: 1.0, clock: 5, txns: 6, repeated: 0.2, ..StampedShape::default() },
+    );
+}
+
+#[test]
+fn clocks_that_go_back() {
+    run("skewed", StampedShape { skewed: 0.4, lists: 0.3, clock: 12, ..StampedShape::default() });
+}
+
+#[test]
+fn sets() {
+    run("sets", StampedShape { sets: 0.8, lists: 0.3, ..StampedShape::default() });
+}
+
+#[test]
+fn anything() {
+    let shape = StampedShape {
+        clock: 9,
+        txns: 7,
+        lists: 0.5,
+        mixed: 0.1,
+        wrong: 0.3,
+        skewed: 0.1,
+        points: 0.3,
+        lost: 0.3,
+        sets: 0.2,
+        repeated: 0.3,
+    };
+    run("anything", shape);
+}

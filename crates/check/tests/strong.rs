@@ -1,0 +1,188 @@
+//! The engine for strong levels against the definitions, on many small random histories.
+//!
+//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed; a failure prints the history in
+//! the mini-language together with both answers.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use isolde_check::{Budget, Request, check};
+use isolde_history::{History, Index};
+use isolde_level::{Judgement, Level, Verdict};
+use isolde_testkit::mini;
+use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
+use isolde_testkit::random::{self, Pattern, Reference, Shape};
+use isolde_verify::Verifier;
+
+const LEVELS: [(Level, StrongLevel); 8] = [
+    (Level::Serializable, StrongLevel::Serializable),
+    (Level::StrongSessionSerializable, StrongLevel::StrongSessionSerializable),
+    (Level::StrictSerializable, StrongLevel::StrictSerializable),
+    (Level::SnapshotIsolation, StrongLevel::SnapshotIsolation),
+    (Level::StrongSessionSnapshotIsolation, StrongLevel::StrongSessionSnapshotIsolation),
+    (Level::StrongSnapshotIsolation, StrongLevel::StrongSnapshotIsolation),
+    (Level::Prefix, StrongLevel::Prefix),
+    (Level::ParallelSnapshotIsolation, StrongLevel::ParallelSnapshotIsolation),
+];
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+/// The ways to the same answers: all at once with the weak levels, each level alone, and without shortcuts.
+fn judge(history: &History, levels: &[Level], no_guess: bool, no_saturation: bool) -> Judgement {
+    let index = Index::build(history, 1.try_into().unwrap());
+    let levels = levels.to_vec();
+    let request = Request { levels, certificates: true, no_guess, no_saturation, ..Request::default() };
+    check(history, &index, &request, &Budget::unlimited())
+}
+
+fn compare(history: &History, context: &str) {
+    // The oracle tries every source of every ambiguous read: more than a few would take forever.
+    if Index::build(history, 1.try_into().unwrap()).ambiguous_reads() > 6 {
+        return;
+    }
+    let expected = LEVELS.map(|(_, strong)| strongly_satisfies(history, strong));
+    for (no_guess, no_saturation) in [(false, false), (true, false), (true, true)] {
+        let judgement = judge(history, &[], no_guess, no_saturation);
+        // The index and the verifier do not agree yet on what is wrong with a list that a transaction appended one element to
+        // twice; that is no matter of this engine, which says `unknown` there.
+        let repeated_elements = context.starts_with("elements");
+        if let (false, Err(flaw)) = (repeated_elements, Verifier::new(history).judgement(&judgement)) {
+            let shown = mini::print(history);
+            panic!("{}\n{flaw:?}\n{judgement:#?}\n{shown}\n{context}", flaw.message(history));
+        }
+        for ((level, _), expected) in LEVELS.into_iter().zip(expected) {
+            let context = format!("{context}, no_guess: {no_guess}, no_saturation: {no_saturation}");
+            compare_level(history, level, expected, &judgement, &context);
+        }
+    }
+    for ((level, _), expected) in LEVELS.into_iter().zip(expected) {
+        compare_level(
+            history,
+            level,
+            expected,
+            &judge(history, &[level], false, false),
+            &format!("{context}, alone"),
+        );
+    }
+}
+
+fn compare_level(
+    history: &History,
+    level: Level,
+    expected: Option<bool>,
+    judgement: &Judgement,
+    context: &str,
+) {
+    let shown = || format!("{context}\n{}\n{:?}", mini::print(history), history.intervals());
+    let verdict = judgement.verdict(level).unwrap();
+    match (verdict, expected) {
+        (Verdict::Holds, expected) => {
+            assert_eq!(expected, Some(true), "{level} holds, says the engine: {}", shown())
+        }
+        (Verdict::Violated, expected) => {
+            let session_variant = match level {
+                Level::StrictSerializable => StrongLevel::StrongSessionSerializable,
+                _ => StrongLevel::StrongSessionSnapshotIsolation,
+            };
+            let expected = expected.or_else(|| strongly_satisfies(history, session_variant));
+            assert_eq!(expected, Some(false), "{level} violated, says the engine: {}", shown());
+        }
+        (Verdict::Unknown { reason }, expected) => {
+            let open_list = reason.contains("several transactions appended");
+            assert!(expected.is_none() || open_list, "{level} unknown ({reason}): {}", shown());
+        }
+    }
+    let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();
+    assert_eq!(claimed.verdict == Verdict::Violated, !claimed.anomalies.is_empty(), "{level}: {}", shown());
+}
+
+fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
+    let cases = number("ISOLDE_ORACLE_CASES", 1_500);
+    let seed = number("ISOLDE_SEED", 20_261_116);
+    for case in 0..cases {
+        let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
+        let history = make(&mut rng);
+        compare(&history, &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+    }
+}
+
+#[test]
+fn plain_registers() {
+    run("plain", |rng| random::tiny(rng, &Shape::default()));
+}
+
+#[test]
+fn with_real_time() {
+    run("timed", |rng| random::tiny(rng, &Shape::timed()));
+}
+
+#[test]
+fn faulty_reads() {
+    run("faulty", |rng| random::tiny(rng, &Shape { timed: 0.3, ..Shape::faulty() }));
+}
+
+#[test]
+fn uncertain_outcomes() {
+    run("uncertain", |rng| random::tiny(rng, &Shape { timed: 0.3, ..Shape::uncertain() }));
+}
+
+#[test]
+fn repeated_values() {
+    run("repeated", |rng| random::tiny(rng, &Shape { timed: 0.3, ..Shape::repeated() }));
+}
+
+#[test]
+fn blind_writes() {
+    let shape = Shape { txns: 4..=7, keys: 1..=2, ops: 1..=3, reads: 0.35, ..Shape::default() };
+    run("blind", |rng| random::tiny(rng, &shape));
+}
+
+#[test]
+fn lists() {
+    run("lists", |rng| random::tiny(rng, &Shape { timed: 0.3, ..Shape::lists() }));
+}
+
+#[test]
+fn anything() {
+    run("anything", |rng| random::tiny(rng, &Shape { timed: 0.3, ..Shape::anything() }));
+}
+
+#[test]
+fn repeated_elements() {
+    run("elements", |rng| random::tiny(rng, &Shape { timed: 0.3, repeated: 0.1, ..Shape::anything() }));
+}
+
+#[test]
+fn executions() {
+    run("executed", |rng| {
+        let reference = *rng.choice(&Reference::ALL[..]).unwrap();
+        let lists = if rng.bool() { 0.0 } else { 0.5 };
+        random::executed(rng, reference, &Shape { timed: 0.5, indeterminate: 0.1, lists, ..Shape::default() })
+    });
+}
+
+#[test]
+fn mutated_executions() {
+    run("mutated", |rng| {
+        let reference = *rng.choice(&Reference::ALL[..]).unwrap();
+        let shape = if rng.bool() { Shape::default() } else { Shape::lists() };
+        random::mutated(rng, reference, &Shape { timed: 0.5, ..shape })
+    });
+}
+
+#[test]
+fn structured() {
+    run("structured", |rng| {
+        let pattern = *rng.choice(&Pattern::ALL[..]).unwrap();
+        random::structured(rng, pattern, &Shape::default())
+    });
+}
+
+#[test]
+fn every_tiny_history() {
+    // Every eleventh, that is: the rest of them differ in little.
+    for history in random::exhaustive(3, 2, 2).step_by(11) {
+        compare(&history, "exhaustive");
+    }
+}

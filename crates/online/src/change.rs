@@ -1,0 +1,386 @@
+//! Verdicts that change, and when the world hears of it.
+//!
+//! A verdict is provisional until its transaction has been here for the settling time; then, if it differs from what was
+//! reported, it is reported. A reported violation that a later arrival overturns is retracted at once; a read that had settled
+//! as right and turns wrong has to settle again. So violations minus retractions are, once everything has settled,
+//! exactly the reads that are wrong by all that has arrived: what the offline check finds.
+
+use crate::checker::Checker;
+use crate::key::{Effect, Key, Read, Slot, Verdict};
+use crate::pending::{Away, Waiting};
+use crate::ring::{Cursor, Ring};
+use crate::world::Elsewhere;
+use crate::{Datum, Event, Finding, Store, StoreError, TxnKey};
+use isolde_history::Timestamp;
+use isolde_timestamp::{Axiom, Identity, Mode};
+use std::cmp::Ordering;
+
+/// Which of a key's two sequences of reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    /// Those that see what a timestamp says.
+    At,
+    /// Those that see what a set says.
+    Set,
+}
+
+impl Key {
+    pub fn side(&self, side: Side) -> &Ring<Read> {
+        match side {
+            Side::At => &self.reads,
+            Side::Set => &self.set_reads,
+        }
+    }
+
+    pub fn side_mut(&mut self, side: Side) -> &mut Ring<Read> {
+        match side {
+            Side::At => &mut self.reads,
+            Side::Set => &mut self.set_reads,
+        }
+    }
+}
+
+/// The axiom that a verdict breaks.
+fn broken(verdict: Verdict) -> Option<Axiom> {
+    match verdict {
+        Verdict::Right => None,
+        Verdict::Wrong => Some(Axiom::Ext),
+        Verdict::Tied => Some(Axiom::Tie),
+    }
+}
+
+impl<S: Store> Checker<S> {
+    /// A read; the cursor must be one of its key's.
+    pub(crate) fn read(&self, key: u32, side: Side, at: Cursor) -> &Read {
+        match self.keys[key as usize].side(side).get(at) {
+            Some(read) => read,
+            None => unreachable!("a cursor of this ring"),
+        }
+    }
+
+    fn read_mut(&mut self, key: u32, side: Side, at: Cursor) -> &mut Read {
+        match self.keys[key as usize].side_mut(side).get_mut(at) {
+            Some(read) => read,
+            None => unreachable!("a cursor of this ring"),
+        }
+    }
+
+    /// Puts a read among those of its key.
+    pub(crate) fn insert_read(&mut self, key: u32, side: Side, read: Read) -> Cursor {
+        self.bytes += crate::key::Weight::weight(&read);
+        let world = &self.world;
+        let by_place = self.options.rule.mode == Mode::Ser;
+        let ring = self.keys[key as usize].side_mut(side);
+        let at = ring.partition_point(|r| match r.at.cmp(&read.at) {
+            Ordering::Equal if by_place => world.order(r.txn, read.txn) != Ordering::Greater,
+            order => order != Ordering::Greater,
+        });
+        ring.insert(at, read)
+    }
+
+    /// Judges again the reads that see the version of this transaction, up to the next one that hides it.
+    pub(crate) fn recheck(
+        &mut self,
+        key: u32,
+        slot: Slot,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
+        while self.recheck_in_memory(key, slot, now, events).is_err() {
+            self.reload(key)?;
+        }
+        Ok(())
+    }
+
+    fn recheck_in_memory(
+        &mut self,
+        key: u32,
+        slot: Slot,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Elsewhere> {
+        let commit = self.world.txn(slot).commit;
+        let ser = self.options.rule.mode == Mode::Ser;
+        let stop = self.hidden_by(key, slot, commit);
+        let k = &self.keys[key as usize];
+        let mut at = if ser {
+            k.reads.partition_point(|r| match r.at.cmp(&commit) {
+                Ordering::Equal => self.world.order(r.txn, slot) != Ordering::Greater,
+                order => order == Ordering::Less,
+            })
+        } else {
+            k.reads.partition_point(|r| !self.options.rule.sees(r.at, commit))
+        };
+        while let Some(read) = self.keys[key as usize].reads.get(at) {
+            let past = stop.is_some_and(|(commit, version)| match ser {
+                false => self.options.rule.sees(read.at, commit),
+                true => self.world.order(version, read.txn) == Ordering::Less,
+            });
+            if past {
+                break;
+            }
+            let judged = self.world.judge(&self.keys[key as usize], read)?;
+            if judged.verdict != read.verdict {
+                self.change(key, Side::At, at, judged.verdict, now, events);
+            }
+            at = self.keys[key as usize].reads.next(at);
+        }
+        let mut at = self.keys[key as usize].set_reads.start();
+        while let Some(read) = self.keys[key as usize].set_reads.get(at) {
+            let judged = self.world.judge(&self.keys[key as usize], read)?;
+            if judged.verdict != read.verdict {
+                self.change(key, Side::Set, at, judged.verdict, now, events);
+            }
+            at = self.keys[key as usize].set_reads.next(at);
+        }
+        Ok(())
+    }
+
+    /// The first later versions that hide the one of this transaction from whoever sees them.
+    fn hidden_by(&self, key: u32, slot: Slot, commit: Timestamp) -> Option<(Timestamp, Slot)> {
+        let versions = &self.keys[key as usize].versions;
+        let mut at = versions.partition_point(|v| self.world.before(v, commit, slot));
+        let ser = self.options.rule.mode == Mode::Ser;
+        let is_write = |effect: &Effect| effect.written().is_some();
+        loop {
+            at = versions.next(at);
+            let version = versions.get(at)?;
+            if ser {
+                if is_write(&version.effect) {
+                    return Some((version.commit, version.txn));
+                }
+                continue;
+            }
+            if version.commit == commit {
+                continue;
+            }
+            // A group of versions with one commit, all of them writes.
+            let (mut count, mut hides) = (1, is_write(&version.effect));
+            let mut ahead = versions.next(at);
+            while let Some(next) = versions.get(ahead).filter(|next| next.commit == version.commit) {
+                hides &= is_write(&next.effect);
+                count += 1;
+                at = ahead;
+                ahead = versions.next(at);
+            }
+            // One that sees itself does not hide from itself.
+            let txn = self.world.txn(version.txn);
+            let sees_itself = txn.set.is_none() && self.options.rule.sees(txn.start, txn.commit);
+            if hides && (count > 1 || !sees_itself) {
+                return Some((version.commit, version.txn));
+            }
+        }
+    }
+
+    /// A read's verdict is another now.
+    pub(crate) fn change(
+        &mut self,
+        key: u32,
+        side: Side,
+        at: Cursor,
+        verdict: Verdict,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) {
+        let read = self.read_mut(key, side, at);
+        let before = std::mem::replace(&mut read.verdict, verdict);
+        let (slot, pending, reported) = (read.txn, read.pending, read.reported);
+        let flipped = (before == Verdict::Wrong) != (verdict == Verdict::Wrong);
+        if flipped {
+            read.flips = read.flips.saturating_add(1);
+            let (flips, stood) = (read.flips, (now as u32).wrapping_sub(read.changed));
+            read.changed = now as u32;
+            self.stats.flip(flips, stood);
+            let txn = self.world.txn_mut(slot);
+            self.stats.flipped_txns += u64::from(!std::mem::replace(&mut txn.flipped, true));
+        }
+        self.touch(key);
+        let settles = self.world.txn(slot).arrived + self.options.settle_ms;
+        if pending {
+            if verdict == reported {
+                self.disarm(key, side, at);
+            }
+        } else if now < settles {
+            if verdict != reported {
+                self.arm(key, side, at, settles);
+            }
+        } else {
+            if let Some(axiom) = broken(reported) {
+                self.read_mut(key, side, at).reported = Verdict::Right;
+                let finding = self.finding_of(key, self.read(key, side, at), axiom);
+                self.retract(finding, events);
+            }
+            if verdict != Verdict::Right {
+                self.arm(key, side, at, now + self.options.settle_ms);
+            }
+        }
+        if flipped && self.options.provisional {
+            let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);
+            events.push(Event::Provisional { finding, holds: verdict == Verdict::Wrong });
+        }
+    }
+
+    /// The world is to be told at the deadline.
+    pub(crate) fn arm(&mut self, key: u32, side: Side, at: Cursor, deadline: u64) {
+        let read = self.read_mut(key, side, at);
+        read.pending = true;
+        let (slot, moment) = (read.txn, read.at);
+        let id = (self.world.txn(slot).seq, key);
+        self.pending.arm(id, Waiting { deadline, at: moment, by_set: side == Side::Set, away: None });
+        self.keys[key as usize].pending += 1;
+    }
+
+    fn disarm(&mut self, key: u32, side: Side, at: Cursor) {
+        let read = self.read_mut(key, side, at);
+        read.pending = false;
+        let slot = read.txn;
+        self.pending.disarm((self.world.txn(slot).seq, key));
+        self.keys[key as usize].pending -= 1;
+    }
+
+    /// Reports what has settled by now.
+    pub fn settle(&mut self, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        self.stats.peak_bytes = self.stats.peak_bytes.max(self.memory());
+        while let Some(((seq, key), waiting)) = self.pending.due(now) {
+            self.keys[key as usize].pending -= 1;
+            if let Some(away) = waiting.away {
+                self.tell(away.verdict, away.reported, &away.finding, events);
+                continue;
+            }
+            let side = if waiting.by_set { Side::Set } else { Side::At };
+            let Some(at) = self.find_read(key, side, waiting.at, seq) else { continue };
+            let read = self.read_mut(key, side, at);
+            read.pending = false;
+            let (verdict, reported) = (read.verdict, std::mem::replace(&mut read.reported, read.verdict));
+            if verdict != reported {
+                let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);
+                self.tell(verdict, reported, &finding, events);
+            }
+            self.touch(key);
+        }
+        Ok(())
+    }
+
+    /// The end: nothing more will arrive, so everything has settled.
+    pub fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        self.settle(u64::MAX, events)
+    }
+
+    fn tell(&mut self, verdict: Verdict, reported: Verdict, finding: &Finding, events: &mut Vec<Event>) {
+        let with = |axiom| Finding { identity: Identity { axiom, ..finding.identity }, ..finding.clone() };
+        if verdict == reported {
+            return;
+        }
+        if let Some(axiom) = broken(reported) {
+            self.retract(with(axiom), events);
+        }
+        if let Some(axiom) = broken(verdict) {
+            self.stats.violations[axiom as usize] += 1;
+            events.push(Event::Violation(with(axiom)));
+        }
+    }
+
+    fn retract(&mut self, finding: Finding, events: &mut Vec<Event>) {
+        self.stats.retracted[finding.axiom() as usize] += 1;
+        events.push(Event::Retracted(finding));
+    }
+
+    /// Reports a violation that nothing can overturn, unless that has been done before a restart.
+    pub(crate) fn report(&mut self, finding: Finding, events: &mut Vec<Event>) {
+        if !self.carried.is_empty() && self.carried.remove(&finding.identity).is_some() {
+            return;
+        }
+        self.stats.violations[finding.axiom() as usize] += 1;
+        events.push(Event::Violation(finding));
+    }
+
+    /// Where a read is.
+    fn find_read(&self, key: u32, side: Side, moment: Timestamp, seq: u64) -> Option<Cursor> {
+        let ring = self.keys[key as usize].side(side);
+        let mut at = ring.partition_point(|r| r.at < moment);
+        while let Some(read) = ring.get(at).filter(|r| r.at == moment) {
+            if self.world.txn(read.txn).seq == seq {
+                return Some(at);
+            }
+            at = ring.next(at);
+        }
+        None
+    }
+
+    /// What is to be reported about a read that leaves memory.
+    pub(crate) fn away(&self, key: u32, read: &Read) -> Box<Away> {
+        let finding = self.finding_of(key, read, Axiom::Ext);
+        Box::new(Away { verdict: read.verdict, reported: read.reported, finding })
+    }
+
+    /// What the world was told about a read, if that was after the checkpoint that this checker began with.
+    pub(crate) fn carried_verdict(&mut self, key: u32, slot: Slot, otherwise: Verdict) -> Verdict {
+        let mut told = |axiom| self.carried.remove(&self.identity(axiom, slot, Some(key), None, None));
+        match (told(Axiom::Ext), told(Axiom::Tie)) {
+            (None, None) => otherwise,
+            (Some(true), _) => Verdict::Wrong,
+            (_, Some(true)) => Verdict::Tied,
+            _ => Verdict::Right,
+        }
+    }
+
+    fn identity(
+        &self,
+        axiom: Axiom,
+        slot: Slot,
+        key: Option<u32>,
+        other: Option<Slot>,
+        read: Option<u32>,
+    ) -> Identity<TxnKey, Datum> {
+        let txn_key = |slot: Slot| {
+            let txn = self.world.txn(slot);
+            (self.world.sessions[txn.session as usize].name, txn.position)
+        };
+        let key = key.map(|key| self.keys[key as usize].name);
+        Identity { axiom, txn: txn_key(slot), key, other: other.map(txn_key), read }
+    }
+
+    /// A violation with names.
+    pub(crate) fn finding(
+        &self,
+        axiom: Axiom,
+        slot: Slot,
+        key: Option<u32>,
+        other: Option<Slot>,
+        read: Option<u32>,
+    ) -> Finding {
+        Finding {
+            identity: self.identity(axiom, slot, key, other, read),
+            txn: self.world.name(slot),
+            key: key.map(|key| {
+                let key = &self.keys[key as usize];
+                crate::world::show(key.name, key.text.as_deref())
+            }),
+            other: other.map(|other| self.world.name(other)),
+            read,
+            seen: None,
+            expected: None,
+        }
+    }
+
+    /// EXT or TIE about a read.
+    pub(crate) fn finding_of(&self, key: u32, read: &Read, axiom: Axiom) -> Finding {
+        let k = &self.keys[key as usize];
+        let expected = self.world.judge(k, read).ok().map(|judged| judged.expected);
+        let effect = |slot: Slot| {
+            let at = k.versions.partition_point(|v| self.world.before(v, self.world.txn(slot).commit, slot));
+            self.world.show_effect(&k.versions.get(at)?.effect)
+        };
+        Finding {
+            other: expected.flatten().map(|slot| self.world.name(slot)),
+            read: Some(read.op),
+            seen: self.world.show_seen(&read.seen),
+            expected: match expected {
+                None => None,
+                Some(None) => self.world.show_initial(k.name),
+                Some(Some(slot)) => effect(slot),
+            },
+            ..self.finding(axiom, read.txn, Some(key), None, None)
+        }
+    }
+}

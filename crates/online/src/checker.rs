@@ -1,0 +1,590 @@
+//! Arrival: what a new transaction says about itself, its session and the keys it touches.
+//!
+//! SESSION, INT and start ≤ commit concern nobody else and are reported at once. A version that arrives is compared with those
+//! it overlaps (NOCONFLICT, also final), and the reads that see it, up to the next version that hides it, are judged
+//! again (Algorithm 3, step 3, with its optimisations, per key). A read that arrives is judged against what is known. The
+//! cost depends on the keys touched and on how much of them is affected, not on how many keys there are.
+
+use crate::change::Side;
+use crate::ids::Ids;
+use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
+use crate::pending::Pending;
+use crate::suspects::Suspects;
+use crate::world::{Id, Last, Session, Txn, World, show};
+use crate::{
+    Batch, Cell, Datum, Event, Fault, Finding, Gc, Head, Options, Origin, Shape, Stats, Store, StoreError,
+    TxnKey,
+};
+use isolde_history::{OpKind, Outcome, Timestamp};
+use isolde_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Mode, Operations};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Checks transactions as they arrive. See the [crate documentation](crate).
+pub struct Checker<S> {
+    pub(crate) options: Options,
+    pub(crate) world: World,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) free_keys: Vec<u32>,
+    pub(crate) index: FxHashMap<Datum, u32>,
+    /// Some keys are in the store's map only.
+    pub(crate) evicted: bool,
+    pub(crate) ids: Ids,
+    pub(crate) pending: Pending,
+    pub(crate) suspects: Suspects,
+    pub(crate) stats: Stats,
+    pub(crate) store: S,
+    /// Rank of the next arrival.
+    pub(crate) seq: u64,
+    /// Memory in use, about.
+    pub(crate) bytes: usize,
+    /// Keys with something to spill.
+    pub(crate) touched: Vec<u32>,
+    /// Keys that changed since the last checkpoint.
+    pub(crate) dirty: Vec<u32>,
+    pub(crate) dirty_sessions: FxHashSet<u32>,
+    /// Commits of some transactions in memory, to find out what is old.
+    pub(crate) samples: Vec<Timestamp>,
+    /// What was reported (or retracted) after the checkpoint that this checker began with.
+    pub(crate) carried: FxHashMap<Identity<TxnKey, Datum>, bool>,
+    pub(crate) text_bytes: usize,
+    /// When to collect next.
+    pub(crate) full_at: usize,
+    footprint: Footprint<u32>,
+    slots: Vec<u32>,
+}
+
+/// The operations of one transaction, keys by their numbers.
+struct Ops<'a> {
+    batch: &'a Batch,
+    first: usize,
+    slots: &'a [u32],
+}
+
+impl Operations for Ops<'_> {
+    type Key = u32;
+    type Value = Datum;
+
+    fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn key(&self, op: usize) -> u32 {
+        self.slots[op]
+    }
+
+    fn access(&self, op: usize) -> Access<'_, Datum> {
+        let op = &self.batch.ops[self.first + op];
+        match (op.kind, op.cell) {
+            (OpKind::Read, Cell::Unknown) => Access::Unknown,
+            (OpKind::Read, Cell::One(value)) => Access::Read(value),
+            (OpKind::Read, Cell::List(start, end)) => {
+                Access::ReadList(&self.batch.elements[start as usize..end as usize])
+            }
+            (OpKind::Write, cell) => Access::Write(written(cell)),
+            (OpKind::Append, cell) => Access::Append(written(cell)),
+        }
+    }
+
+    fn is_nil(&self, value: Datum) -> bool {
+        value == Datum::NIL
+    }
+}
+
+fn written(cell: Cell) -> Datum {
+    match cell {
+        Cell::One(value) => value,
+        Cell::Unknown | Cell::List(..) => Datum::NIL,
+    }
+}
+
+/// Texts of values are kept up to this many bytes, for reports.
+const TEXTS: usize = 1 << 20;
+/// One in so many transactions says how old what is in memory is, once there are many.
+const SAMPLE: u64 = 16;
+const MANY: usize = 64;
+
+impl<S: Store> Checker<S> {
+    /// A checker that has seen nothing.
+    pub fn new(options: Options, store: S) -> Checker<S> {
+        let ids = options.gc.bytes().map_or(usize::MAX, |bytes| bytes / 16 / crate::ids::ENTRY);
+        Checker {
+            world: World::new(options.rule),
+            options,
+            keys: Vec::new(),
+            free_keys: Vec::new(),
+            index: FxHashMap::default(),
+            evicted: false,
+            ids: Ids::new(ids),
+            pending: Pending::default(),
+            suspects: Suspects::default(),
+            stats: Stats::default(),
+            store,
+            seq: 0,
+            bytes: 0,
+            touched: Vec::new(),
+            dirty: Vec::new(),
+            dirty_sessions: FxHashSet::default(),
+            samples: Vec::new(),
+            carried: FxHashMap::default(),
+            text_bytes: 0,
+            full_at: match options.gc {
+                Gc::None => usize::MAX,
+                Gc::Threshold(limit) | Gc::Memory(limit) => limit,
+            },
+            footprint: Footprint::default(),
+            slots: Vec::new(),
+        }
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Memory in use, in bytes, as the checker counts.
+    pub fn memory(&self) -> usize {
+        self.bytes + self.ids.len() * crate::ids::ENTRY + self.pending.len() * PENDING + self.text_bytes
+    }
+
+    /// Verdicts that are not settled and would be reported now.
+    pub fn unsettled(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Transactions in memory.
+    pub fn live(&self) -> usize {
+        self.world.live()
+    }
+
+    /// Keys known and in memory.
+    pub fn keys(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The store.
+    pub fn store(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// What keys hold before any write, unless the stream says so itself.
+    pub fn set_initial(&mut self, initial: Option<Datum>) {
+        self.world.initial = initial;
+    }
+
+    /// Takes in transactions that have arrived now (in milliseconds of any clock that does not go back), and reports.
+    pub fn accept(&mut self, batch: &Batch, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        let mut initial = batch.initial.iter().peekable();
+        for i in 0..batch.heads.len() {
+            while let Some((_, said)) = initial.next_if(|(before, _)| *before <= i) {
+                self.begin_with(batch, said, events);
+            }
+            self.arrive(batch, i, now, events)?;
+            if self.is_full() {
+                self.collect()?;
+            }
+        }
+        for (_, said) in initial {
+            self.begin_with(batch, said, events);
+        }
+        self.settle(now, events)
+    }
+
+    /// A header. Once a key has been judged by it, an initial value stands.
+    fn begin_with(&mut self, batch: &Batch, said: &crate::Initial, events: &mut Vec<Event>) {
+        let mut contradicts = false;
+        if let Some(default) = said.default
+            && default != self.world.initial
+        {
+            if self.stats.checked == 0 {
+                self.world.initial = default;
+            } else {
+                contradicts = true;
+            }
+        }
+        for &(key, cell) in &said.keys {
+            let value = match cell {
+                Cell::List(start, end) => Seen::List(batch.elements[start as usize..end as usize].into()),
+                other => Seen::One(written(other)),
+            };
+            if self.index.contains_key(&key) || self.world.initial_keys.get(&key).is_some_and(|v| *v != value)
+            {
+                contradicts |= self.world.initial_keys.get(&key) != Some(&value);
+            } else {
+                self.world.initial_keys.insert(key, value);
+            }
+        }
+        if contradicts {
+            self.stats.headers += 1;
+            events.push(Event::Fault { fault: Fault::Initial, origin: Origin::default() });
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        batch: &Batch,
+        i: usize,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
+        let (head, ops) = &batch.heads[i];
+        self.stats.arrived += 1;
+        let text = |name: Datum| batch.texts.get(&name).cloned();
+        if let Some(id) = head.id
+            && !self.ids.insert(id)
+        {
+            self.stats.repeated += 1;
+            let fault = Fault::Repeated { id: show(id, text(id).as_deref()) };
+            events.push(Event::Fault { fault, origin: head.origin });
+            return Ok(());
+        }
+        let session = self.session(head.session, batch);
+        let position = self.world.sessions[session as usize].count;
+        self.world.sessions[session as usize].count += 1;
+        if self.options.checkpoints {
+            self.dirty_sessions.insert(session);
+        }
+        if head.outcome != Outcome::Committed {
+            self.stats.not_committed += 1;
+            return Ok(());
+        }
+        let ops = ops.start as usize..ops.end as usize;
+        self.stats.checked += 1;
+        self.stats.operations += ops.len() as u64;
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        for op in &batch.ops[ops.clone()] {
+            slots.push(self.key(op.key, batch)?);
+            self.remember_text(op.cell, batch);
+        }
+        let mut footprint = std::mem::take(&mut self.footprint);
+        let accesses = Ops { batch, first: ops.start, slots: &slots };
+        footprint.pass(&accesses);
+        let read_only = !batch.ops[ops].iter().any(|op| op.kind != OpKind::Read);
+        let txn = Txn {
+            seq: self.seq,
+            start: head.stamps.start,
+            commit: head.stamps.commit,
+            session,
+            position,
+            read_only,
+            flipped: false,
+            refs: 1 + (footprint.reads.len() + footprint.writes.len()) as u32,
+            arrived: now,
+            set_id: head.set_id,
+            set: head.set.clone(),
+            id: head.id.map(|name| Id { name, text: text(name) }),
+        };
+        if self.samples.len() < MANY || self.seq.is_multiple_of(SAMPLE) {
+            self.samples.push(txn.commit);
+        }
+        self.seq += 1;
+        self.bytes += txn_weight(&txn);
+        self.stats.newest = self.stats.newest.max(Some(txn.commit));
+        let slot = self.world.add(txn);
+        self.check_session(slot, head, events);
+        for internal in &footprint.internal {
+            let seen = self.show_access(accesses.access(internal.op as usize));
+            let expected = self.show_access(accesses.access(internal.before as usize));
+            let finding = self.finding(Axiom::Int, slot, Some(internal.key), None, Some(internal.op));
+            self.report(Finding { seen, expected, ..finding }, events);
+        }
+        for external in &footprint.reads {
+            let seen = match accesses.access(external.op as usize) {
+                Access::ReadList(list) => Seen::List(list[..list.len() - external.own as usize].into()),
+                Access::Read(value) => Seen::One(value),
+                _ => continue,
+            };
+            self.add_read(external.key, slot, external.op, seen, now, events)?;
+        }
+        for written in &footprint.writes {
+            let effect = match written.effect {
+                Wrote::Write(op) => match accesses.access(op as usize) {
+                    Access::Write(value) => Effect::Write(value),
+                    _ => Effect::Undefined,
+                },
+                Wrote::Append(..) => Effect::Append(
+                    (0..slots.len())
+                        .filter(|&op| slots[op] == written.key)
+                        .filter_map(|op| match accesses.access(op) {
+                            Access::Append(element) => Some(element),
+                            _ => None,
+                        })
+                        .collect(),
+                ),
+                Wrote::Undefined => Effect::Undefined,
+            };
+            self.add_version(written.key, slot, effect, now, events)?;
+        }
+        self.drop_ref(slot);
+        (self.slots, self.footprint) = (slots, footprint);
+        Ok(())
+    }
+
+    /// One version or read of a transaction is gone, or it need not be held any longer.
+    pub(crate) fn drop_ref(&mut self, slot: Slot) {
+        let weight = txn_weight(self.world.txn(slot));
+        if self.world.forget(slot) {
+            self.bytes = self.bytes.saturating_sub(weight);
+        }
+    }
+
+    fn session(&mut self, name: Datum, batch: &Batch) -> u32 {
+        if let Some(&session) = self.world.session_index.get(&name) {
+            return session;
+        }
+        let session = self.world.sessions.len() as u32;
+        let text = show(name, batch.texts.get(&name).map(|t| &**t)).into_boxed_str();
+        self.bytes += size_of::<Session>() + text.len() + 48;
+        self.world.sessions.push(Session { name, text, count: 0, last: None, last_writer: None });
+        self.world.session_index.insert(name, session);
+        session
+    }
+
+    /// A key's number.
+    #[inline]
+    fn key(&mut self, name: Datum, batch: &Batch) -> Result<u32, StoreError> {
+        match self.index.get(&name) {
+            Some(&key) => Ok(key),
+            None => self.new_key(name, batch),
+        }
+    }
+
+    fn new_key(&mut self, name: Datum, batch: &Batch) -> Result<u32, StoreError> {
+        let text = batch.texts.get(&name).cloned();
+        let key = match self.evicted {
+            true => self.bring_back(name, text)?,
+            false => Key::new(name, text),
+        };
+        Ok(self.insert_key(key))
+    }
+
+    /// Gives a key a number.
+    pub(crate) fn insert_key(&mut self, key: Key) -> u32 {
+        self.bytes += key_weight(&key);
+        let name = key.name;
+        let slot = match self.free_keys.pop() {
+            Some(slot) => {
+                self.keys[slot as usize] = key;
+                slot
+            }
+            None => {
+                self.keys.push(key);
+                self.keys.len() as u32 - 1
+            }
+        };
+        self.index.insert(name, slot);
+        slot
+    }
+
+    fn remember_text(&mut self, cell: Cell, batch: &Batch) {
+        let data = match &cell {
+            Cell::One(value) => std::slice::from_ref(value),
+            Cell::List(start, end) => &batch.elements[*start as usize..*end as usize],
+            Cell::Unknown => &[],
+        };
+        for value in data.iter().filter(|value| value.shape() == Shape::Text) {
+            let Some(text) = batch.texts.get(value).filter(|_| !self.world.texts.contains_key(value)) else {
+                continue;
+            };
+            if self.text_bytes > TEXTS {
+                self.world.texts.clear();
+                self.text_bytes = 0;
+            }
+            self.text_bytes += text.len() + 48;
+            self.world.texts.insert(*value, text.clone());
+        }
+    }
+
+    /// SESSION, start ≤ commit, and faults of the stream that show in stamps.
+    fn check_session(&mut self, slot: Slot, head: &Head, events: &mut Vec<Event>) {
+        let txn = self.world.txn(slot);
+        let session = &self.world.sessions[txn.session as usize];
+        let mode = self.options.rule.mode;
+        let mut findings = Vec::new();
+        if mode == Mode::Si && txn.start > txn.commit && txn.set.is_none() {
+            findings.push(self.finding(Axiom::Timestamp, slot, None, None, None));
+        }
+        let (other, holds) = match (mode, &txn.set) {
+            (Mode::Ser, _) => (&session.last, session.last.as_ref().is_none_or(|l| txn.commit >= l.commit)),
+            (Mode::Si, None) => (&session.last, session.last.as_ref().is_none_or(|l| txn.start >= l.commit)),
+            (Mode::Si, Some(set)) => {
+                let seen = |l: &Last| match l.set_id {
+                    Some(id) => set.view().sees(id),
+                    None => self.options.rule.sees(txn.start, l.commit),
+                };
+                (&session.last_writer, session.last_writer.as_ref().is_none_or(seen))
+            }
+        };
+        if let (Some(other), false) = (other, holds) {
+            let name = self.world.name_of(txn.session, other.position, other.id.as_ref());
+            let finding = self.finding(Axiom::Session, slot, None, None, None);
+            findings.push(Finding { other: Some(name), ..finding });
+        }
+        if session.last.as_ref().is_some_and(|l| txn.commit < l.start) {
+            self.stats.session_order += 1;
+            let fault = Fault::SessionOrder { txn: self.world.name(slot) };
+            events.push(Event::Fault { fault, origin: head.origin });
+        }
+        for suspect in self.suspects.next(txn.commit.physical, head.origin, || self.world.name(slot)) {
+            self.stats.future += 1;
+            events.push(Event::Fault { fault: Fault::Future { txn: suspect.0 }, origin: suspect.1 });
+        }
+        let last = Last {
+            start: txn.start,
+            commit: txn.commit,
+            position: txn.position,
+            set_id: txn.set_id,
+            id: txn.id.clone(),
+        };
+        let (writes, session) = (!txn.read_only, txn.session);
+        let session = &mut self.world.sessions[session as usize];
+        if writes {
+            session.last_writer = Some(last.clone());
+        }
+        session.last = Some(last);
+        for finding in findings {
+            self.report(finding, events);
+        }
+    }
+
+    fn add_read(
+        &mut self,
+        key: u32,
+        slot: Slot,
+        op: u32,
+        seen: Seen,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
+        let txn = self.world.txn(slot);
+        let at = if self.options.rule.mode == Mode::Ser { txn.commit } else { txn.start };
+        let mut read = Read {
+            at,
+            txn: slot,
+            op,
+            changed: now as u32,
+            seen,
+            verdict: Verdict::Right,
+            reported: Verdict::Right,
+            pending: false,
+            flips: 0,
+        };
+        let judged = loop {
+            match self.world.judge(&self.keys[key as usize], &read) {
+                Ok(judged) => break judged,
+                Err(_) => self.reload(key)?,
+            }
+        };
+        read.verdict = judged.verdict;
+        if !self.carried.is_empty() {
+            read.reported = self.carried_verdict(key, slot, Verdict::Right);
+        }
+        let side = self.side(slot);
+        let at = self.insert_read(key, side, read);
+        self.touch(key);
+        let read = self.read(key, side, at);
+        if read.verdict != read.reported {
+            let deadline = now + self.options.settle_ms;
+            self.arm(key, side, at, deadline);
+            if self.options.provisional && self.read(key, side, at).verdict == Verdict::Wrong {
+                let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);
+                events.push(Event::Provisional { finding, holds: true });
+            }
+        }
+        Ok(())
+    }
+
+    fn add_version(
+        &mut self,
+        key: u32,
+        slot: Slot,
+        effect: Effect,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
+        self.reload_for(key, slot)?;
+        let version = Version::of(self.world.txn(slot), slot, effect);
+        if self.options.rule.mode == Mode::Si {
+            self.check_conflicts(key, &version, events);
+        }
+        let (world, k) = (&self.world, &mut self.keys[key as usize]);
+        let at = k.versions.partition_point(|v| world.before(v, version.commit, slot));
+        self.bytes += crate::key::Weight::weight(&version);
+        k.versions.insert(at, version);
+        self.touch(key);
+        self.recheck(key, slot, now, events)
+    }
+
+    /// NOCONFLICT: writers of which neither sees the other.
+    fn check_conflicts(&mut self, key: u32, version: &Version, events: &mut Vec<Event>) {
+        let txn = self.world.txn(version.txn);
+        let versions = &self.keys[key as usize].versions;
+        let commit = version.commit;
+        let mut others: Vec<Slot> = Vec::new();
+        let mut look_at = |other: &Version| {
+            if !self.world.sees(txn, other) && !self.world.sees(self.world.txn(other.txn), version) {
+                others.push(other.txn);
+            }
+        };
+        match &txn.set {
+            None => {
+                let from = versions.partition_point(|v| self.options.rule.sees(txn.start, v.commit));
+                versions.scan(from, |low, _| low <= commit).for_each(&mut look_at);
+            }
+            Some(set) => {
+                let xmin = set.view().xmin;
+                versions.scan(versions.start(), |_, high| high >= xmin).for_each(&mut look_at);
+            }
+        }
+        for other in others {
+            let (later, earlier) = match self.world.order(version.txn, other) {
+                std::cmp::Ordering::Less => (other, version.txn),
+                _ => (version.txn, other),
+            };
+            let finding = self.finding(Axiom::NoConflict, later, Some(key), Some(earlier), None);
+            self.report(finding, events);
+        }
+    }
+
+    /// Which ring a transaction's reads are in.
+    pub(crate) fn side(&self, slot: Slot) -> Side {
+        let by_set = self.options.rule.mode == Mode::Si && self.world.txn(slot).set.is_some();
+        if by_set { Side::Set } else { Side::At }
+    }
+
+    /// Something of the key is new in memory.
+    pub(crate) fn touch(&mut self, key: u32) {
+        let k = &mut self.keys[key as usize];
+        if !k.touched {
+            k.touched = true;
+            self.touched.push(key);
+        }
+        if self.options.checkpoints && !k.dirty {
+            k.dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    fn show_access(&self, access: Access<'_, Datum>) -> Option<String> {
+        match access {
+            Access::Read(value) | Access::Write(value) | Access::Append(value) => {
+                self.world.show_value(value)
+            }
+            Access::ReadList(list) => self.world.show_seen(&Seen::List(list.into())),
+            Access::Unknown => None,
+        }
+    }
+}
+
+/// What a waiting verdict costs, about.
+const PENDING: usize = 160;
+
+pub(crate) fn key_weight(key: &Key) -> usize {
+    // The map's entry, and a block each for versions and reads.
+    size_of::<Key>() + 40 + 96 + key.text.as_ref().map_or(0, |t| t.len())
+}
+
+pub(crate) fn txn_weight(txn: &Txn) -> usize {
+    let id = txn.id.as_ref().and_then(|id| id.text.as_ref()).map_or(0, |t| t.len() + 16);
+    size_of::<Txn>() + id + txn.set.as_ref().map_or(0, |s| 64 + 8 * s.view().running.len())
+}

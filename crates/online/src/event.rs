@@ -1,0 +1,99 @@
+//! What the checker reports.
+
+use crate::{Datum, Origin};
+use isolde_timestamp::{Axiom, Identity};
+
+/// A transaction in reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TxnName {
+    /// Its session.
+    pub session: String,
+    /// Its rank in the session, from 1.
+    pub position: u32,
+    /// Its own name, if it has one.
+    pub id: Option<String>,
+}
+
+impl std::fmt::Display for TxnName {
+    /// As in the input, or session and position: `3:17`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.id {
+            Some(id) => f.write_str(id),
+            None => write!(f, "{}:{}", self.session, self.position),
+        }
+    }
+}
+
+/// By session and rank: what makes a transaction this one.
+pub type TxnKey = (Datum, u32);
+
+/// A violation, with names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What makes it this violation and no other.
+    pub identity: Identity<TxnKey, Datum>,
+    /// By whom.
+    pub txn: TxnName,
+    /// On which key.
+    pub key: Option<String>,
+    /// SESSION: the transaction before it. NOCONFLICT: the earlier of the two. EXT, TIE: whose version it should have read.
+    pub other: Option<TxnName>,
+    /// INT, EXT, TIE: the read, counted from 0 in its transaction.
+    pub read: Option<u32>,
+    /// What was read.
+    pub seen: Option<String>,
+    /// EXT: what should have been read.
+    pub expected: Option<String>,
+}
+
+impl Finding {
+    /// What is broken.
+    pub fn axiom(&self) -> Axiom {
+        self.identity.axiom
+    }
+}
+
+/// Something wrong with the stream, not with the database.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Another transaction has the same id. This one was not checked.
+    Repeated {
+        /// The id.
+        id: String,
+    },
+    /// It ended before its predecessor in the session began: delivered out of order. It was checked.
+    SessionOrder {
+        /// The transaction.
+        txn: TxnName,
+    },
+    /// Its stamps lie far beyond all others. It was checked.
+    Future {
+        /// The transaction.
+        txn: TxnName,
+    },
+    /// What keys hold at first was said twice, differently, or too late. The first word counts.
+    Initial,
+}
+
+/// An event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A settled violation (or the warning TIE).
+    Violation(Finding),
+    /// A violation reported before is none, by what arrived since.
+    Retracted(Finding),
+    /// A verdict that is not settled has changed: now it is a violation, or no longer. Only on demand.
+    Provisional {
+        /// The violation.
+        finding: Finding,
+        /// Whether it now is one.
+        holds: bool,
+    },
+    /// Something wrong with the stream.
+    Fault {
+        /// What.
+        fault: Fault,
+        /// Where.
+        origin: Origin,
+    },
+}

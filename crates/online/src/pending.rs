@@ -1,0 +1,90 @@
+//! Verdicts that the world has not been told: which, and when it will be.
+//!
+//! A read whose verdict differs from what was reported waits here until its deadline. Most that wait are reads that arrived
+//! before the write they saw, and leave before.
+
+use crate::Finding;
+use crate::key::Verdict;
+use isolde_history::Timestamp;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A read: the rank of arrival of its transaction, and its key's number.
+pub(crate) type ReadId = (u64, u32);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    /// In milliseconds.
+    pub deadline: u64,
+    /// Where the read is among those of its key.
+    pub at: Timestamp,
+    /// The read sees a set.
+    pub by_set: bool,
+    /// The read has left memory: what there is to say about it.
+    pub away: Option<Box<Away>>,
+}
+
+/// What to report about a read that is in the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Away {
+    pub verdict: Verdict,
+    pub reported: Verdict,
+    /// As an EXT; the axiom is put in when it is reported.
+    pub finding: Finding,
+}
+
+/// All that waits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending {
+    waiting: FxHashMap<ReadId, Waiting>,
+    /// Deadlines; those of reads that no longer wait, or not until then, are passed over.
+    queue: BinaryHeap<Reverse<(u64, ReadId)>>,
+}
+
+impl Pending {
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn arm(&mut self, read: ReadId, waiting: Waiting) {
+        self.queue.push(Reverse((waiting.deadline, read)));
+        self.waiting.insert(read, waiting);
+    }
+
+    pub fn disarm(&mut self, read: ReadId) {
+        self.waiting.remove(&read);
+        // Deadlines of what left long ago must not pile up where time stands still.
+        if self.queue.len() > 4 * self.waiting.len() + 4096 {
+            let waiting = &self.waiting;
+            self.queue.retain(|Reverse((deadline, read))| {
+                waiting.get(read).is_some_and(|w| w.deadline == *deadline)
+            });
+        }
+    }
+
+    pub fn get_mut(&mut self, read: ReadId) -> Option<&mut Waiting> {
+        self.waiting.get_mut(&read)
+    }
+
+    /// The next read whose deadline has come.
+    pub fn due(&mut self, now: u64) -> Option<(ReadId, Waiting)> {
+        loop {
+            let &Reverse((deadline, read)) = self.queue.peek()?;
+            if deadline > now {
+                return None;
+            }
+            self.queue.pop();
+            if self.waiting.get(&read).is_some_and(|w| w.deadline == deadline) {
+                return self.waiting.remove(&read).map(|w| (read, w));
+            }
+        }
+    }
+
+    /// All that waits, in the order of their ids.
+    pub fn sorted(&self) -> Vec<(&ReadId, &Waiting)> {
+        let mut all: Vec<_> = self.waiting.iter().collect();
+        all.sort_by_key(|(read, _)| **read);
+        all
+    }
+}

@@ -1,0 +1,287 @@
+//! Online equals offline: the same violations, retractions subtracted, for every arrival order that keeps sessions in order, in
+//! both modes, at every memory limit, and across a crash at any point.
+//!
+//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use fastrand::Rng;
+use isolde_check::Budget;
+use isolde_check::stamps::find;
+use isolde_history::{History, SnapshotSet, TxnId, Value, View};
+use isolde_online::{
+    Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, Restored, TxnKey,
+};
+use isolde_testkit::random::{StampedShape, stamped};
+use isolde_timestamp::{Axiom, Identity, Mode, Rule, Tie};
+use std::collections::BTreeSet;
+
+type Found = BTreeSet<Identity<TxnKey, Datum>>;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+fn datum(history: &History, value: Value) -> Datum {
+    match value.view() {
+        View::Int(i) => Datum::int(i),
+        View::Atom(id) => {
+            let (kind, text) = history.atom(id);
+            Datum::text(kind, text)
+        }
+        _ => Datum::NIL,
+    }
+}
+
+fn cell(history: &History, batch: &mut Batch, value: Value) -> Cell {
+    match value.view() {
+        View::Unknown => Cell::Unknown,
+        View::List(_) => batch.list(history.list(value).unwrap().iter().map(|&v| datum(history, v))),
+        _ => Cell::One(datum(history, value)),
+    }
+}
+
+/// What a stream says first.
+fn header(history: &History, batch: &mut Batch) {
+    let mut initial = Initial { default: Some(None), keys: Vec::new() };
+    match history.initial().default {
+        Some(value) if value.is_list() => {
+            for key in history.keys() {
+                let value = cell(history, batch, value);
+                initial.keys.push((datum(history, history.key_label(key)), value));
+            }
+        }
+        other => initial.default = Some(other.map(|value| datum(history, value))),
+    }
+    let mut own: Vec<_> = history.initial().keys.iter().collect();
+    own.sort_by_key(|(key, _)| **key);
+    for (key, value) in own {
+        let value = cell(history, batch, *value);
+        initial.keys.retain(|(k, _)| *k != datum(history, history.key_label(*key)));
+        initial.keys.push((datum(history, history.key_label(*key)), value));
+    }
+    batch.initial(initial);
+}
+
+fn push(history: &History, batch: &mut Batch, t: TxnId) {
+    for (_, op) in history.ops(t) {
+        let value = cell(history, batch, op.value);
+        batch.op(op.kind, datum(history, history.key_label(op.key)), value);
+    }
+    batch.transaction(Head {
+        session: datum(history, history.session_label(history.session_of(t))),
+        id: None,
+        outcome: history.outcome(t),
+        stamps: history.stamps().unwrap()[t.index()],
+        set_id: history.snapshot_id(t),
+        set: history
+            .snapshot(t)
+            .map(|s| Box::new(SnapshotSet::new(s.xmin, s.xmax, s.running.to_vec()).unwrap())),
+        origin: Origin::default(),
+    });
+}
+
+/// A random order that keeps sessions in order.
+fn arrival(rng: &mut Rng, history: &History) -> Vec<TxnId> {
+    let mut sessions: Vec<Vec<TxnId>> =
+        history.sessions().map(|s| history.session_txns(s).rev().collect()).collect();
+    let mut order = Vec::new();
+    let one_by_one = rng.u8(0..5) == 0;
+    while !sessions.is_empty() {
+        let s = if one_by_one { 0 } else { rng.usize(0..sessions.len()) };
+        match sessions[s].pop() {
+            Some(t) => order.push(t),
+            None => drop(sessions.swap_remove(s)),
+        }
+    }
+    order
+}
+
+fn offline(history: &History, rule: Rule) -> Found {
+    let key_of = |t: TxnId| {
+        let s = history.session_of(t);
+        (datum(history, history.session_label(s)), t.0 - history.session_range(s).start)
+    };
+    let found =
+        find(history, rule, usize::MAX, 1.try_into().unwrap(), &Budget::unlimited()).unwrap().unwrap();
+    let listed = found.listed.iter().map(|v| {
+        let id = v.identity();
+        Identity {
+            axiom: id.axiom,
+            txn: key_of(id.txn),
+            key: id.key.map(|k| datum(history, history.key_label(k))),
+            other: id.other.map(key_of),
+            read: id.read,
+        }
+    });
+    listed.collect()
+}
+
+/// Applies events to what stands.
+fn apply(found: &mut Found, events: &[Event], told: &str) {
+    for event in events {
+        match event.told() {
+            Some((id, true)) => assert!(found.insert(id), "reported twice: {id:?}\n{told}"),
+            Some((id, false)) => assert!(found.remove(&id), "retracted unreported: {id:?}\n{told}"),
+            None => {}
+        }
+    }
+}
+
+fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Found, Checker<MemoryStore>) {
+    let order = arrival(rng, history);
+    let mut checker = Checker::new(options, MemoryStore::default());
+    let (mut found, mut events, mut now) = (Found::new(), Vec::new(), 1_000);
+    let mut batch = Batch::default();
+    header(history, &mut batch);
+    let crashes = options.checkpoints && rng.u8(0..4) > 0;
+    // What arrived and what was told since the last checkpoint.
+    let (mut since, mut log) = (Vec::new(), Vec::new());
+    let mut i = 0;
+    checker.accept(&batch, now, &mut events).unwrap();
+    if options.checkpoints {
+        checker.checkpoint(b"begin").unwrap();
+    }
+    while i < order.len() {
+        if options.checkpoints && rng.u8(0..4) == 0 {
+            checker.checkpoint(&i.to_le_bytes()).unwrap();
+            since.clear();
+            log.clear();
+        }
+        if crashes && rng.u8(0..4) == 0 {
+            let store = checker.store().after_crash();
+            let Restored::Checker(restored, _) = Checker::restore(options, store, log.clone()).unwrap()
+            else {
+                panic!("there is a checkpoint")
+            };
+            checker = *restored;
+            // All that was told stays told, even if it is replayed at another pace.
+            for t in std::mem::take(&mut since) {
+                batch.clear();
+                push(history, &mut batch, t);
+                now += rng.u64(0..4) * rng.u64(0..3);
+                events.clear();
+                checker.accept(&batch, now, &mut events).unwrap();
+                apply(&mut found, &events, told);
+                log.extend(events.iter().filter_map(Event::told));
+                since.push(t);
+            }
+        }
+        batch.clear();
+        for &t in &order[i..order.len().min(i + rng.usize(1..4))] {
+            push(history, &mut batch, t);
+            since.push(t);
+            i += 1;
+        }
+        now += rng.u64(0..4) * rng.u64(0..3);
+        events.clear();
+        checker.accept(&batch, now, &mut events).unwrap();
+        apply(&mut found, &events, told);
+        log.extend(events.iter().filter_map(Event::told));
+    }
+    events.clear();
+    checker.finish(&mut events).unwrap();
+    apply(&mut found, &events, told);
+    (found, checker)
+}
+
+fn run(family: &str, shape: StampedShape) {
+    let cases = number("ISOLDE_ORACLE_CASES", 1_500);
+    let seed = number("ISOLDE_SEED", 20_261_116);
+    let (mut violating, mut retracting, mut reloading, mut evicting) = (0, 0, 0, 0);
+    for case in 0..cases {
+        let mut rng = Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
+        let history = stamped(&mut rng, &shape);
+        for mode in [Mode::Si, Mode::Ser] {
+            for tie in [Tie::Inclusive, Tie::Exclusive] {
+                let rule = Rule { mode, tie };
+                let expected = offline(&history, rule);
+                violating += u32::from(!expected.is_empty());
+                for gc in [Gc::None, Gc::Threshold(0), Gc::Threshold(3), Gc::Memory(0)] {
+                    let settle_ms = rng.choice([0, 0, 2, 5, 1_000]).unwrap();
+                    let checkpoints = rng.bool();
+                    let options = Options { rule, settle_ms, gc, provisional: rng.bool(), checkpoints };
+                    let told = format!("{family}, ISOLDE_SEED={seed}, case {case}, {options:?}");
+                    let (found, checker) = online(&mut rng, &history, options, &told);
+                    assert_eq!(found, expected, "{told}\n{}", show(&history));
+                    let stats = checker.stats();
+                    for axiom in Axiom::ALL {
+                        let count = expected.iter().filter(|id| id.axiom == axiom).count() as u64;
+                        assert_eq!(stats.standing(axiom), count, "{axiom:?} {told}");
+                    }
+                    retracting += u32::from(stats.retracted.iter().any(|&n| n > 0));
+                    reloading += u32::from(stats.reloaded_chunks > 0);
+                    evicting += u32::from(stats.evicted_keys > 0);
+                }
+            }
+        }
+    }
+    // A test that never comes near what it is about would pass for nothing.
+    let seen = [violating, retracting, reloading, evicting];
+    assert!(seen.iter().all(|&n| n as u64 > cases / 10), "{seen:?} of {cases}");
+}
+
+fn show(history: &History) -> String {
+    let mut out = String::new();
+    for t in history.txns() {
+        let at = history.stamps().unwrap()[t.index()];
+        out += &format!("{} {:?} {:?}", history.txn_name(t), at.start.physical, at.commit.physical);
+        if let Some(set) = history.snapshot(t) {
+            out += &format!(" set {set}");
+        }
+        out += &format!(" id {:?}", history.snapshot_id(t));
+        for (_, op) in history.ops(t) {
+            out += &format!(" {:?}({},{})", op.kind, history.show_key(op.key), history.show(op.value));
+        }
+        out.push('\n');
+    }
+    out + &format!("initial {:?}", history.initial())
+}
+
+#[test]
+fn registers() {
+    run("registers", StampedShape::default());
+}
+
+#[test]
+fn ties() {
+    run("ties", StampedShape { clock: 6, ..StampedShape::default() });
+}
+
+#[test]
+fn lists() {
+    run("lists", StampedShape { lists: 1.0, clock: 30, ..StampedShape::default() });
+}
+
+#[test]
+fn lists_with_ties() {
+    run("lists with ties", StampedShape { lists: 1.0, clock: 6, wrong: 0.05, ..StampedShape::default() });
+}
+
+#[test]
+fn mixed_keys() {
+    run("mixed", StampedShape { lists: 0.5, mixed: 0.2, clock: 8, repeated: 0.2, ..StampedShape::default() });
+}
+
+#[test]
+fn clocks_that_go_back() {
+    run("skewed", StampedShape { skewed: 0.3, clock: 10, ..StampedShape::default() });
+}
+
+#[test]
+fn snapshots_that_are_sets() {
+    run("sets", StampedShape { sets: 0.7, clock: 15, ..StampedShape::default() });
+}
+
+#[test]
+fn sets_lists_and_odd_clocks() {
+    run(
+        "sets and lists",
+        StampedShape { sets: 0.5, lists: 0.5, mixed: 0.1, skewed: 0.1, clock: 8, ..StampedShape::default() },
+    );
+}
+
+#[test]
+fn longer_histories() {
+    run("longer", StampedShape { txns: 24, clock: 60, wrong: 0.03, ..StampedShape::default() });
+}

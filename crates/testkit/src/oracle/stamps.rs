@@ -1,0 +1,322 @@
+//! Snapshot isolation and serializability by timestamps: Definitions 4 to 6 of the Chronos and AION paper, and what
+//! `online.md` says about ties, by looking at every pair and every order.
+
+use isolde_history::{History, KeyId, Op, OpKind, Outcome, Timestamp, TxnId, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+/// Which definitions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StampRule {
+    /// Serializability: a transaction happens at its commit. Else snapshot isolation.
+    pub serial: bool,
+    /// A snapshot does not contain what committed at its very timestamp.
+    pub exclusive: bool,
+}
+
+/// One violation (or, for `TIE`, a warning).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StampFault {
+    /// `TIMESTAMP`, `SESSION`, `INT`, `EXT`, `NOCONFLICT` or `TIE`.
+    pub code: &'static str,
+    /// Who breaks it; of a NOCONFLICT the later in the order of commits.
+    pub txn: TxnId,
+    /// The key.
+    pub key: Option<KeyId>,
+    /// The earlier one of a NOCONFLICT.
+    pub other: Option<TxnId>,
+    /// The read of an INT, counted from 0.
+    pub read: Option<u32>,
+}
+
+/// All of them, and how many external reads could not be judged.
+///
+/// # Panics
+/// If the history has no timestamps.
+pub fn stamp_faults(history: &History, rule: StampRule) -> (BTreeSet<StampFault>, u64) {
+    let world = World { history, rule, counted: counted(history) };
+    let mut faults = BTreeSet::new();
+    let mut unjudged = 0;
+    for &t in &world.counted {
+        let fault = |code| StampFault { code, txn: t, key: None, other: None, read: None };
+        if !rule.serial && history.snapshot(t).is_none() && world.start(t) > world.commit(t) {
+            faults.insert(fault("TIMESTAMP"));
+        }
+        if world.breaks_session(t) {
+            faults.insert(fault("SESSION"));
+        }
+        for (n, op) in ops(history, t).into_iter().enumerate() {
+            if op.kind != OpKind::Read || op.value == Value::UNKNOWN {
+                continue;
+            }
+            let of_key = |code| StampFault { key: Some(op.key), ..fault(code) };
+            match world.reading(t, n) {
+                Reading::Internal(true) => {}
+                Reading::Internal(false) => {
+                    faults.insert(StampFault { read: Some(n as u32), ..of_key("INT") });
+                }
+                Reading::External(value) => match world.external(t, op.key, &value) {
+                    External::Right => {}
+                    External::Tied => drop(faults.insert(of_key("TIE"))),
+                    External::Wrong => drop(faults.insert(of_key("EXT"))),
+                    External::Unjudged => unjudged += 1,
+                },
+            }
+        }
+        // NOCONFLICT: of two writers of a key, one sees the other.
+        for &earlier in world.counted.iter().filter(|&&e| !rule.serial && world.before(e, t)) {
+            for key in history.keys().filter(|&k| world.writes(t, k) && world.writes(earlier, k)) {
+                if !world.visible(earlier, t) && !world.visible(t, earlier) {
+                    faults.insert(StampFault { key: Some(key), other: Some(earlier), ..fault("NOCONFLICT") });
+                }
+            }
+        }
+    }
+    (faults, unjudged)
+}
+
+/// A value with lists spelled out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Seen {
+    One(Value),
+    List(Vec<Value>),
+}
+
+enum Reading {
+    Internal(bool),
+    External(Seen),
+}
+
+#[derive(PartialEq, Eq)]
+enum External {
+    Right,
+    Tied,
+    Wrong,
+    Unjudged,
+}
+
+/// What a transaction does to a key.
+enum Deed {
+    Writes(Value),
+    Appends(Vec<Value>),
+    /// Appends to what it wrote itself.
+    Both,
+}
+
+fn ops(history: &History, t: TxnId) -> Vec<Op> {
+    history.ops(t).map(|(_, op)| op).collect()
+}
+
+/// Committed transactions; and indeterminate ones, as long as there are any of which one of these read a value that no
+/// committed transaction wrote.
+fn counted(history: &History) -> Vec<TxnId> {
+    let wrote = |t: TxnId, key: KeyId, value: Value| {
+        ops(history, t).iter().any(|op| op.kind != OpKind::Read && op.key == key && op.value == value)
+    };
+    let all = |outcome| history.txns().filter(move |&t| history.outcome(t) == outcome);
+    let committed: Vec<TxnId> = all(Outcome::Committed).collect();
+    let mut counted = committed.clone();
+    loop {
+        let observed = all(Outcome::Indeterminate).find(|&open| {
+            !counted.contains(&open)
+                && counted.iter().any(|&reader| {
+                    ops(history, reader).iter().filter(|op| op.kind == OpKind::Read).any(|read| {
+                        let values = history.list(read.value).map_or(vec![read.value], <[Value]>::to_vec);
+                        values.into_iter().any(|value| {
+                            wrote(open, read.key, value)
+                                && !wrote(reader, read.key, value)
+                                && history.initial().of(read.key) != Some(value)
+                                && !committed.iter().any(|&c| wrote(c, read.key, value))
+                        })
+                    })
+                })
+        });
+        match observed {
+            Some(t) => counted.push(t),
+            None => return counted,
+        }
+    }
+}
+
+struct World<'a> {
+    history: &'a History,
+    rule: StampRule,
+    counted: Vec<TxnId>,
+}
+
+impl World<'_> {
+    fn start(&self, t: TxnId) -> Timestamp {
+        self.history.stamps().expect("timestamps")[t.index()].start
+    }
+
+    fn commit(&self, t: TxnId) -> Timestamp {
+        self.history.stamps().expect("timestamps")[t.index()].commit
+    }
+
+    fn writes(&self, t: TxnId, key: KeyId) -> bool {
+        ops(self.history, t).iter().any(|op| op.kind != OpKind::Read && op.key == key)
+    }
+
+    fn is_read_only(&self, t: TxnId) -> bool {
+        self.history.keys().all(|key| !self.writes(t, key))
+    }
+
+    /// Definition 5, ties broken: commit, writers before read-only, start, session as text, position.
+    fn before(&self, a: TxnId, b: TxnId) -> bool {
+        let session =
+            |t: TxnId| self.history.show(self.history.session_label(self.history.session_of(t))).to_string();
+        let place = |t: TxnId| (self.commit(t), self.is_read_only(t), self.start(t), session(t), t);
+        place(a).cmp(&place(b)) == Ordering::Less
+    }
+
+    /// Definition 6, or the set.
+    fn visible(&self, a: TxnId, to: TxnId) -> bool {
+        if a == to {
+            return false;
+        }
+        if self.rule.serial {
+            return self.before(a, to);
+        }
+        match (self.history.snapshot(to), self.history.snapshot_id(a)) {
+            (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
+            _ if self.rule.exclusive => self.commit(a) < self.start(to),
+            _ => self.commit(a) <= self.start(to),
+        }
+    }
+
+    fn breaks_session(&self, t: TxnId) -> bool {
+        let earlier: Vec<TxnId> = self
+            .history
+            .session_txns(self.history.session_of(t))
+            .filter(|&o| o < t && self.counted.contains(&o))
+            .collect();
+        if !self.rule.serial && self.history.snapshot(t).is_some() {
+            let writer = earlier.iter().rev().find(|&&w| !self.is_read_only(w));
+            return writer.is_some_and(|&w| !self.visible(w, t));
+        }
+        let at = if self.rule.serial { self.commit(t) } else { self.start(t) };
+        earlier.last().is_some_and(|&previous| at < self.commit(previous))
+    }
+
+    fn seen(&self, value: Value) -> Seen {
+        match self.history.list(value) {
+            Some(list) => Seen::List(list.to_vec()),
+            None => Seen::One(value),
+        }
+    }
+
+    /// INT, or what is left for EXT.
+    fn reading(&self, t: TxnId, n: usize) -> Reading {
+        let all = ops(self.history, t);
+        let (read, before) = (all[n], &all[..n]);
+        let value = self.seen(read.value);
+        let known: Vec<Op> = before
+            .iter()
+            .copied()
+            .filter(|op| op.key == read.key && !(op.kind == OpKind::Read && op.value == Value::UNKNOWN))
+            .collect();
+        if known.is_empty() {
+            return Reading::External(value);
+        }
+        let anchor = known.iter().rposition(|op| op.kind != OpKind::Append);
+        let added: Vec<Value> = known[anchor.map_or(0, |a| a + 1)..].iter().map(|op| op.value).collect();
+        let Some(anchor) = anchor else {
+            return match value {
+                Seen::List(list) if list.ends_with(&added) => {
+                    Reading::External(Seen::List(list[..list.len() - added.len()].to_vec()))
+                }
+                _ => Reading::Internal(false),
+            };
+        };
+        let base = self.seen(known[anchor].value);
+        Reading::Internal(match base {
+            Seen::One(one) if one != Value::NIL && added.is_empty() => value == Seen::One(one),
+            // What appending to a value gives is not defined.
+            Seen::One(one) if one != Value::NIL => true,
+            Seen::One(_) => is_list(&value, &added),
+            Seen::List(list) => is_list(&value, &[list, added].concat()),
+        })
+    }
+
+    fn deed(&self, t: TxnId, key: KeyId) -> Option<Deed> {
+        let deeds: Vec<Op> =
+            ops(self.history, t).into_iter().filter(|op| op.kind != OpKind::Read && op.key == key).collect();
+        let last = deeds.last()?;
+        Some(if last.kind == OpKind::Write {
+            Deed::Writes(last.value)
+        } else if deeds.iter().all(|op| op.kind == OpKind::Append) {
+            Deed::Appends(deeds.iter().map(|op| op.value).collect())
+        } else {
+            Deed::Both
+        })
+    }
+
+    /// EXT: the last version in the order of commits, among those of visible transactions.
+    fn external(&self, t: TxnId, key: KeyId, value: &Seen) -> External {
+        let mut versions: Vec<(TxnId, Deed)> = self
+            .counted
+            .iter()
+            .filter(|&&w| self.visible(w, t))
+            .filter_map(|&w| Some((w, self.deed(w, key)?)))
+            .collect();
+        versions.sort_by(|a, b| if self.before(a.0, b.0) { Ordering::Less } else { Ordering::Greater });
+        let initial = self.history.initial().of(key).map(|value| self.seen(value));
+        let Some(&(last, _)) = versions.last() else {
+            let right = match initial {
+                Some(Seen::List(list)) => is_list(value, &list),
+                other => other.as_ref() == Some(value) || *value == Seen::List(Vec::new()),
+            };
+            return if right { External::Right } else { External::Wrong };
+        };
+        // Serializability breaks ties by its order.
+        let same = |w: TxnId| if self.rule.serial { w == last } else { self.commit(w) == self.commit(last) };
+        let tied: Vec<&Deed> = versions.iter().filter(|(w, _)| same(*w)).map(|(_, deed)| deed).collect();
+        let right = if versions.iter().all(|(_, deed)| matches!(deed, Deed::Appends(_))) {
+            let start = match initial {
+                Some(Seen::List(list)) => list,
+                _ => Vec::new(),
+            };
+            self.orders(&versions).into_iter().any(|order| is_list(value, &[start.clone(), order].concat()))
+        } else if tied.iter().all(|deed| matches!(deed, Deed::Writes(_))) {
+            tied.iter().any(|deed| matches!(deed, Deed::Writes(v) if self.seen(*v) == *value))
+        } else {
+            return External::Unjudged;
+        };
+        match right {
+            true if tied.len() > 1 => External::Tied,
+            true => External::Right,
+            false => External::Wrong,
+        }
+    }
+
+    /// Every concatenation that respects the order of commits.
+    fn orders(&self, versions: &[(TxnId, Deed)]) -> Vec<Vec<Value>> {
+        let mut partial: Vec<(Vec<usize>, Vec<Value>)> = vec![(Vec::new(), Vec::new())];
+        for _ in versions {
+            let mut longer = Vec::new();
+            for (used, list) in partial {
+                let left: Vec<usize> = (0..versions.len()).filter(|i| !used.contains(i)).collect();
+                for &i in &left {
+                    let next = left.iter().all(|&j| match self.rule.serial {
+                        true => i <= j,
+                        false => self.commit(versions[i].0) <= self.commit(versions[j].0),
+                    });
+                    if let (true, Deed::Appends(block)) = (next, &versions[i].1) {
+                        longer
+                            .push(([used.clone(), vec![i]].concat(), [list.clone(), block.clone()].concat()));
+                    }
+                }
+            }
+            partial = longer;
+        }
+        partial.into_iter().map(|(_, list)| list).collect()
+    }
+}
+
+/// Whether a value is this list; nil is the empty one.
+fn is_list(value: &Seen, list: &[Value]) -> bool {
+    match value {
+        Seen::One(one) => *one == Value::NIL && list.is_empty(),
+        Seen::List(seen) => seen == list,
+    }
+}

@@ -1,0 +1,108 @@
+//! Levels decided by trying everything: for tiny histories, to compare other answers with.
+
+use crate::execution;
+use crate::reading::{Facts, Reading, Source};
+use isolde_history::{OpKind, TxnId};
+use isolde_level::{Choice, Level, Order, Point};
+
+/// Transactions up to which all orders are tried; with begins and commits, and with one point each.
+const SNAPSHOT_LIMIT: usize = 4;
+const COMMIT_LIMIT: usize = 6;
+/// Explanations of the reads that are tried.
+const READING_LIMIT: usize = 64;
+
+/// Is there an execution that satisfies the level? `None`: too large to try them all.
+pub(crate) fn decide(facts: &Facts<'_>, level: Level) -> Option<bool> {
+    if level.info().real_time && facts.history.intervals().is_none() {
+        return None;
+    }
+    let snapshots = matches!(
+        level,
+        Level::Prefix
+            | Level::SnapshotIsolation
+            | Level::StrongSessionSnapshotIsolation
+            | Level::StrongSnapshotIsolation
+    );
+    let mut work: Vec<Vec<Choice>> = vec![Vec::new()];
+    let mut tried = 0;
+    while let Some(choices) = work.pop() {
+        tried += 1;
+        let reading = Reading::new(facts, &choices).ok()?;
+        let open = next_choices(facts, &reading, &choices);
+        if tried + open.len() > READING_LIMIT {
+            return None;
+        }
+        if !open.is_empty() {
+            work.extend(open.into_iter().map(|choice| [choices.clone(), vec![choice]].concat()));
+            continue;
+        }
+        let txns: Vec<TxnId> = reading.txns().collect();
+        if txns.len() > if snapshots { SNAPSHOT_LIMIT } else { COMMIT_LIMIT } {
+            return None;
+        }
+        let accepts = |order: &Order| execution::check(&reading, level, order).is_ok();
+        let found = match level {
+            Level::CutIsolation => accepts(&Order::Any),
+            _ if snapshots => interleavings(&txns).into_iter().any(|events| accepts(&Order::Events(events))),
+            _ => orders(&txns).into_iter().any(|order| accepts(&Order::Commits(order))),
+        };
+        if found {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// For the first read whose source is open: every choice.
+fn next_choices(facts: &Facts<'_>, reading: &Reading<'_>, made: &[Choice]) -> Vec<Choice> {
+    let history = facts.history;
+    for t in reading.txns() {
+        for (read, op) in history.ops(t) {
+            if op.kind != OpKind::Read || reading.source(read) != Source::Open {
+                continue;
+            }
+            let alone = [op.value];
+            for &value in history.list(op.value).unwrap_or(&alone) {
+                let candidates = facts.candidates(t, op.key, value);
+                let chosen = made.iter().any(|c| c.read == read && history.op(c.write).value == value);
+                if candidates.len() > 1 && !chosen {
+                    return candidates.iter().map(|write| Choice { read, write }).collect();
+                }
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// Every order. At most [`COMMIT_LIMIT`] items, so this may call itself.
+fn orders(txns: &[TxnId]) -> Vec<Vec<TxnId>> {
+    if txns.is_empty() {
+        return vec![Vec::new()];
+    }
+    let mut found = Vec::new();
+    for (i, &first) in txns.iter().enumerate() {
+        let rest = [&txns[..i], &txns[i + 1..]].concat();
+        found.extend(orders(&rest).into_iter().map(|order| [vec![first], order].concat()));
+    }
+    found
+}
+
+/// Every order of begins and commits in which each transaction begins first.
+fn interleavings(txns: &[TxnId]) -> Vec<Vec<Point>> {
+    let mut found: Vec<Vec<Point>> = vec![Vec::new()];
+    for &t in txns {
+        let mut longer = Vec::new();
+        for events in &found {
+            for begin in 0..=events.len() {
+                for commit in begin..=events.len() {
+                    let mut events = events.clone();
+                    events.insert(commit, Point::Commit(t));
+                    events.insert(begin, Point::Begin(t));
+                    longer.push(events);
+                }
+            }
+        }
+        found = longer;
+    }
+    found
+}

@@ -1,0 +1,590 @@
+//! A solver of the simplest kind: splits on literals of unsatisfied clauses and resolves the two contradictions.
+
+use isolde_history::{History, OpId, OpKind, Outcome, TxnId, Value};
+use isolde_level::{Choice, Execution, Level, Literal, Order, Point, Reason, Refutation, Step};
+use std::collections::BTreeSet;
+
+pub enum Answer {
+    Holds(Execution),
+    Violated(Refutation),
+}
+
+type Clause = BTreeSet<Literal>;
+
+/// A read that is no read of an own write.
+struct Read {
+    op: OpId,
+    txn: TxnId,
+    candidates: Vec<OpId>,
+    /// Appends shown, for lists.
+    shown: Vec<OpId>,
+}
+
+struct Problem<'a> {
+    history: &'a History,
+    level: Level,
+    snapshot: bool,
+    certain: BTreeSet<TxnId>,
+    reads: Vec<Read>,
+    known: Vec<(Point, Point)>,
+    clauses: Vec<(Clause, Reason)>,
+    steps: Vec<Step>,
+}
+
+/// `None`: reads that are faulty by themselves (an anomaly shows those), or too much to search.
+pub fn solve(history: &History, level: Level) -> Option<Answer> {
+    let snapshot = matches!(
+        level,
+        Level::Prefix
+            | Level::SnapshotIsolation
+            | Level::StrongSessionSnapshotIsolation
+            | Level::StrongSnapshotIsolation
+    );
+    let mut problem = Problem {
+        history,
+        level,
+        snapshot,
+        certain: BTreeSet::new(),
+        reads: Vec::new(),
+        known: Vec::new(),
+        clauses: Vec::new(),
+        steps: Vec::new(),
+    };
+    problem.look()?;
+    problem.encode();
+    let mut budget = 20_000;
+    match problem.search(&mut Vec::new(), &mut budget)? {
+        Err(model) => Some(Answer::Holds(problem.execution(&model))),
+        Ok((last, clause)) => {
+            assert!(clause.is_empty());
+            let mut steps = problem.steps;
+            steps.truncate(last as usize + 1);
+            Some(Answer::Violated(Refutation { steps }))
+        }
+    }
+}
+
+fn live(history: &History, t: TxnId) -> bool {
+    history.outcome(t) != Outcome::Aborted
+}
+
+impl Problem<'_> {
+    fn writes(&self, t: TxnId) -> Vec<OpId> {
+        let ops: Vec<_> = self.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read).collect();
+        let is_final =
+            |(op, o): &&(OpId, isolde_history::Op)| !ops.iter().any(|(q, p)| q > op && p.key == o.key);
+        ops.iter().filter(is_final).map(|(op, _)| *op).collect()
+    }
+
+    /// At levels with snapshots a list read after own appends is a read of what others appended.
+    fn views(&self) -> bool {
+        self.snapshot
+            || matches!(
+                self.level,
+                Level::Serializable
+                    | Level::RepeatableRead
+                    | Level::StrongSessionSerializable
+                    | Level::StrictSerializable
+                    | Level::ParallelSnapshotIsolation
+            )
+    }
+
+    /// The reads and what may explain them; who certainly counts.
+    fn look(&mut self) -> Option<()> {
+        let history = self.history;
+        let list = |op: OpId| history.list(history.op(op).value);
+        for t in history.txns().filter(|&t| live(self.history, t)) {
+            for (op, o) in history.ops(t) {
+                if o.kind != OpKind::Read || o.value == Value::UNKNOWN {
+                    continue;
+                }
+                let own: Vec<OpId> = history
+                    .ops(t)
+                    .filter(|(w, p)| *w < op && p.kind != OpKind::Read && p.key == o.key)
+                    .map(|(w, _)| w)
+                    .collect();
+                let is_append =
+                    |(_, p): (OpId, isolde_history::Op)| p.kind == OpKind::Append && p.key == o.key;
+                if list(op).is_none() && history.txns().any(|t| history.ops(t).any(is_append)) {
+                    return None;
+                }
+                let writers = |value: Value| -> Vec<OpId> {
+                    let mut found: Vec<OpId> = Vec::new();
+                    for u in history.txns().filter(|&u| u != t && live(self.history, u)) {
+                        let last = history
+                            .ops(u)
+                            .rfind(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == value);
+                        found.extend(last.map(|(w, _)| w));
+                    }
+                    found
+                };
+                match list(op) {
+                    Some(elements) => {
+                        let mine: Vec<Value> = own.iter().map(|&w| history.op(w).value).collect();
+                        if !elements.ends_with(&mine) {
+                            return None;
+                        }
+                        let others = &elements[..elements.len() - mine.len()];
+                        let mut shown = Vec::new();
+                        for &e in others {
+                            let [only] = writers(e)[..] else { return None };
+                            shown.push(only);
+                        }
+                        let distinct: BTreeSet<OpId> = shown.iter().copied().collect();
+                        if distinct.len() < shown.len() {
+                            return None;
+                        }
+                        let candidates = if own.is_empty() || self.views() {
+                            shown.last().copied().into_iter().collect()
+                        } else {
+                            Vec::new()
+                        };
+                        // A transaction's appends reach a list in program order, none without those before it.
+                        for (i, &a) in shown.iter().enumerate() {
+                            let earlier =
+                                history.ops(history.txn_of(a)).filter(|&(w, p)| w < a && is_append((w, p)));
+                            if !earlier.map(|(w, _)| w).all(|w| shown[..i].contains(&w)) {
+                                return None;
+                            }
+                        }
+                        // After an own append it shows versions only: no candidate, although it shows something.
+                        if own.is_empty() || !shown.is_empty() || self.views() {
+                            self.reads.push(Read { op, txn: t, candidates, shown });
+                        }
+                    }
+                    None => {
+                        if own.last().is_some_and(|&w| history.op(w).value == o.value) {
+                            continue;
+                        }
+                        let candidates = writers(o.value);
+                        let anybody = history.txns().any(|u| {
+                            history
+                                .ops(u)
+                                .any(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == o.value)
+                        });
+                        let initial = history.initial().of(o.key) == Some(o.value) && !anybody;
+                        if !own.is_empty() || candidates.is_empty() && !initial {
+                            // Faulty. If its transaction certainly counts, that is an anomaly of its own.
+                            if history.outcome(t) == Outcome::Committed {
+                                return None;
+                            }
+                            self.clauses
+                                .push(([Literal::NotCommitted(t)].into(), Reason::Impossible { read: op }));
+                            continue;
+                        }
+                        self.reads.push(Read { op, txn: t, candidates, shown: Vec::new() });
+                    }
+                }
+            }
+        }
+        self.certain = history.txns().filter(|&t| history.outcome(t) == Outcome::Committed).collect();
+        loop {
+            let before = self.certain.len();
+            for read in &self.reads {
+                if self.certain.contains(&read.txn) {
+                    let seen = read.shown.iter().chain(&read.candidates);
+                    let unique = read.candidates.len() <= 1;
+                    self.certain.extend(seen.filter(|_| unique).map(|&w| history.txn_of(w)));
+                }
+            }
+            if self.certain.len() == before {
+                break;
+            }
+        }
+        // A faulty read of somebody who turns out to count is an anomaly of its own.
+        let faulty = |(_, reason): &(Clause, Reason)| match reason {
+            Reason::Impossible { read } => self.certain.contains(&history.txn_of(*read)),
+            _ => false,
+        };
+        (!self.clauses.iter().any(faulty)).then_some(())
+    }
+
+    fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
+        let Some(times) = self.history.intervals() else { return false };
+        self.history.outcome(a) == Outcome::Committed
+            && times[a.index()].completed.is_some_and(|end| end < times[b.index()].invoked)
+    }
+
+    fn commit(&self, t: TxnId) -> Point {
+        Point::Commit(t)
+    }
+
+    fn begin(&self, t: TxnId) -> Point {
+        if self.snapshot { Point::Begin(t) } else { Point::Commit(t) }
+    }
+
+    fn guards(&self, txns: &[TxnId]) -> Clause {
+        txns.iter().filter(|t| !self.certain.contains(t)).map(|&t| Literal::NotCommitted(t)).collect()
+    }
+
+    fn encode(&mut self) {
+        let history = self.history;
+        let live: Vec<TxnId> = history.txns().filter(|&t| live(self.history, t)).collect();
+        let session_order = self.level.info().session_order;
+        let mut links: Vec<(TxnId, TxnId, bool)> = Vec::new();
+        let mut timed: Vec<(TxnId, TxnId)> = Vec::new();
+        for &a in &live {
+            if self.snapshot {
+                self.known.push((Point::Begin(a), Point::Commit(a)));
+            }
+            for &b in live.iter().filter(|&&b| a < b && history.session_of(a) == history.session_of(b)) {
+                if session_order {
+                    links.push((a, b, true));
+                }
+            }
+            for &b in live.iter().filter(|&&b| self.level.info().real_time && self.ended_before(a, b)) {
+                timed.push((a, b));
+            }
+        }
+        for read in &self.reads {
+            if let [only] = read.candidates[..] {
+                links.push((history.txn_of(only), read.txn, false));
+            }
+        }
+        for &(a, b) in &timed {
+            self.known.push((self.commit(a), self.begin(b)));
+        }
+        for &(a, b, _) in &links {
+            self.known.push((self.commit(a), self.begin(b)));
+        }
+        let mut clauses = Vec::new();
+        for read in &self.reads {
+            let r = read.txn;
+            if read.candidates.len() > 1 {
+                let mut clause = self.guards(&[r]);
+                clause.extend(
+                    read.candidates.iter().map(|&w| Literal::ReadsFrom(Choice { read: read.op, write: w })),
+                );
+                clauses.push((clause, Reason::Source { read: read.op, element: 0 }));
+            }
+            for &write in &read.candidates {
+                let choice = Choice { read: read.op, write };
+                let w = history.txn_of(write);
+                let doubt = (read.candidates.len() > 1).then_some(Literal::NotReadsFrom(choice));
+                if !self.certain.contains(&w) {
+                    let mut clause = self.guards(&[r]);
+                    clause.extend(doubt);
+                    clause.insert(Literal::Committed(w));
+                    clauses.push((clause, Reason::Observed(choice)));
+                }
+                if !self.writes(w).contains(&write) {
+                    let mut clause = self.guards(&[r]);
+                    clause.extend(doubt);
+                    clauses.push((clause, Reason::Intermediate(choice)));
+                }
+            }
+            for pair in read.shown.windows(2) {
+                self.shows(read, pair[0], pair[1], &mut clauses);
+            }
+            if let Some(&last) = read.shown.last() {
+                for &t in &live {
+                    for (second, o) in history.ops(t) {
+                        let missing = o.kind == OpKind::Append
+                            && o.key == history.op(read.op).key
+                            && !read.shown.contains(&second);
+                        if missing {
+                            self.shows(read, last, second, &mut clauses);
+                        }
+                    }
+                }
+            }
+            if !read.shown.is_empty() && read.candidates.is_empty() {
+                continue;
+            }
+            let sources: Vec<Option<OpId>> = match read.candidates[..] {
+                [] => vec![None],
+                _ => read.candidates.iter().copied().map(Some).collect(),
+            };
+            for write in sources {
+                for &o in live.iter().filter(|&&o| o != r && Some(o) != write.map(|w| history.txn_of(w))) {
+                    let Some(other) =
+                        self.writes(o).into_iter().find(|&w| history.op(w).key == history.op(read.op).key)
+                    else {
+                        continue;
+                    };
+                    self.axiom(read, write, other, &links, &mut clauses);
+                }
+            }
+        }
+        if self.snapshot && self.level != Level::Prefix {
+            for (i, &a) in live.iter().enumerate() {
+                for &b in &live[i + 1..] {
+                    for &first in &self.writes(a) {
+                        for &second in
+                            self.writes(b).iter().filter(|&&s| history.op(s).key == history.op(first).key)
+                        {
+                            let mut clause = self.guards(&[a, b]);
+                            clause.insert(Literal::Before(Point::Commit(a), Point::Begin(b)));
+                            clause.insert(Literal::Before(Point::Commit(b), Point::Begin(a)));
+                            clauses.push((clause, Reason::Conflict { first, second }));
+                        }
+                    }
+                }
+            }
+        }
+        self.clauses.extend(clauses);
+    }
+
+    fn shows(&self, read: &Read, first: OpId, second: OpId, clauses: &mut Vec<(Clause, Reason)>) {
+        let (a, b) = (self.history.txn_of(first), self.history.txn_of(second));
+        if a != b {
+            let mut clause = self.guards(&[read.txn, b]);
+            clause.insert(Literal::Before(Point::Commit(a), Point::Commit(b)));
+            clauses.push((clause, Reason::Version { read: read.op, first, second }));
+        }
+    }
+
+    fn axiom(
+        &self,
+        read: &Read,
+        write: Option<OpId>,
+        other: OpId,
+        links: &[(TxnId, TxnId, bool)],
+        clauses: &mut Vec<(Clause, Reason)>,
+    ) {
+        let (r, o) = (read.txn, self.history.txn_of(other));
+        let mut clause = self.guards(&[r, o]);
+        if let Some(write) = write {
+            clause.insert(Literal::Before(self.commit(o), self.commit(self.history.txn_of(write))));
+            if read.candidates.len() > 1 {
+                clause.insert(Literal::NotReadsFrom(Choice { read: read.op, write }));
+            }
+        }
+        let reason = |path: Vec<TxnId>| Reason::Axiom { read: read.op, write, other, path };
+        let serial = self.snapshot
+            || matches!(
+                self.level,
+                Level::Serializable
+                    | Level::RepeatableRead
+                    | Level::StrongSessionSerializable
+                    | Level::StrictSerializable
+            );
+        if serial {
+            clause.insert(Literal::Before(self.begin(r), self.commit(o)));
+            clauses.push((clause, reason(Vec::new())));
+            return;
+        }
+        for (path, shape, more) in self.paths(o, r, read.op, links) {
+            let fits = match self.level {
+                Level::ReadCommitted => shape == "w",
+                Level::ReadAtomic => shape == "w" || shape == "s",
+                Level::ReadYourWrites => shape == "s",
+                Level::MonotonicReads => shape == "ws",
+                Level::MonotonicWrites => shape == "sw",
+                Level::WritesFollowReads => shape == "wsw",
+                Level::Causal => !shape.contains('v'),
+                _ => true,
+            };
+            if fits {
+                let mut clause = clause.clone();
+                clause.extend(more);
+                clause.extend(self.guards(&path));
+                clauses.push((clause, reason(path)));
+            }
+        }
+    }
+
+    /// All simple paths from `o` to `r`: what lies between, the kinds of links, and the literals that undo them.
+    fn paths(
+        &self,
+        o: TxnId,
+        r: TxnId,
+        read: OpId,
+        links: &[(TxnId, TxnId, bool)],
+    ) -> Vec<(Vec<TxnId>, String, Vec<Literal>)> {
+        let mut found = Vec::new();
+        let mut work = vec![(vec![o], String::new(), Vec::new())];
+        while let Some((stops, shape, literals)) = work.pop() {
+            let at = stops[stops.len() - 1];
+            if at == r {
+                found.push((stops[1..stops.len() - 1].to_vec(), shape, literals));
+                continue;
+            }
+            let mut go = |to: TxnId, kind: char, literal: Option<Literal>| {
+                if !stops.contains(&to) {
+                    let mut stops = stops.clone();
+                    stops.push(to);
+                    let mut literals: Vec<Literal> = literals.clone();
+                    literals.extend(literal);
+                    work.push((stops, format!("{shape}{kind}"), literals));
+                }
+            };
+            for &(_, b, session) in links.iter().filter(|l| l.0 == at && l.2) {
+                go(b, if session { 's' } else { 'w' }, None);
+            }
+            for other in &self.reads {
+                let early = self.level != Level::ReadCommitted || other.txn == r && other.op < read;
+                for &write in other.candidates.iter().filter(|&&w| early && self.history.txn_of(w) == at) {
+                    let choice = Choice { read: other.op, write };
+                    let doubt = (other.candidates.len() > 1).then_some(Literal::NotReadsFrom(choice));
+                    go(other.txn, 'w', doubt);
+                }
+            }
+            if self.level == Level::ParallelSnapshotIsolation {
+                let key = |&w: &OpId| self.history.op(w).key;
+                let keys: BTreeSet<_> = self.writes(at).iter().map(key).collect();
+                for b in self.history.txns().filter(|&b| b != at && live(self.history, b)) {
+                    if self.writes(b).iter().any(|w| keys.contains(&key(w))) {
+                        go(b, 'v', Some(Literal::Before(self.commit(b), self.commit(at))));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// `Some(Ok)`: a clause that the literals assumed so far contradict, and its step. `Some(Err)`: literals that satisfy all
+    /// clauses. `None`: out of budget.
+    #[allow(clippy::type_complexity)]
+    fn search(
+        &mut self,
+        assumed: &mut Vec<Literal>,
+        budget: &mut u32,
+    ) -> Option<Result<(u32, Clause), Vec<Literal>>> {
+        *budget = budget.checked_sub(1)?;
+        if let Some((points, clause)) = self.cycle(assumed) {
+            return Some(Ok(self.step(clause, Reason::Cycle(points))));
+        }
+        let mut open = None;
+        for (clause, reason) in &self.clauses {
+            if clause.iter().any(|l| assumed.contains(l)) {
+                continue;
+            }
+            match clause.iter().find(|&&l| !assumed.contains(&!l)) {
+                None => {
+                    let (clause, reason) = (clause.clone(), reason.clone());
+                    return Some(Ok(self.step(clause, reason)));
+                }
+                Some(&literal) => open = open.or(Some(literal)),
+            }
+        }
+        let Some(literal) = open else { return Some(Err(assumed.clone())) };
+        let mut found = Vec::new();
+        for choice in [literal, !literal] {
+            assumed.push(choice);
+            let answer = self.search(assumed, budget);
+            assumed.pop();
+            match answer? {
+                Err(model) => return Some(Err(model)),
+                Ok((step, clause)) if !clause.contains(&!choice) => return Some(Ok((step, clause))),
+                Ok(contradiction) => found.push(contradiction),
+            }
+        }
+        let mut clause: Clause = found.iter().flat_map(|(_, c)| c.iter().copied()).collect();
+        clause.remove(&literal);
+        clause.remove(&!literal);
+        Some(Ok(self.step(clause, Reason::Implied(found.iter().map(|f| f.0).collect()))))
+    }
+
+    fn step(&mut self, clause: Clause, reason: Reason) -> (u32, Clause) {
+        self.steps.push(Step { clause: clause.iter().copied().collect(), reason });
+        (self.steps.len() as u32 - 1, clause)
+    }
+
+    /// Known and assumed links between transactions that are not assumed away, with what to deny to undo each.
+    fn links(&self, assumed: &[Literal]) -> Vec<(Point, Point, Vec<Literal>)> {
+        let counts =
+            |p: Point| self.certain.contains(&p.txn()) || assumed.contains(&Literal::Committed(p.txn()));
+        let guard = |p: Point| (!self.certain.contains(&p.txn())).then_some(Literal::NotCommitted(p.txn()));
+        let mut links: Vec<(Point, Point, Vec<Literal>)> = Vec::new();
+        for &(a, b) in &self.known {
+            links.push((a, b, Vec::new()));
+        }
+        for &literal in assumed {
+            match literal {
+                Literal::Before(a, b) => links.push((a, b, vec![!literal])),
+                Literal::ReadsFrom(c) => links.push((
+                    self.commit(self.history.txn_of(c.write)),
+                    self.begin(self.history.txn_of(c.read)),
+                    vec![!literal],
+                )),
+                _ => {}
+            }
+        }
+        links.retain(|(a, b, _)| counts(*a) && counts(*b));
+        for (a, b, undo) in &mut links {
+            undo.extend(guard(*a));
+            undo.extend(guard(*b));
+        }
+        links
+    }
+
+    fn cycle(&self, assumed: &[Literal]) -> Option<(Vec<Point>, Clause)> {
+        let links = self.links(assumed);
+        let starts: BTreeSet<Point> = links.iter().map(|l| l.0).collect();
+        for start in starts {
+            let mut before: Vec<(Point, usize)> = Vec::new();
+            let mut work = vec![start];
+            while let Some(at) = work.pop() {
+                for (i, link) in links.iter().enumerate().filter(|(_, l)| l.0 == at) {
+                    if before.iter().any(|(p, _)| *p == link.1) {
+                        continue;
+                    }
+                    before.push((link.1, i));
+                    if link.1 == start {
+                        let (mut points, mut clause) = (Vec::new(), Clause::new());
+                        let mut here = start;
+                        loop {
+                            let i = before.iter().find(|(p, _)| *p == here).unwrap().1;
+                            clause.extend(links[i].2.iter().copied());
+                            here = links[i].0;
+                            points.push(here);
+                            if here == start {
+                                points.reverse();
+                                return Some((points, clause));
+                            }
+                        }
+                    }
+                    work.push(link.1);
+                }
+            }
+        }
+        None
+    }
+
+    /// An order of points that has all links.
+    fn execution(&self, model: &[Literal]) -> Execution {
+        let mut choices = Vec::new();
+        let mut counting = self.certain.clone();
+        loop {
+            let before = counting.len();
+            choices.clear();
+            for read in self.reads.iter().filter(|r| counting.contains(&r.txn)).collect::<Vec<_>>() {
+                if read.candidates.len() > 1 {
+                    let choice = |&write: &OpId| Choice { read: read.op, write };
+                    let chosen =
+                        read.candidates.iter().map(choice).find(|c| model.contains(&Literal::ReadsFrom(*c)));
+                    choices.extend(chosen);
+                }
+            }
+            counting.extend(choices.iter().map(|c| self.history.txn_of(c.write)));
+            for read in self.reads.iter().filter(|r| counting.contains(&r.txn)).collect::<Vec<_>>() {
+                if let [only] = read.candidates[..] {
+                    counting.insert(self.history.txn_of(only));
+                }
+            }
+            if counting.len() == before {
+                break;
+            }
+        }
+        let links = self.links(model);
+        let mut points: BTreeSet<Point> = counting.iter().map(|&t| Point::Commit(t)).collect();
+        if self.snapshot {
+            points.extend(counting.iter().map(|&t| Point::Begin(t)));
+        }
+        let mut order = Vec::new();
+        while let Some(&next) =
+            points.iter().find(|&&p| !links.iter().any(|l| l.1 == p && points.contains(&l.0) && l.0 != p))
+        {
+            points.remove(&next);
+            order.push(next);
+        }
+        choices.sort_unstable();
+        let order = if self.snapshot {
+            Order::Events(order)
+        } else {
+            Order::Commits(order.into_iter().map(Point::txn).collect())
+        };
+        Execution { order, choices }
+    }
+}
