@@ -4,6 +4,7 @@
 //! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
 
 mod basis;
+mod inference;
 mod outputs;
 
 use crate::cli::{Global, ReadFlags};
@@ -47,6 +48,8 @@ pub struct Flags {
     read: ReadFlags,
     #[command(flatten)]
     basis: basis::BasisFlags,
+    #[command(flatten)]
+    inference: inference::InferenceFlags,
     /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
@@ -182,8 +185,13 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
     let by_values = match (index, split.values.clone()) {
         (Some(index), Some(levels)) => {
             let certificates = flags.certificate.is_some() || verify;
-            let request =
-                Request { levels, anomalies: anomalies.clone(), certificates, ..Request::default() };
+            let request = Request {
+                levels,
+                anomalies: anomalies.clone(),
+                certificates,
+                inference: flags.inference.of(&history)?,
+                ..Request::default()
+            };
             let judgement = isolde_check::check(&history, &index, &request, &budget);
             let since = Instant::now();
             let doubt = Doubt { verify, cross_check: flags.cross_check };
