@@ -150,6 +150,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     })
 }
 
+/// How long to look for a smaller proof that no order exists.
+const TIGHTENING: Duration = Duration::from_secs(3);
+
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
     let since = Instant::now();
     let load::Read { history, format } = load::read(path, &flags.read, global)?;
@@ -174,7 +177,10 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
             let certificates = flags.certificate.is_some() || verify;
             let request =
                 Request { levels, anomalies: anomalies.clone(), certificates, ..Request::default() };
-            let judgement = isolde_check::check(&history, &index, &request, &budget);
+            let mut judgement = isolde_check::check(&history, &index, &request, &budget);
+            let since = Instant::now();
+            let long = || spent() || since.elapsed() >= TIGHTENING;
+            isolde_check::shrink::tighten(&history, &mut judgement, &Budget::new(&long));
             let since = Instant::now();
             let doubt = Doubt { verify, cross_check: flags.cross_check };
             doubt
