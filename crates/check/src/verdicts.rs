@@ -28,9 +28,7 @@ pub(crate) fn judge(
 ) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
     let mut board = Board::new(request.anomalies.as_deref());
-    if request.certificates {
-        board.certified = asked.to_vec();
-    }
+    board.certificates = request.certificates;
     for anomaly in direct::faults(problem) {
         board.found(anomaly);
     }
@@ -136,8 +134,8 @@ pub(crate) struct Board<'a> {
     anomalies: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,
     proofs: Vec<(Level, Certificate)>,
-    /// Levels whose proofs are wanted.
-    certified: Vec<Level>,
+    /// Proofs are wanted.
+    certificates: bool,
     /// Why levels are not decided.
     reasons: Vec<(Level, String)>,
     notes: Vec<String>,
@@ -152,7 +150,7 @@ impl<'a> Board<'a> {
             anomalies: Vec::new(),
             verdicts: Vec::new(),
             proofs: Vec::new(),
-            certified: Vec::new(),
+            certificates: false,
             reasons: Vec::new(),
             notes: Vec::new(),
             interrupted: false,
@@ -229,9 +227,9 @@ impl<'a> Board<'a> {
         self.anomalies.iter().any(|a| level.forbids(a.kind))
     }
 
-    /// True if the proof of a level is wanted.
-    pub fn needs_certificate(&self, level: Level) -> bool {
-        self.certified.contains(&level)
+    /// True if the proof of a level is wanted, and can be checked: Elle's further models have no definition of their own.
+    pub fn certifies(&self, level: Level) -> bool {
+        self.certificates && level.is_canonical()
     }
 
     /// Notes why a level is not decided; an engine that decides it after all outweighs this.

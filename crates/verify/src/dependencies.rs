@@ -168,7 +168,7 @@ impl Scene<'_> {
                 reason: VersionReason::Shown { read } | VersionReason::Missing { read: Some(read) },
                 ..
             } => self.list(read).is_some(),
-            Evidence::Ordered { .. } => false,
+            Evidence::Ordered { .. } => self.trusting,
             _ => true,
         }
     }

@@ -11,8 +11,8 @@ use isolde_history::{OpId, OpKind, TxnId};
 use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
 
 /// Checks an anomaly against the reading without choices.
-pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw> {
-    let scene = Scene { reading, anomaly, dependencies: !is_pattern(anomaly.kind) };
+pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, trusting: bool) -> Result<(), Flaw> {
+    let scene = Scene { reading, anomaly, dependencies: !is_pattern(anomaly.kind), trusting };
     scene.bounds()?;
     scene.cast()?;
     use AnomalyKind as A;
@@ -66,6 +66,8 @@ pub(crate) struct Scene<'a> {
     /// Reads count as Adya counts them: a list after own appends is a read of what is before them, and a faulty read
     /// still shows what it shows.
     pub dependencies: bool,
+    /// What the caller assumed about the database is taken as given.
+    pub trusting: bool,
 }
 
 pub(crate) fn not_this() -> Flaw {
@@ -344,7 +346,11 @@ impl Scene<'_> {
                     && edge.from == Node::Txn(self.owner(first))
                     && edge.to == Node::Txn(self.owner(second))
             }
-            // What the caller assumed, or somebody else vouches for, is not in the history: `Given` falls through.
+            // What the caller assumed, or somebody else vouches for, is not in the history.
+            (Evidence::Overwritten { .. } | Evidence::Session, Relation::VersionOrder) => {
+                self.trusting && self.anomaly.kind == AnomalyKind::CyclicVersions
+            }
+            (Evidence::Given { .. }, _) => self.trusting,
             (Evidence::Forced { read, overwritten, visible_write, path }, Relation::Required) => {
                 let from = self.owner(*visible_write);
                 self.is_from(*read, *overwritten, edge.to)
@@ -375,19 +381,20 @@ impl Scene<'_> {
         external.from == write && node == write.map_or(Node::Initial, |w| Node::Txn(self.owner(w)))
     }
 
-    /// Is `second` a later version than `first`, for this reason? Reasons that rest on what the caller assumed about the
-    /// database cannot be looked up in the history.
+    /// Is `second` a later version than `first`, for this reason? What the caller assumed about the database cannot be looked
+    /// up in the history: it proves nothing, unless it is to be taken as given, for writes of one key.
     fn later(&self, first: OpId, second: OpId, reason: VersionReason) -> bool {
         match reason {
             VersionReason::Shown { read }
             | VersionReason::Missing { read: Some(read) }
             | VersionReason::ReadThenWritten { read } => self.version(first, second, read),
-            VersionReason::Initial
-            | VersionReason::Missing { read: None }
-            | VersionReason::Session { .. }
+            VersionReason::Initial | VersionReason::Missing { read: None } => false,
+            VersionReason::Session { .. }
             | VersionReason::RealTime { .. }
             | VersionReason::Given
-            | VersionReason::Stamps => false,
+            | VersionReason::Stamps => {
+                self.trusting && self.writes_key_of(first, second) && self.writes_key_of(second, first)
+            }
         }
     }
 

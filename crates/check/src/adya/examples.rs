@@ -21,6 +21,7 @@ impl Cyclic<'_> {
         let orders = order_labels(bound);
         let (seen, installed, anti) = match shape {
             Shape::Transactions(labels) => (labels & !RW | orders, 0, labels & RW),
+            Shape::Updates => return None,
             Shape::Events { seen, installed } => (seen | orders, installed, RW),
         };
         let split = matches!(shape, Shape::Events { .. });

@@ -132,10 +132,10 @@ impl Analyser for MonotonicKeys {
         let mut touched: FxHashMap<KeyId, Vec<(i64, TxnId, OpId)>> = FxHashMap::default();
         for t in history.txns().filter(|&t| history.outcome(t) == Outcome::Committed) {
             for (op, o) in history.ops(t).filter(|(_, o)| o.kind != OpKind::Append) {
-                if self.keys.is_empty() || self.keys.contains(&o.key) {
-                    if let Some(value) = integer(o.value) {
-                        touched.entry(o.key).or_default().push((value, t, op));
-                    }
+                if (self.keys.is_empty() || self.keys.contains(&o.key))
+                    && let Some(value) = integer(o.value)
+                {
+                    touched.entry(o.key).or_default().push((value, t, op));
                 }
             }
         }

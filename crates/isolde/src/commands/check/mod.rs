@@ -4,6 +4,7 @@
 //! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
 
 mod basis;
+mod inference;
 mod outputs;
 
 use crate::cli::{Global, ReadFlags};
@@ -11,7 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::{bug, interrupt, load, terminal, values};
 use clap::Args;
-use isolde_check::{Budget, Request};
+use isolde_check::{Budget, Inference, Request};
 use isolde_history::{Builder, History, Index};
 use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
@@ -43,6 +44,8 @@ pub struct Flags {
     read: ReadFlags,
     #[command(flatten)]
     basis: basis::BasisFlags,
+    #[command(flatten)]
+    inference: inference::InferenceFlags,
     /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
@@ -175,8 +178,13 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
     let by_values = match (index, split.values.clone()) {
         (Some(index), Some(levels)) => {
             let certificates = flags.certificate.is_some() || verify;
-            let request =
-                Request { levels, anomalies: anomalies.clone(), certificates, ..Request::default() };
+            let request = Request {
+                levels,
+                anomalies: anomalies.clone(),
+                certificates,
+                inference: flags.inference.of(&history)?,
+                ..Request::default()
+            };
             let mut judgement = isolde_check::check(&history, &index, &request, &budget);
             let since = Instant::now();
             let long = || spent() || since.elapsed() >= TIGHTENING;
@@ -216,9 +224,11 @@ impl Doubt {
         judgement: &Judgement,
         budget: &Budget<'_>,
     ) -> Result<(), String> {
-        // What only some anomalies were looked for in is not decided, and needs no proof.
+        // What the user assumes about the database is in no history. What only some anomalies were looked for in is not
+        // decided, and needs no proof.
+        let assumes = request.inference != Inference::default();
         if self.verify
-            && let Err(flaw) = Verifier::new(history).judgement(judgement)
+            && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)
         {
             return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
         }
