@@ -280,16 +280,12 @@ impl<'a> Board<'a> {
     fn judgement(mut self, problem: Problem<'_>, asked: &[Level], certificates: bool) -> Judgement {
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
-        let certificates = if certificates {
-            // Of what was asked, or settling it by the lattice.
-            let settles = |(by, proof): &(Level, Certificate)| match proof {
-                Certificate::Holds(_) => asked.iter().any(|level| by.implies(*level)),
-                Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
-            };
-            self.proofs.into_iter().filter(settles).collect()
-        } else {
-            Vec::new()
+        // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
+        let settles = |(by, proof): &(Level, Certificate)| match proof {
+            Certificate::Holds(_) => certificates && asked.iter().any(|level| by.implies(*level)),
+            Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
         };
+        let certificates = self.proofs.into_iter().filter(settles).collect();
         Judgement { levels, anomalies: self.anomalies, certificates, mixed: None, notes: self.notes }
     }
 

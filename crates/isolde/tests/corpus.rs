@@ -143,6 +143,7 @@ fn timestamped_histories() {
         }
     }
     assert!(met > 35, "only {met} expectations were found");
+}
 
 /// What Elle (or adya) calls invalid is violated here, model by model; what adya calls valid of lists is not.
 #[test]

@@ -7,8 +7,9 @@
 use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
+use crate::refuted::{Line, told};
 use crate::{Subject, titled};
-use isolde_level::{Anomaly, By, Level, LevelVerdict, Mixed, Verdict};
+use isolde_level::{Anomaly, By, Certificate, Level, LevelVerdict, Mixed, Verdict};
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -189,6 +190,19 @@ fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     out
 }
 
+/// Why no order exists.
+fn proof(subject: &Subject<'_>, anomaly: &Anomaly) -> Vec<Line> {
+    let of_it = |level: Level| level.forbids(anomaly.kind);
+    let proofs = subject.judgement.certificates.iter().filter(|(level, _)| of_it(*level));
+    let refutations = proofs.filter_map(|(level, proof)| match proof {
+        Certificate::Violated(refutation) => Some((*level, refutation)),
+        Certificate::Holds(_) => None,
+    });
+    refutations
+        .min_by_key(|(_, refutation)| refutation.steps.len())
+        .map_or(Vec::new(), |(level, refutation)| told(subject.history, level, refutation))
+}
+
 fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
     let columns = style.columns();
     let cast = Cast::new(subject.history, anomaly);
@@ -216,6 +230,13 @@ fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
             continue;
         }
         out.push_str(&wrap(&format!("{}  ", padded(name, first)), first + 2, columns, &ops.join(" ")));
+    }
+    if anomaly.kind.is_no_order() {
+        for line in proof(subject, anomaly) {
+            let indent = " ".repeat(2 + 2 * line.depth);
+            out.push_str(&wrap(&indent, indent.len() + 2, columns, &line.text));
+        }
+        return out;
     }
     let steps = steps(&cast);
     for (i, step) in steps.iter().enumerate() {

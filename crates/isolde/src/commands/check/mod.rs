@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::{bug, interrupt, load, terminal, values};
 use clap::Args;
-use isolde_check::{Budget, Request};
+use isolde_check::{Budget, Inference, Request};
 use isolde_history::{Builder, History, Index};
 use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
@@ -157,6 +157,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     })
 }
 
+/// How long to look for a smaller proof that no order exists.
+const TIGHTENING: Duration = Duration::from_secs(3);
+
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
     let since = Instant::now();
     let load::Read { history, format } = load::read(path, &flags.read, global)?;
@@ -192,7 +195,10 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
                 inference: flags.inference.of(&history)?,
                 ..Request::default()
             };
-            let judgement = isolde_check::check(&history, &index, &request, &budget);
+            let mut judgement = isolde_check::check(&history, &index, &request, &budget);
+            let since = Instant::now();
+            let long = || spent() || since.elapsed() >= TIGHTENING;
+            isolde_check::shrink::tighten(&history, &mut judgement, &Budget::new(&long));
             let since = Instant::now();
             let doubt = Doubt { verify, cross_check: flags.cross_check };
             doubt
@@ -228,9 +234,11 @@ impl Doubt {
         judgement: &Judgement,
         budget: &Budget<'_>,
     ) -> Result<(), String> {
-        // What only some anomalies were looked for in is not decided, and needs no proof.
+        // What the user assumes about the database is in no history. What only some anomalies were looked for in is not
+        // decided, and needs no proof.
+        let assumes = request.inference != Inference::default();
         if self.verify
-            && let Err(flaw) = Verifier::new(history).judgement(judgement)
+            && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)
         {
             return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
         }
