@@ -242,29 +242,35 @@ impl Proof<'_> {
         let links: Vec<(Point, Point)> =
             points.iter().zip(points.iter().cycle().skip(1)).map(|(&a, &b)| (a, b)).collect();
         let mut by_read = Vec::with_capacity(links.len());
+        let mut only_by_read = Vec::with_capacity(links.len());
         for &(a, b) in &links {
             let (t, u) = (a.txn(), b.txn());
-            let read = chosen.contains(&(t, u)) || self.reads_from(t, u);
-            let known = read
+            let chosen = chosen.contains(&(t, u));
+            let otherwise = chosen
                 || matches!((a, b), (Point::Begin(t), Point::Commit(u)) if t == u)
                 || self.session_before(t, u)
                 || self.time_before(t, u)
                 || a != b
                     && (clause.literals.contains(&Literal::Before(b, a))
                         || self.units.contains(&Literal::Before(a, b)));
-            if !known {
+            let read = self.reads_from(t, u);
+            if !otherwise && !read {
                 return Err(unproven().txns([t, u]));
             }
-            by_read.push(read);
+            by_read.push(chosen || read);
+            only_by_read.push(!otherwise);
         }
+        // A transaction that did not take effect has its place in the order as well, wherever what is known lets it stand: its
+        // session and its interval do not depend on its fate, and neither does the order of two points. What it read does.
         // Backwards, twice round: from a transaction that takes effect to whom it reads from.
         let mut effective: Vec<bool> = points.iter().map(|p| self.is_guarded(clause, p.txn())).collect();
         for at in (0..links.len()).rev().chain((0..links.len()).rev()) {
             let next = (at + 1) % links.len();
             effective[at] |= by_read[at] && effective[next];
         }
-        match effective.iter().position(|&e| !e) {
-            Some(at) => Err(unproven().txns([points[at].txn()])),
+        let next = |at: usize| (at + 1) % links.len();
+        match (0..links.len()).find(|&at| only_by_read[at] && !effective[next(at)]) {
+            Some(at) => Err(unproven().txns([points[next(at)].txn()])),
             None => Ok(()),
         }
     }
