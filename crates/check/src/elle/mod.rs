@@ -11,7 +11,7 @@
 //! depends on the speed of the machine. Deliberate differences: `docs/elle-differences.md`.
 //!
 //! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle: every
-//! transaction that read the last version precedes every writer of an unobserved one. Past forty million some are left out,
+//! transaction that read the last version precedes every writer of an unobserved one. Past twenty million some are left out,
 //! and finding nothing is then unknown.
 
 mod append;
