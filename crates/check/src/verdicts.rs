@@ -7,6 +7,7 @@ use crate::Request;
 use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
+use crate::mixed;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
@@ -63,7 +64,11 @@ pub(crate) fn judge(
         }
         strong::judge(problem, asked, request, budget, &mut board);
     }
-    board.judgement(problem, asked, request.certificates)
+    let mixed = match request.anomalies {
+        Some(_) => None,
+        None => mixed::judge(problem, &budget.search()),
+    };
+    Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
 }
 
 fn judge_weak(
@@ -287,7 +292,7 @@ impl<'a> Board<'a> {
         } else {
             Vec::new()
         };
-        Judgement { levels, anomalies: self.anomalies, certificates, notes: self.notes }
+        Judgement { levels, anomalies: self.anomalies, certificates, mixed: None, notes: self.notes }
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {

@@ -64,7 +64,7 @@ mod world;
 
 pub use batch::{Batch, Cell, Head, Initial, Origin};
 pub use checker::Checker;
-pub use checkpoint::{Restored, Told, decode_told, encode_told};
+pub use checkpoint::{Restored, Told, checkpoint_extra, decode_told, encode_told};
 pub use datum::{Datum, Shape};
 pub use event::{Event, Fault, Finding, TxnKey, TxnName};
 pub use options::{Gc, Options};

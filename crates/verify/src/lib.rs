@@ -89,6 +89,12 @@ impl<'a> Verifier<'a> {
     }
 }
 
+/// Does a refutation of `by` refute `level`? Histories have no predicates, and without them repeatable read is
+/// serializability.
+fn refutes(by: Level, level: Level) -> bool {
+    level.implies(by) || level == Level::RepeatableRead && by == Level::Serializable
+}
+
 /// Is there a proof for the verdict?
 fn proven(judgement: &Judgement, answer: &LevelVerdict) -> Result<(), Flaw> {
     let level = answer.level;
@@ -106,8 +112,9 @@ fn proven(judgement: &Judgement, answer: &LevelVerdict) -> Result<(), Flaw> {
                 }
             }
             // That no order exists is shown by a refutation alone.
-            answer.anomalies.iter().any(|kind| !kind.is_no_order())
-                || proofs().any(|(by, proof)| matches!(proof, Certificate::Violated(_)) && level.implies(*by))
+            answer.anomalies.iter().any(|&kind| !kind.is_no_order())
+                || proofs()
+                    .any(|(by, proof)| matches!(proof, Certificate::Violated(_)) && refutes(*by, level))
         }
     };
     if proven { Ok(()) } else { Err(Flaw::new(FlawKind::Unproven(level))) }

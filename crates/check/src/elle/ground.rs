@@ -100,17 +100,40 @@ pub(crate) fn labels(edges: &[Edge]) -> Labels {
 pub struct Graph {
     pub(crate) nodes: Vec<TxnId>,
     pub(crate) edges: Vec<(u32, u32, Labels)>,
+    /// Some edges were left out, because there were too many.
+    pub(crate) thinned: bool,
 }
+
+/// Readers of one version and writers of the next are all connected, which is quadratic on a key that nobody reads any more. Beyond
+/// this many edges only some of each such bundle are kept: half a gigabyte should do.
+const MOST_EDGES: usize = 40_000_000;
+const KEPT: usize = 64;
 
 impl Graph {
     pub(crate) fn new(ground: &Ground<'_>) -> Graph {
-        Graph { nodes: ground.txns.clone(), edges: Vec::new() }
+        Graph { nodes: ground.txns.clone(), ..Graph::default() }
     }
 
     pub(crate) fn add(&mut self, from: u32, to: u32, edge: Edge) {
         if from != to {
             self.edges.push((from, to, label(edge)));
         }
+    }
+
+    /// Edges from all of some nodes, the first and last of them if there are too many.
+    pub(crate) fn add_all(&mut self, from: &[u32], to: u32, edge: Edge) {
+        if from.len() <= 2 * KEPT || self.edges.len() < MOST_EDGES {
+            from.iter().for_each(|&from| self.add(from, to, edge));
+        } else {
+            self.thinned = true;
+            let ends = from[..KEPT].iter().chain(&from[from.len() - KEPT..]);
+            ends.for_each(|&from| self.add(from, to, edge));
+        }
+    }
+
+    /// Why nothing can be concluded from finding nothing, if so.
+    pub(crate) fn objection(&self) -> Option<String> {
+        self.thinned.then(|| "there are too many dependencies to keep them all".to_owned())
     }
 
     /// The edges, each with one relation, by the places of their transactions; none twice.

@@ -17,7 +17,11 @@ use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
 use isolde_verify::Verifier;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+/// How long searches for the order behind strong levels may take, all together, unless `--timeout` says otherwise.
+const SEARCH_LIMIT: Duration = Duration::from_secs(30);
 
 /// Flags of `check`.
 #[derive(Args, Debug)]
@@ -168,7 +172,13 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
     };
-    let budget = Budget::new(&spent);
+    // Searches that can take exponential time share a limit, counted from the first of them.
+    let searching = OnceLock::new();
+    let searched = || {
+        let began = searching.get_or_init(Instant::now);
+        spent() || flags.timeout.is_none() && began.elapsed() >= SEARCH_LIMIT
+    };
+    let budget = Budget::new(&spent).with_search(&searched);
     let facts = HistoryFacts::of(&history, &path, format.name());
     let anomalies = (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone());
     // For test runs: verify everything, whoever asked.
