@@ -98,7 +98,7 @@ pub struct Flags {
     extended: bool,
 }
 
-const MODELS: [&str; 11] = [
+const MODELS: [&str; 12] = [
     "list-append",
     "rw-register",
     "bank",
@@ -110,6 +110,7 @@ const MODELS: [&str; 11] = [
     "mutex",
     "comments",
     "sequential",
+    "closed-predicate",
 ];
 
 /// What was asked for, names resolved.
@@ -173,6 +174,7 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
                 group_size: (flags.group_size > 0).then_some(flags.group_size),
                 allow_negative_balances: flags.allow_negative_balances,
                 total_amount: flags.total_amount,
+                levels: names(&flags.consistency_models, "consistency model", consistency_model)?,
                 ..models::Options::default()
             };
             return Ok(Question { rule: Rule::Model(model, options), format });
