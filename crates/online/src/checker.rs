@@ -186,7 +186,8 @@ impl<S: Store> Checker<S> {
         for (_, said) in initial {
             self.begin_with(batch, said, events);
         }
-        self.settle(now, events)
+        self.settle(now, events);
+        Ok(())
     }
 
     /// A header. Once a key has been judged by it, an initial value stands.
