@@ -44,6 +44,7 @@
 //! Not done here: indeterminate transactions are not judged (the offline check counts those that somebody read from); a
 //! list that was written as one value is not compared with lists read from the key.
 
+mod arrive;
 mod batch;
 mod change;
 mod checker;

@@ -317,7 +317,7 @@ fn a_large_si_history_judged_at_both_levels() {
         let expected = offline(&history, rule);
         assert_eq!(expected.len() > 1000, mode == Mode::Ser, "{}", expected.len());
         let mut peak = 0;
-        for share in [None, Some(10), Some(100)] {
+        for share in [None, Some(10)] {
             let gc = share.map_or(Gc::None, |share| Gc::Memory(peak / share));
             let options = Options { rule, gc, settle_ms: 300, ..Options::default() };
             let mut checker = Checker::new(options, MemoryStore::default());
