@@ -349,3 +349,78 @@ fn a_killed_watch_goes_on_where_it_was() {
         assert_eq!(last["transactions"], 32_000, "{name}");
     }
 }
+
+/// Each collector on a sample of what its database writes: one stale read, found.
+#[test]
+fn collectors_make_streams_of_what_databases_write() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/collectors");
+    for (script, logs) in [
+        ("tidb_cdc.py", &["samples/tidb-client.jsonl", "samples/tidb-cdc.jsonl"][..]),
+        ("yugabyte_wal.py", &["samples/yugabyte-client.jsonl", "samples/yugabyte-wal.txt"]),
+        ("dgraph.py", &["samples/dgraph.jsonl"]),
+    ] {
+        let run = Command::new("python3")
+            .arg(script)
+            .args(logs)
+            .current_dir(folder)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output();
+        let Ok(run) = run else {
+            println!("skipped: no python3");
+            return;
+        };
+        assert!(
+            run.status.success() && run.stderr.is_empty(),
+            "{script}: {}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+        let watch = isolde_with(&["watch", "-", "--json"], &run.stdout).expect(1);
+        let events = events(&watch.stdout);
+        assert_eq!(standing(&events).len(), 1, "{script}: {events:?}");
+        assert_eq!(events[0]["code"], "EXT", "{script}");
+        assert_eq!(summary(&events)["checked"], 3, "{script}");
+        assert_eq!(summary(&events)["errors"]["malformed"], 0, "{script}");
+    }
+}
+
+/// The load generator sends over TCP and HTTP what it would write to a file, out of order; the verdict is the same.
+#[test]
+fn generated_load_arrives_out_of_order_and_is_judged_the_same() {
+    let scratch = Scratch::new("load");
+    let shape = [
+        "generate",
+        "--kind",
+        "timestamped",
+        "--level",
+        "si",
+        "--sessions",
+        "12",
+        "--txns-per-session",
+        "300",
+        "--ops-per-txn",
+        "5",
+        "--keys",
+        "50",
+        "--to",
+        "isolde",
+        "--seed",
+        "3",
+    ];
+    let file = scratch.path("h.jsonl");
+    isolde(&[&shape[..], &["-o", &file]].concat()).expect(0);
+    let reference = isolde(&["watch", &file, "--level", "session-ser", "--json"]).expect(1);
+    let reference = standing(&events(&reference.stdout));
+    for scheme in ["tcp", "http"] {
+        let flag = if scheme == "tcp" { "--listen" } else { "--http" };
+        let mut watch = start(&[flag, "0", "--level", "session-ser", "--exit-when-idle", "300ms"]);
+        let address = format!("{scheme}://{}", watch.address());
+        let arrival =
+            ["--arrival", "normal(100ms,10ms)", "--rate", "20000", "--batch", "100", "-o", &address];
+        isolde(&[&shape[..], &arrival].concat()).expect(0);
+        let (status, events) = watch.end();
+        assert_eq!(status, Some(1));
+        assert_eq!(standing(&events), reference, "{scheme}");
+        assert!(summary(&events)["flip_flops"]["transactions"].as_u64() > Some(0), "it was out of order");
+        assert_eq!(summary(&events)["transactions"], 3600);
+    }
+}

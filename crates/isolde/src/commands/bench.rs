@@ -10,6 +10,7 @@ mod findings;
 mod history;
 mod machine;
 mod measure;
+mod online;
 mod peers;
 mod table;
 
@@ -32,7 +33,7 @@ use std::time::Duration;
     isolde bench peers adversarial/hot-key --json\n          \
     isolde bench --full --dir /big/disk")]
 pub struct Flags {
-    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, timestamps, adversarial, strong, large) or single cases such as skew/zipf [default: a quick choice of all]
+    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, timestamps, online, adversarial, strong, large) or single cases such as skew/zipf [default: a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
     /// Also the cases that take minutes and gigabytes: W3, 50 million operations
@@ -81,6 +82,13 @@ struct Answer {
 
 /// Measures.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    if flags.cases.iter().any(|name| name == "online") {
+        if flags.cases.len() > 1 {
+            return Err(Failure::input("online is measured alone"));
+        }
+        online::measure(flags.json, global.quiet)?;
+        return Ok(Exit::Holds);
+    }
     let chosen = choose(flags)?;
     if flags.list {
         terminal::print(&table::list(&chosen))?;

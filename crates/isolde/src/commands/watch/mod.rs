@@ -7,7 +7,7 @@
 //! clock, its store, what comes in and what goes out.
 
 mod http;
-mod ingest;
+pub mod ingest;
 mod metrics;
 mod report;
 mod run;

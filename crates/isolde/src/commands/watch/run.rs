@@ -299,8 +299,7 @@ impl Watch {
             match parsed.recv_timeout(TICK) {
                 Ok(parsed) => self.take(parsed)?,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.checker.settle(self.clock.now(), &mut self.events)?;
-                    self.emit(true)?;
+                    self.settle(self.clock.now())?;
                     let over =
                         |idle| self.known.open.load(Ordering::SeqCst) == 0 && self.active.elapsed() > idle;
                     if idle.is_some_and(over) {
@@ -409,6 +408,15 @@ impl Watch {
         }
     }
 
+    /// Reports what has settled, a piece at a time: there may be much of it at the end.
+    fn settle(&mut self, now: u64) -> Result<(), Failure> {
+        const PIECE: usize = 10_000;
+        while self.checker.settle_some(now, PIECE, &mut self.events) {
+            self.emit(true)?;
+        }
+        self.emit(true)
+    }
+
     fn make_checkpoint(&mut self) -> Result<(), Failure> {
         let Some(state) = &mut self.state else { return Ok(()) };
         let began = Instant::now();
@@ -472,8 +480,7 @@ impl Watch {
     fn end(mut self) -> Result<Exit, Failure> {
         let goes_on = self.state.is_some() && interrupt::is_requested();
         if !goes_on {
-            self.checker.finish(&mut self.events)?;
-            self.emit(true)?;
+            self.settle(u64::MAX)?;
         }
         self.make_checkpoint()?;
         self.show();
