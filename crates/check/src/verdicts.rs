@@ -7,6 +7,7 @@ use crate::Request;
 use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
+use crate::mixed;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
@@ -27,9 +28,7 @@ pub(crate) fn judge(
 ) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
     let mut board = Board::new(request.anomalies.as_deref());
-    if request.certificates {
-        board.certified = asked.to_vec();
-    }
+    board.certificates = request.certificates;
     for anomaly in direct::faults(problem) {
         board.found(anomaly);
     }
@@ -63,7 +62,11 @@ pub(crate) fn judge(
         }
         strong::judge(problem, asked, request, budget, &mut board);
     }
-    board.judgement(problem, asked, request.certificates)
+    let mixed = match request.anomalies {
+        Some(_) => None,
+        None => mixed::judge(problem, &budget.search()),
+    };
+    Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
 }
 
 fn judge_weak(
@@ -131,8 +134,8 @@ pub(crate) struct Board<'a> {
     anomalies: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,
     proofs: Vec<(Level, Certificate)>,
-    /// Levels whose proofs are wanted.
-    certified: Vec<Level>,
+    /// Proofs are wanted.
+    certificates: bool,
     /// Why levels are not decided.
     reasons: Vec<(Level, String)>,
     notes: Vec<String>,
@@ -147,7 +150,7 @@ impl<'a> Board<'a> {
             anomalies: Vec::new(),
             verdicts: Vec::new(),
             proofs: Vec::new(),
-            certified: Vec::new(),
+            certificates: false,
             reasons: Vec::new(),
             notes: Vec::new(),
             interrupted: false,
@@ -224,9 +227,9 @@ impl<'a> Board<'a> {
         self.anomalies.iter().any(|a| level.forbids(a.kind))
     }
 
-    /// True if the proof of a level is wanted.
-    pub fn needs_certificate(&self, level: Level) -> bool {
-        self.certified.contains(&level)
+    /// True if the proof of a level is wanted, and can be checked: Elle's further models have no definition of their own.
+    pub fn certifies(&self, level: Level) -> bool {
+        self.certificates && level.is_canonical()
     }
 
     /// Notes why a level is not decided; an engine that decides it after all outweighs this.
@@ -277,17 +280,13 @@ impl<'a> Board<'a> {
     fn judgement(mut self, problem: Problem<'_>, asked: &[Level], certificates: bool) -> Judgement {
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
-        let certificates = if certificates {
-            // Of what was asked, or settling it by the lattice.
-            let settles = |(by, proof): &(Level, Certificate)| match proof {
-                Certificate::Holds(_) => asked.iter().any(|level| by.implies(*level)),
-                Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
-            };
-            self.proofs.into_iter().filter(settles).collect()
-        } else {
-            Vec::new()
+        // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
+        let settles = |(by, proof): &(Level, Certificate)| match proof {
+            Certificate::Holds(_) => certificates && asked.iter().any(|level| by.implies(*level)),
+            Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
         };
-        Judgement { levels, anomalies: self.anomalies, certificates, notes: self.notes }
+        let certificates = self.proofs.into_iter().filter(settles).collect();
+        Judgement { levels, anomalies: self.anomalies, certificates, mixed: None, notes: self.notes }
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {

@@ -7,11 +7,12 @@
 
 use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index};
-use isolde_level::{AnomalyKind, Evidence, Judgement, Level, Node, Verdict};
+use isolde_level::{AnomalyKind, Evidence, Judgement, Level, Node, Verdict, VersionReason};
 use isolde_testkit::mini;
 use isolde_testkit::oracle::adya::{Interpretations, Needs, Phenomenon, interpretations};
 use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
 use isolde_testkit::random::{self, Pattern, Reference, Shape};
+use isolde_verify::Verifier;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
@@ -70,8 +71,12 @@ fn compare(history: &History, context: &str) {
     let Some(all) = interpretations(history, 2000) else { return };
     let judgement = judge(history);
     let shown = || format!("{context}\n{}\n{:?}", mini::print(history), history.intervals());
+    let verified = Verifier::new(history).judgement(&judgement);
+    assert!(verified.is_ok(), "{:?}\n{:?}\n{}", verified, judgement.anomalies, shown());
     for anomaly in &judgement.anomalies {
-        if let Some((phenomenon, needs)) = phenomenon(anomaly.kind) {
+        if let Some((phenomenon, needs)) = phenomenon(anomaly.kind)
+            && !is_of_the_solver(history, anomaly)
+        {
             assert!(all.certain(phenomenon, needs), "{} is not certain: {}", anomaly.kind, shown());
             assert_cycle(anomaly, &shown());
         }
@@ -98,12 +103,13 @@ fn compare(history: &History, context: &str) {
                         | Level::UpdateSerializable
                 );
             let untimed = level.info().real_time && !timed;
-            assert!(open || free || untimed, "{level} unknown ({reason}): {}", shown());
+            let contradictory = level == Level::ReadUncommitted && all.dirty;
+            assert!(open || free || untimed || contradictory, "{level} unknown ({reason}): {}", shown());
         }
     };
     for level in Level::ALL.iter().copied() {
         let strong = STRONG.iter().find(|(l, _)| *l == level).map(|(_, s)| strongly_satisfies(history, *s));
-        if let Some(expected) = strong.map_or_else(|| expected(&all, level), |s| s) {
+        if let Some(expected) = strong.unwrap_or_else(|| expected(&all, level)) {
             agree(level, expected);
         }
         let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();
@@ -111,6 +117,16 @@ fn compare(history: &History, context: &str) {
             assert!(!claimed.anomalies.is_empty(), "{level}: {}", shown());
         }
     }
+}
+
+/// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is certain.
+fn is_of_the_solver(history: &History, anomaly: &isolde_level::Anomaly) -> bool {
+    let register = |read| history.list(history.op(read).value).is_none();
+    anomaly.witness.edges.iter().any(|e| match e.evidence {
+        Evidence::Version { read, .. } => register(read),
+        Evidence::Overwritten { reason: VersionReason::ReadThenWritten { .. }, .. } => true,
+        _ => false,
+    })
 }
 
 /// The edges of a cycle join, close, and have their operations in the right transactions.
@@ -125,7 +141,7 @@ fn assert_cycle(anomaly: &isolde_level::Anomaly, shown: &str) {
 }
 
 fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
-    let cases = number("ISOLDE_ORACLE_CASES", 3_000);
+    let cases = number("ISOLDE_ORACLE_CASES", 1_500);
     let seed = number("ISOLDE_SEED", 20_261_116);
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));

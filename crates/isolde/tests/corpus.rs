@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use isolde_check::{Budget, Request, check};
+use isolde_check::stamps::{self, ByStamps};
+use isolde_check::{Budget, Inference, Request, check};
 use isolde_format::{Input, ReadOptions};
 use isolde_history::Index;
-use isolde_level::{Level, Verdict};
+use isolde_level::{Level, Verdict, elle};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,4 +86,142 @@ fn weak_levels_of_real_histories() {
         }
     }
     assert!(met > 1000, "only {met} expectations were found");
+}
+
+/// The codes of an expectation such as `fail:EXT(889)` or `fail:INT,EXT`, with their counts where they have one.
+fn codes(expected: &str) -> Vec<(String, Option<u64>)> {
+    let kinds = expected.strip_prefix("fail:").unwrap_or_default().split(',').filter(|kind| !kind.is_empty());
+    kinds
+        .map(|kind| match kind.split_once('(') {
+            Some((code, count)) => (code.to_owned(), count.trim_end_matches(')').parse().ok()),
+            None => (kind.to_owned(), None),
+        })
+        .collect()
+}
+
+#[test]
+fn timestamped_histories() {
+    let Some(corpus) = corpus() else { return };
+    let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
+    let mut met = 0;
+    for row in index.lines().skip(1).filter(|row| row.contains("\ttimekiller-json\t")) {
+        let columns: Vec<&str> = row.split('\t').collect();
+        for part in columns[9].split(';') {
+            let initial = part.split_once("init=").and_then(|(_, rest)| rest.split(':').next());
+            let options = ReadOptions { initial, ..ReadOptions::default() };
+            let loaded =
+                isolde_format::read(Input::open(&corpus.join(columns[1])).unwrap(), &options).unwrap();
+            for word in part.split_whitespace() {
+                let (level, expected) = match word.split_once('=') {
+                    Some(("si", expected)) => (Level::StrongSessionSnapshotIsolation, expected),
+                    Some(("ser", expected)) => (Level::StrongSessionSerializable, expected),
+                    _ => continue,
+                };
+                let request = ByStamps {
+                    levels: vec![level],
+                    anomalies: None,
+                    tie: Default::default(),
+                    threads: 2.try_into().unwrap(),
+                };
+                let (judgement, _) = stamps::judge(&loaded.history, &request, &Budget::unlimited()).unwrap();
+                let wanted = if expected == "ok" { Verdict::Holds } else { Verdict::Violated };
+                assert_eq!(judgement.verdict(level), Some(&wanted), "{} {word}", columns[0]);
+                let found = judgement.anomalies.iter().map(|a| (a.kind.code(), a.count));
+                let found: std::collections::BTreeMap<&str, u64> = found.collect();
+                let codes = codes(expected);
+                assert_eq!(found.len(), codes.len(), "{} {word}: {found:?}", columns[0]);
+                for (code, count) in codes {
+                    let seen = found.get(code.as_str()).copied();
+                    assert!(
+                        seen.is_some() && (count.is_none() || count == seen),
+                        "{} {word}: {found:?}",
+                        columns[0]
+                    );
+                }
+                met += 1;
+            }
+        }
+    }
+    assert!(met > 35, "only {met} expectations were found");
+}
+
+/// What Elle (or adya) calls invalid is violated here, model by model; what adya calls valid of lists is not.
+#[test]
+fn what_elle_rules_out_is_violated() {
+    let Some(corpus) = corpus() else { return };
+    let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
+    let (mut met, mut missed) = (0, Vec::new());
+    for row in index.lines().skip(1) {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let [id, file, format, model, ..] = columns[..] else { panic!("{row}") };
+        if !matches!(model, "list-append" | "rw-register") || !format.starts_with("elle-") {
+            continue;
+        }
+        let Ok(loaded) =
+            isolde_format::read(Input::open(&corpus.join(file)).unwrap(), &ReadOptions::default())
+        else {
+            continue;
+        };
+        let index = Index::build(&loaded.history, 1.try_into().unwrap());
+        let mut judged: Vec<(Inference, isolde_level::Judgement)> = Vec::new();
+        for (inference, level, expected) in expectations(columns[9], model) {
+            if !judged.iter().any(|(i, _)| *i == inference) {
+                let request = Request {
+                    levels: Level::ALL.to_vec(),
+                    inference: inference.clone(),
+                    ..Request::default()
+                };
+                let polls = std::sync::atomic::AtomicU64::new(0);
+                let spent = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 200_000;
+                let judgement = check(&loaded.history, &index, &request, &Budget::new(&spent));
+                judged.push((inference.clone(), judgement));
+            }
+            let judgement = &judged.iter().find(|(i, _)| *i == inference).unwrap().1;
+            let violated = judgement.verdict(level) == Some(&Verdict::Violated);
+            met += 1;
+            if violated != expected {
+                missed.push(format!("{id}: {level} violated: {violated}, expected {expected}"));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{} of {met}:\n{}", missed.len(), missed.join("\n"));
+    assert!(met > 150, "only {met} expectations were found");
+}
+
+/// Assumptions, a level, and whether it is violated. Of what is called valid, only adya's answers about lists.
+fn expectations(text: &str, model: &str) -> Vec<(Inference, Level, bool)> {
+    let mut found = Vec::new();
+    for part in text.split("||").next().unwrap().split(" | ") {
+        let part = part.trim();
+        let mut inference = Inference::default();
+        if let Some((asked, _)) = part.strip_prefix('[').and_then(|p| p.split_once(']')) {
+            inference.writes_follow_reads = asked.split(' ').any(|w| w == "wfr-keys");
+            inference.sequential_keys = asked.contains("sequential-keys");
+            inference.linearizable_keys = asked.contains("linearizable-keys");
+            if asked.contains("transaction-order") || !part.contains("valid=false") {
+                continue;
+            }
+        }
+        for word in part.split_whitespace() {
+            let short = |name: &str| match name {
+                "rc" => Some(Level::AdyaReadCommitted),
+                "si" => Some(Level::SnapshotIsolation),
+                "ser" => Some(Level::Serializable),
+                "strict-ser" => Some(Level::StrictSerializable),
+                _ => None,
+            };
+            match word.split_once('=') {
+                Some(("not", names)) => {
+                    let models = names.split(',').filter_map(elle::model);
+                    found.extend(models.map(|m| (inference.clone(), m.level, true)));
+                }
+                Some((name, "fail")) => found.extend(short(name).map(|l| (inference.clone(), l, true))),
+                Some((name, "ok")) if model == "list-append" => {
+                    found.extend(short(name).map(|l| (inference.clone(), l, false)));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
 }

@@ -62,6 +62,7 @@ pub(crate) fn check(
         level,
         family,
         views: has_views(level),
+        places_all: !level.info().real_time || facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
         reads: FxHashSet::default(),
@@ -82,6 +83,8 @@ struct Proof<'a> {
     family: Family,
     /// A list read after own appends is a read of what others had appended.
     views: bool,
+    /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
+    places_all: bool,
     clauses: Vec<Vec<Literal>>,
     /// Clauses of one literal.
     units: FxHashSet<Literal>,
@@ -225,7 +228,7 @@ impl Proof<'_> {
         self.level.info().real_time && self.facts.ended_before(a, b)
     }
 
-    /// Each link is known, or its reverse is in the clause. Whoever is read from takes effect if the reader does.
+    /// Each link is known, or its reverse is in the clause.
     fn cycle(&mut self, clause: &Clause, points: &[Point]) -> Result<(), Flaw> {
         let points: Vec<Point> = points.iter().map(|&p| self.point(p)).collect::<Result<_, Flaw>>()?;
         if points.is_empty() {
@@ -260,17 +263,19 @@ impl Proof<'_> {
             by_read.push(chosen || read);
             only_by_read.push(!otherwise);
         }
-        // A transaction that did not take effect has its place in the order as well, wherever what is known lets it stand: its
-        // session and its interval do not depend on its fate, and neither does the order of two points. What it read does.
-        // Backwards, twice round: from a transaction that takes effect to whom it reads from.
+        // A transaction that did not take effect has its place as well, wherever the known order lets it stand, but reads
+        // nothing. Backwards, twice round: from a transaction that takes effect to whom it reads from.
         let mut effective: Vec<bool> = points.iter().map(|p| self.is_guarded(clause, p.txn())).collect();
         for at in (0..links.len()).rev().chain((0..links.len()).rev()) {
             let next = (at + 1) % links.len();
             effective[at] |= by_read[at] && effective[next];
         }
-        let next = |at: usize| (at + 1) % links.len();
-        match (0..links.len()).find(|&at| only_by_read[at] && !effective[next(at)]) {
-            Some(at) => Err(unproven().txns([points[next(at)].txn()])),
+        let unfounded = |at: usize| match self.places_all {
+            true => only_by_read[at] && !effective[(at + 1) % links.len()],
+            false => !effective[at],
+        };
+        match (0..links.len()).find(|&at| unfounded(at)) {
+            Some(at) => Err(unproven().txns([points[at].txn()])),
             None => Ok(()),
         }
     }

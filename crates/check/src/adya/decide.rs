@@ -22,7 +22,7 @@ use crate::verdicts::Board;
 use crate::weak::Problem;
 use isolde_graph::Components;
 use isolde_history::TxnId;
-use isolde_level::{Anomaly, AnomalyKind, Execution, Level, Verdict};
+use isolde_level::{Anomaly, AnomalyKind, Level, Verdict};
 
 /// What the engine is asked.
 pub(crate) struct Question<'a> {
@@ -67,10 +67,11 @@ impl Question<'_> {
 }
 
 /// Levels that are the absence of cycles in a graph, strongest graphs first.
-const GRAPHS: [(Shape, Bound, &[Level]); 13] = [
+const GRAPHS: [(Shape, Bound, &[Level]); 14] = [
     (Shape::SERIAL, Bound::RealTime, &[Level::StrictSerializable]),
     (Shape::SERIAL, Bound::Session, &[Level::StrongSessionSerializable]),
-    (Shape::SERIAL, Bound::Data, &[Level::Serializable, Level::RepeatableRead]),
+    (Shape::SERIAL, Bound::Data, &[Level::Serializable]),
+    (Shape::ITEMS, Bound::Data, &[Level::RepeatableRead]),
     (Shape::SNAPSHOT, Bound::RealTime, &[Level::StrongSnapshotIsolation]),
     (Shape::SNAPSHOT, Bound::Session, &[Level::StrongSessionSnapshotIsolation]),
     (Shape::SNAPSHOT, Bound::Data, &[Level::SnapshotIsolation]),
@@ -125,6 +126,7 @@ impl<'a> Engine<'a> {
     /// everything that was asked about.
     pub fn prove(&self, board: &mut Board<'_>) -> bool {
         self.contradiction.iter().cloned().for_each(|anomaly| board.found(anomaly));
+        self.question.analysers.iter().flat_map(|a| a.anomalies()).for_each(|anomaly| board.found(anomaly));
         let finders = [
             direct::lost_updates,
             direct::dirty_updates,
@@ -165,18 +167,25 @@ struct Judge<'a, 'b> {
 impl Judge<'_, '_> {
     /// No cycle at all, up to a bound.
     fn acyclic(&mut self, last: Bound, sorted: &[u32]) -> bool {
-        let order = self.shapes.commit_order(Shape::SERIAL, sorted);
-        let ordered = self.shapes.deps.is_ordered();
+        let serial = (Shape::SERIAL, sorted);
         for (shape, bound, levels) in GRAPHS.into_iter().filter(|(_, bound, _)| *bound <= last) {
-            let free = matches!(shape, Shape::FLOW | Shape::WRITES);
             for &level in levels {
-                if ordered || free { self.prove(bound, level, &order) } else { self.open(level) }
+                if self.is_free(shape) { self.prove(bound, level, serial) } else { self.open(level) }
             }
         }
+        let ordered = self.shapes.deps.is_ordered();
         for (bound, level) in FOLLOW.into_iter().filter(|(bound, _)| *bound <= last) {
-            if ordered { self.prove(bound, level, &order) } else { self.open(level) }
+            if ordered { self.prove(bound, level, serial) } else { self.open(level) }
         }
         ordered && self.question.asked.iter().all(|&level| self.board.holds(level))
+    }
+
+    /// True if what is not known about versions can be chosen as in any sort of the graph.
+    fn is_free(&self, shape: Shape) -> bool {
+        match shape {
+            Shape::FLOW | Shape::WRITES => !self.shapes.deps.lists.is_contradictory(),
+            _ => self.shapes.deps.is_ordered(),
+        }
     }
 
     fn cyclic(&mut self, last: Bound, found: &Components, budget: &Budget<'_>) {
@@ -214,25 +223,18 @@ impl Judge<'_, '_> {
                 }
             }
             Ok(sorted) => {
-                let deps = self.shapes.deps;
-                let free = matches!(shape, Shape::FLOW | Shape::WRITES);
                 let proven = match shape {
-                    _ if free => Some(sorted),
-                    _ if !deps.is_ordered() => None,
-                    Shape::SNAPSHOT if deps.open_list.is_some() => self.completed(shape, bound, &sorted),
+                    _ if !self.is_free(shape) => None,
+                    Shape::SNAPSHOT if self.shapes.deps.open_list.is_some() => {
+                        self.completed(shape, bound, &sorted)
+                    }
                     _ => Some(sorted),
                 };
-                match proven {
-                    Some(sorted) if shape == Shape::SNAPSHOT => {
-                        // The order of commits alone does not say where the snapshots are.
-                        let _ = sorted;
-                        levels.iter().for_each(|&level| self.hold(bound, level));
+                for &level in levels {
+                    match &proven {
+                        Some(sorted) => self.prove(bound, level, (shape, sorted)),
+                        None => self.open(level),
                     }
-                    Some(sorted) => {
-                        let order = self.shapes.commit_order(shape, &sorted);
-                        levels.iter().for_each(|&level| self.prove(bound, level, &order));
-                    }
-                    None => levels.iter().for_each(|&level| self.open(level)),
                 }
             }
         }
@@ -262,7 +264,7 @@ impl Judge<'_, '_> {
     /// Update serializability: no cycle of transactions that write, nor with one that only reads.
     fn updates(&mut self, cyclic: &Cyclic<'_>, budget: &Budget<'_>) {
         let level = Level::UpdateSerializable;
-        if !self.question.concerns(level) {
+        if !self.question.concerns(level) || self.board.holds(level) {
             return;
         }
         match cyclic.update_cycle(budget) {
@@ -271,9 +273,17 @@ impl Judge<'_, '_> {
                 self.board.found(Anomaly { kind: AnomalyKind::GUpdate, count: 1, witness });
             }
             None if self.shapes.deps.is_ordered() && self.shapes.deps.open_list.is_none() => {
-                self.hold(Bound::Data, level);
+                self.prove_by(Shape::UPDATES, Bound::Data, level);
             }
             None => self.open(level),
+        }
+    }
+
+    /// Version orders are total; commits that follow them are the proof.
+    fn prove_by(&mut self, shape: Shape, bound: Bound, level: Level) {
+        match self.shapes.sort(shape, bound) {
+            Ok(sorted) => self.prove(bound, level, (shape, &sorted)),
+            Err(_) => self.board.decide(level, Verdict::Violated),
         }
     }
 
@@ -283,14 +293,14 @@ impl Judge<'_, '_> {
         for (bound, level) in
             [(Bound::Data, Level::ConsistentView), (Bound::Session, Level::ParallelSnapshotIsolation)]
         {
-            if bound > last || !self.question.concerns(level) {
+            if bound > last || !self.question.concerns(level) || self.board.holds(level) {
                 continue;
             }
             let broken = Bound::ALL.into_iter().filter(|b| *b <= bound).any(|b| names.closed[b as usize] > 0)
                 || self.shapes.sort(Shape::FLOW, bound).is_err();
             match (broken, total) {
                 (true, _) => self.board.decide(level, Verdict::Violated),
-                (false, true) => self.hold(bound, level),
+                (false, true) => self.prove_by(Shape::FLOW, bound, level),
                 (false, false) => self.open(level),
             }
         }
@@ -312,19 +322,14 @@ impl Judge<'_, '_> {
         self.board.found(Anomaly { kind, count: 1, witness });
     }
 
-    fn prove(&mut self, bound: Bound, level: Level, order: &[TxnId]) {
+    /// Notes that a level holds, with the sorted graph as its proof.
+    fn prove(&mut self, bound: Bound, level: Level, (shape, sorted): (Shape, &[u32])) {
         if bound == Bound::RealTime && !self.has_clock {
             return;
         }
-        if self.board.needs_certificate(level) {
-            self.board.prove(level, Execution::commits(order.to_vec()));
+        if self.board.certifies(level) {
+            self.board.prove(level, self.shapes.execution(shape, sorted));
         } else {
-            self.board.hold(level);
-        }
-    }
-
-    fn hold(&mut self, bound: Bound, level: Level) {
-        if bound != Bound::RealTime || self.has_clock {
             self.board.hold(level);
         }
     }
@@ -332,30 +337,20 @@ impl Judge<'_, '_> {
     /// Says why a level stays undecided.
     fn open(&mut self, level: Level) {
         let deps = self.shapes.deps;
-        let history = deps.problem.history;
-        let reason = if let Some(key) = deps.open_register {
-            format!(
-                "no violation was found, but the order in which {} was written is not known: reads of a register do \
-                 not show it (lists would, and --transaction-order or --wfr-keys may)",
-                history.show_key(key)
-            )
-        } else if let Some(&key) = deps.lists.damaged().first() {
-            format!(
-                "reads of {} contradict each other, so the order of its versions is not known",
-                history.show_key(key)
-            )
+        let reason = if deps.lists.is_contradictory() || !deps.lists.damaged().is_empty() {
+            "reads of some lists are faulty, so the order of their versions is not known"
+        } else if deps.open_register.is_some() {
+            "no violation was found, but the order in which some keys were written is not known: reads of a register do \
+             not show it (lists would, and --transaction-order or --wfr-keys may)"
         } else if deps.cut_off {
-            "too many pairs of a reader and an append that it did not see; some were left out".to_owned()
-        } else if let Some(key) = deps.open_list {
-            format!(
-                "no violation was found, but nobody saw in which order the last appends to {} took effect (a final \
-                 read of every key would show it)",
-                history.show_key(key)
-            )
+            "too many pairs of a reader and an append that it did not see; some were left out"
+        } else if deps.open_list.is_some() {
+            "no violation was found, but nobody saw in which order the last appends to some keys took effect (a final \
+             read of every key would show it)"
         } else {
             return;
         };
-        self.board.unknown(level, reason);
+        self.board.unknown(level, reason.to_owned());
     }
 
     /// Notes what a reader should know about an example that rests on damaged keys.

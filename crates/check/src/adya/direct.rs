@@ -3,7 +3,7 @@
 
 use super::lists::{Lists, Place};
 use crate::weak::Problem;
-use crate::weak::problem::Stamped;
+use crate::weak::problem::{Read, Stamped};
 use crate::weak::witness::witness;
 use isolde_history::{FaultKind, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
@@ -68,7 +68,9 @@ pub(crate) fn lost_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomal
             let seen = match lists.place(u.read) {
                 Some(_) => lists.seen(u.key, u.read).map(|a| (a.txn, Some(a.op))),
                 None => match index.source(u.read) {
-                    Source::From(w) => Some((w, problem.write_of(w, u.key))),
+                    Source::From(w) => {
+                        Some((w, problem.write_seen(Read { op: u.read, key: u.key, from: Some(w) })))
+                    }
                     _ => None,
                 },
             };

@@ -153,8 +153,10 @@ impl Lists {
 
     fn collect_later(&mut self, problem: Problem<'_>) {
         let Problem { history, index, .. } = problem;
-        // With an element that several transactions appended, who is missing from a list is open.
-        let mut open: FxHashSet<KeyId> = FxHashSet::default();
+        // With an element that several transactions appended, who is missing from a list is open; and so it is where lists
+        // contradict each other.
+        let key = |&(read, _): &(OpId, OpId)| history.heads()[read.index()].key();
+        let mut open: FxHashSet<KeyId> = self.contradictions.iter().map(key).collect();
         if index.ambiguous_reads() > 0 {
             let ambiguous = |i: &usize| index.source(OpId(*i as u32)) == Source::Ambiguous;
             open.extend((0..history.op_count()).filter(ambiguous).map(|i| history.heads()[i].key()));
@@ -186,6 +188,11 @@ impl Lists {
     /// Keys with a fault in one of their reads.
     pub fn damaged(&self) -> &[KeyId] {
         &self.damaged
+    }
+
+    /// True if no order of appends makes all lists what they were seen to be.
+    pub fn is_contradictory(&self) -> bool {
+        !self.contradictions.is_empty()
     }
 
     /// Of damaged keys, pairs of reads that no one order of appends explains; a single read is paired with itself.

@@ -85,8 +85,9 @@ impl Clock {
         begun.sort_unstable();
         let ended: Vec<(u32, TxnId)> =
             (0..).zip(&self.ended).filter(|&(_, &t)| keep(t)).map(|(i, &t)| (i, t)).collect();
-        let (mut pairs, mut frontier, mut next): (Vec<(u32, u32)>, Vec<(u64, TxnId)>, usize) =
-            (Vec::new(), Vec::new(), 0);
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        let mut frontier: Vec<(u64, TxnId)> = Vec::new();
+        let mut next = 0;
         for (before, _, t) in begun {
             while let Some(&(i, done)) = ended.get(next)
                 && i < before

@@ -48,8 +48,10 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
 /// All reads of a list by one transaction show the same appends of others.
 fn lists_repeat(reading: &Reading) -> bool {
     reading.bodies.iter().all(|a| {
-        let same = reading.bodies.iter().filter(|b| (b.reader, b.key) == (a.reader, a.key));
-        same.into_iter().all(|b| a.appends == b.appends)
+        let mut same = reading.bodies.iter().filter(|b| (b.reader, b.key) == (a.reader, a.key));
+        let mut empty =
+            reading.external.iter().filter(|e| (e.reader, e.key, e.from) == (a.reader, a.key, None));
+        same.all(|b| a.appends == b.appends) && empty.all(|_| a.appends.is_empty())
     })
 }
 

@@ -21,11 +21,15 @@ pub struct Peer {
 
 const AWDIT: &str = "AWDIT 0.2.1";
 const PLUME: &str = "Plume 1.0";
+const CHRONOS: &str = "Chronos";
 /// It did not finish W5c within 400 s.
 const VERISTRONG: &str = "VeriStrong";
-use Question::{Causal, ReadAtomic, ReadCommitted, Serializable, SnapshotIsolation};
+use Question::{Causal, ReadAtomic, ReadCommitted, SerStamps, Serializable, SiStamps, SnapshotIsolation};
 
-const FIGURES: [Peer; 16] = [
+const FIGURES: [Peer; 19] = [
+    peer(CHRONOS, "W2", SiStamps, 3.1, 950.0),
+    peer(CHRONOS, "W2", SerStamps, 3.3, 1_000.0),
+    peer(CHRONOS, "W3", SiStamps, 65.0, 12_500.0),
     peer(AWDIT, "W1", ReadCommitted, 0.08, 16.0),
     peer(AWDIT, "W1", ReadAtomic, 0.09, 18.0),
     peer(AWDIT, "W1", Causal, 0.11, 31.0),
