@@ -37,12 +37,14 @@ pub enum Relation {
     VersionOrder,
     /// The second replaced what the first read.
     AntiDependency,
+    /// The second changed what matches a predicate that the first read by.
+    PredicateAntiDependency,
     /// The first had ended when the second began.
     RealTime,
 }
 
 impl Relation {
-    /// The short name: `so`, `wr`, `cm`, `ww`, `rw`, `rt`.
+    /// The short name: `so`, `wr`, `cm`, `ww`, `rw`, `rwp`, `rt`.
     pub const fn name(self) -> &'static str {
         match self {
             Relation::SessionOrder => "so",
@@ -50,6 +52,7 @@ impl Relation {
             Relation::Required => "cm",
             Relation::VersionOrder => "ww",
             Relation::AntiDependency => "rw",
+            Relation::PredicateAntiDependency => "rwp",
             Relation::RealTime => "rt",
         }
     }

@@ -245,20 +245,23 @@ impl Proof<'_> {
         let links: Vec<(Point, Point)> =
             points.iter().zip(points.iter().cycle().skip(1)).map(|(&a, &b)| (a, b)).collect();
         let mut by_read = Vec::with_capacity(links.len());
+        let mut only_by_read = Vec::with_capacity(links.len());
         for &(a, b) in &links {
             let (t, u) = (a.txn(), b.txn());
-            let without_read = chosen.contains(&(t, u))
+            let chosen = chosen.contains(&(t, u));
+            let otherwise = chosen
                 || matches!((a, b), (Point::Begin(t), Point::Commit(u)) if t == u)
                 || self.session_before(t, u)
                 || self.time_before(t, u)
                 || a != b
                     && (clause.literals.contains(&Literal::Before(b, a))
                         || self.units.contains(&Literal::Before(a, b)));
-            let read = !without_read && self.reads_from(t, u);
-            if !without_read && !read {
+            let read = self.reads_from(t, u);
+            if !otherwise && !read {
                 return Err(unproven().txns([t, u]));
             }
-            by_read.push(read);
+            by_read.push(chosen || read);
+            only_by_read.push(!otherwise);
         }
         // A transaction that did not take effect has its place as well, wherever the known order lets it stand, but reads
         // nothing. Backwards, twice round: from a transaction that takes effect to whom it reads from.
@@ -268,7 +271,7 @@ impl Proof<'_> {
             effective[at] |= by_read[at] && effective[next];
         }
         let unfounded = |at: usize| match self.places_all {
-            true => by_read[at] && !effective[(at + 1) % links.len()],
+            true => only_by_read[at] && !effective[(at + 1) % links.len()],
             false => !effective[at],
         };
         match (0..links.len()).find(|&at| unfounded(at)) {

@@ -4,7 +4,7 @@
 //! Only committed writers count, and only versions that *directly* precede each other make edges: Elle's inference.
 
 use super::ground::{Graph, Ground};
-use super::steps::{Evidence, External};
+use super::steps::{Evidence, External, external};
 use super::versions;
 use super::{Case, Findings, Inference, Options, Unfit};
 use isolde_history::{KeyId, OpId, OpKind, TxnId, Value};
@@ -56,28 +56,29 @@ pub(super) fn infer(ground: &Ground<'_>, options: &Options) -> Result<Inference,
         for &(overwriter, _) in &register.writers[later as usize] {
             let written = &register.writers[earlier as usize];
             written.iter().for_each(|&(writer, _)| graph.add(writer, overwriter, Edge::Ww));
-            let read = &register.readers[earlier as usize];
-            read.iter().for_each(|&reader| graph.add(reader, overwriter, Edge::Rw));
+            graph.add_all(&register.readers[earlier as usize], overwriter, Edge::Rw);
         }
     }
     let version = |id: u32| register.versions[id as usize];
     let mut versions: Vec<(KeyId, Value, Value)> =
         precedes.iter().map(|&(a, b)| (version(a).0, version(a).1, version(b).1)).collect();
     versions.sort_unstable();
-    Ok(Inference { graph, findings, objection: None, evidence: Evidence::Registers { versions } })
+    let objection = graph.objection();
+    Ok(Inference { graph, findings, objection, evidence: Evidence::Registers { versions } })
 }
 
 fn collect(ground: &Ground<'_>) -> Register {
     let mut register = Register::default();
     for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        let external = External::of(ground, node);
-        for (key, value, _) in external.reads {
-            let id = register.id(key, value);
-            register.readers[id as usize].push(node);
-        }
-        for (key, value, op) in external.writes {
-            let id = register.id(key, value);
-            register.writers[id as usize].push((node, op));
+        for External { key, read, write } in external(ground, node) {
+            if let Some((value, _)) = read {
+                let id = register.id(key, value);
+                register.readers[id as usize].push(node);
+            }
+            if let Some((value, op)) = write {
+                let id = register.id(key, value);
+                register.writers[id as usize].push((node, op));
+            }
         }
     }
     register
