@@ -141,6 +141,9 @@ enum Bound {
     RealTime,
 }
 
+/// What an operation adds to what was added before, if anything; none if it is impossible there.
+type Step<'a> = dyn Fn(&Operation, &[i64]) -> Option<Option<i64>> + 'a;
+
 /// True if some serial order explains every read: all ok operations, some of those without an answer.
 fn serial(events: &Events, bound: Bound, explains: &dyn Fn(&Datum, &[i64]) -> bool) -> bool {
     let ops: Vec<Operation> = events.operations().into_iter().filter(|op| !op.failed()).collect();
@@ -155,7 +158,7 @@ fn serial(events: &Events, bound: Bound, explains: &dyn Fn(&Datum, &[i64]) -> bo
         taken: &mut Vec<usize>,
         added: &mut Vec<i64>,
         before: &dyn Fn(&Operation, &Operation) -> bool,
-        step: &dyn Fn(&Operation, &[i64]) -> Option<Option<i64>>,
+        step: &Step<'_>,
     ) -> bool {
         if (0..ops.len()).all(|i| taken.contains(&i) || !ops[i].is_ok()) {
             return true;
