@@ -141,6 +141,9 @@ enum Bound {
     RealTime,
 }
 
+/// What an operation adds to what was added before, if anything; none if it is impossible there.
+type Step<'a> = dyn Fn(&Operation, &[i64]) -> Option<Option<i64>> + 'a;
+
 /// True if some serial order explains every read: all ok operations, some of those without an answer.
 fn serial(events: &Events, bound: Bound, explains: &dyn Fn(&Datum, &[i64]) -> bool) -> bool {
     let ops: Vec<Operation> = events.operations().into_iter().filter(|op| !op.failed()).collect();
