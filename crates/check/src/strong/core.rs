@@ -182,9 +182,12 @@ impl Excerpt {
             }
             Found::Refuted(model, solver, end) => {
                 let position = |node: u32| solver.order.position(node);
-                Prover::new(&model, Some(&position)).by_log(&solver, end)
+                Prover::new(&model, Some(&position)).by_log(&solver, end, budget)
             }
         };
+        if refutation.steps.is_empty() {
+            return None;
+        }
         Some(Refutation { steps: refutation.steps.into_iter().map(|step| self.step(step)).collect() })
     }
 

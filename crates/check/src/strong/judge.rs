@@ -68,7 +68,13 @@ pub(crate) fn judge(
 /// Without predicates, what refutes serializability refutes repeatable read, which is less.
 fn refute(board: &mut Board<'_>, level: Level, anomaly: Anomaly, refutation: Refutation) {
     board.found(anomaly);
-    board.refute(if level == Level::Serializable { Level::RepeatableRead } else { level }, refutation);
+    let level = if level == Level::Serializable { Level::RepeatableRead } else { level };
+    if refutation.steps.is_empty() {
+        // It is refuted, but there was no time left to write the proof down.
+        board.decide(level, Verdict::Violated);
+    } else {
+        board.refute(level, refutation);
+    }
 }
 
 fn undecided(verdict: &Verdict) -> bool {

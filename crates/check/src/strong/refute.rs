@@ -10,6 +10,7 @@ use super::log::{Cause, Log};
 use super::model::{Edge, Family, Model, Why};
 use super::scan::Demand;
 use super::solver::{Lit, Solver, Var};
+use crate::budget::Budget;
 use isolde_history::{KeyId, OpId, TxnId};
 use isolde_level::{Choice, Literal, Point, Reason, Refutation, Step};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -102,10 +103,13 @@ impl<'a> Prover<'a> {
         Refutation { steps: self.steps }
     }
 
-    /// The refutation that ends with the clause of this number in the log.
-    pub fn by_log(mut self, solver: &Solver, end: u32) -> Refutation {
+    /// The refutation that ends with the clause of this number in the log; without steps if the budget is spent first.
+    pub fn by_log(mut self, solver: &Solver, end: u32, budget: &Budget<'_>) -> Refutation {
         let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
         for id in needed(&solver.log, end) {
+            if budget.is_spent() {
+                return Refutation::default();
+            }
             let number = self.log_step(solver, id, &numbers);
             numbers.insert(id, number);
         }

@@ -65,7 +65,7 @@ pub(crate) fn tell(
         }
         search::Found::Refuted(model, solver, end) => {
             let position = |node: u32| solver.order.position(node);
-            let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end);
+            let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end, budget);
             smallest(problem, facts, rules, refutation, budget)
         }
         search::Found::Holds(_) => (unnamed(problem, rules, &Refutation::default()), Refutation::default()),
@@ -80,7 +80,8 @@ fn smallest(
     whole: Refutation,
     budget: &Budget<'_>,
 ) -> (Anomaly, Refutation) {
-    let refutation = core::reduced(facts, rules, &whole, budget).unwrap_or(whole);
+    let reduced = if whole.steps.is_empty() { None } else { core::reduced(facts, rules, &whole, budget) };
+    let refutation = reduced.unwrap_or(whole);
     let mut anomaly = unnamed(problem, rules, &refutation);
     // The reads that its cycles lead over, and what they returned.
     for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
