@@ -150,12 +150,14 @@ fn serial(events: &Events, bound: Bound, explains: &dyn Fn(&Datum, &[i64]) -> bo
         Bound::Session => a.is_ok() && process(a) == process(b) && a.began < b.began,
         Bound::RealTime => a.ended().is_some_and(|end| end < b.began),
     };
+    /// What an operation adds after these; `None`: it cannot come after them.
+    type Step<'a> = dyn Fn(&Operation, &[i64]) -> Option<Option<i64>> + 'a;
     fn extend(
         ops: &[Operation],
         taken: &mut Vec<usize>,
         added: &mut Vec<i64>,
         before: &dyn Fn(&Operation, &Operation) -> bool,
-        step: &dyn Fn(&Operation, &[i64]) -> Option<Option<i64>>,
+        step: &Step<'_>,
     ) -> bool {
         if (0..ops.len()).all(|i| taken.contains(&i) || !ops[i].is_ok()) {
             return true;

@@ -240,14 +240,14 @@ fn reads(r: &Recording, committed: &dyn Fn(usize) -> bool, versions: &[Versions]
                     }
                 }
                 Mop::Rows(predicate, found) => {
-                    for key in 0..KEYS {
-                        let places = match (own(key), found[key]) {
+                    for (key, &row) in found.iter().enumerate() {
+                        let places = match (own(key), row) {
                             (Some(own), None) if predicate.matches(own) => Vec::new(),
                             (Some(_), _) => continue,
                             (None, Some(v)) => places(key, &|row| row == Some(v)),
                             (None, None) => places(key, &|row| !predicate.matches(row)),
                         };
-                        let item = found[key].is_some();
+                        let item = row.is_some();
                         choices.push(Choice { reader, key, places, item, predicate: Some(*predicate) });
                     }
                 }

@@ -47,7 +47,7 @@ pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events,
 /// What a file holds, for `check`.
 pub enum Judgeable {
     /// Transactions of reads, writes and appends.
-    Plain(Read),
+    Plain(Box<Read>),
     /// Jepsen operations of another datatype, as transactions.
     Other(Box<Lowered>, Format),
 }
@@ -55,7 +55,7 @@ pub enum Judgeable {
 /// Reads one history, whatever its operations are.
 pub fn judgeable(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Judgeable, Failure> {
     enum Found {
-        Plain(isolde_format::Loaded),
+        Plain(Box<isolde_format::Loaded>),
         Other(isolde_format::LoadedEvents),
     }
     let found = with_progress(path, flags, global, |mut input, options| {
@@ -63,12 +63,13 @@ pub fn judgeable(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Judg
         if beginning.is_some_and(|events| datatypes::is_foreign(&events)) {
             return isolde_format::read_events(input, options).map(Found::Other);
         }
-        isolde_format::read(input, options).map(Found::Plain)
+        isolde_format::read(input, options).map(|loaded| Found::Plain(Box::new(loaded)))
     })?;
     let loaded = match found {
         Found::Plain(loaded) => {
             warn(global, &loaded.warnings);
-            return Ok(Judgeable::Plain(Read { history: loaded.history, format: loaded.format }));
+            let read = Read { history: loaded.history, format: loaded.format };
+            return Ok(Judgeable::Plain(Box::new(read)));
         }
         Found::Other(loaded) => loaded,
     };

@@ -20,6 +20,7 @@ mod ground;
 mod orders;
 mod register;
 mod steps;
+mod updates;
 mod verdict;
 mod versions;
 

@@ -62,7 +62,7 @@ pub(crate) fn reduced(
 }
 
 /// The reads behind a refutation: those of its axioms, and those that its cycles lead over.
-fn spoken_of(facts: &Facts<'_>, refutation: &Refutation) -> BTreeSet<u32> {
+pub(crate) fn spoken_of(facts: &Facts<'_>, refutation: &Refutation) -> BTreeSet<u32> {
     let by_op = |op: OpId| {
         let t = facts.history.txn_of(op);
         facts.reads_of(t).find(|&i| facts.reads[i].op == op).map(|i| i as u32)

@@ -81,7 +81,21 @@ fn smallest(
     budget: &Budget<'_>,
 ) -> (Anomaly, Refutation) {
     let refutation = core::reduced(facts, rules, &whole, budget).unwrap_or(whole);
-    (unnamed(problem, rules, &refutation), refutation)
+    let mut anomaly = unnamed(problem, rules, &refutation);
+    // The reads that its cycles lead over, and what they returned.
+    for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
+        anomaly.witness.operations.push(read.op);
+        if let From::Txn(w) = read.from {
+            anomaly.witness.operations.extend(facts.write_of(w, read.key));
+        }
+    }
+    anomaly.witness.operations.sort_unstable();
+    anomaly.witness.operations.dedup();
+    let txns = anomaly.witness.operations.iter().map(|&op| problem.history.txn_of(op));
+    anomaly.witness.transactions.extend(txns);
+    anomaly.witness.transactions.sort_unstable();
+    anomaly.witness.transactions.dedup();
+    (anomaly, refutation)
 }
 
 /// How many nodes a cycle is looked for through.

@@ -1,6 +1,7 @@
 //! Anomalies of lists that are no cycles.
 
 use super::super::ground::Ground;
+use super::super::updates::lost_update;
 use super::super::{Case, Findings};
 use super::{Key, Lists, longest};
 use isolde_history::{KeyId, OpId, OpKind, Outcome, TxnId, Value};
@@ -19,7 +20,7 @@ pub(super) fn check(lists: &Lists<'_, '_>, findings: &mut Findings) -> Option<St
         let garbage = dirty_update(lists, id, key, findings);
         objection = objection.or(garbage);
     }
-    lost_update(lists, findings);
+    lost_update(lists.ground, |read| lists.ground.list(read), findings);
     objection
 }
 
@@ -177,31 +178,4 @@ fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut 
         }
     }
     None
-}
-
-/// `lost-update`: several transactions read one version of a key and then append to it.
-fn lost_update(lists: &Lists<'_, '_>, findings: &mut Findings) {
-    let ground = lists.ground;
-    let mut groups: FxHashMap<(KeyId, &[Value]), usize> = FxHashMap::default();
-    let mut cases: Vec<(OpId, Vec<TxnId>)> = Vec::new();
-    let mut first: FxHashMap<KeyId, Option<(OpId, &[Value])>> = FxHashMap::default();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        first.clear();
-        for (op, o) in ground.ops(node) {
-            if o.kind == OpKind::Read {
-                if let Some(list) = ground.list(&o) {
-                    first.entry(o.key).or_insert(Some((op, list)));
-                }
-            } else if let Some((read, list)) = first.get_mut(&o.key).and_then(Option::take) {
-                let group = *groups.entry((o.key, list)).or_insert_with(|| {
-                    cases.push((read, Vec::new()));
-                    cases.len() - 1
-                });
-                cases[group].1.push(ground.txn(node));
-            }
-        }
-    }
-    for (read, txns) in cases.into_iter().filter(|(_, txns)| txns.len() > 1) {
-        findings.push((A::LostUpdate, Case::LostUpdate { read, txns }));
-    }
 }

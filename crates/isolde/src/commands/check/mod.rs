@@ -163,7 +163,7 @@ const TIGHTENING: Duration = Duration::from_secs(3);
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
     let since = Instant::now();
     let load::Read { history, format } = match load::judgeable(path, &flags.read, global)? {
-        load::Judgeable::Plain(read) => read,
+        load::Judgeable::Plain(read) => *read,
         load::Judgeable::Other(lowered, format) => {
             return Ok(judge_datatype(path, *lowered, (format.name(), since.elapsed()), flags, global));
         }
