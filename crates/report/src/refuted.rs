@@ -4,7 +4,7 @@
 //! is told from its end: what must be one way or the other, and, indented under each way, what goes wrong with it. The
 //! replay of the hints (unit propagation, as the verifier does it) finds out which step excludes which alternative.
 
-use crate::cast::clean;
+use crate::cast::{Cast, clean};
 use isolde_history::{History, OpId, OpKind, TxnId};
 use isolde_level::{Level, Literal, Point, Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub(crate) struct Line {
 }
 
 /// The refutation of a level as lines of text; empty if there is nothing to tell.
-pub(crate) fn told(history: &History, level: Level, refutation: &Refutation) -> Vec<Line> {
+pub(crate) fn told(cast: &Cast<'_>, level: Level, refutation: &Refutation) -> Vec<Line> {
     let Some(last) = refutation.steps.len().checked_sub(1) else { return Vec::new() };
     let snapshots = matches!(
         level,
@@ -30,7 +30,8 @@ pub(crate) fn told(history: &History, level: Level, refutation: &Refutation) -> 
             | Level::StrongSessionSnapshotIsolation
             | Level::StrongSnapshotIsolation
     );
-    let mut teller = Teller { history, refutation, snapshots, lines: Vec::new(), left_out: false };
+    let mut teller =
+        Teller { cast, history: cast.history, refutation, snapshots, lines: Vec::new(), left_out: false };
     teller.step(last, &BTreeSet::new(), &BTreeMap::new(), 0);
     if teller.left_out {
         let text = format!("… the whole proof has {} steps; --certificate writes it out", last + 1);
@@ -40,6 +41,7 @@ pub(crate) fn told(history: &History, level: Level, refutation: &Refutation) -> 
 }
 
 struct Teller<'a> {
+    cast: &'a Cast<'a>,
     history: &'a History,
     refutation: &'a Refutation,
     snapshots: bool,
@@ -118,7 +120,7 @@ impl Teller<'_> {
     }
 
     fn name(&self, t: TxnId) -> String {
-        clean(&self.history.txn_name(t))
+        self.cast.name(t)
     }
 
     fn of(&self, op: OpId) -> String {

@@ -191,8 +191,8 @@ fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
 }
 
 /// Why no order exists.
-fn proof(subject: &Subject<'_>, anomaly: &Anomaly) -> Vec<Line> {
-    let of_it = |level: Level| level.forbids(anomaly.kind);
+fn proof(subject: &Subject<'_>, cast: &Cast<'_>) -> Vec<Line> {
+    let of_it = |level: Level| level.forbids(cast.anomaly.kind);
     let proofs = subject.judgement.certificates.iter().filter(|(level, _)| of_it(*level));
     let refutations = proofs.filter_map(|(level, proof)| match proof {
         Certificate::Violated(refutation) => Some((*level, refutation)),
@@ -200,7 +200,7 @@ fn proof(subject: &Subject<'_>, anomaly: &Anomaly) -> Vec<Line> {
     });
     refutations
         .min_by_key(|(_, refutation)| refutation.steps.len())
-        .map_or(Vec::new(), |(level, refutation)| told(subject.history, level, refutation))
+        .map_or(Vec::new(), |(level, refutation)| told(cast, level, refutation))
 }
 
 fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
@@ -232,7 +232,7 @@ fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
         out.push_str(&wrap(&format!("{}  ", padded(name, first)), first + 2, columns, &ops.join(" ")));
     }
     if anomaly.kind.is_no_order() {
-        for line in proof(subject, anomaly) {
+        for line in proof(subject, &cast) {
             let indent = " ".repeat(2 + 2 * line.depth);
             out.push_str(&wrap(&indent, indent.len() + 2, columns, &line.text));
         }

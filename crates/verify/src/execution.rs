@@ -144,9 +144,13 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
         Level::ReadCommitted => visible::read_committed(&commits),
         Level::ReadAtomic => {
             repeatable(reading)?;
+            lists_repeat(reading)?;
             visible::read_atomic(&commits)
         }
-        Level::Causal => visible::causal(&commits),
+        Level::Causal => {
+            lists_repeat(reading)?;
+            visible::causal(&commits)
+        }
         Level::ReadYourWrites => visible::read_your_writes(&commits),
         Level::MonotonicReads => visible::monotonic_reads(&commits),
         Level::MonotonicWrites => visible::monotonic_writes(&commits),
@@ -186,6 +190,19 @@ fn repeatable(reading: &Reading<'_>) -> Result<(), Flaw> {
             if reading.writer(earlier) != reading.writer(read) {
                 return Err(Flaw::new(FlawKind::NonRepeatable).ops([earlier.op, read.op]));
             }
+        }
+    }
+    Ok(())
+}
+
+/// All reads of a list by one transaction show the same appends of others.
+fn lists_repeat(reading: &Reading<'_>) -> Result<(), Flaw> {
+    let mut first: FxHashMap<(TxnId, KeyId), OpId> = FxHashMap::default();
+    for (read, shown) in reading.lists() {
+        let key = reading.facts.history.op(read).key;
+        let earlier = *first.entry((reading.facts.owner(read), key)).or_insert(read);
+        if reading.shown(earlier) != Some(shown) {
+            return Err(Flaw::new(FlawKind::NonRepeatable).ops([earlier, read]));
         }
     }
     Ok(())

@@ -157,7 +157,9 @@ fn faulty(problem: Problem<'_>, declared: &[Level]) -> Option<TxnId> {
 fn reads_list_after_own_append(problem: Problem<'_>, declared: &[Level]) -> Option<TxnId> {
     let history = problem.history;
     problem.committed().find(|&t| {
-        let looks = matches!(family(declared[t.index()]), Some(Family::Snapshot { .. } | Family::Serial));
+        let level = declared[t.index()];
+        let looks = matches!(family(level), Some(Family::Snapshot { .. } | Family::Serial))
+            || matches!(level, Level::ReadAtomic | Level::Causal);
         looks
             && history.ops(t).any(|(op, o)| {
                 history.list(o.value).is_some() && problem.index.source(op) == isolde_history::Source::Own

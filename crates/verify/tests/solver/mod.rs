@@ -18,6 +18,8 @@ struct Read {
     candidates: Vec<OpId>,
     /// Appends shown, for lists.
     shown: Vec<OpId>,
+    /// A list read after own appends.
+    after_own: bool,
 }
 
 struct Problem<'a> {
@@ -89,6 +91,11 @@ impl Problem<'_> {
             )
     }
 
+    /// All lists of a key that a transaction reads must agree on what others appended.
+    fn lists_repeat(&self) -> bool {
+        matches!(self.level, Level::ReadAtomic | Level::Causal)
+    }
+
     /// The reads and what may explain them; who certainly counts.
     fn look(&mut self) -> Option<()> {
         let history = self.history;
@@ -148,8 +155,9 @@ impl Problem<'_> {
                             }
                         }
                         // After an own append it shows versions only: no candidate, although it shows something.
-                        if own.is_empty() || !shown.is_empty() || self.views() {
-                            self.reads.push(Read { op, txn: t, candidates, shown });
+                        if own.is_empty() || !shown.is_empty() || self.views() || self.lists_repeat() {
+                            let after_own = !own.is_empty();
+                            self.reads.push(Read { op, txn: t, candidates, shown, after_own });
                         }
                     }
                     None => {
@@ -172,10 +180,18 @@ impl Problem<'_> {
                                 .push(([Literal::NotCommitted(t)].into(), Reason::Impossible { read: op }));
                             continue;
                         }
-                        self.reads.push(Read { op, txn: t, candidates, shown: Vec::new() });
+                        self.reads.push(Read { op, txn: t, candidates, shown: Vec::new(), after_own: false });
                     }
                 }
             }
+        }
+        // Read atomic and causal want a transaction's lists to agree; an anomaly shows it if they do not.
+        let differ = |a: &Read, b: &Read| {
+            let key = |r: &Read| (r.txn, history.op(r.op).key);
+            key(a) == key(b) && list(a.op).is_some() && a.shown != b.shown
+        };
+        if self.lists_repeat() && self.reads.iter().any(|a| self.reads.iter().any(|b| differ(a, b))) {
+            return None;
         }
         self.certain = history.txns().filter(|&t| history.outcome(t) == Outcome::Committed).collect();
         loop {
@@ -288,7 +304,7 @@ impl Problem<'_> {
                     }
                 }
             }
-            if !read.shown.is_empty() && read.candidates.is_empty() {
+            if read.after_own && !self.views() {
                 continue;
             }
             let sources: Vec<Option<OpId>> = match read.candidates[..] {
