@@ -25,6 +25,7 @@
 //! # Ok::<(), isolde_history::TooLarge>(())
 //! ```
 
+mod adya;
 mod budget;
 mod cross;
 pub mod datatypes;
@@ -32,6 +33,7 @@ mod direct;
 pub mod elle;
 pub mod linear;
 pub mod lint;
+mod mixed;
 pub mod models;
 pub mod shrink;
 pub mod stamps;
@@ -40,6 +42,7 @@ mod strong;
 mod verdicts;
 mod weak;
 
+pub use adya::{Analyser, ExtraEdge, Inference, MonotonicKeys};
 pub use budget::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check};
 
@@ -60,10 +63,24 @@ pub struct Request {
     pub no_guess: bool,
     /// Never work out what follows from the known order before searching, at strong levels; again the answers are the same.
     pub no_saturation: bool,
+    /// What may be assumed about the order of a register's versions.
+    pub inference: Inference,
 }
 
-/// Decides the levels. Costs are stated in the modules of `weak`; when the budget runs out, what is left is unknown.
+/// Decides the levels. Costs are stated in the modules of `weak` and `adya`; when the budget runs out, what is left is
+/// unknown.
 pub fn check(history: &History, index: &Index, request: &Request, budget: &Budget<'_>) -> Judgement {
+    check_with(history, index, request, &[], budget)
+}
+
+/// [`check`] with dependencies that are not in the history: see [`Analyser`].
+pub fn check_with(
+    history: &History,
+    index: &Index,
+    request: &Request,
+    analysers: &[&dyn Analyser],
+    budget: &Budget<'_>,
+) -> Judgement {
     let reads = weak::problem::ExternalReads::new(history, index);
-    verdicts::judge(weak::Problem { history, index, reads: &reads }, request, budget)
+    verdicts::judge(weak::Problem { history, index, reads: &reads }, request, analysers, budget)
 }

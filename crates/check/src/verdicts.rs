@@ -4,8 +4,10 @@
 //! implies, a violated level takes down every level that implies it.
 
 use crate::Request;
+use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
+use crate::mixed;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
@@ -18,9 +20,15 @@ const GUARANTEES: [Level; 4] =
     [Level::ReadYourWrites, Level::MonotonicReads, Level::MonotonicWrites, Level::WritesFollowReads];
 
 /// Runs the engines, cheapest first, each on what the ones before it left open.
-pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>) -> Judgement {
+pub(crate) fn judge(
+    problem: Problem<'_>,
+    request: &Request,
+    analysers: &[&dyn Analyser],
+    budget: &Budget<'_>,
+) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
     let mut board = Board::new(request.anomalies.as_deref());
+    board.certificates = request.certificates;
     for anomaly in direct::faults(problem) {
         board.found(anomaly);
     }
@@ -31,7 +39,16 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
             None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
-    judge_weak(problem, asked, request, budget, &mut board);
+    // Lists show the order of their versions, so one graph may prove every level at once.
+    let question = adya::Question { asked, inference: &request.inference, analysers };
+    let adya = question.is_about(problem).then(|| adya::Engine::new(problem, &question));
+    let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut board));
+    if !proven || request.anomalies.is_some() || problem.index.ambiguous_reads() > 0 {
+        judge_weak(problem, asked, request, budget, &mut board);
+        if let Some(engine) = &adya {
+            engine.refute(&mut board, budget);
+        }
+    }
     board.close();
 
     if request.anomalies.is_some() {
@@ -45,7 +62,11 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
         }
         strong::judge(problem, asked, request, budget, &mut board);
     }
-    board.judgement(problem, asked, request.certificates)
+    let mixed = match request.anomalies {
+        Some(_) => None,
+        None => mixed::judge(problem, &budget.search()),
+    };
+    Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
 }
 
 fn judge_weak(
@@ -113,13 +134,27 @@ pub(crate) struct Board<'a> {
     anomalies: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,
     proofs: Vec<(Level, Certificate)>,
+    /// Proofs are wanted.
+    certificates: bool,
+    /// Why levels are not decided.
+    reasons: Vec<(Level, String)>,
+    notes: Vec<String>,
     /// The budget ran out before an engine was done.
     interrupted: bool,
 }
 
 impl<'a> Board<'a> {
     fn new(wanted: Option<&'a [AnomalyKind]>) -> Board<'a> {
-        Board { wanted, anomalies: Vec::new(), verdicts: Vec::new(), proofs: Vec::new(), interrupted: false }
+        Board {
+            wanted,
+            anomalies: Vec::new(),
+            verdicts: Vec::new(),
+            proofs: Vec::new(),
+            certificates: false,
+            reasons: Vec::new(),
+            notes: Vec::new(),
+            interrupted: false,
+        }
     }
 
     /// True if instances of this kind are to be reported.
@@ -127,10 +162,15 @@ impl<'a> Board<'a> {
         self.wanted.is_none_or(|kinds| kinds.contains(&kind))
     }
 
-    /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it.
+    /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it. More of a known kind adds
+    /// to its count.
     pub fn found(&mut self, anomaly: Anomaly) {
-        if self.wants(anomaly.kind) {
-            self.anomalies.push(anomaly);
+        if !self.wants(anomaly.kind) {
+            return;
+        }
+        match self.anomalies.iter_mut().find(|a| a.kind == anomaly.kind) {
+            Some(known) => known.count += anomaly.count,
+            None => self.anomalies.push(anomaly),
         }
     }
 
@@ -169,6 +209,44 @@ impl<'a> Board<'a> {
         self.proofs.push((level, Certificate::Violated(proof)));
     }
 
+    /// Notes that a level's order axioms are met, without an order to show for it.
+    pub fn hold(&mut self, level: Level) {
+        let forbidden = self.anomalies.iter().any(|a| level.forbids(a.kind));
+        self.decide(level, if forbidden { Verdict::Violated } else { Verdict::Holds });
+    }
+
+    /// True if a level is known to hold, directly or through a stronger one.
+    pub fn holds(&self, level: Level) -> bool {
+        let holding = self.verdicts.iter().filter(|(_, v)| *v == Verdict::Holds);
+        holding.into_iter().any(|(l, _)| l.implies(level))
+            && !self.anomalies.iter().any(|a| level.forbids(a.kind))
+    }
+
+    /// True if an anomaly found so far shows that the level is violated.
+    pub fn explains(&self, level: Level) -> bool {
+        self.anomalies.iter().any(|a| level.forbids(a.kind))
+    }
+
+    /// True if the proof of a level is wanted, and can be checked: Elle's further models have no definition of their own.
+    pub fn certifies(&self, level: Level) -> bool {
+        self.certificates && level.is_canonical()
+    }
+
+    /// Notes why a level is not decided; an engine that decides it after all outweighs this.
+    pub fn unknown(&mut self, level: Level, reason: String) {
+        self.reasons.push((level, reason));
+    }
+
+    /// Notes what a reader should know besides.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Notes that the budget ran out.
+    pub fn interrupt(&mut self) {
+        self.interrupted = true;
+    }
+
     /// Carries anomalies and verdicts through the lattice.
     pub fn close(&mut self) {
         for &level in Level::ALL {
@@ -202,24 +280,20 @@ impl<'a> Board<'a> {
     fn judgement(mut self, problem: Problem<'_>, asked: &[Level], certificates: bool) -> Judgement {
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
-        let certificates = if certificates {
-            // Of what was asked, or settling it by the lattice.
-            let settles = |(by, proof): &(Level, Certificate)| match proof {
-                Certificate::Holds(_) => asked.iter().any(|level| by.implies(*level)),
-                Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
-            };
-            self.proofs.into_iter().filter(settles).collect()
-        } else {
-            Vec::new()
+        // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
+        let settles = |(by, proof): &(Level, Certificate)| match proof {
+            Certificate::Holds(_) => certificates && asked.iter().any(|level| by.implies(*level)),
+            Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
         };
-        Judgement { levels, anomalies: self.anomalies, certificates, notes: Vec::new() }
+        let certificates = self.proofs.into_iter().filter(settles).collect();
+        Judgement { levels, anomalies: self.anomalies, certificates, mixed: None, notes: self.notes }
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {
         let verdict = self
             .get(level)
             .cloned()
-            .unwrap_or_else(|| Verdict::Unknown { reason: unknown_reason(problem, level, self.interrupted) });
+            .unwrap_or_else(|| Verdict::Unknown { reason: self.unknown_reason(problem, level) });
         let responsible = match verdict {
             Verdict::Violated => {
                 self.anomalies.iter().map(|a| a.kind).filter(|&k| level.forbids(k)).collect()
@@ -228,17 +302,23 @@ impl<'a> Board<'a> {
         };
         LevelVerdict { level, by: By::Values, verdict, anomalies: responsible }
     }
-}
 
-fn unknown_reason(problem: Problem<'_>, level: Level, interrupted: bool) -> String {
-    let info = level.info();
-    if info.name_only {
-        "name only: the model has no definition that a history could be held against".to_owned()
-    } else if interrupted {
-        "stopped, by an interrupt or the time limit, before this was decided".to_owned()
-    } else if info.real_time && problem.history.intervals().is_none() {
-        "the history has no real-time information".to_owned()
-    } else {
-        "no violation of a weaker level; this version does not decide the level itself".to_owned()
+    fn unknown_reason(&self, problem: Problem<'_>, level: Level) -> String {
+        let info = level.info();
+        if info.name_only {
+            return "name only: the model has no definition that a history could be held against".to_owned();
+        }
+        if self.interrupted {
+            return "stopped, by an interrupt or the time limit, before this was decided".to_owned();
+        }
+        if info.real_time && problem.history.intervals().is_none() {
+            return "the history has no real-time information".to_owned();
+        }
+        match self.reasons.iter().find(|(l, _)| *l == level) {
+            Some((_, reason)) => reason.clone(),
+            None => {
+                "no violation of a weaker level; this version does not decide the level itself".to_owned()
+            }
+        }
     }
 }

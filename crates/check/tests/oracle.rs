@@ -71,7 +71,7 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
         );
     }
     if let Err(flaw) = Verifier::new(history).judgement(judgement) {
-        panic!("{}\n{flaw:?}\n{judgement:#?}\n{}", flaw.message(history), shown());
+        panic!("{}\n{flaw:?}\n{:?}\n{}", flaw.message(history), judgement.anomalies, shown());
     }
     if ambiguous {
         return;

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use isolde_check::stamps::{self, ByStamps};
-use isolde_check::{Budget, Request, check};
+use isolde_check::{Budget, Inference, Request, check};
 use isolde_format::{Input, ReadOptions};
 use isolde_history::Index;
-use isolde_level::{Level, Verdict};
+use isolde_level::{Level, Verdict, elle};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -143,4 +143,85 @@ fn timestamped_histories() {
         }
     }
     assert!(met > 35, "only {met} expectations were found");
+}
+
+/// What Elle (or adya) calls invalid is violated here, model by model; what adya calls valid of lists is not.
+#[test]
+fn what_elle_rules_out_is_violated() {
+    let Some(corpus) = corpus() else { return };
+    let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
+    let (mut met, mut missed) = (0, Vec::new());
+    for row in index.lines().skip(1) {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let [id, file, format, model, ..] = columns[..] else { panic!("{row}") };
+        if !matches!(model, "list-append" | "rw-register") || !format.starts_with("elle-") {
+            continue;
+        }
+        let Ok(loaded) =
+            isolde_format::read(Input::open(&corpus.join(file)).unwrap(), &ReadOptions::default())
+        else {
+            continue;
+        };
+        let index = Index::build(&loaded.history, 1.try_into().unwrap());
+        let mut judged: Vec<(Inference, isolde_level::Judgement)> = Vec::new();
+        for (inference, level, expected) in expectations(columns[9], model) {
+            if !judged.iter().any(|(i, _)| *i == inference) {
+                let request = Request {
+                    levels: Level::ALL.to_vec(),
+                    inference: inference.clone(),
+                    ..Request::default()
+                };
+                let polls = std::sync::atomic::AtomicU64::new(0);
+                let spent = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 200_000;
+                let judgement = check(&loaded.history, &index, &request, &Budget::new(&spent));
+                judged.push((inference.clone(), judgement));
+            }
+            let judgement = &judged.iter().find(|(i, _)| *i == inference).unwrap().1;
+            let violated = judgement.verdict(level) == Some(&Verdict::Violated);
+            met += 1;
+            if violated != expected {
+                missed.push(format!("{id}: {level} violated: {violated}, expected {expected}"));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{} of {met}:\n{}", missed.len(), missed.join("\n"));
+    assert!(met > 150, "only {met} expectations were found");
+}
+
+/// Assumptions, a level, and whether it is violated. Of what is called valid, only adya's answers about lists.
+fn expectations(text: &str, model: &str) -> Vec<(Inference, Level, bool)> {
+    let mut found = Vec::new();
+    for part in text.split("||").next().unwrap().split(" | ") {
+        let part = part.trim();
+        let mut inference = Inference::default();
+        if let Some((asked, _)) = part.strip_prefix('[').and_then(|p| p.split_once(']')) {
+            inference.writes_follow_reads = asked.split(' ').any(|w| w == "wfr-keys");
+            inference.sequential_keys = asked.contains("sequential-keys");
+            inference.linearizable_keys = asked.contains("linearizable-keys");
+            if asked.contains("transaction-order") || !part.contains("valid=false") {
+                continue;
+            }
+        }
+        for word in part.split_whitespace() {
+            let short = |name: &str| match name {
+                "rc" => Some(Level::AdyaReadCommitted),
+                "si" => Some(Level::SnapshotIsolation),
+                "ser" => Some(Level::Serializable),
+                "strict-ser" => Some(Level::StrictSerializable),
+                _ => None,
+            };
+            match word.split_once('=') {
+                Some(("not", names)) => {
+                    let models = names.split(',').filter_map(elle::model);
+                    found.extend(models.map(|m| (inference.clone(), m.level, true)));
+                }
+                Some((name, "fail")) => found.extend(short(name).map(|l| (inference.clone(), l, true))),
+                Some((name, "ok")) if model == "list-append" => {
+                    found.extend(short(name).map(|l| (inference.clone(), l, false)));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
 }

@@ -34,15 +34,16 @@ fn injected_faults_are_found_and_nothing_else() {
         };
         generate(&[]);
         isolde(&["check", &path, "--level", "session-si,session-ser,si,ser"]).expect(0);
-        for (inject, code) in [
-            ("clock-skew", "TIMESTAMP"),
-            ("SESSION", "SESSION"),
-            ("INT", "INT"),
-            ("EXT", "EXT"),
-            ("NOCONFLICT", "NOCONFLICT"),
+        for (inject, code, told) in [
+            ("clock-skew", "TIMESTAMP", "and commits at"),
+            ("SESSION", "SESSION", "before that."),
+            ("INT", "INT", ", and then"),
+            ("EXT", "EXT", "2. But"),
+            ("NOCONFLICT", "NOCONFLICT", "Neither saw the other"),
         ] {
             generate(&["--inject", inject]);
-            isolde(&["check", &path, "--level", "session-si"]).expect(1);
+            let text = isolde(&["check", &path, "--level", "session-si"]).expect(1).text();
+            assert!(text.contains(told), "{text}");
             let found = codes(&[&path, "--level", "session-si"]);
             assert_eq!(found, [(code.to_owned(), 1)], "{kind} {inject}");
         }

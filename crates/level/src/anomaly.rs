@@ -78,6 +78,7 @@ vocabulary! {
         WriteSkew "write-skew",
         ReadSkew "read-skew",
         LongFork "long-fork",
+        PrefixCycle "prefix-cycle",
         GMonotonic "g-monotonic",
         GCursor "g-cursor",
         GMsr "g-msr",

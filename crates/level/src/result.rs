@@ -37,12 +37,14 @@ pub enum Relation {
     VersionOrder,
     /// The second replaced what the first read.
     AntiDependency,
+    /// The second changed what matches a predicate that the first read by.
+    PredicateAntiDependency,
     /// The first had ended when the second began.
     RealTime,
 }
 
 impl Relation {
-    /// The short name: `so`, `wr`, `cm`, `ww`, `rw`, `rt`.
+    /// The short name: `so`, `wr`, `cm`, `ww`, `rw`, `rwp`, `rt`.
     pub const fn name(self) -> &'static str {
         match self {
             Relation::SessionOrder => "so",
@@ -50,6 +52,7 @@ impl Relation {
             Relation::Required => "cm",
             Relation::VersionOrder => "ww",
             Relation::AntiDependency => "rw",
+            Relation::PredicateAntiDependency => "rwp",
             Relation::RealTime => "rt",
         }
     }
@@ -109,24 +112,39 @@ pub enum Evidence {
         /// The read that shows it.
         read: OpId,
     },
-    /// `read` returned `overwritten`, and `overwriting` comes after it in the version order.
-    Replaced {
-        /// The read.
-        read: OpId,
-        /// What it returned; none for the initial value, which every write replaces.
-        overwritten: Option<OpId>,
-        /// The write that replaced it.
-        overwriting: OpId,
-        /// The read that shows that it did, as in [`Evidence::Version`]; on lists that can be `read` itself. None for the
-        /// initial value.
-        shown_by: Option<OpId>,
-    },
     /// The two transactions' intervals.
     RealTime,
+    /// `write` made the version after the one that `read` returned.
+    Overwritten {
+        /// The read.
+        read: OpId,
+        /// The write of the version that it returned; none for the initial one.
+        seen: Option<OpId>,
+        /// The write of a later version.
+        write: OpId,
+        /// Why that version is later.
+        reason: VersionReason,
+    },
+    /// `first` wrote a version of a register before the one that `second` wrote.
+    Ordered {
+        /// The earlier write.
+        first: OpId,
+        /// The later write.
+        second: OpId,
+        /// Why it is later.
+        reason: VersionReason,
+    },
+    /// Somebody else says so: an analyser that a user of the library supplied.
+    Given {
+        /// Its reason, as a sentence without a full stop.
+        reason: Box<str>,
+        /// The operations it rests on.
+        operations: Vec<OpId>,
+    },
 }
 
 impl Evidence {
-    /// The operations it names, those of its path left out.
+    /// The operations named here, in no particular order; those of a forced edge's path are not among them.
     pub fn operations(&self) -> Vec<OpId> {
         match self {
             Evidence::Session | Evidence::RealTime => Vec::new(),
@@ -135,8 +153,66 @@ impl Evidence {
                 overwritten.iter().chain([read, visible_write]).copied().collect()
             }
             Evidence::Version { first, second, read } => vec![*first, *second, *read],
-            Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
-                overwritten.iter().chain([read, overwriting]).chain(shown_by).copied().collect()
+            Evidence::Overwritten { read, seen, write, reason } => {
+                seen.iter().chain([read, write]).copied().chain(reason.operations()).collect()
+            }
+            Evidence::Ordered { first, second, reason } => {
+                [*first, *second].into_iter().chain(reason.operations()).collect()
+            }
+            Evidence::Given { operations, .. } => operations.clone(),
+        }
+    }
+}
+
+/// Why one version of a key is later than another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum VersionReason {
+    /// The initial state comes before every write.
+    Initial,
+    /// The list that a read returned shows the one before the other.
+    Shown {
+        /// The read.
+        read: OpId,
+    },
+    /// The later one is missing from the longest read of the list.
+    Missing {
+        /// That read; none if no read of the key returned anything.
+        read: Option<OpId>,
+    },
+    /// A transaction read the one and then wrote the other, and keys were said to be written only after what was read.
+    ReadThenWritten {
+        /// The read.
+        read: OpId,
+    },
+    /// A session saw or wrote the one before the other, and single keys were said to be sequential.
+    Session {
+        /// The operation on the earlier version.
+        before: OpId,
+        /// The operation on the later version.
+        after: OpId,
+    },
+    /// As `Session`, by real time: single keys were said to be linearizable.
+    RealTime {
+        /// The operation on the earlier version.
+        before: OpId,
+        /// The operation on the later version.
+        after: OpId,
+    },
+    /// The order of transactions that the caller gave.
+    Given,
+    /// The order of commit timestamps.
+    Stamps,
+}
+
+impl VersionReason {
+    /// The operations that it rests on.
+    pub fn operations(self) -> Vec<OpId> {
+        match self {
+            VersionReason::Initial | VersionReason::Given | VersionReason::Stamps => Vec::new(),
+            VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
+            VersionReason::Missing { read } => read.into_iter().collect(),
+            VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
+                vec![before, after]
             }
         }
     }
@@ -221,6 +297,17 @@ pub struct LevelVerdict {
     pub anomalies: Vec<AnomalyKind>,
 }
 
+/// The answer for a history whose transactions declare levels: each under its own, all in one commit order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mixed {
+    /// The levels declared, weakest first, and how many transactions declare each.
+    pub levels: Vec<(Level, u64)>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// If violated: transactions that contradict each other, as far as they are known.
+    pub transactions: Vec<TxnId>,
+}
+
 /// Everything found out about one history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
@@ -231,6 +318,8 @@ pub struct Judgement {
     /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle. What a level
     /// implies holds with it, and what implies a violated level is violated with it.
     pub certificates: Vec<(Level, Certificate)>,
+    /// If transactions declare levels of their own: the answer for those.
+    pub mixed: Option<Mixed>,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,
 }

@@ -43,7 +43,7 @@ impl<'a> Cast<'a> {
             txns.extend(ends.into_iter().flatten());
             let ops: Vec<OpId> = edge.evidence.operations();
             txns.extend(ops.iter().map(|&op| history.txn_of(op)));
-            if let Some(read) = edge_read(edge) {
+            for &read in ops.iter().filter(|&&op| history.op(op).kind == OpKind::Read) {
                 focus
                     .entry(read)
                     .or_default()
@@ -246,17 +246,6 @@ pub(crate) fn for_each_edge<'e>(edges: &'e [Edge], visit: &mut impl FnMut(&'e Ed
         if let Evidence::Forced { path, .. } = &edge.evidence {
             open.extend(path.iter().rev());
         }
-    }
-}
-
-/// The read that shows an edge.
-pub(crate) fn edge_read(edge: &Edge) -> Option<OpId> {
-    match edge.evidence {
-        Evidence::Session | Evidence::RealTime => None,
-        Evidence::Read { read, .. }
-        | Evidence::Forced { read, .. }
-        | Evidence::Version { read, .. }
-        | Evidence::Replaced { read, .. } => Some(read),
     }
 }
 

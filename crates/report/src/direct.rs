@@ -20,6 +20,9 @@ pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<String>> {
         AnomalyKind::DuplicateElements => duplicate(cast)?,
         AnomalyKind::IncompatibleOrder => return incompatible(cast),
         kind if kind.is_stamp() => return crate::stamps::steps(cast),
+        AnomalyKind::LostUpdate => return lost_update(cast),
+        AnomalyKind::DirtyUpdate => return dirty_update(cast),
+        AnomalyKind::Internal => return internal(cast),
         _ => return None,
     };
     Some(vec![step])
@@ -186,5 +189,55 @@ fn incompatible(cast: &Cast<'_>) -> Option<Vec<String>> {
             cast.atom(left[at]),
             cast.atom(right[at])
         ),
+    ])
+}
+
+fn lost_update(cast: &Cast<'_>) -> Option<Vec<String>> {
+    let mut steps = Vec::new();
+    for read in reads(cast) {
+        let (t, key) = (reader(cast, read), cast.history.op(read).key);
+        let write = writes(cast)
+            .into_iter()
+            .find(|&w| cast.history.txn_of(w) == t && w > read && cast.history.op(w).key == key)?;
+        let source = cast.anomaly.witness.edges.iter().find_map(|e| match e.evidence {
+            Evidence::Read { write, read: r } if r == read => Some(write),
+            _ => None,
+        });
+        let again = if steps.is_empty() { "" } else { ", the same version," };
+        let seen =
+            source.map_or_else(|| format!("{} {}", cast.name(t), did(cast, read)), |w| saw(cast, read, w));
+        steps.push(format!("{seen}{again} and then {}.", did(cast, write)));
+    }
+    if steps.len() < 2 {
+        return None;
+    }
+    steps.push("Whichever of them wrote second overwrote what it had not seen.".to_owned());
+    Some(steps)
+}
+
+fn dirty_update(cast: &Cast<'_>) -> Option<Vec<String>> {
+    let (first, second, read) = cast.anomaly.witness.edges.iter().find_map(|e| match e.evidence {
+        Evidence::Version { first, second, read } => Some((first, second, read)),
+        _ => None,
+    })?;
+    let name = |op: OpId| cast.name(cast.history.txn_of(op));
+    Some(vec![
+        format!("{} {} and aborted.", name(first), did(cast, first)),
+        format!("{} {} and committed.", name(second), did(cast, second)),
+        format!(
+            "{} {}: the committed append was made to a list that held the aborted one.",
+            name(read),
+            did(cast, read)
+        ),
+    ])
+}
+
+fn internal(cast: &Cast<'_>) -> Option<Vec<String>> {
+    let t = *cast.txns.first()?;
+    let deeds: Vec<String> = cast.ops_in_order().into_iter().map(|op| did(cast, op)).collect();
+    let (last, before) = deeds.split_last()?;
+    Some(vec![
+        format!("{} {}, and then {last}.", cast.name(t), before.join(", then ")),
+        "Apart from its own appends, both reads should have returned the same list.".to_owned(),
     ])
 }

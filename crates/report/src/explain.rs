@@ -7,6 +7,7 @@
 
 use crate::cast::{Cast, clean};
 use crate::direct;
+use crate::versions;
 use isolde_history::{History, OpId, OpKind};
 use isolde_level::{Anomaly, Edge, Evidence, Node, Relation};
 
@@ -166,47 +167,12 @@ fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
         Evidence::Forced { read, overwritten, visible_write, .. } => {
             format!("{from} {}, and {}", did(cast, *visible_write), saw(cast, *read, *overwritten))
         }
-        Evidence::Version { first, second, read } => version(cast, *first, *second, *read),
-        Evidence::Replaced { read, overwritten, overwriting, shown_by } => {
-            replaced(cast, *read, *overwritten, *overwriting, *shown_by)
+        Evidence::Version { first, second, read } => versions::shown(cast, *first, *second, *read),
+        Evidence::Overwritten { read, seen, write, reason } => {
+            versions::overwritten(cast, (*read, *seen), *write, *reason)
         }
-    }
-}
-
-/// How a reader comes before whoever replaced what it read.
-fn replaced(
-    cast: &Cast<'_>,
-    read: OpId,
-    overwritten: Option<OpId>,
-    overwriting: OpId,
-    shown_by: Option<OpId>,
-) -> String {
-    let writer = cast.name(cast.history.txn_of(overwriting));
-    let seen = saw(cast, read, overwritten);
-    match (overwritten, shown_by) {
-        (Some(first), Some(other)) if other != read => {
-            format!("{seen}; {writer} replaced it: {}", version(cast, first, overwriting, other))
-        }
-        (Some(_), Some(_)) => {
-            format!("{seen}, without {}, which {writer} appended", cast.value(overwriting))
-        }
-        _ => format!("{seen}, and {writer} {}", did(cast, overwriting)),
-    }
-}
-
-/// How a read shows the order of two appends (or writes).
-fn version(cast: &Cast<'_>, first: OpId, second: OpId, read: OpId) -> String {
-    let history = cast.history;
-    let (a, b) = (cast.name(history.txn_of(first)), cast.name(history.txn_of(second)));
-    let reader = cast.name(history.txn_of(read));
-    let (one, two) = (cast.value(first), cast.value(second));
-    let seen = format!("{reader} read {} = {}", cast.key_of(read), cast.value(read));
-    match history.list(history.op(read).value) {
-        Some(elements) if elements.contains(&history.op(second).value) => {
-            format!("{seen}, where {one}, which {a} appended, is before {two}, which {b} appended")
-        }
-        Some(_) => format!("{seen}, up to {one}, which {a} appended, and without {two}, which {b} appended"),
-        None => format!("{seen}, which orders {one}, which {a} wrote, before {two}, which {b} wrote"),
+        Evidence::Ordered { first, second, reason } => versions::ordered(cast, *first, *second, *reason),
+        Evidence::Given { reason, .. } => format!("{from} and {to}: {reason}"),
     }
 }
 

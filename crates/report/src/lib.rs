@@ -38,11 +38,13 @@ mod example;
 mod explain;
 mod json;
 mod layout;
+mod refuted;
 mod sarif;
 mod stamps;
 mod summary;
 mod svg;
 mod text;
+mod versions;
 mod vocabulary;
 
 #[cfg(test)]

@@ -4,14 +4,15 @@
 //! ends where the next begins, and the kinds of edges are those that make this anomaly. A witness may show a worse anomaly
 //! than it says (a cycle without session order is a cycle with it); what it says is then still true.
 
+use crate::dependencies::DependencyCycle;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use isolde_history::{OpId, OpKind, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation};
+use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
 
 /// Checks an anomaly against the reading without choices.
-pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw> {
-    let scene = Scene { reading, anomaly };
+pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, trusting: bool) -> Result<(), Flaw> {
+    let scene = Scene { reading, anomaly, dependencies: !is_pattern(anomaly.kind), trusting };
     scene.bounds()?;
     scene.cast()?;
     use AnomalyKind as A;
@@ -39,6 +40,11 @@ pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw
         A::NonMonotonicWrites => scene.triangle(Level::MonotonicWrites, false),
         A::WritesDontFollowReads => scene.triangle(Level::WritesFollowReads, false),
         A::LostUpdate => scene.lost_update(),
+        A::Internal => scene.internal(),
+        A::DirtyUpdate => scene.dirty_update(),
+        A::GUpdate => scene.update_cycle(),
+        A::PrefixCycle => scene.prefix_cycle(),
+        A::CyclicVersions => scene.cycle(&[Relation::VersionOrder], None),
         kind => match DependencyCycle::of(kind) {
             Some(shape) => scene.dependencies(shape),
             None => Err(Flaw::new(FlawKind::WrongKind)),
@@ -46,71 +52,25 @@ pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw
     }
 }
 
-/// What a cycle of dependencies must look like to be one of Adya's anomalies.
-struct DependencyCycle {
-    anti: Anti,
-    /// At least one `wr` edge, and versions known from lists alone do not make it.
-    reads: bool,
-    session: bool,
-    real_time: bool,
+/// Whether an anomaly is about reads as the weak levels see them: external ones, and sound.
+fn is_pattern(kind: AnomalyKind) -> bool {
+    use AnomalyKind as A;
+    let guarantees =
+        [A::NotReadYourWrites, A::NonMonotonicReads, A::NonMonotonicWrites, A::WritesDontFollowReads];
+    AnomalyKind::TAPS.contains(&kind) || guarantees.contains(&kind)
 }
 
-/// How many anti-dependencies.
-#[derive(PartialEq, Eq)]
-enum Anti {
-    None,
-    One,
-    /// One or more, no two of them adjacent.
-    Apart,
-    /// One or more.
-    Some,
+pub(crate) struct Scene<'a> {
+    pub reading: &'a Reading<'a>,
+    pub anomaly: &'a Anomaly,
+    /// Reads count as Adya counts them: a list after own appends is a read of what is before them, and a faulty read
+    /// still shows what it shows.
+    pub dependencies: bool,
+    /// What the caller assumed about the database is taken as given.
+    pub trusting: bool,
 }
 
-impl DependencyCycle {
-    fn of(kind: AnomalyKind) -> Option<DependencyCycle> {
-        use AnomalyKind as A;
-        let (anti, reads) = match kind {
-            A::G0 | A::G0Process | A::G0Realtime => (Anti::None, false),
-            A::G1c | A::G1cProcess | A::G1cRealtime => (Anti::None, true),
-            A::GSingle
-            | A::GSingleItem
-            | A::GSingleProcess
-            | A::GSingleItemProcess
-            | A::GSingleRealtime
-            | A::GSingleItemRealtime
-            | A::ReadSkew => (Anti::One, true),
-            A::GNonadjacent
-            | A::GNonadjacentItem
-            | A::GNonadjacentProcess
-            | A::GNonadjacentItemProcess
-            | A::GNonadjacentRealtime
-            | A::GNonadjacentItemRealtime
-            | A::LongFork => (Anti::Apart, true),
-            A::G2
-            | A::G2Item
-            | A::G2Process
-            | A::G2ItemProcess
-            | A::G2Realtime
-            | A::G2ItemRealtime
-            | A::WriteSkew => (Anti::Some, true),
-            _ => return None,
-        };
-        let real_time = kind.name().ends_with("-realtime");
-        Some(DependencyCycle {
-            anti,
-            reads,
-            session: real_time || kind.name().ends_with("-process"),
-            real_time,
-        })
-    }
-}
-
-struct Scene<'a> {
-    reading: &'a Reading<'a>,
-    anomaly: &'a Anomaly,
-}
-
-fn not_this() -> Flaw {
+pub(crate) fn not_this() -> Flaw {
     Flaw::new(FlawKind::NotThisAnomaly)
 }
 
@@ -136,7 +96,7 @@ fn all_edges(edges: &[Edge]) -> Vec<&Edge> {
 }
 
 impl Scene<'_> {
-    fn owner(&self, op: OpId) -> TxnId {
+    pub fn owner(&self, op: OpId) -> TxnId {
         self.reading.facts.owner(op)
     }
 
@@ -184,7 +144,7 @@ impl Scene<'_> {
         if txns == listed { Ok(()) } else { Err(Flaw::new(FlawKind::WrongCast).txns(listed)) }
     }
 
-    fn reads(&self) -> impl Iterator<Item = OpId> + '_ {
+    pub fn reads(&self) -> impl Iterator<Item = OpId> + '_ {
         let history = self.reading.facts.history;
         self.anomaly.witness.operations.iter().copied().filter(|&op| history.op(op).kind == OpKind::Read)
     }
@@ -223,8 +183,18 @@ impl Scene<'_> {
 
     fn intermediate(&self) -> Result<(), Flaw> {
         self.sightings()?;
+        // A read that ignores an own write may return another's intermediate value all the same.
+        let named = |op: OpId| {
+            self.anomaly.witness.edges.iter().any(|e| match e.evidence {
+                Evidence::Read { write: Some(write), read } if read == op => {
+                    !self.reading.facts.is_final(write) && self.is_from(read, Some(write), e.from)
+                }
+                _ => false,
+            })
+        };
         let replaced = |op: OpId| match self.reading.source(op) {
             Source::From(write) => !self.reading.facts.is_final(write),
+            Source::Fault(Fault::NotMyOwnWrite) => self.dependencies && named(op),
             _ => false,
         };
         if self.reads().any(replaced) { Ok(()) } else { Err(not_this().ops(self.reads())) }
@@ -233,12 +203,12 @@ impl Scene<'_> {
     /// Two lists of one key of which neither begins with the other, or one that skips or reorders a writer's appends.
     fn incompatible(&self) -> Result<(), Flaw> {
         let history = self.reading.facts.history;
-        let lists: Vec<(OpId, &[OpId])> =
-            self.reads().filter_map(|op| Some((op, self.reading.shown(op)?))).collect();
-        let contradict = |(a, left): &(OpId, &[OpId]), (b, right): &(OpId, &[OpId])| {
+        let lists: Vec<(OpId, Vec<OpId>)> =
+            self.reads().filter_map(|op| Some((op, self.list(op)?))).collect();
+        let contradict = |(a, left): &(OpId, Vec<OpId>), (b, right): &(OpId, Vec<OpId>)| {
             history.op(*a).key == history.op(*b).key && !left.starts_with(right) && !right.starts_with(left)
         };
-        let skips = |&(_, shown): &(OpId, &[OpId])| {
+        let skips = |(_, shown): &(OpId, Vec<OpId>)| {
             shown.iter().enumerate().any(|(at, &append)| {
                 let key = history.op(append).key;
                 let mut earlier = history.ops(self.owner(append)).take_while(|(op, _)| *op < append);
@@ -281,22 +251,28 @@ impl Scene<'_> {
         for edge in &self.anomaly.witness.edges {
             self.edge(edge, None)?;
         }
-        let reads: Vec<External> = self.reads().filter_map(|op| self.external(op)).collect();
+        let reads: Vec<OpId> = self.reads().collect();
+        let key = |op: OpId| self.reading.facts.history.op(op).key;
         let writes = |t: TxnId, key| self.reading.facts.written(t).any(|(k, _)| k == key);
-        let lost = |a: &External, b: &External| {
-            let (t, u) = (self.owner(a.op), self.owner(b.op));
-            t != u
-                && a.key == b.key
-                && self.reading.writer(*a) == self.reading.writer(*b)
-                && writes(t, a.key)
-                && writes(u, b.key)
+        let same_version = |a: OpId, b: OpId| match (self.list(a), self.list(b)) {
+            (Some(left), Some(right)) => left == right,
+            (None, None) => match (self.external(a), self.external(b)) {
+                (Some(a), Some(b)) => self.reading.writer(a) == self.reading.writer(b),
+                _ => false,
+            },
+            _ => false,
         };
-        let found = reads.iter().any(|a| reads.iter().any(|b| lost(a, b)));
+        let lost = |a: OpId, b: OpId| {
+            let (t, u) = (self.owner(a), self.owner(b));
+            let both = t != u && self.reading.counts(t) && self.reading.counts(u);
+            both && key(a) == key(b) && same_version(a, b) && writes(t, key(a)) && writes(u, key(a))
+        };
+        let found = reads.iter().any(|&a| reads.iter().any(|&b| lost(a, b)));
         if found { Ok(()) } else { Err(not_this().ops(self.reads())) }
     }
 
     /// A closed chain of proven edges of these kinds.
-    fn cycle(&self, relations: &[Relation], level: Option<Level>) -> Result<(), Flaw> {
+    pub fn cycle(&self, relations: &[Relation], level: Option<Level>) -> Result<(), Flaw> {
         let edges = &self.anomaly.witness.edges;
         for (edge, next) in edges.iter().zip(edges.iter().cycle().skip(1)) {
             if !relations.contains(&edge.relation) {
@@ -320,48 +296,6 @@ impl Scene<'_> {
             (edges.iter().filter(demands).count(), edges.iter().any(|e| e.relation == VersionOrder));
         let fits = demanded > 0 && !(co && (demanded > 1 || others));
         if fits { Ok(()) } else { Err(not_this()) }
-    }
-
-    fn dependencies(&self, shape: DependencyCycle) -> Result<(), Flaw> {
-        use Relation::{AntiDependency, RealTime, SessionOrder, VersionOrder, WriteRead};
-        let mut relations = vec![VersionOrder];
-        if shape.reads {
-            relations.push(WriteRead);
-        }
-        if shape.anti != Anti::None {
-            relations.push(AntiDependency);
-        }
-        if shape.session {
-            relations.push(SessionOrder);
-        }
-        if shape.real_time {
-            relations.push(RealTime);
-        }
-        self.cycle(&relations, None)?;
-        let edges = &self.anomaly.witness.edges;
-        if !shape.reads && edges.iter().any(|e| !self.shown_by_list(e)) {
-            return Err(not_this());
-        }
-        let anti = |e: &Edge| e.relation == AntiDependency;
-        let count = edges.iter().filter(|e| anti(e)).count();
-        let adjacent = edges.iter().zip(edges.iter().cycle().skip(1)).any(|(a, b)| anti(a) && anti(b));
-        let fits = match shape.anti {
-            Anti::None => true,
-            Anti::One => count == 1,
-            Anti::Apart => count >= 1 && (!adjacent || edges.len() == 1),
-            Anti::Some => count >= 1,
-        };
-        // Session order and real time alone are no dependency.
-        let depends = edges.iter().any(|e| !matches!(e.relation, SessionOrder | RealTime));
-        if fits && depends { Ok(()) } else { Err(not_this()) }
-    }
-
-    /// Orders of registers are known only to transactions that do not read in circles; lists show theirs to anybody.
-    fn shown_by_list(&self, edge: &Edge) -> bool {
-        match edge.evidence {
-            Evidence::Version { read, .. } => self.reading.shown(read).is_some(),
-            _ => true,
-        }
     }
 
     /// Does the evidence show the edge? `level` says what makes a writer visible where a demand needs it.
@@ -391,22 +325,32 @@ impl Scene<'_> {
             }
             (&Evidence::Version { first, second, read }, Relation::VersionOrder) => {
                 self.version(first, second, read)
+                    && edge.from != edge.to
                     && edge.from == Node::Txn(self.owner(first))
                     && edge.to == Node::Txn(self.owner(second))
             }
-            (&Evidence::Replaced { read, overwritten, overwriting, shown_by }, Relation::AntiDependency) => {
-                let source = overwritten.map_or(Node::Initial, |w| Node::Txn(self.owner(w)));
-                let after = match (overwritten, shown_by) {
-                    (None, _) => self.writes_key_of(overwriting, read),
-                    (Some(first), Some(by)) => self.version(first, overwriting, by),
-                    (Some(_), None) => false,
+            (&Evidence::Overwritten { read, seen, write, reason }, Relation::AntiDependency) => {
+                let source = seen.map_or(Node::Initial, |w| Node::Txn(self.owner(w)));
+                let after = match seen {
+                    None => self.writes_key_of(write, read),
+                    Some(first) => self.later(first, write, reason),
                 };
-                self.is_from(read, overwritten, source)
+                self.is_from(read, seen, source)
                     && after
                     && edge.from != edge.to
                     && edge.from == Node::Txn(self.owner(read))
-                    && edge.to == Node::Txn(self.owner(overwriting))
+                    && edge.to == Node::Txn(self.owner(write))
             }
+            (&Evidence::Ordered { first, second, reason }, Relation::VersionOrder) => {
+                self.later(first, second, reason)
+                    && edge.from == Node::Txn(self.owner(first))
+                    && edge.to == Node::Txn(self.owner(second))
+            }
+            // What the caller assumed, or somebody else vouches for, is not in the history.
+            (Evidence::Overwritten { .. } | Evidence::Session, Relation::VersionOrder) => {
+                self.trusting && self.anomaly.kind == AnomalyKind::CyclicVersions
+            }
+            (Evidence::Given { .. }, _) => self.trusting,
             (Evidence::Forced { read, overwritten, visible_write, path }, Relation::Required) => {
                 let from = self.owner(*visible_write);
                 self.is_from(*read, *overwritten, edge.to)
@@ -422,8 +366,36 @@ impl Scene<'_> {
 
     /// Is the read an external one of this write (none: the initial state), and the write `node`'s?
     fn is_from(&self, read: OpId, write: Option<OpId>, node: Node) -> bool {
+        if self.dependencies {
+            let of = |w: OpId| Node::Txn(self.owner(w));
+            if let Some(shown) = self.list(read) {
+                return shown.last().copied() == write && node == write.map_or(Node::Initial, of);
+            }
+            let history = self.reading.facts.history;
+            if let (Source::Fault(Fault::NotMyOwnWrite), Some(w)) = (self.reading.source(read), write) {
+                let value = history.op(w).value == history.op(read).value;
+                return value && self.writes_key_of(w, read) && node == of(w);
+            }
+        }
         let Some(external) = self.external(read) else { return false };
         external.from == write && node == write.map_or(Node::Initial, |w| Node::Txn(self.owner(w)))
+    }
+
+    /// Is `second` a later version than `first`, for this reason? What the caller assumed about the database cannot be looked
+    /// up in the history: it proves nothing, unless it is to be taken as given, for writes of one key.
+    fn later(&self, first: OpId, second: OpId, reason: VersionReason) -> bool {
+        match reason {
+            VersionReason::Shown { read }
+            | VersionReason::Missing { read: Some(read) }
+            | VersionReason::ReadThenWritten { read } => self.version(first, second, read),
+            VersionReason::Initial | VersionReason::Missing { read: None } => false,
+            VersionReason::Session { .. }
+            | VersionReason::RealTime { .. }
+            | VersionReason::Given
+            | VersionReason::Stamps => {
+                self.trusting && self.writes_key_of(first, second) && self.writes_key_of(second, first)
+            }
+        }
     }
 
     fn writes_key_of(&self, write: OpId, read: OpId) -> bool {
@@ -435,11 +407,10 @@ impl Scene<'_> {
     /// Does the read show that `first` comes before `second` in the version order of their key?
     fn version(&self, first: OpId, second: OpId, read: OpId) -> bool {
         let history = self.reading.facts.history;
-        let different = self.owner(first) != self.owner(second);
-        if !different || !self.writes_key_of(second, read) {
+        if !self.writes_key_of(second, read) {
             return false;
         }
-        match self.reading.shown(read) {
+        match self.list(read) {
             Some(shown) => match shown.iter().position(|&a| a == first) {
                 Some(at) if at + 1 < shown.len() => shown[at + 1] == second,
                 Some(_) => history.op(second).kind == OpKind::Append && !shown.contains(&second),

@@ -88,7 +88,9 @@ fn mutate_edge(edge: &mut Edge, history: &History, rng: &mut fastrand::Rng) {
                     }
                 }
             },
-            Evidence::Replaced { read, .. } => *read = some_op(history, rng),
+            Evidence::Overwritten { read, .. } => *read = some_op(history, rng),
+            Evidence::Ordered { first, .. } => *first = some_op(history, rng),
+            Evidence::Given { operations, .. } => operations.clear(),
         },
     }
 }

@@ -4,16 +4,18 @@
 //! overwrites what was read (G1c), one (G-single), several that do not touch (G-nonadjacent), two that do (G2). Everything
 //! else is "no order exists", with the transactions and operations that the refutation is about.
 
-use super::facts::{Found, From};
+use super::core;
+use super::facts::{Facts, Found, From};
 use super::model::{Edge, Model, Rules, Why};
 use super::refute::{Prover, price};
 use super::search;
+use crate::budget::Budget;
 use crate::weak::Problem;
 use isolde_graph::{Graph, components};
 use isolde_history::{OpId, Source, TxnId};
 use isolde_level::{
     self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Literal, Node, Point, Reason, Refutation,
-    Relation, Step, Witness,
+    Relation, Step, VersionReason, Witness,
 };
 
 /// The kind that says no more than that no order satisfies the level.
@@ -43,31 +45,64 @@ pub(crate) fn part_of_a_transaction(
 }
 
 /// The anomaly and the proof behind a level that does not hold.
-pub(crate) fn tell(problem: Problem<'_>, rules: Rules, found: search::Found<'_>) -> (Anomaly, Refutation) {
+pub(crate) fn tell(
+    problem: Problem<'_>,
+    facts: &Facts<'_>,
+    rules: Rules,
+    found: search::Found<'_>,
+    budget: &Budget<'_>,
+) -> (Anomaly, Refutation) {
     match found {
         search::Found::KnownCycle(model) => {
             let prover = Prover::new(&model, None);
-            let cycle = smallest_cycle(&model, &prover);
+            let cycle = known_cycle(&model, &prover);
             let edges: Vec<Edge> = cycle.iter().map(|&i| model.edges[i as usize]).collect();
             let refutation = prover.by_cycle(&cycle);
-            let anomaly =
-                named(problem, &model, &edges).unwrap_or_else(|| unnamed(problem, rules, &refutation));
-            (anomaly, refutation)
+            match named(problem, &model, &edges) {
+                Some(anomaly) => (anomaly, refutation),
+                None => smallest(problem, facts, rules, refutation, budget),
+            }
         }
         search::Found::Refuted(model, solver, end) => {
             let position = |node: u32| solver.order.position(node);
             let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end);
-            (unnamed(problem, rules, &refutation), refutation)
+            smallest(problem, facts, rules, refutation, budget)
         }
         search::Found::Holds(_) => (unnamed(problem, rules, &Refutation::default()), Refutation::default()),
     }
+}
+
+/// The smallest refutation that a little effort finds.
+fn smallest(
+    problem: Problem<'_>,
+    facts: &Facts<'_>,
+    rules: Rules,
+    whole: Refutation,
+    budget: &Budget<'_>,
+) -> (Anomaly, Refutation) {
+    let refutation = core::reduced(facts, rules, &whole, budget).unwrap_or(whole);
+    let mut anomaly = unnamed(problem, rules, &refutation);
+    // The reads that its cycles lead over, and what they returned.
+    for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
+        anomaly.witness.operations.push(read.op);
+        if let From::Txn(w) = read.from {
+            anomaly.witness.operations.extend(facts.write_of(w, read.key));
+        }
+    }
+    anomaly.witness.operations.sort_unstable();
+    anomaly.witness.operations.dedup();
+    let txns = anomaly.witness.operations.iter().map(|&op| problem.history.txn_of(op));
+    anomaly.witness.transactions.extend(txns);
+    anomaly.witness.transactions.sort_unstable();
+    anomaly.witness.transactions.dedup();
+    (anomaly, refutation)
 }
 
 /// How many nodes a cycle is looked for through.
 const STARTS: usize = 32;
 
 /// The cheapest cycle through some node of each small, and of the first large, component.
-fn smallest_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
+pub(crate) fn known_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
     let graph = model.graph();
     let found = components(&graph);
     let mut starts: Vec<u32> = (0..model.nodes).filter(|&node| found.is_cyclic(node)).collect();
@@ -173,21 +208,28 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
                 return None;
             }
             let list = facts.lists.iter().find(|l| l.key == read.key);
-            let mut overwriting = facts.write_of(other, read.key)?;
-            let (overwritten, shown_by) = match read.from {
-                From::Initial => (None, None),
+            let mut write = facts.write_of(other, read.key)?;
+            let (seen, reason) = match read.from {
+                From::Initial => (None, VersionReason::Initial),
                 From::Txn(w) => {
                     let same = |r: &&Found| r.key == read.key && r.from == From::Txn(w);
                     let own = facts.reads[facts.reads_of(other)].iter().find(same).map(|r| r.op);
+                    let mut later = false;
                     if let Some(list) = list {
                         let run = list.runs.iter().find(|run| run.0 == other).map(|run| run.1);
-                        overwriting = run.or(list.later.iter().find(|l| l.0 == other).map(|l| l.1))?;
+                        later = run.is_none();
+                        write = run.or(list.later.iter().find(|l| l.0 == other).map(|l| l.1))?;
                     }
-                    (Some(facts.write_of(w, read.key)?), Some(list.map(|l| l.read).or(own)?))
+                    let reason = match (list, own) {
+                        (Some(list), _) if later => VersionReason::Missing { read: Some(list.read) },
+                        (Some(list), _) => VersionReason::Shown { read: list.read },
+                        (None, own) => VersionReason::ReadThenWritten { read: own? },
+                    };
+                    (Some(facts.write_of(w, read.key)?), reason)
                 }
                 From::Open(_) => return None,
             };
-            let evidence = Evidence::Replaced { read: read.op, overwritten, overwriting, shown_by };
+            let evidence = Evidence::Overwritten { read: read.op, seen, write, reason };
             (Relation::AntiDependency, evidence)
         }
         Why::Program | Why::RealTime | Why::Conflict { .. } => return None,

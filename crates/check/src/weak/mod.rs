@@ -21,9 +21,8 @@ pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
 use ground::{Broken, Conclusion, Ground, Rule};
-use isolde_graph::components;
 use isolde_history::TxnId;
-use isolde_level::{Anomaly, AnomalyKind, Relation};
+use isolde_level::{Anomaly, AnomalyKind};
 pub(crate) use problem::Problem;
 pub(crate) use sessions::Guarantee;
 use sessions::SessionSeen;
@@ -182,9 +181,8 @@ impl Inquiry<'_, '_> {
         Ok(())
     }
 
-    /// Cycles that need no demanded edge: of causality itself (TAP-g), or with the orders that lists show.
+    /// Cycles of causality itself (TAP-g). Those that need the orders that lists show are the Adya engine's.
     fn explain_cycles(&self, explainer: &Explainer<'_>, findings: &mut Findings) {
-        let ground = &self.ground;
         let causal = explainer.clocks.components();
         if causal.cyclic_count() > 0 {
             let witness = explainer.cycle(&Extra::new(&[], &[]), causal);
@@ -193,19 +191,6 @@ impl Inquiry<'_, '_> {
                 kind: AnomalyKind::CyclicCo,
                 count,
                 witness,
-            }));
-        } else if !ground.version_edges.is_empty() {
-            let components = components(&ground.causality().joined(&ground.versions));
-            let witness = explainer.cycle(&Extra::new(&[], &ground.version_edges), &components);
-            findings.anomalies.extend(witness.map(|witness| {
-                let has = |r: Relation| witness.edges.iter().any(|e| e.relation == r);
-                let kind = match (has(Relation::WriteRead), has(Relation::SessionOrder)) {
-                    (false, false) => AnomalyKind::G0,
-                    (true, false) => AnomalyKind::G1c,
-                    (false, true) => AnomalyKind::G0Process,
-                    (true, true) => AnomalyKind::G1cProcess,
-                };
-                Anomaly { kind, count: components.cyclic_count() as u64, witness }
             }));
         }
     }

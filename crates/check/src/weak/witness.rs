@@ -259,7 +259,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-fn session_edge(from: TxnId, to: TxnId) -> Edge {
+pub(crate) fn session_edge(from: TxnId, to: TxnId) -> Edge {
     Edge {
         from: Node::Txn(from),
         to: Node::Txn(to),

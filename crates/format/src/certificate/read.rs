@@ -4,7 +4,7 @@ use super::{CertificateError, Fingerprint, Names, SCHEMA, Statement};
 use isolde_history::{History, OpId, TxnId};
 use isolde_level::{
     Anomaly, AnomalyKind, By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, LevelVerdict,
-    Literal, Node, Order, Point, Reason, Refutation, Relation, Step, Verdict, Witness,
+    Literal, Node, Order, Point, Reason, Refutation, Relation, Step, Verdict, VersionReason, Witness,
 };
 use serde_json::{Map, Value};
 
@@ -267,23 +267,59 @@ impl Reader<'_> {
                     path: c.get("path").each(|c| self.edge(c, false))?,
                 },
             ),
+            "ww" if c.object()?.contains_key("reason") => (
+                Relation::VersionOrder,
+                Evidence::Ordered {
+                    first: op("first")?,
+                    second: op("second")?,
+                    reason: self.version_reason(&c.get("reason"))?,
+                },
+            ),
             "ww" => (
                 Relation::VersionOrder,
                 Evidence::Version { first: op("first")?, second: op("second")?, read: op("read")? },
             ),
             "rw" => (
                 Relation::AntiDependency,
-                Evidence::Replaced {
+                Evidence::Overwritten {
                     read: op("read")?,
-                    overwritten: maybe("overwritten")?,
-                    overwriting: op("overwriting")?,
-                    shown_by: maybe("shown_by")?,
+                    seen: maybe("seen")?,
+                    write: op("write")?,
+                    reason: self.version_reason(&c.get("reason"))?,
                 },
             ),
             _ => return Err(c.get("type").shape("so, rt, wr, ww, rw or (not inside a path) cm")),
         };
         let (from, to) = (self.node(&c.get("from"))?, self.node(&c.get("to"))?);
         Ok(Edge { from, to, relation, evidence })
+    }
+
+    fn version_reason(&self, c: &Cursor<'_, '_>) -> Found<VersionReason> {
+        if let Ok(name) = c.text() {
+            return match name {
+                "initial" => Ok(VersionReason::Initial),
+                "given" => Ok(VersionReason::Given),
+                "stamps" => Ok(VersionReason::Stamps),
+                _ => Err(c.shape("initial, given or stamps")),
+            };
+        }
+        let fields = c.object()?;
+        let Some((name, _)) = fields.iter().next().filter(|_| fields.len() == 1) else {
+            return Err(c.shape("a reason's name, or an object with one field"));
+        };
+        let of = c.get(name);
+        Ok(match name.as_str() {
+            "shown" => VersionReason::Shown { read: self.op(&of)? },
+            "missing" => VersionReason::Missing { read: self.maybe(&of)? },
+            "read_then_written" => VersionReason::ReadThenWritten { read: self.op(&of)? },
+            "session" => {
+                VersionReason::Session { before: self.op(&of.item(0))?, after: self.op(&of.item(1))? }
+            }
+            "real_time" => {
+                VersionReason::RealTime { before: self.op(&of.item(0))?, after: self.op(&of.item(1))? }
+            }
+            _ => return Err(c.shape("shown, missing, read_then_written, session or real_time")),
+        })
     }
 
     fn literal(&self, c: &Cursor<'_, '_>) -> Found<Literal> {

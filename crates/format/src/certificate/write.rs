@@ -4,7 +4,7 @@ use super::{Fingerprint, Names, SCHEMA};
 use isolde_history::{History, OpId, TxnId};
 use isolde_level::{
     By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, Literal, Node, Order, Point,
-    Reason, Step, Verdict,
+    Reason, Step, Verdict, VersionReason,
 };
 use serde_json::{Map, Value, json};
 
@@ -153,11 +153,20 @@ impl Writer<'_> {
             Evidence::Version { first, second, read } => {
                 json!({"first": self.op(*first), "second": self.op(*second), "read": self.op(*read)})
             }
-            Evidence::Replaced { read, overwritten, overwriting, shown_by } => json!({
+            Evidence::Overwritten { read, seen, write, reason } => json!({
                 "read": self.op(*read),
-                "overwritten": self.maybe(*overwritten),
-                "overwriting": self.op(*overwriting),
-                "shown_by": self.maybe(*shown_by),
+                "seen": self.maybe(*seen),
+                "write": self.op(*write),
+                "reason": self.version_reason(*reason),
+            }),
+            Evidence::Ordered { first, second, reason } => json!({
+                "first": self.op(*first),
+                "second": self.op(*second),
+                "reason": self.version_reason(*reason),
+            }),
+            Evidence::Given { reason, operations } => json!({
+                "given": reason,
+                "operations": operations.iter().map(|&op| self.op(op)).collect::<Vec<_>>(),
             }),
         };
         let mut fields = Map::new();
@@ -168,6 +177,23 @@ impl Writer<'_> {
             fields.extend(more);
         }
         fields.into()
+    }
+
+    fn version_reason(&self, reason: VersionReason) -> Value {
+        match reason {
+            VersionReason::Initial => json!("initial"),
+            VersionReason::Given => json!("given"),
+            VersionReason::Stamps => json!("stamps"),
+            VersionReason::Shown { read } => json!({"shown": self.op(read)}),
+            VersionReason::Missing { read } => json!({"missing": self.maybe(read)}),
+            VersionReason::ReadThenWritten { read } => json!({"read_then_written": self.op(read)}),
+            VersionReason::Session { before, after } => {
+                json!({"session": [self.op(before), self.op(after)]})
+            }
+            VersionReason::RealTime { before, after } => {
+                json!({"real_time": [self.op(before), self.op(after)]})
+            }
+        }
     }
 
     fn literal(&self, literal: Literal) -> Value {

@@ -10,6 +10,7 @@ use AnomalyKind as A;
 
 const ADYA: &str = "Adya 1999; Elle (Kingsbury & Alvaro 2020)";
 pub(super) const PER_COMPONENT: &str = "one strongly connected component that contains such a cycle";
+pub(super) const PER_ANTI: &str = "one rw edge that a path of other edges closes to a cycle";
 
 pub(crate) static TABLE: [AnomalyInfo; 11] = [
     AnomalyInfo {
@@ -73,7 +74,7 @@ pub(crate) static TABLE: [AnomalyInfo; 11] = [
         everyday: "read skew",
         definition: "A cycle with exactly one rw edge, about a single key: a transaction saw some effects \
                      of another and missed others.",
-        instance: PER_COMPONENT,
+        instance: PER_ANTI,
         source: ADYA,
         implies: &[A::GSingle, A::GSingleItemProcess, A::GNonadjacentItem],
         elle_rules_out: &[L::ConsistentView, L::RepeatableRead],
@@ -85,7 +86,7 @@ pub(crate) static TABLE: [AnomalyInfo; 11] = [
         everyday: "read skew",
         definition: "A cycle with exactly one rw edge. Elle files here only those whose rw edge is about a \
                      predicate.",
-        instance: PER_COMPONENT,
+        instance: PER_ANTI,
         source: ADYA,
         implies: &[A::GNonadjacent, A::Gsib, A::GSingleProcess],
         elle_rules_out: &[L::ConsistentView],

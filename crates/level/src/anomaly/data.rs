@@ -7,7 +7,7 @@ use AnomalyKind as A;
 
 const ELLE: &str = "Elle (Kingsbury & Alvaro 2020)";
 
-pub(crate) static TABLE: [AnomalyInfo; 11] = [
+pub(crate) static TABLE: [AnomalyInfo; 12] = [
     AnomalyInfo {
         everyday: "internal inconsistency",
         definition: "A read contradicts what its own transaction had already read from or written to the \
@@ -119,5 +119,14 @@ pub(crate) static TABLE: [AnomalyInfo; 11] = [
         implies: &[A::GNonadjacentItem],
         example: Some("w(x,1) || w(y,1) || r(x,1) r(y,0) || r(x,0) r(y,1)"),
         ..AnomalyInfo::row(A::LongFork)
+    },
+    AnomalyInfo {
+        everyday: "no common order of commits",
+        definition: "A cycle in which every rw edge comes right after a wr edge or session order: transactions \
+                     saw some commits and missed others that any common order of commits puts before them.",
+        instance: PER_COMPONENT,
+        source: "Cerone, Bernardi & Gotsman 2015; Cerone & Gotsman 2018, prefix consistency",
+        example: Some("a(x,1); r(y,[]) || a(y,1); r(x,[])"),
+        ..AnomalyInfo::row(A::PrefixCycle)
     },
 ];

@@ -1,10 +1,13 @@
 //! Adya's cycles that close only with the help of an order that is not in the data: a session's (`-process`, Elle's
 //! word) or real time's (`-realtime`).
 
-use super::adya::PER_COMPONENT;
+use super::adya::{PER_ANTI, PER_COMPONENT};
 use super::{AnomalyInfo, AnomalyKind};
 use crate::level::Level as L;
 use AnomalyKind as A;
+
+const SINGLE: &[AnomalyKind] =
+    &[A::GSingleItemProcess, A::GSingleProcess, A::GSingleItemRealtime, A::GSingleRealtime];
 
 macro_rules! cycle {
     ($kind:ident $code:literal $order:literal $everyday:literal $base:literal => [$($implied:ident)*], [$($level:ident)*], $example:expr) => {
@@ -12,7 +15,7 @@ macro_rules! cycle {
             code: $code,
             everyday: $everyday,
             definition: concat!("A cycle as in ", $base, ", closed by at least one edge of ", $order, "."),
-            instance: PER_COMPONENT,
+            instance: if AnomalyKind::bits(SINGLE) & A::$kind.bit() == 0 { PER_COMPONENT } else { PER_ANTI },
             source: "Elle (Kingsbury & Alvaro 2020)",
             implies: &[$(A::$implied),*],
             elle_rules_out: &[$(L::$level),*],

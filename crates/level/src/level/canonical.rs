@@ -201,7 +201,7 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
                      key. As dependencies: ((so ∪ wr) ; rw?) ∪ ww is acyclic.",
         source: "Biswas & Enea 2019; Cerone, Bernardi & Gotsman 2015",
         implies: &[L::Causal],
-        forbids: &[A::G1Process, A::LongFork, A::PrefixCycleExists],
+        forbids: &[A::G1Process, A::LongFork, A::PrefixCycle, A::PrefixCycleExists],
         example_accepts: Some("r(x,0) w(x,1) || r(x,0) w(x,2)"),
         example_rejects: Some("w(x,1) || w(y,1) || r(x,1) r(y,0) || r(x,0) r(y,1)"),
         ..LevelInfo::row(L::Prefix)

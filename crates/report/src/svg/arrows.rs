@@ -26,7 +26,7 @@ pub(crate) fn color(relation: Relation) -> &'static str {
         Relation::WriteRead => "#3b82d6",
         Relation::Required => "#d6455d",
         Relation::VersionOrder => "#e07b1a",
-        Relation::AntiDependency => "#9b5de5",
+        Relation::AntiDependency | Relation::PredicateAntiDependency => "#9b5de5",
         Relation::RealTime => "#7d8590",
     }
 }
@@ -39,6 +39,7 @@ pub(crate) fn meaning(relation: Relation) -> &'static str {
         Relation::Required => "must commit before",
         Relation::VersionOrder => "overwritten by",
         Relation::AntiDependency => "missed the write of",
+        Relation::PredicateAntiDependency => "missed the match of",
         Relation::RealTime => "ended before",
     }
 }
@@ -80,8 +81,11 @@ fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
         Evidence::Session | Evidence::RealTime => String::new(),
         Evidence::Read { write, read } => version(cast, write.unwrap_or(*read)),
         Evidence::Forced { visible_write, .. } => cast.key_of(*visible_write),
-        Evidence::Version { second, .. } => version(cast, *second),
-        Evidence::Replaced { overwriting, .. } => version(cast, *overwriting),
+        Evidence::Version { second, .. } | Evidence::Ordered { second, .. } => version(cast, *second),
+        Evidence::Overwritten { write, .. } => version(cast, *write),
+        Evidence::Given { operations, .. } => {
+            operations.last().map_or_else(String::new, |&op| version(cast, op))
+        }
     };
     let label = format!("{} {about}", edge.relation);
     Arrow {

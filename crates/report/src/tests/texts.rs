@@ -32,20 +32,17 @@ fn a_violation() {
       causal                              VIOLATED   as read-atomic
       prefix                              VIOLATED   as read-atomic
       parallel-snapshot-isolation         VIOLATED   as read-atomic
-      snapshot-isolation                  unknown    [1]
+      snapshot-isolation                  holds
       strong-session-snapshot-isolation   VIOLATED   as read-atomic
       strong-snapshot-isolation           VIOLATED   as read-atomic
-      repeatable-read                     unknown    [1]
-      update-serializable                 unknown    [1]
-      serializable                        unknown    [1]
+      repeatable-read                     holds
+      update-serializable                 holds
+      serializable                        holds
       strong-session-serializable         VIOLATED   as read-atomic
       strict-serializable                 VIOLATED   as read-atomic
 
-      [1] no violation of a weaker level; this version does not decide the level
-          itself
-
-    strongest levels that hold: cut-isolation, read-committed, read-your-writes,
-      monotonic-reads, monotonic-writes, writes-follow-reads
+    strongest levels that hold: read-committed, read-your-writes, monotonic-reads,
+      monotonic-writes, writes-follow-reads, serializable
 
     fractured-read-co (TAP-k): fractured read, once. Here:
       T1 (1:1, line 1)  w(x,1)
@@ -73,22 +70,20 @@ fn a_clean_history() {
       writes-follow-reads                 holds
       read-atomic                         holds
       causal                              holds
-      prefix                              unknown    [1]
-      parallel-snapshot-isolation         unknown    [1]
-      snapshot-isolation                  unknown    [1]
-      strong-session-snapshot-isolation   unknown    [1]
-      strong-snapshot-isolation           unknown    [2]
-      repeatable-read                     unknown    [1]
-      update-serializable                 unknown    [1]
-      serializable                        unknown    [1]
-      strong-session-serializable         unknown    [1]
-      strict-serializable                 unknown    [2]
+      prefix                              holds
+      parallel-snapshot-isolation         holds
+      snapshot-isolation                  holds
+      strong-session-snapshot-isolation   holds
+      strong-snapshot-isolation           unknown    [1]
+      repeatable-read                     holds
+      update-serializable                 holds
+      serializable                        holds
+      strong-session-serializable         holds
+      strict-serializable                 unknown    [1]
 
-      [1] no violation of a weaker level; this version does not decide the level
-          itself
-      [2] the history has no real-time information
+      [1] the history has no real-time information
 
-    strongest level that holds: causal
+    strongest level that holds: strong-session-serializable
 
     loaded in 12.1 ms, checked in 3.4 ms
     ");
@@ -103,7 +98,7 @@ fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
     insta::assert_snapshot!(text(&c.requiring(&[Level::Causal, Level::Serializable]).subject(), &PLAIN), @r"
     h.txt: plume, 4 sessions, 9 transactions (1 aborted), 18 operations, 9 keys
 
-      read-uncommitted                    unknown    [1]
+      read-uncommitted                    holds
       adya-read-committed                 VIOLATED   thin-air-read (TAP-a),
                                                      aborted-read (TAP-b)
       cut-isolation                       holds
@@ -129,10 +124,7 @@ fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
       strong-session-serializable         VIOLATED   as causal
       strict-serializable                 VIOLATED   as causal
 
-      [1] no violation of a weaker level; this version does not decide the level
-          itself
-
-    strongest level that holds: cut-isolation
+    strongest levels that hold: read-uncommitted, cut-isolation
     required: causal violated, serializable violated
 
     thin-air-read (TAP-a): garbage read, once. Here:
@@ -229,14 +221,15 @@ fn many_histories() {
     let subjects: Vec<Subject<'_>> = all.iter().map(Checked::subject).collect();
     insta::assert_snapshot!(summary_table(&subjects, &PLAIN), @r"
     history    transactions  strongest level that holds
-    run-0.txt             2  causal
-    run-1.txt             2  cut-isolation, read-committed, monotonic-reads, monoto…
-    run-2.txt             3  VIOLATED: read-atomic; cut-isolation, read-your-writes…
+    run-0.txt             2  strong-session-serializable
+    run-1.txt             2  read-committed, monotonic-reads, monotonic-writes, wri…
+    run-2.txt             3  VIOLATED: read-atomic; read-your-writes, monotonic-rea…
 
     anomaly                        instances  histories
     non-mono-read-co (TAP-h)               1          1
     fractured-read-co (TAP-k)              1          1
     not-read-your-writes (RYW)             1          1
+    g-single-item-process                  1          1
 
     anomalies in 2 of 3 histories
     ");

@@ -25,6 +25,10 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
     if level == WeakLevel::ReadAtomic && !repeatable(reading) {
         return false;
     }
+    // After an own append a list still begins with what others appended: that part must repeat as well.
+    if matches!(level, WeakLevel::ReadAtomic | WeakLevel::Causal) && !lists_repeat(reading) {
+        return false;
+    }
     let orders = Orders::new(facts, reading);
     if orders.cyclic() {
         return false;
@@ -39,6 +43,16 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
         }
     }
     commit_order(facts, reading, &before, &mut Vec::new())
+}
+
+/// All reads of a list by one transaction show the same appends of others.
+fn lists_repeat(reading: &Reading) -> bool {
+    reading.bodies.iter().all(|a| {
+        let mut same = reading.bodies.iter().filter(|b| (b.reader, b.key) == (a.reader, a.key));
+        let mut empty =
+            reading.external.iter().filter(|e| (e.reader, e.key, e.from) == (a.reader, a.key, None));
+        same.all(|b| a.appends == b.appends) && empty.all(|_| a.appends.is_empty())
+    })
 }
 
 /// `t2 -> t1` for all pairs that the level puts in this order; `None` if it wants something before INIT.

@@ -69,7 +69,7 @@ pub fn of(rows: &[Row]) -> Vec<Finding> {
         ("histories that hold, sorted by session", true, true),
         ("histories with violations", false, false),
     ] {
-        let questions = |row: &Row| Question::of(row.case.group);
+        let questions = |row: &Row| row.case.questions();
         let shares = rows.iter().flat_map(|row| questions(row).iter().map(move |&question| (row, question)));
         let shares = shares.filter_map(|(row, question)| {
             let figures = row.answer(question)?;

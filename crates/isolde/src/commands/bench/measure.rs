@@ -47,19 +47,21 @@ pub enum Question {
     SiStamps,
     /// Strong session serializability by timestamps.
     SerStamps,
+    /// Strong session serializability alone: what Cobra and VeriStrong call SER.
+    Serializable,
+    /// Strong session snapshot isolation alone: what PolySI and VeriStrong call SI.
+    SnapshotIsolation,
 }
 
 impl Question {
-    /// Those about values.
+    /// Those about weak levels, asked about every history but those of the groups `timestamps` and `strong`.
     pub const ALL: [Question; 4] =
         [Question::ReadCommitted, Question::ReadAtomic, Question::Causal, Question::AllWeak];
     /// Those about timestamps.
     pub const STAMPS: [Question; 2] = [Question::SiStamps, Question::SerStamps];
 
-    /// What is asked about the histories of a group.
-    pub fn of(group: &str) -> &'static [Question] {
-        if group == "timestamps" { &Question::STAMPS } else { &Question::ALL }
-    }
+    /// Those about strong levels.
+    pub const STRONG: [Question; 2] = [Question::Serializable, Question::SnapshotIsolation];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -70,6 +72,8 @@ impl Question {
             Question::AllWeak => "all-weak",
             Question::SiStamps => "si",
             Question::SerStamps => "ser",
+            Question::Serializable => "session-ser",
+            Question::SnapshotIsolation => "session-si",
         }
     }
 
@@ -81,6 +85,8 @@ impl Question {
             Question::Causal => &[Level::Causal],
             Question::SiStamps => &[Level::StrongSessionSnapshotIsolation],
             Question::SerStamps => &[Level::StrongSessionSerializable],
+            Question::Serializable => &[Level::StrongSessionSerializable],
+            Question::SnapshotIsolation => &[Level::StrongSessionSnapshotIsolation],
             Question::AllWeak => &[
                 Level::CutIsolation,
                 Level::ReadCommitted,

@@ -1,0 +1,370 @@
+//! From graphs to verdicts.
+//!
+//! The strongest graph that was asked about comes first: if it has no cycle, its topological order proves every level
+//! below it at once, and nothing else is built. Otherwise its cycles are named, and each level gets its own graph.
+//!
+//! What proves a level when version orders are not total:
+//! - *PL-1, PL-2 and their session and real-time forms*: registers may be given versions in the order of any topological
+//!   sort, and so may appends that nobody saw. So no cycle of what is certain means the level holds, always.
+//! - *Serializable and prefix*, lists only: as well (algorithms.md 3.6).
+//! - *Snapshot isolation*, lists only: two writers of a key must not overlap, so the order of appends that nobody saw
+//!   is a choice. The order of a sort is tried; if that fails the level is unknown.
+
+use super::cycles::{Cyclic, Names};
+use super::depend::{Dependencies, RT};
+use super::direct;
+use super::extra::{Analyser, Given};
+use super::orders::{Bound, Clock};
+use super::registers::Inference;
+use super::shapes::{Shape, Shapes, Sorted};
+use crate::budget::Budget;
+use crate::verdicts::Board;
+use crate::weak::Problem;
+use isolde_graph::Components;
+use isolde_history::TxnId;
+use isolde_level::{Anomaly, AnomalyKind, Level, Verdict};
+
+/// What the engine is asked.
+pub(crate) struct Question<'a> {
+    pub asked: &'a [Level],
+    pub inference: &'a Inference,
+    pub analysers: &'a [&'a dyn Analyser],
+}
+
+/// Levels that the weak engine decides by itself, of registers.
+const WEAK: [Level; 8] = [
+    Level::CutIsolation,
+    Level::ReadCommitted,
+    Level::ReadYourWrites,
+    Level::MonotonicReads,
+    Level::MonotonicWrites,
+    Level::WritesFollowReads,
+    Level::ReadAtomic,
+    Level::Causal,
+];
+
+impl Question<'_> {
+    /// False if dependencies have nothing to say that the weak engine does not say.
+    pub fn is_about(&self, problem: Problem<'_>) -> bool {
+        problem.history.has_lists()
+            || !self.analysers.is_empty()
+            || !self.asked.iter().all(|level| WEAK.contains(level))
+    }
+
+    /// True if the answer for a level tells something about a level that was asked about.
+    fn concerns(&self, level: Level) -> bool {
+        self.asked.iter().any(|a| a.implies(level))
+    }
+
+    fn bound(&self) -> Bound {
+        let of = |level: &Level| match (level.info().real_time, level.info().session_order) {
+            (true, _) => Bound::RealTime,
+            (false, true) => Bound::Session,
+            (false, false) => Bound::Data,
+        };
+        self.asked.iter().map(of).max().unwrap_or(Bound::Data)
+    }
+}
+
+/// Levels that are the absence of cycles in a graph, strongest graphs first.
+const GRAPHS: [(Shape, Bound, &[Level]); 14] = [
+    (Shape::SERIAL, Bound::RealTime, &[Level::StrictSerializable]),
+    (Shape::SERIAL, Bound::Session, &[Level::StrongSessionSerializable]),
+    (Shape::SERIAL, Bound::Data, &[Level::Serializable]),
+    (Shape::ITEMS, Bound::Data, &[Level::RepeatableRead]),
+    (Shape::SNAPSHOT, Bound::RealTime, &[Level::StrongSnapshotIsolation]),
+    (Shape::SNAPSHOT, Bound::Session, &[Level::StrongSessionSnapshotIsolation]),
+    (Shape::SNAPSHOT, Bound::Data, &[Level::SnapshotIsolation]),
+    (Shape::PREFIX, Bound::Session, &[Level::Prefix]),
+    (Shape::FLOW, Bound::RealTime, &[Level::StrongReadCommitted]),
+    (Shape::FLOW, Bound::Session, &[Level::StrongSessionReadCommitted]),
+    (Shape::FLOW, Bound::Data, &[Level::AdyaReadCommitted]),
+    (Shape::WRITES, Bound::RealTime, &[Level::StrongReadUncommitted]),
+    (Shape::WRITES, Bound::Session, &[Level::StrongSessionReadUncommitted]),
+    (Shape::WRITES, Bound::Data, &[Level::ElleReadUncommitted, Level::ReadUncommitted]),
+];
+
+/// Levels that follow from a serial order that respects a bound, beside those of [`GRAPHS`].
+const FOLLOW: [(Bound, Level); 6] = [
+    (Bound::Session, Level::Causal),
+    (Bound::Session, Level::ReadAtomic),
+    (Bound::Session, Level::ReadCommitted),
+    (Bound::Session, Level::ParallelSnapshotIsolation),
+    (Bound::Data, Level::UpdateSerializable),
+    (Bound::Data, Level::ConsistentView),
+];
+
+/// The dependencies of a history, and the strongest graph that was asked about, sorted.
+pub(crate) struct Engine<'a> {
+    question: &'a Question<'a>,
+    deps: Dependencies<'a>,
+    clock: Option<Clock>,
+    /// The strongest bound that can be looked at.
+    last: Bound,
+    serial: Sorted,
+    contradiction: Option<Anomaly>,
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(problem: Problem<'a>, question: &'a Question<'a>) -> Engine<'a> {
+        let given = Given::collect(problem.history, problem.index, question.analysers);
+        let given_labels = given.labels();
+        let (deps, contradiction) = Dependencies::new(problem, question.inference, given);
+        let clock = match question.bound() {
+            Bound::RealTime => Clock::new(problem),
+            _ => None,
+        };
+        // Without intervals there is no real time to be bound by, unless an analyser knows some.
+        let timed = clock.is_some() || given_labels & RT != 0;
+        let last = if timed { question.bound() } else { question.bound().min(Bound::Session) };
+        let shapes = Shapes { deps: &deps, clock: clock.as_ref(), chosen: Vec::new() };
+        let serial = shapes.sort(Shape::SERIAL, last);
+        Engine { question, deps, clock, last, serial, contradiction }
+    }
+
+    /// Notes what needs no search, and every level that follows from the absence of any cycle. True if that is
+    /// everything that was asked about.
+    pub fn prove(&self, board: &mut Board<'_>) -> bool {
+        self.contradiction.iter().cloned().for_each(|anomaly| board.found(anomaly));
+        self.question.analysers.iter().flat_map(|a| a.anomalies()).for_each(|anomaly| board.found(anomaly));
+        let finders = [
+            direct::lost_updates,
+            direct::dirty_updates,
+            direct::intermediate_reads,
+            direct::incompatible_orders,
+            direct::internal,
+        ];
+        for anomaly in finders.iter().filter_map(|find| find(self.deps.problem, &self.deps.lists)) {
+            board.found(anomaly);
+        }
+        match &self.serial {
+            Ok(sorted) => self.judge(board).acyclic(self.last, sorted),
+            Err(_) => false,
+        }
+    }
+
+    /// Names the cycles, and decides each level by its own graph. After the weak engine: what that has explained is
+    /// not explained again.
+    pub fn refute(&self, board: &mut Board<'_>, budget: &Budget<'_>) {
+        if let Err(found) = &self.serial {
+            self.judge(board).cyclic(self.last, found, budget);
+        }
+    }
+
+    fn judge<'e, 'b>(&'e self, board: &'e mut Board<'b>) -> Judge<'e, 'b> {
+        let shapes = Shapes { deps: &self.deps, clock: self.clock.as_ref(), chosen: Vec::new() };
+        Judge { question: self.question, board, shapes, has_clock: self.clock.is_some() }
+    }
+}
+
+struct Judge<'a, 'b> {
+    question: &'a Question<'a>,
+    board: &'a mut Board<'b>,
+    shapes: Shapes<'a>,
+    has_clock: bool,
+}
+
+impl Judge<'_, '_> {
+    /// No cycle at all, up to a bound.
+    fn acyclic(&mut self, last: Bound, sorted: &[u32]) -> bool {
+        let serial = (Shape::SERIAL, sorted);
+        for (shape, bound, levels) in GRAPHS.into_iter().filter(|(_, bound, _)| *bound <= last) {
+            for &level in levels {
+                if self.is_free(shape) { self.prove(bound, level, serial) } else { self.open(level) }
+            }
+        }
+        let ordered = self.shapes.deps.is_ordered();
+        for (bound, level) in FOLLOW.into_iter().filter(|(bound, _)| *bound <= last) {
+            if ordered { self.prove(bound, level, serial) } else { self.open(level) }
+        }
+        ordered && self.question.asked.iter().all(|&level| self.board.holds(level))
+    }
+
+    /// True if what is not known about versions can be chosen as in any sort of the graph.
+    fn is_free(&self, shape: Shape) -> bool {
+        match shape {
+            Shape::FLOW | Shape::WRITES => !self.shapes.deps.lists.is_contradictory(),
+            _ => self.shapes.deps.is_ordered(),
+        }
+    }
+
+    fn cyclic(&mut self, last: Bound, found: &Components, budget: &Budget<'_>) {
+        let cyclic = Cyclic::new(self.shapes.deps, self.shapes.clock, last, found);
+        let names = cyclic.name(last, |kind| self.board.wants(kind), budget);
+        for anomaly in &names.anomalies {
+            self.mark_damaged(anomaly);
+        }
+        names.anomalies.iter().cloned().for_each(|anomaly| self.board.found(anomaly));
+        if budget.is_spent() {
+            self.board.interrupt();
+            return;
+        }
+        for (shape, bound, levels) in GRAPHS.into_iter().filter(|(_, bound, _)| *bound <= last) {
+            if levels.iter().any(|&level| self.question.concerns(level)) {
+                self.graph(&cyclic, (shape, bound), levels, budget);
+            }
+        }
+        self.updates(&cyclic, budget);
+        self.single_anti(&names, last);
+    }
+
+    /// Decides levels by their own graph.
+    fn graph(
+        &mut self,
+        cyclic: &Cyclic<'_>,
+        (shape, bound): (Shape, Bound),
+        levels: &[Level],
+        budget: &Budget<'_>,
+    ) {
+        match self.shapes.sort(shape, bound) {
+            Err(_) => {
+                for &level in levels {
+                    self.violated(cyclic, (shape, bound), level, budget);
+                }
+            }
+            Ok(sorted) => {
+                let proven = match shape {
+                    _ if !self.is_free(shape) => None,
+                    Shape::SNAPSHOT if self.shapes.deps.open_list.is_some() => {
+                        self.completed(shape, bound, &sorted)
+                    }
+                    _ => Some(sorted),
+                };
+                for &level in levels {
+                    match &proven {
+                        Some(sorted) => self.prove(bound, level, (shape, sorted)),
+                        None => self.open(level),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The graph with appends that nobody saw in the order of a sort; `None` if that makes a cycle.
+    fn completed(&mut self, shape: Shape, bound: Bound, sorted: &[u32]) -> Option<Vec<u32>> {
+        let order = self.shapes.commit_order(shape, sorted);
+        let mut place = vec![0u32; self.shapes.deps.graph.len()];
+        for (i, t) in (0..).zip(&order) {
+            place[t.index()] = i;
+        }
+        let deps = self.shapes.deps;
+        let mut chosen = Vec::new();
+        for key in deps.problem.history.keys() {
+            let mut later: Vec<TxnId> = deps.lists.later(key).iter().map(|a| a.txn).collect();
+            later.sort_by_key(|t| place[t.index()]);
+            later.dedup();
+            chosen.extend(later.windows(2).map(|pair| (pair[0].0, pair[1].0)));
+        }
+        self.shapes.chosen = chosen;
+        let answer = self.shapes.sort(shape, bound).ok();
+        self.shapes.chosen = Vec::new();
+        answer
+    }
+
+    /// Update serializability: no cycle of transactions that write, nor with one that only reads.
+    fn updates(&mut self, cyclic: &Cyclic<'_>, budget: &Budget<'_>) {
+        let level = Level::UpdateSerializable;
+        if !self.question.concerns(level) || self.board.holds(level) {
+            return;
+        }
+        match cyclic.update_cycle(budget) {
+            Some(walk) => {
+                let witness = self.shapes.deps.witness(&walk);
+                self.board.found(Anomaly { kind: AnomalyKind::GUpdate, count: 1, witness });
+            }
+            None if self.shapes.deps.is_ordered() && self.shapes.deps.open_list.is_none() => {
+                self.prove_by(Shape::UPDATES, Bound::Data, level);
+            }
+            None => self.open(level),
+        }
+    }
+
+    /// Version orders are total; commits that follow them are the proof.
+    fn prove_by(&mut self, shape: Shape, bound: Bound, level: Level) {
+        match self.shapes.sort(shape, bound) {
+            Ok(sorted) => self.prove(bound, level, (shape, &sorted)),
+            Err(_) => self.board.decide(level, Verdict::Violated),
+        }
+    }
+
+    /// Levels that forbid cycles with one anti-dependency, besides those without any.
+    fn single_anti(&mut self, names: &Names, last: Bound) {
+        let total = self.shapes.deps.is_ordered() && self.shapes.deps.open_list.is_none();
+        for (bound, level) in
+            [(Bound::Data, Level::ConsistentView), (Bound::Session, Level::ParallelSnapshotIsolation)]
+        {
+            if bound > last || !self.question.concerns(level) || self.board.holds(level) {
+                continue;
+            }
+            let broken = Bound::ALL.into_iter().filter(|b| *b <= bound).any(|b| names.closed[b as usize] > 0)
+                || self.shapes.sort(Shape::FLOW, bound).is_err();
+            match (broken, total) {
+                (true, _) => self.board.decide(level, Verdict::Violated),
+                (false, true) => self.prove_by(Shape::FLOW, bound, level),
+                (false, false) => self.open(level),
+            }
+        }
+    }
+
+    fn violated(
+        &mut self,
+        cyclic: &Cyclic<'_>,
+        (shape, bound): (Shape, Bound),
+        level: Level,
+        budget: &Budget<'_>,
+    ) {
+        self.board.decide(level, Verdict::Violated);
+        if self.board.explains(level) {
+            return;
+        }
+        let Some((kind, walk)) = cyclic.example(shape, bound, budget) else { return };
+        let witness = self.shapes.deps.witness(&walk);
+        self.board.found(Anomaly { kind, count: 1, witness });
+    }
+
+    /// Notes that a level holds, with the sorted graph as its proof.
+    fn prove(&mut self, bound: Bound, level: Level, (shape, sorted): (Shape, &[u32])) {
+        if bound == Bound::RealTime && !self.has_clock {
+            return;
+        }
+        if self.board.certifies(level) {
+            self.board.prove(level, self.shapes.execution(shape, sorted));
+        } else {
+            self.board.hold(level);
+        }
+    }
+
+    /// Says why a level stays undecided.
+    fn open(&mut self, level: Level) {
+        let deps = self.shapes.deps;
+        let reason = if deps.lists.is_contradictory() || !deps.lists.damaged().is_empty() {
+            "reads of some lists are faulty, so the order of their versions is not known"
+        } else if deps.open_register.is_some() {
+            "no violation was found, but the order in which some keys were written is not known: reads of a register do \
+             not show it (lists would, and --transaction-order or --wfr-keys may)"
+        } else if deps.cut_off {
+            "too many pairs of a reader and an append that it did not see; some were left out"
+        } else if deps.open_list.is_some() {
+            "no violation was found, but nobody saw in which order the last appends to some keys took effect (a final \
+             read of every key would show it)"
+        } else {
+            return;
+        };
+        self.board.unknown(level, reason.to_owned());
+    }
+
+    /// Notes what a reader should know about an example that rests on damaged keys.
+    fn mark_damaged(&mut self, anomaly: &Anomaly) {
+        let keys = self.shapes.deps.damaged_in(&anomaly.witness);
+        if keys.is_empty() {
+            return;
+        }
+        let names: Vec<String> =
+            keys.iter().map(|&key| self.shapes.deps.problem.history.show_key(key).to_string()).collect();
+        self.board.note(format!(
+            "The example of {} rests on key {}, whose reads are faulty themselves: it may be a consequence of that.",
+            anomaly.kind.code(),
+            names.join(", ")
+        ));
+    }
+}

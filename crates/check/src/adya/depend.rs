@@ -1,0 +1,221 @@
+//! Who must come before whom because of what was read and written: Adya's dependencies, as one labelled graph.
+//!
+//! `wr` goes from a writer to who read its version, `ww` from a writer to the writer of the next version, `rw` from a
+//! reader to the writer of the version after the one it read. Only what holds in every interpretation of the history
+//! becomes an edge. An edge is its two ends and a set of labels; the operations that prove it are looked up again when a
+//! witness needs them (`witness.rs`). O(operations), but for a list key with many appends that nobody saw and many
+//! readers that did not see them, whose edges are cut off at a limit.
+
+use super::extra::Given;
+use super::lists::{Lists, Place};
+use super::registers::{Inference, Registers};
+use crate::weak::Problem;
+use isolde_graph::labelled::{Labelled, Labels};
+use isolde_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId};
+use isolde_level::Anomaly;
+
+pub(crate) const WW: Labels = 1;
+pub(crate) const WR: Labels = 2;
+pub(crate) const RW: Labels = 4;
+pub(crate) const SO: Labels = 8;
+pub(crate) const RT: Labels = 16;
+/// Anti-dependencies of reads by predicate; only analysers know them.
+pub(crate) const RWP: Labels = 32;
+/// All anti-dependencies.
+pub(crate) const ANTI: Labels = RW | RWP;
+
+/// The dependencies of a history, and what is not known about them.
+pub(crate) struct Dependencies<'a> {
+    pub problem: Problem<'a>,
+    pub graph: Labelled,
+    pub lists: Lists,
+    pub registers: Registers,
+    pub given: Given,
+    /// A register whose writers are in no known order.
+    pub open_register: Option<KeyId>,
+    /// A list with appends of several transactions that nobody saw: their order is open.
+    pub open_list: Option<KeyId>,
+    /// Edges were left out, because they were too many.
+    pub cut_off: bool,
+}
+
+/// Pairs of a key that are written out one by one, in multiples of its readers and writers.
+const PAIRS: usize = 256;
+
+struct Edges {
+    all: Vec<(u32, u32, Labels)>,
+    cut_off: bool,
+}
+
+impl Edges {
+    #[inline]
+    fn add(&mut self, from: TxnId, to: TxnId, label: Labels) {
+        if from != to {
+            self.all.push((from.0, to.0, label));
+        }
+    }
+
+    /// From each of the one to each of the other, as far as the limit allows.
+    fn product(&mut self, from: &[TxnId], to: &[TxnId], label: Labels) {
+        let limit = PAIRS * (from.len() + to.len()) + 100_000;
+        let each = if from.len() * to.len() <= limit { to.len() } else { (limit / from.len().max(1)).max(1) };
+        self.cut_off |= each < to.len();
+        for &a in from {
+            for &b in &to[..each] {
+                self.add(a, b, label);
+            }
+        }
+    }
+}
+
+impl<'a> Dependencies<'a> {
+    pub fn new(
+        problem: Problem<'a>,
+        assumed: &Inference,
+        given: Given,
+    ) -> (Dependencies<'a>, Option<Anomaly>) {
+        let lists = Lists::new(problem);
+        let (registers, contradiction) = Registers::new(problem, assumed);
+        let mut edges = Edges { all: Vec::with_capacity(problem.history.op_count() * 2), cut_off: false };
+        let initial_readers = add_reads(problem, &lists, &mut edges);
+        add_list_orders(problem, &lists, &mut edges);
+        add_register_orders(problem, &registers, initial_readers, &mut edges);
+        for (from, to, label) in given.edges() {
+            edges.add(from, to, label);
+        }
+        let graph = Labelled::from_edges(problem.txn_count(), edges.all);
+        let found = Dependencies {
+            open_register: open_register(problem, &lists, &registers),
+            open_list: problem.history.keys().find(|&key| {
+                let later = lists.later(key);
+                later.iter().any(|a| a.txn != later[0].txn)
+            }),
+            problem,
+            graph,
+            lists,
+            registers,
+            given,
+            cut_off: edges.cut_off,
+        };
+        (found, contradiction)
+    }
+
+    /// True if the version order of every key is known, up to appends that nobody saw.
+    pub fn is_ordered(&self) -> bool {
+        self.open_register.is_none() && self.lists.damaged().is_empty() && !self.cut_off
+    }
+}
+
+/// `wr` edges, and `rw` edges of list reads; returns the reads of initial values of registers.
+fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<(KeyId, TxnId)> {
+    let Problem { history, index, .. } = problem;
+    let mut initial = Vec::new();
+    let mut tail_readers: Vec<(KeyId, TxnId)> = Vec::new();
+    for t in problem.committed() {
+        for i in history.op_range(t) {
+            let head = history.heads()[i];
+            if !head.is_read() {
+                continue;
+            }
+            let (read, key) = (OpId(i as u32), head.key());
+            match lists.place(read) {
+                Some(Place::At(position)) => {
+                    let order = lists.range(key);
+                    if position > order.start {
+                        edges.add(lists.writer(position - 1), t, WR);
+                    }
+                    if position < order.end {
+                        edges.add(t, lists.writer(position), RW);
+                    } else if !lists.later(key).is_empty() {
+                        tail_readers.push((key, t));
+                    }
+                }
+                Some(Place::Beyond(append)) => edges.add(append.txn, t, WR),
+                None => match index.source(read) {
+                    Source::From(writer) => edges.add(writer, t, WR),
+                    Source::Initial if history.list(history.values()[i]).is_none() => initial.push((key, t)),
+                    _ => {}
+                },
+            }
+        }
+    }
+    // A transaction that ignored its own write still read somebody's.
+    for fault in index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite) {
+        if let Some(write) = fault.other
+            && lists.place(fault.op).is_none()
+            && index.is_committed(history.txn_of(write))
+        {
+            edges.add(history.txn_of(write), history.txn_of(fault.op), WR);
+        }
+    }
+    tail_readers.sort_unstable();
+    tail_readers.dedup();
+    for readers in tail_readers.chunk_by(|a, b| a.0 == b.0) {
+        let later: Vec<TxnId> = lists.later(readers[0].0).iter().map(|a| a.txn).collect();
+        let readers: Vec<TxnId> = readers.iter().map(|&(_, t)| t).collect();
+        edges.product(&readers, &later, RW);
+    }
+    initial
+}
+
+fn add_list_orders(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) {
+    if !lists.any() {
+        return;
+    }
+    for key in problem.history.keys() {
+        let order = lists.range(key);
+        for position in order.start + 1..order.end {
+            edges.add(lists.writer(position - 1), lists.writer(position), WW);
+        }
+        if !order.is_empty() {
+            let last = lists.writer(order.end - 1);
+            for append in lists.later(key) {
+                edges.add(last, append.txn, WW);
+            }
+        }
+    }
+}
+
+fn add_register_orders(
+    problem: Problem<'_>,
+    registers: &Registers,
+    mut initial: Vec<(KeyId, TxnId)>,
+    edges: &mut Edges,
+) {
+    initial.sort_unstable();
+    initial.dedup();
+    for readers in initial.chunk_by(|a, b| a.0 == b.0) {
+        let key = readers[0].0;
+        // On a list key that nobody read as a list, an initial value is no version of it.
+        let readers: Vec<TxnId> = readers.iter().map(|&(_, t)| t).collect();
+        edges.product(&readers, problem.index.writers(key), RW);
+    }
+    if registers.list.is_empty() {
+        return;
+    }
+    let mut readers: Vec<(KeyId, TxnId, TxnId)> = Vec::new();
+    for t in problem.committed() {
+        readers.extend(problem.reads(t).filter_map(|r| Some((r.key, r.from?, t))));
+    }
+    readers.sort_unstable();
+    for &(key, from, to) in &registers.list {
+        let Some(writer) = from else { continue };
+        edges.add(writer, to, WW);
+        let first = readers.partition_point(|r| (r.0, r.1) < (key, writer));
+        for &(.., reader) in readers[first..].iter().take_while(|r| (r.0, r.1) == (key, writer)) {
+            edges.add(reader, to, RW);
+        }
+    }
+}
+
+fn open_register(problem: Problem<'_>, lists: &Lists, registers: &Registers) -> Option<KeyId> {
+    let is_register = |key: KeyId| {
+        let first = problem.index.writers(key).first();
+        first.is_some_and(|&t| problem.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write))
+    };
+    problem.history.keys().find(|&key| {
+        problem.index.writers(key).len() > 1
+            && (lists.range(key).is_empty() && lists.later(key).is_empty() || is_register(key))
+            && !registers.is_total(problem, key)
+    })
+}

@@ -1,0 +1,266 @@
+//! Anomalies of lists and of pairs of writers that need no search: lost updates, dirty updates, and lists that
+//! contradict what the same transaction read before. (Other reads that no write explains: `crate::direct`.)
+
+use super::lists::{Lists, Place};
+use crate::weak::Problem;
+use crate::weak::problem::{Read, Stamped};
+use crate::weak::witness::witness;
+use isolde_history::{FaultKind, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
+use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The version of a key that a transaction's first read of it returned.
+type Version = u32;
+const INITIAL: Version = u32::MAX;
+
+/// A transaction that read a version of a key and then wrote the key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Update {
+    key: KeyId,
+    version: Version,
+    txn: TxnId,
+    read: OpId,
+    write: OpId,
+}
+
+/// Lost updates: two or more transactions read the same version of a key and then wrote the key. One instance per
+/// version; whichever of the writes came second, its transaction had not seen the first. O(m log m).
+pub(crate) fn lost_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
+    let Problem { history, index, .. } = problem;
+    let mut updates: Vec<Update> = Vec::new();
+    let mut first: Stamped<(Version, u32)> = Stamped::new(history.key_count());
+    const DONE: u32 = u32::MAX;
+    for txn in problem.committed() {
+        first.next_round();
+        for i in history.op_range(txn) {
+            let (op, head) = (OpId(i as u32), history.heads()[i]);
+            let key = head.key();
+            if !head.is_read() {
+                if let Some((version, read)) = first.get(key.index())
+                    && read != DONE
+                {
+                    updates.push(Update { key, version, txn, read: OpId(read), write: op });
+                }
+                // What comes after an own write is no version that somebody else could have read.
+                first.set(key.index(), (0, DONE));
+            } else if first.get(key.index()).is_none() {
+                let version = match (lists.place(op), index.source(op)) {
+                    (Some(Place::At(position)), _) => position,
+                    (Some(Place::Beyond(_)), _) => continue,
+                    (None, Source::From(writer)) => writer.0,
+                    (None, Source::Initial) => INITIAL,
+                    _ => continue,
+                };
+                first.set(key.index(), (version, i as u32));
+            }
+        }
+    }
+    updates.sort_unstable();
+    let groups = updates.chunk_by(|a, b| (a.key, a.version) == (b.key, b.version));
+    let mut lost: Vec<&[Update]> = groups.filter(|group| group.len() > 1).collect();
+    let count = lost.len() as u64;
+    let size = |u: &Update| history.op_range(u.txn).len();
+    lost.sort_by_key(|group| size(&group[0]) + size(&group[1]));
+    let pair = &lost.first()?[..2];
+    let edges: Vec<Edge> = pair
+        .iter()
+        .filter_map(|u| {
+            let seen = match lists.place(u.read) {
+                Some(_) => lists.seen(u.key, u.read).map(|a| (a.txn, Some(a.op))),
+                None => match index.source(u.read) {
+                    Source::From(w) => {
+                        Some((w, problem.write_seen(Read { op: u.read, key: u.key, from: Some(w) })))
+                    }
+                    _ => None,
+                },
+            };
+            let (from, write) = seen.map_or((Node::Initial, None), |(t, write)| (Node::Txn(t), write));
+            let evidence = Evidence::Read { write, read: u.read };
+            (from != Node::Txn(u.txn)).then_some(Edge {
+                from,
+                to: Node::Txn(u.txn),
+                relation: Relation::WriteRead,
+                evidence,
+            })
+        })
+        .collect();
+    let mut found = witness(problem, edges);
+    for u in pair {
+        found.transactions.push(u.txn);
+        found.operations.extend([u.read, u.write]);
+    }
+    Some(Anomaly { kind: AnomalyKind::LostUpdate, count, witness: tidy(found) })
+}
+
+/// Dirty updates: in a list, an element of an aborted transaction comes before one of a committed transaction. One
+/// instance per aborted element and the next committed one. Only damaged keys can have any.
+pub(crate) fn dirty_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
+    let Problem { history, index, .. } = problem;
+    if lists.damaged().is_empty() {
+        return None;
+    }
+    let mut appended: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();
+    for t in history.txns() {
+        for (op, o) in history.ops(t).filter(|(_, o)| o.kind == OpKind::Append) {
+            if lists.is_damaged(o.key) {
+                let entry = appended.entry((o.key, o.value)).or_insert(op);
+                // A client's retry: what an aborted transaction also tried to append is the committed one's.
+                if !index.is_committed(history.txn_of(*entry)) {
+                    *entry = op;
+                }
+            }
+        }
+    }
+    let mut longest: FxHashMap<KeyId, OpId> = FxHashMap::default();
+    let length = |op: OpId| history.list(history.op(op).value).map_or(0, <[Value]>::len);
+    for t in problem.committed() {
+        for (op, o) in history.ops(t) {
+            if o.kind == OpKind::Read && lists.is_damaged(o.key) && history.list(o.value).is_some() {
+                let best = longest.entry(o.key).or_insert(op);
+                if length(op) > length(*best) {
+                    *best = op;
+                }
+            }
+        }
+    }
+    let (mut count, mut example) = (0, None);
+    for &key in lists.damaged() {
+        let Some(&read) = longest.get(&key) else { continue };
+        let elements = history.list(history.op(read).value).unwrap_or_default();
+        let mut seen = FxHashSet::default();
+        let mut dirty: Option<OpId> = None;
+        for append in elements.iter().filter_map(|&e| appended.get(&(key, e)).copied()) {
+            if !seen.insert(append) {
+                continue;
+            }
+            let writer = history.txn_of(append);
+            if history.outcome(writer) == Outcome::Aborted {
+                dirty.get_or_insert(append);
+            } else if history.outcome(writer) == Outcome::Committed
+                && let Some(aborted) = dirty.take()
+            {
+                count += 1;
+                example.get_or_insert((aborted, append, read));
+            }
+        }
+    }
+    let (aborted, append, read) = example?;
+    let found = Witness {
+        transactions: [aborted, append, read].map(|op| history.txn_of(op)).to_vec(),
+        operations: vec![aborted, append, read],
+        edges: vec![Edge {
+            from: Node::Txn(history.txn_of(aborted)),
+            to: Node::Txn(history.txn_of(append)),
+            relation: Relation::VersionOrder,
+            evidence: Evidence::Version { first: aborted, second: append, read },
+        }],
+    };
+    Some(Anomaly { kind: AnomalyKind::DirtyUpdate, count, witness: tidy(found) })
+}
+
+/// Damaged keys whose reads, faulty ones included, no one order of appends explains, though the sound ones may agree. The
+/// index has found those in which sound reads disagree.
+pub(crate) fn incompatible_orders(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
+    let history = problem.history;
+    let key = |op: OpId| history.heads()[op.index()].key();
+    let known = problem.index.faults().iter().filter(|f| f.kind == FaultKind::IncompatibleOrder);
+    let known: FxHashSet<KeyId> = known.map(|f| key(f.op)).collect();
+    let new: Vec<(OpId, OpId)> =
+        lists.contradictions().iter().copied().filter(|&(read, _)| !known.contains(&key(read))).collect();
+    let length = |op: OpId| history.list(history.op(op).value).map_or(0, <[Value]>::len);
+    let &(one, other) = new.iter().min_by_key(|(a, b)| length(*a) + length(*b))?;
+    let found = Witness {
+        transactions: vec![history.txn_of(one), history.txn_of(other)],
+        operations: vec![one, other],
+        edges: Vec::new(),
+    };
+    Some(Anomaly { kind: AnomalyKind::IncompatibleOrder, count: new.len() as u64, witness: tidy(found) })
+}
+
+/// G1b of reads that ignore an own write: what they return instead is a value that its writer went on to replace. (Other
+/// such reads are TAP-f.)
+pub(crate) fn intermediate_reads(problem: Problem<'_>, _: &Lists) -> Option<Anomaly> {
+    let Problem { history, index, .. } = problem;
+    let replaced = |write: OpId| {
+        let (writer, key) = (history.txn_of(write), history.op(write).key);
+        history.ops(writer).any(|(op, o)| op > write && o.key == key && o.kind != OpKind::Read)
+    };
+    let mut found = index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite).filter_map(|f| {
+        let writer = history.txn_of(f.other?);
+        let foreign = writer != history.txn_of(f.op) && index.is_committed(writer);
+        (foreign && replaced(f.other?)).then_some((f.op, f.other?, writer))
+    });
+    let (read, write, writer) = found.next()?;
+    let edge = Edge {
+        from: Node::Txn(writer),
+        to: Node::Txn(history.txn_of(read)),
+        relation: Relation::WriteRead,
+        evidence: Evidence::Read { write: Some(write), read },
+    };
+    let count = 1 + found.count() as u64;
+    Some(Anomaly { kind: AnomalyKind::G1b, count, witness: witness(problem, vec![edge]) })
+}
+
+/// Lists after own appends whose beginning is not what the transaction read of the key before. One instance per
+/// transaction. (Two reads without an own append between them are TAP-j's.)
+pub(crate) fn internal(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
+    let Problem { history, .. } = problem;
+    if !lists.any() {
+        return None;
+    }
+    let mut first: Stamped<(Place32, u32)> = Stamped::new(history.key_count());
+    let mut own: Stamped<bool> = Stamped::new(history.key_count());
+    let (mut count, mut example): (u64, Option<(usize, [OpId; 2])>) = (0, None);
+    for t in problem.committed() {
+        first.next_round();
+        own.next_round();
+        for i in history.op_range(t) {
+            let (op, head) = (OpId(i as u32), history.heads()[i]);
+            let key = head.key().index();
+            if !head.is_read() {
+                own.set(key, true);
+                continue;
+            }
+            let Some(place) = lists.place(op) else { continue };
+            match first.get(key) {
+                None => first.set(key, (Place32::of(place), i as u32)),
+                Some((before, read)) if before != Place32::of(place) && own.get(key).is_some() => {
+                    count += 1;
+                    let size = history.op_range(t).len();
+                    if example.is_none_or(|(best, _)| size < best) {
+                        example = Some((size, [OpId(read), op]));
+                    }
+                    break;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    let (_, [first, second]) = example?;
+    let (t, key) = (history.txn_of(first), history.op(first).key);
+    let between = history.ops(t).filter(|(op, o)| *op < second && o.kind == OpKind::Append && o.key == key);
+    let operations = between.map(|(op, _)| op).chain([first, second]).collect();
+    let found = Witness { transactions: vec![t], operations, edges: Vec::new() };
+    Some(Anomaly { kind: AnomalyKind::Internal, count, witness: tidy(found) })
+}
+
+/// A [`Place`] to compare.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Place32(u64);
+
+impl Place32 {
+    fn of(place: Place) -> Place32 {
+        match place {
+            Place::At(position) => Place32(u64::from(position)),
+            Place::Beyond(append) => Place32(1 << 32 | u64::from(append.op.0)),
+        }
+    }
+}
+
+fn tidy(mut witness: Witness) -> Witness {
+    witness.transactions.sort_unstable();
+    witness.transactions.dedup();
+    witness.operations.sort_unstable();
+    witness.operations.dedup();
+    witness
+}

@@ -1,0 +1,220 @@
+//! The Adya engine against the definitions, on many small random histories.
+//!
+//! Every anomaly it reports exists in every interpretation of the history, and every verdict is the oracle's; unknown is
+//! an answer only where the order of versions is open. `ISOLDE_ORACLE_CASES` and `ISOLDE_SEED` as in `oracle.rs`.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use isolde_check::{Budget, Request, check};
+use isolde_history::{History, Index};
+use isolde_level::{AnomalyKind, Evidence, Judgement, Level, Node, Verdict, VersionReason};
+use isolde_testkit::mini;
+use isolde_testkit::oracle::adya::{Interpretations, Needs, Phenomenon, interpretations};
+use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
+use isolde_testkit::random::{self, Pattern, Reference, Shape};
+use isolde_verify::Verifier;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+fn judge(history: &History) -> Judgement {
+    let index = Index::build(history, 1.try_into().unwrap());
+    let request = Request { levels: Level::ALL.to_vec(), certificates: true, ..Request::default() };
+    check(history, &index, &request, &Budget::unlimited())
+}
+
+fn phenomenon(kind: AnomalyKind) -> Option<(Phenomenon, Needs)> {
+    let code = kind.code();
+    let (base, needs) = match code {
+        _ if code.ends_with("-process") => (code.trim_end_matches("-process"), Needs::Session),
+        _ if code.ends_with("-realtime") => (code.trim_end_matches("-realtime"), Needs::RealTime),
+        _ => (code, Needs::Nothing),
+    };
+    let phenomenon = match base {
+        "G0" => Phenomenon::G0,
+        "G1c" => Phenomenon::G1c,
+        "G-single-item" => Phenomenon::GSingle,
+        "G-nonadjacent-item" => Phenomenon::GNonadjacent,
+        "G2-item" => Phenomenon::G2,
+        _ => return None,
+    };
+    Some((phenomenon, needs))
+}
+
+const STRONG: [(Level, StrongLevel); 9] = [
+    (Level::Serializable, StrongLevel::Serializable),
+    (Level::RepeatableRead, StrongLevel::Serializable),
+    (Level::StrongSessionSerializable, StrongLevel::StrongSessionSerializable),
+    (Level::StrictSerializable, StrongLevel::StrictSerializable),
+    (Level::SnapshotIsolation, StrongLevel::SnapshotIsolation),
+    (Level::StrongSessionSnapshotIsolation, StrongLevel::StrongSessionSnapshotIsolation),
+    (Level::StrongSnapshotIsolation, StrongLevel::StrongSnapshotIsolation),
+    (Level::Prefix, StrongLevel::Prefix),
+    (Level::ParallelSnapshotIsolation, StrongLevel::ParallelSnapshotIsolation),
+];
+
+/// What the oracle says about the levels that are sets of forbidden cycles.
+fn expected(all: &Interpretations, level: Level) -> Option<bool> {
+    use Phenomenon::{G0, G1c};
+    Some(match level {
+        Level::ReadUncommitted => all.possible(&[G0], Needs::Nothing),
+        Level::AdyaReadCommitted => !all.dirty && all.possible(&[G0, G1c], Needs::Nothing),
+        Level::StrongSessionReadCommitted => !all.dirty && all.possible(&[G0, G1c], Needs::Session),
+        Level::StrongReadCommitted => !all.dirty && all.possible(&[G0, G1c], Needs::RealTime),
+        Level::UpdateSerializable => !all.dirty && !all.internal && all.updates_possible(),
+        _ => return None,
+    })
+}
+
+fn compare(history: &History, context: &str) {
+    let Some(all) = interpretations(history, 2000) else { return };
+    let judgement = judge(history);
+    let shown = || format!("{context}\n{}\n{:?}", mini::print(history), history.intervals());
+    let verified = Verifier::new(history).judgement(&judgement);
+    assert!(verified.is_ok(), "{:?}\n{:?}\n{}", verified, judgement.anomalies, shown());
+    for anomaly in &judgement.anomalies {
+        if let Some((phenomenon, needs)) = phenomenon(anomaly.kind)
+            && !is_of_the_solver(history, anomaly)
+        {
+            assert!(all.certain(phenomenon, needs), "{} is not certain: {}", anomaly.kind, shown());
+            assert_cycle(anomaly, &shown());
+        }
+        if anomaly.kind == AnomalyKind::GUpdate {
+            assert!(all.update_cycle_certain(), "G-update: {}", shown());
+        }
+    }
+    let registers = history.has_registers();
+    let timed = history.intervals().is_some();
+    let agree = |level: Level, expected: bool| match judgement.verdict(level).unwrap() {
+        Verdict::Holds => assert!(expected, "{level} holds, the oracle disagrees: {}", shown()),
+        Verdict::Violated => assert!(!expected, "{level} violated, the oracle disagrees: {}", shown()),
+        Verdict::Unknown { reason } => {
+            let open = registers
+                && !all.total
+                && !matches!(level, Level::ReadUncommitted | Level::AdyaReadCommitted);
+            let free = !all.total
+                && matches!(
+                    level,
+                    Level::SnapshotIsolation
+                        | Level::StrongSessionSnapshotIsolation
+                        | Level::StrongSnapshotIsolation
+                        | Level::ParallelSnapshotIsolation
+                        | Level::UpdateSerializable
+                );
+            let untimed = level.info().real_time && !timed;
+            let contradictory = level == Level::ReadUncommitted && all.dirty;
+            assert!(open || free || untimed || contradictory, "{level} unknown ({reason}): {}", shown());
+        }
+    };
+    for level in Level::ALL.iter().copied() {
+        let strong = STRONG.iter().find(|(l, _)| *l == level).map(|(_, s)| strongly_satisfies(history, *s));
+        if let Some(expected) = strong.unwrap_or_else(|| expected(&all, level)) {
+            agree(level, expected);
+        }
+        let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();
+        if claimed.verdict == Verdict::Violated && level.is_canonical() {
+            assert!(!claimed.anomalies.is_empty(), "{level}: {}", shown());
+        }
+    }
+}
+
+/// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is certain.
+fn is_of_the_solver(history: &History, anomaly: &isolde_level::Anomaly) -> bool {
+    let register = |read| history.list(history.op(read).value).is_none();
+    anomaly.witness.edges.iter().any(|e| match e.evidence {
+        Evidence::Version { read, .. } => register(read),
+        Evidence::Overwritten { reason: VersionReason::ReadThenWritten { .. }, .. } => true,
+        _ => false,
+    })
+}
+
+/// The edges of a cycle join, close, and have their operations in the right transactions.
+fn assert_cycle(anomaly: &isolde_level::Anomaly, shown: &str) {
+    let edges = &anomaly.witness.edges;
+    assert!(!edges.is_empty(), "{}: {shown}", anomaly.kind);
+    for (i, edge) in edges.iter().enumerate() {
+        assert_eq!(edge.to, edges[(i + 1) % edges.len()].from, "{}: {shown}", anomaly.kind);
+        assert!(matches!(edge.from, Node::Txn(_)), "{}: {shown}", anomaly.kind);
+        assert!(!matches!(edge.evidence, Evidence::Forced { .. }), "{}: {shown}", anomaly.kind);
+    }
+}
+
+fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
+    let cases = number("ISOLDE_ORACLE_CASES", 1_500);
+    let seed = number("ISOLDE_SEED", 20_261_116);
+    for case in 0..cases {
+        let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
+        let history = make(&mut rng);
+        compare(&history, &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+    }
+}
+
+fn small(shape: Shape) -> Shape {
+    Shape { txns: 2..=6, ops: 1..=3, ..shape }
+}
+
+#[test]
+fn lists() {
+    run("lists", |rng| random::tiny(rng, &small(Shape::lists())));
+}
+
+#[test]
+fn timed_lists() {
+    run("timed lists", |rng| random::tiny(rng, &small(Shape { lists: 1.0, ..Shape::timed() })));
+}
+
+#[test]
+fn damaged_lists() {
+    let shape = Shape { lists: 1.0, indeterminate: 0.2, unknown: 0.05, ..Shape::faulty() };
+    run("damaged lists", |rng| random::tiny(rng, &small(shape.clone())));
+}
+
+#[test]
+fn registers() {
+    run("registers", |rng| random::tiny(rng, &small(Shape { keys: 1..=2, ..Shape::default() })));
+}
+
+#[test]
+fn timed_registers() {
+    run("timed registers", |rng| random::tiny(rng, &small(Shape { keys: 1..=2, ..Shape::timed() })));
+}
+
+#[test]
+fn damaged_registers() {
+    let shape = Shape { indeterminate: 0.2, unknown: 0.05, keys: 1..=2, ..Shape::faulty() };
+    run("damaged registers", |rng| random::tiny(rng, &small(shape.clone())));
+}
+
+#[test]
+fn anything() {
+    run("anything", |rng| random::tiny(rng, &small(Shape::anything())));
+}
+
+#[test]
+fn mutated_executions() {
+    run("mutated", |rng| {
+        let reference = *rng.choice(&Reference::ALL[..]).unwrap();
+        random::mutated(rng, reference, &small(Shape::lists()))
+    });
+}
+
+#[test]
+fn structured() {
+    run("structured", |rng| {
+        let pattern = *rng.choice(&Pattern::ALL[..]).unwrap();
+        random::structured(rng, pattern, &small(Shape::default()))
+    });
+}
+
+/// Other tools call this valid: one operation per transaction, and each session sees the other's write after its own.
+#[test]
+fn each_session_sees_the_others_write_after_its_own() {
+    let history = mini::history("r(x,0); w(x,100); r(x,200) || w(x,200); r(x,100)");
+    let judgement = judge(&history);
+    for level in [Level::StrongSessionSerializable, Level::StrictSerializable] {
+        assert_eq!(judgement.verdict(level), Some(&Verdict::Violated), "{level}");
+    }
+    // Sessions aside it is one transaction after another.
+    assert_ne!(judgement.verdict(Level::Serializable), Some(&Verdict::Violated));
+}
