@@ -191,7 +191,8 @@ impl World {
             loop {
                 at = key.versions.prev(at)?;
                 let version = key.versions.get(at)?;
-                let own = self.txn(version.txn).seq == reader.seq;
+                // Nobody else's version is looked up: transactions lie scattered in memory.
+                let own = version.commit == reader.commit && self.txn(version.txn).seq == reader.seq;
                 if !own && (!by_set || self.sees(reader, version)) {
                     return Some(version);
                 }
