@@ -33,6 +33,7 @@ mod direct;
 pub mod elle;
 pub mod linear;
 pub mod lint;
+mod mixed;
 pub mod models;
 pub mod shrink;
 pub mod stamps;

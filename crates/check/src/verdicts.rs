@@ -7,6 +7,7 @@ use crate::Request;
 use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
+use crate::mixed;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
@@ -61,7 +62,11 @@ pub(crate) fn judge(
         }
         strong::judge(problem, asked, request, budget, &mut board);
     }
-    board.judgement(problem, asked, request.certificates)
+    let mixed = match request.anomalies {
+        Some(_) => None,
+        None => mixed::judge(problem, &budget.search()),
+    };
+    Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
 }
 
 fn judge_weak(
@@ -275,17 +280,13 @@ impl<'a> Board<'a> {
     fn judgement(mut self, problem: Problem<'_>, asked: &[Level], certificates: bool) -> Judgement {
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
-        let certificates = if certificates {
-            // Of what was asked, or settling it by the lattice.
-            let settles = |(by, proof): &(Level, Certificate)| match proof {
-                Certificate::Holds(_) => asked.iter().any(|level| by.implies(*level)),
-                Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
-            };
-            self.proofs.into_iter().filter(settles).collect()
-        } else {
-            Vec::new()
+        // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
+        let settles = |(by, proof): &(Level, Certificate)| match proof {
+            Certificate::Holds(_) => certificates && asked.iter().any(|level| by.implies(*level)),
+            Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
         };
-        Judgement { levels, anomalies: self.anomalies, certificates, notes: self.notes }
+        let certificates = self.proofs.into_iter().filter(settles).collect();
+        Judgement { levels, anomalies: self.anomalies, certificates, mixed: None, notes: self.notes }
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {

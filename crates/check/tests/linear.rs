@@ -175,14 +175,13 @@ fn wide_and_long_histories_are_decided() {
 
 #[test]
 fn a_hard_search_ends_with_its_budget() {
-    // Forty steps between a dozen values, all at once, and then a value that none of them leads to by itself.
-    let mut rng = fastrand::Rng::with_seed(4);
-    let mut calls: Vec<Call> = (0..40)
-        .map(|i| Call { action: Action::Cas(rng.u32(..12), rng.u32(..12)), began: i, ended: Some(100 + i) })
+    // Steps from each of seven values to each other, all at once, and three more that no trail can end with.
+    let pairs = (0..7).flat_map(|a| (0..7).filter(move |b| a != *b).map(move |b| (a, b)));
+    let calls: Vec<Call> = pairs
+        .chain([(0, 1), (2, 3), (4, 5)])
+        .enumerate()
+        .map(|(i, (a, b))| Call { action: Action::Cas(a, b), began: i, ended: Some(100 + i) })
         .collect();
-    calls.push(Call { action: Action::Cas(0, 50), began: 50, ended: Some(200) });
-    calls.push(Call { action: Action::Read(3), began: 300, ended: Some(301) });
-    calls.push(Call { action: Action::Cas(50, 0), began: 51, ended: Some(201) });
     let polls = std::sync::atomic::AtomicU32::new(0);
     let patience = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 20;
     assert!(matches!(linearizable(&calls, 0, &Budget::new(&patience)), Linearity::Unknown(_)));

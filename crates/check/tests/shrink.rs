@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::shrink::{Goal, NothingToShrink, shrink};
+use isolde_check::shrink::{Goal, NothingToShrink, shrink, tighten};
 use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index, Kept, KeyId, OpId, TxnId, Value};
 use isolde_level::{AnomalyKind, Level, Verdict};
 use isolde_testkit::mini;
 use isolde_testkit::oracle::{self, WeakLevel};
 use isolde_testkit::random::{self, Shape};
+use isolde_verify::Verifier;
 
 const LEVELS: [(Level, WeakLevel); 8] = [
     (Level::CutIsolation, WeakLevel::CutIsolation),
@@ -73,7 +74,7 @@ fn what_is_left_violates_the_level_and_nothing_can_go() {
                     assert!(oracle::satisfies(&fewer, weak), "{}\n{}", shown(), mini::print(left));
                 }
             }
-            for (new, old) in left.txns().zip(&shrunk.origin) {
+            for (new, old) in left.txns().zip(&shrunk.origin.txns) {
                 assert_eq!(left.outcome(new), history.outcome(*old));
                 assert_eq!(
                     left.show(left.session_label(left.session_of(new))).to_string(),
@@ -98,6 +99,29 @@ fn the_kind_of_anomaly_is_kept_on_request() {
     }
     let none = Goal { level, anomaly: Some(AnomalyKind::FutureRead) };
     assert_eq!(shrink(&history, none, &Budget::unlimited()).unwrap_err(), NothingToShrink::NoSuchAnomaly);
+}
+
+/// The refutation of the part refutes the whole.
+#[test]
+fn tightened_proofs_verify() {
+    let mut tightened = 0;
+    for seed in 0..400 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let shape = Shape { txns: 6..=14, sessions: 3..=6, keys: 2..=4, reads: 0.4, ..Shape::default() };
+        let shapes = [shape.clone(), Shape { repeated: 0.1, indeterminate: 0.1, ..shape }];
+        let history = random::tiny(&mut rng, &shapes[seed as usize % 2]);
+        let index = Index::build(&history, 1.try_into().unwrap());
+        let levels = vec![Level::Serializable, Level::SnapshotIsolation, Level::Prefix];
+        let request = Request { levels, certificates: true, ..Request::default() };
+        let judgement = check(&history, &index, &request, &Budget::unlimited());
+        let mut smaller = judgement.clone();
+        tighten(&history, &mut smaller, &Budget::unlimited());
+        tightened += u32::from(smaller != judgement);
+        if let Err(flaw) = Verifier::new(&history).judgement(&smaller) {
+            panic!("seed {seed}: {}\n{smaller:#?}\n{}", flaw.message(&history), mini::print(&history));
+        }
+    }
+    assert!(tightened > 2, "{tightened}");
 }
 
 #[test]

@@ -116,7 +116,7 @@ pub struct Index {
     ambiguous: usize,
 }
 
-const OPS_PER_THREAD: usize = 20_000;
+const OPS_PER_THREAD: usize = 120_000;
 
 impl Index {
     /// Resolves every read. Linear in the size of the history; same result for any number of threads.
@@ -132,7 +132,7 @@ impl Index {
     }
 
     fn with(history: &History, threads: NonZeroUsize, observed: Observed) -> Index {
-        // Starting a thread costs more than indexing a few thousand operations.
+        // Starting a thread, and memory shared by threads, cost as much as indexing tens of thousands of operations.
         let threads = threads.get().min(1 + history.op_count() / OPS_PER_THREAD);
         let mut resolved =
             by_value::resolve(history, threads).unwrap_or_else(|| resolve::by_key(history, threads));

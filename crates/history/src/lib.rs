@@ -42,6 +42,6 @@ pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
 pub use lists::VersionOrder;
 pub use model::{History, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Show, Stamps, Timestamp};
-pub use part::Kept;
+pub use part::{Kept, Origin};
 pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};

@@ -16,11 +16,20 @@ pub trait Kept {
     fn element(&self, key: KeyId, element: Value) -> bool;
 }
 
+/// Where the transactions and operations of a part come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// For each transaction of the part, which one of the whole it is.
+    pub txns: Vec<TxnId>,
+    /// For each operation of the part, which one of the whole it is.
+    pub ops: Vec<OpId>,
+}
+
 impl History {
     /// The history that has only what is kept, in the same order, with the same names. Sessions and keys that nothing is
     /// left of disappear. A transaction that had no name of its own is still called by session and position, which may be
-    /// another then. Also returns which transaction became which: the old one of each new one.
-    pub fn part(&self, kept: &impl Kept) -> Result<(History, Vec<TxnId>), TooLarge> {
+    /// another then.
+    pub fn part(&self, kept: &impl Kept) -> Result<(History, Origin), TooLarge> {
         let mut txns: Vec<TxnId> = self.txns().filter(|&t| kept.txn(t)).collect();
         txns.sort_by_key(|&t| self.position(t));
         let mut b = Builder::new();
@@ -74,10 +83,12 @@ impl History {
             }
         }
         let part = b.finish()?;
-        // By position both are the same list.
-        let mut origin = vec![TxnId(0); part.txn_count()];
+        let mut origin = Origin { txns: Vec::new(), ops: Vec::new() };
         for t in part.txns() {
-            origin[t.index()] = txns[part.position(t) as usize];
+            // By position both are the same list.
+            let old = txns[part.position(t) as usize];
+            origin.txns.push(old);
+            origin.ops.extend(self.ops(old).map(|(op, _)| op).filter(|&op| kept.op(op)));
         }
         Ok((part, origin))
     }
@@ -141,10 +152,11 @@ mod tests {
         let (part, origin) = history.part(&Without(appended_two, 2)).unwrap();
         assert_eq!((part.txn_count(), part.session_count(), part.key_count()), (2, 1, 1));
         let reader = TxnId(1);
-        assert_eq!(origin[1], history.txns().find(|&t| history.position(t) == 2).unwrap());
+        assert_eq!(origin.txns[1], history.txns().find(|&t| history.position(t) == 2).unwrap());
         assert_eq!((part.txn_name(reader), part.outcome(reader)), ("2".to_owned(), Outcome::Indeterminate));
         assert_eq!(&*part.metadata()[&reader]["level"], "causal");
-        let (_, read) = part.ops(reader).next().unwrap();
+        let (at, read) = part.ops(reader).next().unwrap();
+        assert_eq!(history.op(origin.ops[at.index()]).kind, read.kind);
         assert_eq!(part.list(read.value), Some(&[one][..]));
         assert_eq!(part.show(part.initial().default.unwrap()).to_string(), "v");
     }

@@ -22,7 +22,7 @@ pub(crate) fn classify(
     threads: usize,
 ) -> (Vec<ReadFault>, usize) {
     let mut source = match &resolved.table {
-        Some(_) => vec![0; history.op_count()],
+        Some(_) => vec![PackedSource::NOT_JUDGED.0; history.op_count()],
         None => std::mem::take(&mut resolved.source),
     };
     let shared = Shared { history, table: resolved.table.as_ref(), appends: &resolved.appends, committed };
@@ -45,47 +45,93 @@ struct Shared<'a> {
     committed: &'a [bool],
 }
 
-/// The latest write of each key, with one more than its transaction: it counts for that one only.
+/// Per key, one more than the transaction that wrote it last, and the write.
 struct OwnWrites(Vec<(u32, u32)>);
 
 impl OwnWrites {
+    /// True if `t` writes the key anywhere.
     #[inline]
-    fn last(&self, t: TxnId, key: usize) -> Option<OpId> {
-        let (by, op) = self.0[key];
-        (by == t.0 + 1).then_some(OpId(op))
+    fn is_noted(&self, t: TxnId, key: KeyId) -> bool {
+        self.0[key.index()].0 == t.0 + 1
+    }
+
+    /// The write of the key that was noted last, if it comes before an operation of `t`.
+    fn last_before(&self, t: TxnId, key: KeyId, op: u32) -> Option<OpId> {
+        let (_, write) = self.0[key.index()];
+        (self.is_noted(t, key) && write < op).then_some(OpId(write))
+    }
+
+    #[inline]
+    fn note(&mut self, t: TxnId, key: KeyId, write: u32) {
+        self.0[key.index()] = (t.0 + 1, write);
+    }
+}
+
+/// The reads and the writes of a transaction, picked out without a branch: which is which no processor foresees.
+#[derive(Default)]
+struct Picked {
+    reads: Vec<u32>,
+    writes: Vec<u32>,
+}
+
+impl Picked {
+    fn pick(&mut self, history: &History, t: TxnId) -> (&[u32], &[u32]) {
+        let range = history.op_range(t);
+        if self.reads.len() <= range.len() {
+            self.reads.resize(range.len() + 1, 0);
+            self.writes.resize(range.len() + 1, 0);
+        }
+        let (mut reads, mut writes) = (0, 0);
+        for i in range {
+            let is_read = history.heads()[i].is_read();
+            self.reads[reads] = i as u32;
+            self.writes[writes] = i as u32;
+            reads += usize::from(is_read);
+            writes += usize::from(!is_read);
+        }
+        (&self.reads[..reads], &self.writes[..writes])
     }
 }
 
 impl<'a> Shared<'a> {
     fn classify(&self, txns: Range<usize>, source: &mut [u32]) -> (Vec<ReadFault>, usize) {
         let mut own = OwnWrites(vec![(0, 0); self.history.key_count()]);
+        let mut picked = Picked::default();
         let mut sound = SoundLists::default();
         let mut faults = Vec::new();
         let mut ambiguous = 0;
-        let base = self.history.op_start[txns.start] as usize;
+        let base = self.history.op_start[txns.start];
+        let key = |i: u32| self.history.heads()[i as usize].key();
         for t in txns.map(|t| TxnId(t as u32)) {
-            for i in self.history.op_range(t) {
-                let head = self.history.heads()[i];
-                let key = head.key().index();
-                let slot = &mut source[i - base];
-                if !head.is_read() {
-                    own.0[key] = (t.0 + 1, i as u32);
-                    *slot = PackedSource::NOT_JUDGED.0;
-                    continue;
+            let (reads, writes) = picked.pick(self.history, t);
+            if !self.committed[t.index()] {
+                for &i in reads {
+                    source[(i - base) as usize] = PackedSource::NOT_JUDGED.0;
+                }
+                continue;
+            }
+            // Going backwards leaves the first write of each key.
+            for &i in writes.iter().rev() {
+                own.note(t, key(i), i);
+            }
+            let reads_own = reads.iter().fold(false, |any, &i| any | own.is_noted(t, key(i)));
+            let mut writes = writes.iter().copied().peekable();
+            for &i in reads {
+                let (read, slot) = (OpId(i), &mut source[(i - base) as usize]);
+                let mut last = None;
+                if reads_own {
+                    while let Some(write) = writes.next_if(|&write| write < i) {
+                        own.note(t, key(write), write);
+                    }
+                    last = own.last_before(t, key(i), i);
                 }
                 if let Some(table) = self.table {
-                    *slot = table.source(self.history, head.key(), self.history.values()[i]);
-                }
-                if !self.committed[t.index()] {
-                    *slot = PackedSource::NOT_JUDGED.0;
-                    continue;
+                    *slot = table.source(self.history, key(i), self.history.values()[read.index()]);
                 }
                 if *slot == PackedSource::NOT_JUDGED.0 {
                     continue;
                 }
-                let read = OpId(i as u32);
-                let judged = self.judge(t, read, own.last(t, key), *slot, &mut sound);
-                match judged {
+                match self.judge(t, read, last, *slot, &mut sound) {
                     Judged::Source(s) => *slot = s.0,
                     Judged::Fault(kind, other) => {
                         *slot = PackedSource::FAULT.0;

@@ -4,6 +4,7 @@ use crate::cli::{Global, ReadFlags};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{interrupt, terminal};
+use isolde_check::datatypes::{self, Lowered};
 use isolde_format::{Diagnostic, Format, Input, ReadError, ReadOptions};
 use isolde_history::{Events, History, Index};
 use std::num::NonZeroUsize;
@@ -41,6 +42,48 @@ pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events,
     let loaded = with_progress(path, flags, global, isolde_format::read_events)?;
     warn(global, &loaded.warnings);
     Ok(loaded.events)
+}
+
+/// What a file holds, for `check`.
+pub enum Judgeable {
+    /// Transactions of reads, writes and appends.
+    Plain(Box<Read>),
+    /// Jepsen operations of another datatype, as transactions.
+    Other(Box<Lowered>, Format),
+}
+
+/// Reads one history, whatever its operations are.
+pub fn judgeable(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Judgeable, Failure> {
+    enum Found {
+        Plain(Box<isolde_format::Loaded>),
+        Other(isolde_format::LoadedEvents),
+    }
+    let found = with_progress(path, flags, global, |mut input, options| {
+        let beginning = isolde_format::peek_events(&mut input, options);
+        if beginning.is_some_and(|events| datatypes::is_foreign(&events)) {
+            return isolde_format::read_events(input, options).map(Found::Other);
+        }
+        isolde_format::read(input, options).map(|loaded| Found::Plain(Box::new(loaded)))
+    })?;
+    let loaded = match found {
+        Found::Plain(loaded) => {
+            warn(global, &loaded.warnings);
+            let read = Read { history: loaded.history, format: loaded.format };
+            return Ok(Judgeable::Plain(Box::new(read)));
+        }
+        Found::Other(loaded) => loaded,
+    };
+    warn(global, &loaded.warnings);
+    let name = path.display();
+    let Some(datatype) = datatypes::recognise(&loaded.events) else {
+        return Err(Failure::input(format_args!(
+            "{name}: these operations are no transactions, and no read shows what they are about \
+             (isolde elle --model may name it)"
+        )));
+    };
+    let lowered = datatypes::lower(datatype, &loaded.events);
+    let lowered = lowered.map_err(|error| Failure::input(format_args!("{name}: {error}")))?;
+    Ok(Judgeable::Other(Box::new(lowered), loaded.format))
 }
 
 fn with_progress<T>(

@@ -27,6 +27,25 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|e| e.to_string())
 }
 
+/// `700MB`, `64k`, `1.5GiB`; a bare number is bytes.
+pub fn size(text: &str) -> Result<usize, String> {
+    const HOW: &str = "write 700MB, 64kB or 1.5GiB";
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(format!("unknown unit {unit:?}; {HOW}")),
+    };
+    let number: f64 = number.parse().map_err(|_| HOW.to_owned())?;
+    Ok((number * factor) as usize)
+}
+
 /// How a file is compressed, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compression {
@@ -70,6 +89,14 @@ pub fn format_of_name(path: &Path, timestamped: bool) -> Option<Format> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("700MB"), Ok(700_000_000));
+        assert_eq!(size("1.5 KiB"), Ok(1536));
+        assert_eq!(size("12"), Ok(12));
+        assert!(size("").is_err() && size("5 parsecs").is_err());
+    }
 
     #[test]
     fn durations_have_units() {

@@ -66,3 +66,27 @@ fn a_name_that_stands_for_nothing_is_answered_with_the_names_there_are() {
     let list = isolde(&["bench", "adversarial", "--list"]).expect(0).text();
     assert!(list.contains("adversarial/hot-key "), "{list}");
 }
+
+#[test]
+fn timestamps_are_measured_by_their_own_questions() {
+    let scratch = Scratch::new("bench-stamps");
+    let folder = scratch.path("");
+    let run = isolde(&[
+        "bench",
+        "timestamps/transactions-5000",
+        "--repeats",
+        "1",
+        "--dir",
+        &folder,
+        "--json",
+        "--quiet",
+    ])
+    .expect(0);
+    let document = run.json();
+    let case = &document["cases"][0];
+    assert_eq!(case["format"], "timekiller");
+    let answers = case["answers"].as_array().expect("answers");
+    let seen: Vec<_> = answers.iter().map(|a| (a["question"].as_str(), a["verdict"].as_str())).collect();
+    assert_eq!(seen, [(Some("si"), Some("holds")), (Some("ser"), Some("violated"))]);
+    assert!(answers[0]["wall_ms"].is_f64() && answers[0]["order_ms"]["min"].is_f64(), "{document}");
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+use isolde_check::stamps::{self, ByStamps};
 use isolde_check::{Budget, Inference, Request, check};
 use isolde_format::{Input, ReadOptions};
 use isolde_history::Index;
@@ -61,7 +62,10 @@ fn weak_levels_of_real_histories() {
         let loaded = isolde_format::read(Input::open(&path).unwrap(), &ReadOptions::default())
             .unwrap_or_else(|e| panic!("{id}: {e}"));
         let index = Index::build(&loaded.history, 1.try_into().unwrap());
-        let judgement = check(&loaded.history, &index, &Request::default(), &Budget::unlimited());
+        // The stronger levels are the solver's, and take it a while.
+        let levels = vec![Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
+        let request = Request { levels, ..Request::default() };
+        let judgement = check(&loaded.history, &index, &request, &Budget::unlimited());
         for word in columns[9].split_whitespace() {
             let Some((name, expected)) = word.split_once('=') else { continue };
             let level = match name {
@@ -85,6 +89,63 @@ fn weak_levels_of_real_histories() {
         }
     }
     assert!(met > 1000, "only {met} expectations were found");
+}
+
+/// The codes of an expectation such as `fail:EXT(889)` or `fail:INT,EXT`, with their counts where they have one.
+fn codes(expected: &str) -> Vec<(String, Option<u64>)> {
+    let kinds = expected.strip_prefix("fail:").unwrap_or_default().split(',').filter(|kind| !kind.is_empty());
+    kinds
+        .map(|kind| match kind.split_once('(') {
+            Some((code, count)) => (code.to_owned(), count.trim_end_matches(')').parse().ok()),
+            None => (kind.to_owned(), None),
+        })
+        .collect()
+}
+
+#[test]
+fn timestamped_histories() {
+    let Some(corpus) = corpus() else { return };
+    let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
+    let mut met = 0;
+    for row in index.lines().skip(1).filter(|row| row.contains("\ttimekiller-json\t")) {
+        let columns: Vec<&str> = row.split('\t').collect();
+        for part in columns[9].split(';') {
+            let initial = part.split_once("init=").and_then(|(_, rest)| rest.split(':').next());
+            let options = ReadOptions { initial, ..ReadOptions::default() };
+            let loaded =
+                isolde_format::read(Input::open(&corpus.join(columns[1])).unwrap(), &options).unwrap();
+            for word in part.split_whitespace() {
+                let (level, expected) = match word.split_once('=') {
+                    Some(("si", expected)) => (Level::StrongSessionSnapshotIsolation, expected),
+                    Some(("ser", expected)) => (Level::StrongSessionSerializable, expected),
+                    _ => continue,
+                };
+                let request = ByStamps {
+                    levels: vec![level],
+                    anomalies: None,
+                    tie: Default::default(),
+                    threads: 2.try_into().unwrap(),
+                };
+                let (judgement, _) = stamps::judge(&loaded.history, &request, &Budget::unlimited()).unwrap();
+                let wanted = if expected == "ok" { Verdict::Holds } else { Verdict::Violated };
+                assert_eq!(judgement.verdict(level), Some(&wanted), "{} {word}", columns[0]);
+                let found = judgement.anomalies.iter().map(|a| (a.kind.code(), a.count));
+                let found: std::collections::BTreeMap<&str, u64> = found.collect();
+                let codes = codes(expected);
+                assert_eq!(found.len(), codes.len(), "{} {word}: {found:?}", columns[0]);
+                for (code, count) in codes {
+                    let seen = found.get(code.as_str()).copied();
+                    assert!(
+                        seen.is_some() && (count.is_none() || count == seen),
+                        "{} {word}: {found:?}",
+                        columns[0]
+                    );
+                }
+                met += 1;
+            }
+        }
+    }
+    assert!(met > 35, "only {met} expectations were found");
 }
 
 /// Where Isolde says less than Elle, on purpose.

@@ -37,12 +37,14 @@ pub enum Relation {
     VersionOrder,
     /// The second replaced what the first read.
     AntiDependency,
+    /// The second changed what matches a predicate that the first read by.
+    PredicateAntiDependency,
     /// The first had ended when the second began.
     RealTime,
 }
 
 impl Relation {
-    /// The short name: `so`, `wr`, `cm`, `ww`, `rw`, `rt`.
+    /// The short name: `so`, `wr`, `cm`, `ww`, `rw`, `rwp`, `rt`.
     pub const fn name(self) -> &'static str {
         match self {
             Relation::SessionOrder => "so",
@@ -50,6 +52,7 @@ impl Relation {
             Relation::Required => "cm",
             Relation::VersionOrder => "ww",
             Relation::AntiDependency => "rw",
+            Relation::PredicateAntiDependency => "rwp",
             Relation::RealTime => "rt",
         }
     }
@@ -294,6 +297,17 @@ pub struct LevelVerdict {
     pub anomalies: Vec<AnomalyKind>,
 }
 
+/// The answer for a history whose transactions declare levels: each under its own, all in one commit order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mixed {
+    /// The levels declared, weakest first, and how many transactions declare each.
+    pub levels: Vec<(Level, u64)>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// If violated: transactions that contradict each other, as far as they are known.
+    pub transactions: Vec<TxnId>,
+}
+
 /// Everything found out about one history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
@@ -304,6 +318,8 @@ pub struct Judgement {
     /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle. What a level
     /// implies holds with it, and what implies a violated level is violated with it.
     pub certificates: Vec<(Level, Certificate)>,
+    /// If transactions declare levels of their own: the answer for those.
+    pub mixed: Option<Mixed>,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,
 }

@@ -239,9 +239,15 @@ impl<S: Store> Checker<S> {
     }
 
     /// Reports what has settled by now.
-    pub fn settle(&mut self, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+    pub fn settle(&mut self, now: u64, events: &mut Vec<Event>) {
+        self.settle_some(now, usize::MAX, events);
+    }
+
+    /// Reports what has settled by now, until there are so many events; true if there is more.
+    pub fn settle_some(&mut self, now: u64, most: usize, events: &mut Vec<Event>) -> bool {
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.memory());
-        while let Some(((seq, key), waiting)) = self.pending.due(now) {
+        while events.len() < most {
+            let Some(((seq, key), waiting)) = self.pending.due(now) else { return false };
             self.keys[key as usize].pending -= 1;
             if let Some(away) = waiting.away {
                 self.tell(away.verdict, away.reported, &away.finding, events);
@@ -258,12 +264,12 @@ impl<S: Store> Checker<S> {
             }
             self.touch(key);
         }
-        Ok(())
+        true
     }
 
     /// The end: nothing more will arrive, so everything has settled.
-    pub fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), StoreError> {
-        self.settle(u64::MAX, events)
+    pub fn finish(&mut self, events: &mut Vec<Event>) {
+        self.settle(u64::MAX, events);
     }
 
     fn tell(&mut self, verdict: Verdict, reported: Verdict, finding: &Finding, events: &mut Vec<Event>) {

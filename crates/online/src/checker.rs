@@ -5,9 +5,8 @@
 //! again (Algorithm 3, step 3, with its optimisations, per key). A read that arrives is judged against what is known. The
 //! cost depends on the keys touched and on how much of them is affected, not on how many keys there are.
 
-use crate::change::Side;
 use crate::ids::Ids;
-use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
+use crate::key::{Effect, Key, Seen, Slot};
 use crate::pending::Pending;
 use crate::suspects::Suspects;
 use crate::world::{Id, Last, Session, Txn, World, show};
@@ -186,7 +185,8 @@ impl<S: Store> Checker<S> {
         for (_, said) in initial {
             self.begin_with(batch, said, events);
         }
-        self.settle(now, events)
+        self.settle(now, events);
+        Ok(())
     }
 
     /// A header. Once a key has been judged by it, an initial value stands.
@@ -444,124 +444,6 @@ impl<S: Store> Checker<S> {
         session.last = Some(last);
         for finding in findings {
             self.report(finding, events);
-        }
-    }
-
-    fn add_read(
-        &mut self,
-        key: u32,
-        slot: Slot,
-        op: u32,
-        seen: Seen,
-        now: u64,
-        events: &mut Vec<Event>,
-    ) -> Result<(), StoreError> {
-        let txn = self.world.txn(slot);
-        let at = if self.options.rule.mode == Mode::Ser { txn.commit } else { txn.start };
-        let mut read = Read {
-            at,
-            txn: slot,
-            op,
-            changed: now as u32,
-            seen,
-            verdict: Verdict::Right,
-            reported: Verdict::Right,
-            pending: false,
-            flips: 0,
-        };
-        let judged = loop {
-            match self.world.judge(&self.keys[key as usize], &read) {
-                Ok(judged) => break judged,
-                Err(_) => self.reload(key)?,
-            }
-        };
-        read.verdict = judged.verdict;
-        if !self.carried.is_empty() {
-            read.reported = self.carried_verdict(key, slot, Verdict::Right);
-        }
-        let side = self.side(slot);
-        let at = self.insert_read(key, side, read);
-        self.touch(key);
-        let read = self.read(key, side, at);
-        if read.verdict != read.reported {
-            let deadline = now + self.options.settle_ms;
-            self.arm(key, side, at, deadline);
-            if self.options.provisional && self.read(key, side, at).verdict == Verdict::Wrong {
-                let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);
-                events.push(Event::Provisional { finding, holds: true });
-            }
-        }
-        Ok(())
-    }
-
-    fn add_version(
-        &mut self,
-        key: u32,
-        slot: Slot,
-        effect: Effect,
-        now: u64,
-        events: &mut Vec<Event>,
-    ) -> Result<(), StoreError> {
-        self.reload_for(key, slot)?;
-        let version = Version::of(self.world.txn(slot), slot, effect);
-        if self.options.rule.mode == Mode::Si {
-            self.check_conflicts(key, &version, events);
-        }
-        let (world, k) = (&self.world, &mut self.keys[key as usize]);
-        let at = k.versions.partition_point(|v| world.before(v, version.commit, slot));
-        self.bytes += crate::key::Weight::weight(&version);
-        k.versions.insert(at, version);
-        self.touch(key);
-        self.recheck(key, slot, now, events)
-    }
-
-    /// NOCONFLICT: writers of which neither sees the other.
-    fn check_conflicts(&mut self, key: u32, version: &Version, events: &mut Vec<Event>) {
-        let txn = self.world.txn(version.txn);
-        let versions = &self.keys[key as usize].versions;
-        let commit = version.commit;
-        let mut others: Vec<Slot> = Vec::new();
-        let mut look_at = |other: &Version| {
-            if !self.world.sees(txn, other) && !self.world.sees(self.world.txn(other.txn), version) {
-                others.push(other.txn);
-            }
-        };
-        match &txn.set {
-            None => {
-                let from = versions.partition_point(|v| self.options.rule.sees(txn.start, v.commit));
-                versions.scan(from, |low, _| low <= commit).for_each(&mut look_at);
-            }
-            Some(set) => {
-                let xmin = set.view().xmin;
-                versions.scan(versions.start(), |_, high| high >= xmin).for_each(&mut look_at);
-            }
-        }
-        for other in others {
-            let (later, earlier) = match self.world.order(version.txn, other) {
-                std::cmp::Ordering::Less => (other, version.txn),
-                _ => (version.txn, other),
-            };
-            let finding = self.finding(Axiom::NoConflict, later, Some(key), Some(earlier), None);
-            self.report(finding, events);
-        }
-    }
-
-    /// Which ring a transaction's reads are in.
-    pub(crate) fn side(&self, slot: Slot) -> Side {
-        let by_set = self.options.rule.mode == Mode::Si && self.world.txn(slot).set.is_some();
-        if by_set { Side::Set } else { Side::At }
-    }
-
-    /// Something of the key is new in memory.
-    pub(crate) fn touch(&mut self, key: u32) {
-        let k = &mut self.keys[key as usize];
-        if !k.touched {
-            k.touched = true;
-            self.touched.push(key);
-        }
-        if self.options.checkpoints && !k.dirty {
-            k.dirty = true;
-            self.dirty.push(key);
         }
     }
 

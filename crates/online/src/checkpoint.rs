@@ -117,6 +117,22 @@ impl In<'_> {
     }
 }
 
+/// The caller's bytes in the last checkpoint of a store, if it has one.
+pub fn checkpoint_extra<S: Store>(store: &mut S) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(record) = store.get(b"m")? else { return Ok(None) };
+    let mut from = In(&record);
+    version(&mut from)?;
+    let n = from.count()?;
+    Ok(Some(from.bytes(n)?.to_vec()))
+}
+
+fn version(from: &mut In<'_>) -> Result<(), StoreError> {
+    match from.u64()? {
+        VERSION => Ok(()),
+        _ => Err(StoreError::Damaged("a checkpoint of another version".to_owned())),
+    }
+}
+
 impl<S: Store> Checker<S> {
     /// Makes the state durable, together with some bytes of the caller's: how far the input was read, for instance.
     pub fn checkpoint(&mut self, extra: &[u8]) -> Result<(), StoreError> {
@@ -259,9 +275,7 @@ impl<S: Store> Checker<S> {
         from: &mut In<'_>,
         pending: &mut Vec<(u64, Datum, Waiting)>,
     ) -> Result<Vec<u8>, StoreError> {
-        if from.u64()? != VERSION {
-            return Err(StoreError::Damaged("a checkpoint of another version".to_owned()));
-        }
+        version(from)?;
         let n = from.count()?;
         let extra = from.bytes(n)?.to_vec();
         self.seq = from.u64()?;

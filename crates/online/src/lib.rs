@@ -36,7 +36,7 @@
 //! batch.op(OpKind::Write, x, one);
 //! batch.transaction(head(2, 10, 20));
 //! checker.accept(&batch, 40, &mut events)?;
-//! checker.finish(&mut events)?;
+//! checker.finish(&mut events);
 //! assert!(events.is_empty() && checker.stats().flip_flops[0] == 1);
 //! # Ok::<(), isolde_online::StoreError>(())
 //! ```
@@ -44,6 +44,7 @@
 //! Not done here: indeterminate transactions are not judged (the offline check counts those that somebody read from); a
 //! list that was written as one value is not compared with lists read from the key.
 
+mod arrive;
 mod batch;
 mod change;
 mod checker;
@@ -64,7 +65,7 @@ mod world;
 
 pub use batch::{Batch, Cell, Head, Initial, Origin};
 pub use checker::Checker;
-pub use checkpoint::{Restored, Told, decode_told, encode_told};
+pub use checkpoint::{Restored, Told, checkpoint_extra, decode_told, encode_told};
 pub use datum::{Datum, Shape};
 pub use event::{Event, Fault, Finding, TxnKey, TxnName};
 pub use options::{Gc, Options};

@@ -9,7 +9,7 @@ use crate::cast::{Cast, letter};
 use crate::doc::Doc;
 use crate::explain::explain;
 use isolde_history::{History, OpId, OpKind, Outcome, TxnId};
-use isolde_level::{Anomaly, Edge, Evidence, Level, LevelVerdict, Node, Verdict};
+use isolde_level::{Anomaly, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Verdict};
 
 /// Transactions up to this size are shown whole.
 const WHOLE: usize = 32;
@@ -42,6 +42,9 @@ fn document(subject: &Subject<'_>) -> Doc {
         ("strongest", names(&judgement.strongest())),
         ("anomalies", Doc::Array(judgement.anomalies.iter().map(|a| anomaly(subject.history, a)).collect())),
     ];
+    if let Some(mixed) = &judgement.mixed {
+        fields.push(("mixed", self::mixed(subject.history, mixed)));
+    }
     if !judgement.notes.is_empty() {
         fields.push(("notes", Doc::texts(&judgement.notes)));
     }
@@ -52,6 +55,22 @@ fn document(subject: &Subject<'_>) -> Doc {
         let times = vec![("load", Doc::millis(timing.load_ms)), ("check", Doc::millis(timing.check_ms))];
         fields.push(("timing_ms", Doc::Object(times)));
     }
+    Doc::Object(fields)
+}
+
+fn mixed(history: &History, mixed: &Mixed) -> Doc {
+    let count = |&(level, count): &(Level, u64)| {
+        Doc::Object(vec![("level", level.name().into()), ("transactions", count.into())])
+    };
+    let mut fields = vec![
+        ("verdict", mixed.verdict.name().into()),
+        ("levels", Doc::Array(mixed.levels.iter().map(count).collect())),
+    ];
+    if let Verdict::Unknown { reason } = &mixed.verdict {
+        fields.push(("reason", Doc::text(reason)));
+    }
+    let names: Vec<String> = mixed.transactions.iter().map(|&t| history.txn_name(t)).collect();
+    fields.push(("transactions", Doc::texts(&names)));
     Doc::Object(fields)
 }
 

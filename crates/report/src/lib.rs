@@ -38,6 +38,7 @@ mod example;
 mod explain;
 mod json;
 mod layout;
+mod refuted;
 mod sarif;
 mod stamps;
 mod summary;

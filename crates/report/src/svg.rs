@@ -23,12 +23,13 @@ const STYLE: &str = "\
 @media (prefers-color-scheme:dark){.isolde .bg{fill:#0d1117}.isolde .lane{fill:#161b22}\
 .isolde .box{fill:#0d1117;stroke:#8b949e}.isolde text{fill:#e6edf3}.isolde .dim{fill:#8b949e}}";
 
-const RELATIONS: [Relation; 6] = [
+const RELATIONS: [Relation; 7] = [
     Relation::SessionOrder,
     Relation::WriteRead,
     Relation::Required,
     Relation::VersionOrder,
     Relation::AntiDependency,
+    Relation::PredicateAntiDependency,
     Relation::RealTime,
 ];
 

@@ -7,8 +7,9 @@
 use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
+use crate::refuted::{Line, told};
 use crate::{Subject, titled};
-use isolde_level::{Anomaly, By, Level, LevelVerdict, Verdict};
+use isolde_level::{Anomaly, By, Certificate, Level, LevelVerdict, Mixed, Verdict};
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -39,6 +40,10 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
             out.push_str(&wrap("  ", 4, style.columns(), &line));
         }
     }
+    if let Some(mixed) = &subject.judgement.mixed {
+        out.push('\n');
+        out.push_str(&wrap("", 2, style.columns(), &declared(subject, mixed)));
+    }
     for note in &subject.judgement.notes {
         out.push('\n');
         out.push_str(&wrap("note: ", 6, style.columns(), note));
@@ -47,6 +52,26 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
         let _ = write!(out, "\nloaded in {:.1} ms, checked in {:.1} ms\n", timing.load_ms, timing.check_ms);
     }
     out
+}
+
+/// The answer for the levels that transactions declare.
+fn declared(subject: &Subject<'_>, mixed: &Mixed) -> String {
+    let levels: Vec<String> = mixed.levels.iter().map(|(l, n)| format!("{} {l}", thousands(*n))).collect();
+    let names = |txns: &[isolde_history::TxnId]| -> String {
+        let names: Vec<String> = txns.iter().take(MANY).map(|&t| subject.history.txn_name(t)).collect();
+        names.join(", ")
+    };
+    let answer = match &mixed.verdict {
+        Verdict::Holds => "one commit order suits them all".to_owned(),
+        Verdict::Violated if mixed.transactions.is_empty() => {
+            "VIOLATED: no commit order suits them all".to_owned()
+        }
+        Verdict::Violated => {
+            format!("VIOLATED: no commit order suits them all, see {}", names(&mixed.transactions))
+        }
+        Verdict::Unknown { reason } => format!("unknown: {reason}"),
+    };
+    format!("Each transaction at the level it declares ({}): {answer}.", levels.join(", "))
 }
 
 fn heading(subject: &Subject<'_>, style: &Style) -> String {
@@ -165,6 +190,19 @@ fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     out
 }
 
+/// Why no order exists.
+fn proof(subject: &Subject<'_>, anomaly: &Anomaly) -> Vec<Line> {
+    let of_it = |level: Level| level.forbids(anomaly.kind);
+    let proofs = subject.judgement.certificates.iter().filter(|(level, _)| of_it(*level));
+    let refutations = proofs.filter_map(|(level, proof)| match proof {
+        Certificate::Violated(refutation) => Some((*level, refutation)),
+        Certificate::Holds(_) => None,
+    });
+    refutations
+        .min_by_key(|(_, refutation)| refutation.steps.len())
+        .map_or(Vec::new(), |(level, refutation)| told(subject.history, level, refutation))
+}
+
 fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
     let columns = style.columns();
     let cast = Cast::new(subject.history, anomaly);
@@ -192,6 +230,13 @@ fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
             continue;
         }
         out.push_str(&wrap(&format!("{}  ", padded(name, first)), first + 2, columns, &ops.join(" ")));
+    }
+    if anomaly.kind.is_no_order() {
+        for line in proof(subject, anomaly) {
+            let indent = " ".repeat(2 + 2 * line.depth);
+            out.push_str(&wrap(&indent, indent.len() + 2, columns, &line.text));
+        }
+        return out;
     }
     let steps = steps(&cast);
     for (i, step) in steps.iter().enumerate() {

@@ -6,7 +6,7 @@
 use crate::flaw::Flaw;
 use crate::witness::{Scene, not_this};
 use isolde_history::{OpId, OpKind, Outcome, Value};
-use isolde_level::{AnomalyKind, Edge, Evidence, Node, Relation};
+use isolde_level::{AnomalyKind, Edge, Evidence, Node, Relation, VersionReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a cycle of dependencies must look like to be one of Adya's anomalies.
@@ -163,7 +163,12 @@ impl Scene<'_> {
     /// Orders of registers are known only to transactions that do not read in circles; lists show theirs to anybody.
     fn shown_by_list(&self, edge: &Edge) -> bool {
         match edge.evidence {
-            Evidence::Version { read, .. } => self.list(read).is_some(),
+            Evidence::Version { read, .. }
+            | Evidence::Ordered {
+                reason: VersionReason::Shown { read } | VersionReason::Missing { read: Some(read) },
+                ..
+            } => self.list(read).is_some(),
+            Evidence::Ordered { .. } => self.trusting,
             _ => true,
         }
     }

@@ -151,6 +151,16 @@ impl<'a> Facts<'a> {
         self.end(a).is_some_and(|end| end < intervals[b.index()].invoked)
     }
 
+    /// True if no transaction was invoked before an earlier one of its session. Then whoever had ended when one began had
+    /// ended when the next of its session began, so leaving out the one loses nothing.
+    pub fn sessions_follow_the_clock(&self) -> bool {
+        let Some(intervals) = self.history.intervals() else { return true };
+        self.history.sessions().all(|s| {
+            let range = self.history.session_range(s);
+            intervals[range.start as usize..range.end as usize].is_sorted_by_key(|i| i.invoked)
+        })
+    }
+
     /// When a transaction had certainly taken effect.
     pub fn end(&self, t: TxnId) -> Option<u64> {
         let over = self.history.outcome(t) == Outcome::Committed;

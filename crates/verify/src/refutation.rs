@@ -62,6 +62,7 @@ pub(crate) fn check(
         level,
         family,
         views: has_views(level),
+        places_all: !level.info().real_time || facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
         reads: FxHashSet::default(),
@@ -82,6 +83,8 @@ struct Proof<'a> {
     family: Family,
     /// A list read after own appends is a read of what others had appended.
     views: bool,
+    /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
+    places_all: bool,
     clauses: Vec<Vec<Literal>>,
     /// Clauses of one literal.
     units: FxHashSet<Literal>,
@@ -225,7 +228,7 @@ impl Proof<'_> {
         self.level.info().real_time && self.facts.ended_before(a, b)
     }
 
-    /// Each link is known, or its reverse is in the clause. Whoever is read from takes effect if the reader does.
+    /// Each link is known, or its reverse is in the clause.
     fn cycle(&mut self, clause: &Clause, points: &[Point]) -> Result<(), Flaw> {
         let points: Vec<Point> = points.iter().map(|&p| self.point(p)).collect::<Result<_, Flaw>>()?;
         if points.is_empty() {
@@ -242,28 +245,36 @@ impl Proof<'_> {
         let links: Vec<(Point, Point)> =
             points.iter().zip(points.iter().cycle().skip(1)).map(|(&a, &b)| (a, b)).collect();
         let mut by_read = Vec::with_capacity(links.len());
+        let mut only_by_read = Vec::with_capacity(links.len());
         for &(a, b) in &links {
             let (t, u) = (a.txn(), b.txn());
-            let read = chosen.contains(&(t, u)) || self.reads_from(t, u);
-            let known = read
+            let chosen = chosen.contains(&(t, u));
+            let otherwise = chosen
                 || matches!((a, b), (Point::Begin(t), Point::Commit(u)) if t == u)
                 || self.session_before(t, u)
                 || self.time_before(t, u)
                 || a != b
                     && (clause.literals.contains(&Literal::Before(b, a))
                         || self.units.contains(&Literal::Before(a, b)));
-            if !known {
+            let read = self.reads_from(t, u);
+            if !otherwise && !read {
                 return Err(unproven().txns([t, u]));
             }
-            by_read.push(read);
+            by_read.push(chosen || read);
+            only_by_read.push(!otherwise);
         }
-        // Backwards, twice round: from a transaction that takes effect to whom it reads from.
+        // A transaction that did not take effect has its place as well, wherever the known order lets it stand, but reads
+        // nothing. Backwards, twice round: from a transaction that takes effect to whom it reads from.
         let mut effective: Vec<bool> = points.iter().map(|p| self.is_guarded(clause, p.txn())).collect();
         for at in (0..links.len()).rev().chain((0..links.len()).rev()) {
             let next = (at + 1) % links.len();
             effective[at] |= by_read[at] && effective[next];
         }
-        match effective.iter().position(|&e| !e) {
+        let unfounded = |at: usize| match self.places_all {
+            true => only_by_read[at] && !effective[(at + 1) % links.len()],
+            false => !effective[at],
+        };
+        match (0..links.len()).find(|&at| unfounded(at)) {
             Some(at) => Err(unproven().txns([points[at].txn()])),
             None => Ok(()),
         }

@@ -11,8 +11,8 @@ use isolde_history::{OpId, OpKind, TxnId};
 use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
 
 /// Checks an anomaly against the reading without choices.
-pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly) -> Result<(), Flaw> {
-    let scene = Scene { reading, anomaly, dependencies: !is_pattern(anomaly.kind) };
+pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, trusting: bool) -> Result<(), Flaw> {
+    let scene = Scene { reading, anomaly, dependencies: !is_pattern(anomaly.kind), trusting };
     scene.bounds()?;
     scene.cast()?;
     use AnomalyKind as A;
@@ -66,6 +66,8 @@ pub(crate) struct Scene<'a> {
     /// Reads count as Adya counts them: a list after own appends is a read of what is before them, and a faulty read
     /// still shows what it shows.
     pub dependencies: bool,
+    /// What the caller assumed about the database is taken as given.
+    pub trusting: bool,
 }
 
 pub(crate) fn not_this() -> Flaw {
@@ -346,9 +348,9 @@ impl Scene<'_> {
             }
             // What the caller assumed, or somebody else vouches for, is not in the history.
             (Evidence::Overwritten { .. } | Evidence::Session, Relation::VersionOrder) => {
-                self.anomaly.kind == AnomalyKind::CyclicVersions
+                self.trusting && self.anomaly.kind == AnomalyKind::CyclicVersions
             }
-            (Evidence::Given { .. }, _) => true,
+            (Evidence::Given { .. }, _) => self.trusting,
             (Evidence::Forced { read, overwritten, visible_write, path }, Relation::Required) => {
                 let from = self.owner(*visible_write);
                 self.is_from(*read, *overwritten, edge.to)
@@ -380,7 +382,7 @@ impl Scene<'_> {
     }
 
     /// Is `second` a later version than `first`, for this reason? What the caller assumed about the database cannot be looked
-    /// up in the history: it is taken as given, for writes of one key.
+    /// up in the history: it proves nothing, unless it is to be taken as given, for writes of one key.
     fn later(&self, first: OpId, second: OpId, reason: VersionReason) -> bool {
         match reason {
             VersionReason::Shown { read }
@@ -390,7 +392,9 @@ impl Scene<'_> {
             VersionReason::Session { .. }
             | VersionReason::RealTime { .. }
             | VersionReason::Given
-            | VersionReason::Stamps => self.writes_key_of(first, second) && self.writes_key_of(second, first),
+            | VersionReason::Stamps => {
+                self.trusting && self.writes_key_of(first, second) && self.writes_key_of(second, first)
+            }
         }
     }
 

@@ -24,6 +24,7 @@
 //!
 //! To add a level: one engine (see `engine.rs`), one variant of [`SimLevel`]. To add an anomaly: one row in `recipes.rs`.
 
+mod arrival;
 mod engine;
 mod inject;
 mod keys;
@@ -38,6 +39,7 @@ mod shapes;
 mod spec;
 mod store;
 
+pub use arrival::{Arrival, Arrivals, Delay, NotADelay};
 pub use inject::Injection;
 pub use spec::{Distribution, Kind, SimLevel, Spec, SpecError, UnknownName};
 

@@ -9,7 +9,7 @@
 //! steps, not seconds (`isolde_graph::labelled`), so names and counts do not depend on the machine. Names decide
 //! nothing: the verdict is that of the level's graph (`decide.rs`).
 
-use super::depend::{Dependencies, RT, RW, SO, WR, WW};
+use super::depend::{ANTI, Dependencies, RT, RW, RWP, SO, WR, WW};
 use super::orders::{Bound, Clock, session_pairs};
 use super::shapes::order_labels;
 use super::witness::needed_label;
@@ -32,6 +32,13 @@ pub(super) const KINDS: [[AnomalyKind; 5]; 3] = [
     [A::G0, A::G1c, A::GSingleItem, A::GNonadjacentItem, A::G2Item],
     [A::G0Process, A::G1cProcess, A::GSingleItemProcess, A::GNonadjacentItemProcess, A::G2ItemProcess],
     [A::G0Realtime, A::G1cRealtime, A::GSingleItemRealtime, A::GNonadjacentItemRealtime, A::G2ItemRealtime],
+];
+
+/// The same with an anti-dependency of a read by predicate: G-single, G-nonadjacent, G2.
+pub(super) const PREDICATE_KINDS: [[AnomalyKind; 3]; 3] = [
+    [A::GSingle, A::GNonadjacent, A::G2],
+    [A::GSingleProcess, A::GNonadjacentProcess, A::G2Process],
+    [A::GSingleRealtime, A::GNonadjacentRealtime, A::G2Realtime],
 ];
 
 /// The part of the graph that lies on cycles.
@@ -126,8 +133,22 @@ impl<'a> Cyclic<'a> {
             if wanted(g2) {
                 report(g2, search.adjacent());
             }
+            if !self.has_predicates() {
+                continue;
+            }
+            counts[bound as usize] += closed_edges(&self.graph, DEP | order_labels(bound), RWP).len();
+            let make_ups = [AntiCount::One, AntiCount::NonAdjacent, AntiCount::Adjacent];
+            for (kind, count) in PREDICATE_KINDS[bound as usize].into_iter().zip(make_ups) {
+                if wanted(kind) {
+                    report(kind, search.predicate(count));
+                }
+            }
         }
         Names { anomalies: found, closed: counts }
+    }
+
+    fn has_predicates(&self) -> bool {
+        self.deps.given.labels() & RWP != 0
     }
 
     pub(super) fn outside(&self, walk: &Walk) -> Walk {
@@ -234,6 +255,15 @@ impl Stage<'_> {
         let all = graph.cyclic_components(DEP | RW | self.orders());
         let parts = self.needing(all, |bound| graph.components(DEP | RW | order_labels(bound)));
         self.search(graph, parts, &self.query(DEP, AntiCount::Adjacent, &[]))
+    }
+
+    /// Cycles with an anti-dependency of a read by predicate among the others.
+    fn predicate(&self, count: AntiCount) -> Named {
+        let graph = &self.cyclic.graph;
+        let all = graph.cyclic_components(DEP | ANTI | self.orders());
+        let parts = self.needing(all, |bound| graph.components(DEP | ANTI | order_labels(bound)));
+        let query = CycleQuery { anti: ANTI, ..self.query(DEP, count, &[RWP]) };
+        self.search(graph, parts, &query)
     }
 
     /// How many of the components contain a cycle of the make-up, and the shortest of all. Small ones first: if the

@@ -67,10 +67,11 @@ impl Question<'_> {
 }
 
 /// Levels that are the absence of cycles in a graph, strongest graphs first.
-const GRAPHS: [(Shape, Bound, &[Level]); 13] = [
+const GRAPHS: [(Shape, Bound, &[Level]); 14] = [
     (Shape::SERIAL, Bound::RealTime, &[Level::StrictSerializable]),
     (Shape::SERIAL, Bound::Session, &[Level::StrongSessionSerializable]),
-    (Shape::SERIAL, Bound::Data, &[Level::Serializable, Level::RepeatableRead]),
+    (Shape::SERIAL, Bound::Data, &[Level::Serializable]),
+    (Shape::ITEMS, Bound::Data, &[Level::RepeatableRead]),
     (Shape::SNAPSHOT, Bound::RealTime, &[Level::StrongSnapshotIsolation]),
     (Shape::SNAPSHOT, Bound::Session, &[Level::StrongSessionSnapshotIsolation]),
     (Shape::SNAPSHOT, Bound::Data, &[Level::SnapshotIsolation]),
@@ -125,6 +126,7 @@ impl<'a> Engine<'a> {
     /// everything that was asked about.
     pub fn prove(&self, board: &mut Board<'_>) -> bool {
         self.contradiction.iter().cloned().for_each(|anomaly| board.found(anomaly));
+        self.question.analysers.iter().flat_map(|a| a.anomalies()).for_each(|anomaly| board.found(anomaly));
         let finders = [
             direct::lost_updates,
             direct::dirty_updates,

@@ -19,6 +19,10 @@ pub(crate) const WR: Labels = 2;
 pub(crate) const RW: Labels = 4;
 pub(crate) const SO: Labels = 8;
 pub(crate) const RT: Labels = 16;
+/// Anti-dependencies of reads by predicate; only analysers know them.
+pub(crate) const RWP: Labels = 32;
+/// All anti-dependencies.
+pub(crate) const ANTI: Labels = RW | RWP;
 
 /// The dependencies of a history, and what is not known about them.
 pub(crate) struct Dependencies<'a> {

@@ -2,7 +2,7 @@
 //! serializability.
 
 use super::cycles::Cyclic;
-use super::depend::{RT, RW, SO, WR, WW};
+use super::depend::{ANTI, RT, RWP, SO, WR, WW};
 use super::orders::Bound;
 use super::shapes::{Shape, order_labels};
 use crate::budget::Budget;
@@ -20,9 +20,9 @@ impl Cyclic<'_> {
     pub fn example(&self, shape: Shape, bound: Bound, budget: &Budget<'_>) -> Option<(AnomalyKind, Walk)> {
         let orders = order_labels(bound);
         let (seen, installed, anti) = match shape {
-            Shape::Transactions(labels) => (labels & !RW | orders, 0, labels & RW),
+            Shape::Transactions(labels) => (labels & !ANTI | orders, 0, labels & ANTI),
             Shape::Updates => return None,
-            Shape::Events { seen, installed } => (seen | orders, installed, RW),
+            Shape::Events { seen, installed } => (seen | orders, installed, ANTI),
         };
         let split = matches!(shape, Shape::Events { .. });
         let steps = Steps { graph: &self.graph, seen, installed, anti, split };
@@ -33,7 +33,7 @@ impl Cyclic<'_> {
 
     /// A cycle of transactions that write, joined by at most one that only reads.
     pub fn update_cycle(&self, budget: &Budget<'_>) -> Option<Walk> {
-        let data = WW | WR | RW;
+        let data = WW | WR | ANTI;
         let history = self.deps.problem.history;
         let writes = |i: u32| {
             let t = TxnId(self.nodes[i as usize]);
@@ -46,7 +46,7 @@ impl Cyclic<'_> {
             Labelled::from_edges(self.graph.len(), kept.collect())
         };
         let cycle = |graph: &Labelled| {
-            let steps = Steps { graph, seen: WW | WR, installed: 0, anti: RW, split: false };
+            let steps = Steps { graph, seen: WW | WR, installed: 0, anti: ANTI, split: false };
             steps.shortest(budget).map(|walk| self.outside(&walk))
         };
         let only_updates = among(None);
@@ -64,7 +64,7 @@ impl Cyclic<'_> {
         }
         for reader in (0..self.graph.len() as u32).filter(|&i| !updates[i as usize]) {
             for (next, labels) in self.graph.edges(reader) {
-                for &from in sources[reader as usize].iter().filter(|_| labels & RW != 0) {
+                for &from in sources[reader as usize].iter().filter(|_| labels & ANTI != 0) {
                     pairs.push((next, from));
                     readers.push(reader);
                 }
@@ -78,7 +78,7 @@ impl Cyclic<'_> {
 
 /// The kind of a cycle, by its labels.
 fn name(labels: &[Labels]) -> AnomalyKind {
-    let anti = |i: usize| labels[i % labels.len()] == RW;
+    let anti = |i: usize| labels[i % labels.len()] & ANTI != 0;
     let count = (0..labels.len()).filter(|&i| anti(i)).count();
     let adjacent = (0..labels.len()).any(|i| anti(i) && anti(i + 1));
     let make_up = match count {
@@ -93,6 +93,9 @@ fn name(labels: &[Labels]) -> AnomalyKind {
         () if labels.contains(&SO) => Bound::Session,
         () => Bound::Data,
     };
+    if make_up >= 2 && labels.contains(&RWP) {
+        return super::cycles::PREDICATE_KINDS[bound as usize][make_up - 2];
+    }
     super::cycles::KINDS[bound as usize][make_up]
 }
 

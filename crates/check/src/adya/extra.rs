@@ -45,16 +45,21 @@
 //! # Ok::<(), isolde_history::TooLarge>(())
 //! ```
 
-use super::depend::{RT, RW, SO, WR, WW};
+use super::depend::{RT, RW, RWP, SO, WR, WW};
 use isolde_graph::labelled::Labels;
 use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, TxnId, Value, View};
-use isolde_level::{Evidence, Relation};
+use isolde_level::{Anomaly, Evidence, Relation};
 use rustc_hash::FxHashMap;
 
 /// Something that knows more about a history.
 pub trait Analyser {
     /// Calls `add` with every dependency it knows of.
     fn edges(&self, history: &History, index: &Index, add: &mut dyn FnMut(ExtraEdge));
+
+    /// What it knows to be wrong without any cycle.
+    fn anomalies(&self) -> Vec<Anomaly> {
+        Vec::new()
+    }
 }
 
 /// A dependency that somebody vouches for.
@@ -64,7 +69,7 @@ pub struct ExtraEdge {
     pub from: TxnId,
     /// The transaction that comes later.
     pub to: TxnId,
-    /// In which sense. `WriteRead`, `VersionOrder` and `AntiDependency` are dependencies at every level; `SessionOrder`
+    /// In which sense. `WriteRead`, `VersionOrder` and the anti-dependencies are dependencies at every level; `SessionOrder`
     /// binds only levels with session order, and any other only levels with real time.
     pub relation: Relation,
     /// Why, as a sentence without a full stop.
@@ -114,6 +119,7 @@ fn label(relation: Relation) -> Labels {
         Relation::VersionOrder => WW,
         Relation::WriteRead => WR,
         Relation::AntiDependency => RW,
+        Relation::PredicateAntiDependency => RWP,
         Relation::SessionOrder => SO,
         Relation::RealTime | Relation::Required => RT,
     }

@@ -5,7 +5,7 @@
 //! There a transaction begins after the commits it depends on, and before the commits of whoever overwrites what it
 //! read; a cycle of events is a cycle of dependencies without two adjacent anti-dependencies. O(transactions + edges).
 
-use super::depend::{Dependencies, RT, RW, SO, WR, WW};
+use super::depend::{ANTI, Dependencies, RT, RW, SO, WR, WW};
 use super::orders::{Bound, Clock, session_pairs};
 use isolde_graph::labelled::Labels;
 use isolde_graph::{Components, Csr, components};
@@ -32,7 +32,9 @@ impl Shape {
     /// PL-3U: the transactions that write are serial, and readers follow what they read.
     pub const UPDATES: Shape = Shape::Updates;
     /// PL-3.
-    pub const SERIAL: Shape = Shape::Transactions(WW | WR | RW);
+    pub const SERIAL: Shape = Shape::Transactions(WW | WR | ANTI);
+    /// PL-2.99: predicates may be overtaken.
+    pub const ITEMS: Shape = Shape::Transactions(WW | WR | RW);
     /// Snapshot isolation: of two writers of a key the later begins after the earlier has committed.
     pub const SNAPSHOT: Shape = Shape::Events { seen: WW | WR, installed: 0 };
     /// Prefix consistency: writers of a key may overlap.
@@ -120,7 +122,7 @@ impl Shapes<'_> {
                     let data = self.deps.graph.all_edges().flat_map(move |(a, b, labels)| {
                         let follows = (labels & seen != 0).then_some((commit(a), begin(b)));
                         let installs = (labels & installed != 0).then_some((commit(a), commit(b)));
-                        let overwrites = (labels & RW != 0).then_some((begin(a), commit(b)));
+                        let overwrites = (labels & ANTI != 0).then_some((begin(a), commit(b)));
                         follows.into_iter().chain(installs).chain(overwrites)
                     });
                     let chosen = self

@@ -1,6 +1,6 @@
 //! The operations behind the edges of a cycle.
 
-use super::depend::{Dependencies, RT, RW, SO, WR, WW};
+use super::depend::{Dependencies, RT, RW, RWP, SO, WR, WW};
 use super::lists::Place;
 use super::orders::Bound;
 use crate::weak::problem::{Read, Writer};
@@ -48,6 +48,7 @@ impl Dependencies<'_> {
             RT => Relation::RealTime,
             WR => Relation::WriteRead,
             WW => Relation::VersionOrder,
+            RWP => Relation::PredicateAntiDependency,
             _ => Relation::AntiDependency,
         };
         Some(Edge { from: Node::Txn(from), to: Node::Txn(to), relation, evidence })

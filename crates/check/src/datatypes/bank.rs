@@ -1,11 +1,11 @@
 //! Banks: every transfer keeps the total, so a read of another total saw half of a transfer, or the result of one that
 //! lost an update.
 //!
-//! Either way there is a transaction that the read both follows and precedes with one anti-dependency: half of a transfer
-//! seen is read skew (the read follows it by what it saw and precedes it by what it missed); and a lost update is such a
-//! cycle between two transfers. Both are G-single; otherwise somebody read what was aborted or not final, which is worse.
-//! Which transfer it was is open, so a transaction stands for it: it wrote the total that was read, and the read missed
-//! the rest of what it did. Levels that allow lost updates and fractured reads are not concerned.
+//! Either way there is a cycle with one anti-dependency. Half of a transfer seen is read skew: the read follows the transfer
+//! by what it saw, and precedes it by what it missed. A lost update is such a cycle between two transfers, of an
+//! anti-dependency and the order of two writes. Otherwise somebody read what was aborted or not final, which is worse.
+//! So a transaction stands for the transfer, which the read precedes by an anti-dependency and follows by the order of
+//! versions: that claims of the two explanations what both have. Levels that allow lost updates are not concerned.
 //!
 //! Reads of the right total, and transfers, prove nothing here. O(size of the reads).
 
@@ -36,13 +36,16 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
             continue;
         }
         // A key for this read alone: totals are no versions of anything, and may come and go.
-        let other = recorder.stand_in(&format!("some transfer before {}", op.shown()));
         let key = recorder.key(&format!("total of the balances at {}", op.shown()));
-        recorder.op(other, OpKind::Write, key, shown);
+        recorder.builder.set_initial(key, shown);
         let at = recorder.op(draft, OpKind::Read, key, shown);
-        let reason =
+        let other = recorder.stand_in(&format!("some transfer before {}", op.shown()));
+        let missed =
             format!("the total is {total} instead of {expected}, so something of that transfer is missing");
-        recorder.depends(draft, other, Dependency::Rw, reason, vec![at]);
+        recorder.depends(draft, other, Dependency::Rw, missed, vec![at]);
+        let seen =
+            format!("the total of {total} shows something of that transfer, or of one that overwrote it");
+        recorder.depends(other, draft, Dependency::Ww, seen, vec![at]);
     }
     recorder.finish(Datatype::Bank, Some(DOUBT))
 }

@@ -20,9 +20,11 @@ mod set;
 
 pub use crate::models::Malformed;
 
-use isolde_history::{Datum, Event, EventKind, Events, History, OpId, Process, TooLarge, TxnId};
-use isolde_level::Anomaly;
+use crate::{Analyser, Budget, ExtraEdge, Request, check_with};
+use isolde_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
+use isolde_level::{Anomaly, Judgement, Relation, Verdict};
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// A kind of recording that is more than reads, writes and appends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,4 +186,81 @@ pub fn lower(datatype: Datatype, events: &Events) -> Result<Lowered, LowerError>
         Datatype::Bank => bank::lower(events),
         Datatype::Predicates => predicates::lower(events),
     }
+}
+
+impl Dependency {
+    fn relation(self) -> Relation {
+        match self {
+            Dependency::Ww => Relation::VersionOrder,
+            Dependency::Wr | Dependency::Wrp => Relation::WriteRead,
+            Dependency::Rw => Relation::AntiDependency,
+            Dependency::Rwp => Relation::PredicateAntiDependency,
+            Dependency::Rt => Relation::RealTime,
+        }
+    }
+}
+
+impl Analyser for Lowered {
+    fn edges(&self, _: &History, _: &Index, add: &mut dyn FnMut(ExtraEdge)) {
+        for d in &self.dependencies {
+            add(ExtraEdge {
+                from: d.from,
+                to: d.to,
+                relation: d.kind.relation(),
+                reason: d.reason.clone(),
+                operations: d.operations.clone(),
+            });
+        }
+    }
+
+    fn anomalies(&self) -> Vec<Anomaly> {
+        self.anomalies.clone()
+    }
+}
+
+/// Decides the levels for a recording.
+///
+/// ```
+/// use isolde_check::{Budget, Request, datatypes};
+/// use isolde_history::{Datum, Event, EventKind, Events, Process};
+/// use isolde_level::{Level, Verdict};
+/// let event = |process, kind, f: &str, value| Event {
+///     kind, f: f.into(), value, process: Process::Client(process), index: None, time: None, line: 1,
+/// };
+/// let set = |elements: &[i64]| Datum::List(elements.iter().map(|&e| Datum::Int(e)).collect());
+/// // Two elements are added; one reader sees the one of them, another the other.
+/// let events = Events::new(vec![
+///     event(0, EventKind::Ok, "add", Datum::Int(1)),
+///     event(1, EventKind::Ok, "add", Datum::Int(2)),
+///     event(2, EventKind::Ok, "read", set(&[1])),
+///     event(3, EventKind::Ok, "read", set(&[2])),
+/// ]);
+/// let datatype = datatypes::recognise(&events).unwrap();
+/// let lowered = datatypes::lower(datatype, &events)?;
+/// let judgement = datatypes::check(&lowered, &Request::default(), &Budget::unlimited());
+/// assert_eq!(judgement.verdict(Level::SnapshotIsolation), Some(&Verdict::Violated));
+/// assert_eq!(judgement.verdict(Level::Causal), Some(&Verdict::Holds));
+/// # Ok::<(), datatypes::LowerError>(())
+/// ```
+pub fn check(lowered: &Lowered, request: &Request, budget: &Budget<'_>) -> Judgement {
+    let index = Index::build(&lowered.history, NonZeroUsize::MIN);
+    let mut judgement = check_with(&lowered.history, &index, request, &[lowered], budget);
+    if let Some(doubt) = lowered.doubt {
+        judgement.certificates.clear();
+        for level in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds) {
+            level.verdict = Verdict::Unknown { reason: doubt.to_owned() };
+        }
+    }
+    if lowered.stand_ins > 0 {
+        let (n, name) = (lowered.stand_ins, lowered.datatype.name());
+        judgement.notes.push(match n {
+            1 => format!(
+                "One transaction stands for an operation on the {name} of which nobody knows which it is."
+            ),
+            _ => format!(
+                "{n} transactions stand for operations on the {name} of which nobody knows which they are."
+            ),
+        });
+    }
+    judgement
 }

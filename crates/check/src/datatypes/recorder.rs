@@ -76,7 +76,8 @@ impl<'e> Recorder<'e> {
     /// A transaction that stands for one that is in the recording, but nobody knows which.
     pub fn stand_in(&mut self, name: &str) -> Draft {
         let label = self.builder.atom(AtomKind::Token, name);
-        let session = self.builder.session(label);
+        let session = self.builder.atom(AtomKind::Token, &format!("~{}", self.stand_ins + 1));
+        let session = self.builder.session(session);
         let draft = self.begin(session);
         self.stand_ins += 1;
         self.builder.set_label(draft, label);

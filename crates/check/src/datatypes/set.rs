@@ -59,7 +59,7 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
                     recorder.op(draft, OpKind::Write, key, present);
                 }
                 Mop::Read(set, found) => {
-                    let all = &elements[set];
+                    let Some(all) = elements.get(set) else { continue };
                     for element in *found {
                         seen.insert(all[element], i);
                     }

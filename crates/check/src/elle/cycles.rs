@@ -7,7 +7,7 @@
 //! those two types by all relations as well. (Elle also gives the type up when the first cycle it meets is told
 //! otherwise, and which that is depends on its hashing.)
 
-use super::ground::{ALL, Graph, Ground, label, labels};
+use super::ground::{ALL, Ground, label, labels};
 use super::steps::Step;
 use super::{Case, Datatype, Findings, Inference};
 use crate::Budget;
@@ -37,17 +37,17 @@ const EFFORT: u64 = 2_000_000_000;
 /// Searches the graph and adds what it finds.
 pub(super) fn search(
     ground: &Ground<'_>,
+    edges: Vec<(u32, u32, Labels)>,
     inference: &Inference,
     datatype: Datatype,
     budget: &Budget<'_>,
     findings: &mut Findings,
 ) {
-    let Graph { nodes, edges } = &inference.graph;
     if edges.is_empty() {
         findings.push((A::EmptyTransactionGraph, Case::EmptyGraph));
         return;
     }
-    let whole = Labelled::from_edges(nodes.len(), edges.clone());
+    let whole = Labelled::from_edges(ground.len(), edges);
     for members in whole.cyclic_components(Labels::MAX) {
         let graph = whole.induced(&members);
         let told = graph.map_labels(|set| told_by(set, datatype).map_or(0, label));

@@ -96,21 +96,45 @@ pub(crate) fn labels(edges: &[Edge]) -> Labels {
 /// Which transactions depend on which, and how.
 ///
 /// Nodes are transactions by the place of their completions in the input.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Graph {
     pub(crate) nodes: Vec<TxnId>,
     pub(crate) edges: Vec<(u32, u32, Labels)>,
+    /// Some edges were left out, because there were too many.
+    pub(crate) thinned: bool,
+    most_edges: usize,
 }
+
+/// Readers of one version and writers of the next are all connected, which is quadratic on a key that nobody reads any more. Beyond
+/// this many edges only some of each such bundle are kept: a gigabyte in all should do.
+const MOST_EDGES: usize = 20_000_000;
+const KEPT: usize = 64;
 
 impl Graph {
     pub(crate) fn new(ground: &Ground<'_>) -> Graph {
-        Graph { nodes: ground.txns.clone(), edges: Vec::new() }
+        Graph { nodes: ground.txns.clone(), edges: Vec::new(), thinned: false, most_edges: MOST_EDGES }
     }
 
     pub(crate) fn add(&mut self, from: u32, to: u32, edge: Edge) {
         if from != to {
             self.edges.push((from, to, label(edge)));
         }
+    }
+
+    /// Edges from all of some nodes, the first and last of them if there are too many.
+    pub(crate) fn add_all(&mut self, from: &[u32], to: u32, edge: Edge) {
+        if from.len() <= 2 * KEPT || self.edges.len() < self.most_edges {
+            from.iter().for_each(|&from| self.add(from, to, edge));
+        } else {
+            self.thinned = true;
+            let ends = from[..KEPT].iter().chain(&from[from.len() - KEPT..]);
+            ends.for_each(|&from| self.add(from, to, edge));
+        }
+    }
+
+    /// Why nothing can be concluded from finding nothing, if so.
+    pub(crate) fn objection(&self) -> Option<String> {
+        self.thinned.then(|| "there are too many dependencies to keep them all".to_owned())
     }
 
     /// The edges, each with one relation, by the places of their transactions; none twice.
@@ -123,5 +147,25 @@ impl Graph {
                 ALL.into_iter().filter(move |&e| set & label(e) != 0).map(move |e| (ends.0, ends.1, e))
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundles_are_thinned_when_there_are_too_many_edges() {
+        let mut graph = Graph { nodes: Vec::new(), edges: Vec::new(), thinned: false, most_edges: 500 };
+        let readers: Vec<u32> = (0..300).collect();
+        graph.add_all(&readers, 1000, Edge::Rw);
+        graph.add_all(&readers, 1001, Edge::Rw);
+        assert_eq!((graph.edges.len(), graph.objection()), (600, None));
+        graph.add_all(&readers, 1002, Edge::Rw);
+        graph.add_all(&readers[..100], 1003, Edge::Rw);
+        assert_eq!(graph.edges.len(), 600 + 2 * KEPT + 100);
+        assert!(graph.edges.contains(&(0, 1002, label(Edge::Rw))));
+        assert!(graph.edges.contains(&(299, 1002, label(Edge::Rw))));
+        assert!(graph.objection().is_some());
     }
 }

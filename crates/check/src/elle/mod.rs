@@ -11,7 +11,8 @@
 //! depends on the speed of the machine. Deliberate differences: `docs/elle-differences.md`.
 //!
 //! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle: every
-//! transaction that read the last version precedes every writer of an unobserved one.
+//! transaction that read the last version precedes every writer of an unobserved one. Past twenty million some are left out,
+//! and finding nothing is then unknown.
 
 mod append;
 mod cycles;
@@ -19,6 +20,7 @@ mod ground;
 mod orders;
 mod register;
 mod steps;
+mod updates;
 mod verdict;
 mod versions;
 
@@ -194,7 +196,7 @@ pub struct Answer {
     pub not: Vec<&'static elle::Model>,
     /// All others ruled out.
     pub also_not: Vec<&'static elle::Model>,
-    /// Why Elle itself would have stopped with an error, if it would.
+    /// Why finding nothing means nothing: what Elle itself would have stopped at with an error, or too much to keep.
     pub objection: Option<String>,
 }
 
@@ -265,7 +267,7 @@ pub struct Inference {
     pub graph: Graph,
     /// Anomalies that are no cycles.
     pub findings: Vec<(AnomalyKind, Case)>,
-    /// Why Elle itself would have stopped with an error.
+    /// Why finding nothing means nothing.
     pub objection: Option<String>,
     evidence: steps::Evidence,
 }
@@ -310,6 +312,7 @@ pub fn check(history: &History, options: &Options, budget: &Budget<'_>) -> Resul
         orders::add(&ground, order, &mut inference.graph);
     }
     let mut findings = std::mem::take(&mut inference.findings);
-    cycles::search(&ground, &inference, options.datatype, budget, &mut findings);
+    let edges = std::mem::take(&mut inference.graph.edges);
+    cycles::search(&ground, edges, &inference, options.datatype, budget, &mut findings);
     Ok(verdict::answer(findings, &prohibited, inference.objection))
 }

@@ -4,10 +4,11 @@
 //! Only committed writers count, and only versions that *directly* precede each other make edges: Elle's inference.
 
 use super::ground::{Graph, Ground};
-use super::steps::{Evidence, External};
+use super::steps::{Evidence, External, external};
+use super::updates::lost_update;
 use super::versions;
 use super::{Case, Findings, Inference, Options, Unfit};
-use isolde_history::{KeyId, OpId, OpKind, TxnId, Value};
+use isolde_history::{KeyId, Op, OpId, OpKind, Value};
 use isolde_level::AnomalyKind as A;
 use isolde_level::elle::Edge;
 use rustc_hash::FxHashMap;
@@ -40,7 +41,8 @@ pub(super) fn infer(ground: &Ground<'_>, options: &Options) -> Result<Inference,
     let mut findings = Findings::new();
     internal(ground, &mut findings);
     dirty_reads(ground, &mut findings);
-    lost_update(ground, &mut findings);
+    let seen = |o: &Op| (o.value != Value::UNKNOWN).then(|| ground.register(o.key, o.value));
+    lost_update(ground, seen, &mut findings);
     let mut register = collect(ground);
     let mut graph = Graph::new(ground);
     for (writers, readers) in register.writers.iter().zip(&register.readers) {
@@ -56,28 +58,29 @@ pub(super) fn infer(ground: &Ground<'_>, options: &Options) -> Result<Inference,
         for &(overwriter, _) in &register.writers[later as usize] {
             let written = &register.writers[earlier as usize];
             written.iter().for_each(|&(writer, _)| graph.add(writer, overwriter, Edge::Ww));
-            let read = &register.readers[earlier as usize];
-            read.iter().for_each(|&reader| graph.add(reader, overwriter, Edge::Rw));
+            graph.add_all(&register.readers[earlier as usize], overwriter, Edge::Rw);
         }
     }
     let version = |id: u32| register.versions[id as usize];
     let mut versions: Vec<(KeyId, Value, Value)> =
         precedes.iter().map(|&(a, b)| (version(a).0, version(a).1, version(b).1)).collect();
     versions.sort_unstable();
-    Ok(Inference { graph, findings, objection: None, evidence: Evidence::Registers { versions } })
+    let objection = graph.objection();
+    Ok(Inference { graph, findings, objection, evidence: Evidence::Registers { versions } })
 }
 
 fn collect(ground: &Ground<'_>) -> Register {
     let mut register = Register::default();
     for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        let external = External::of(ground, node);
-        for (key, value, _) in external.reads {
-            let id = register.id(key, value);
-            register.readers[id as usize].push(node);
-        }
-        for (key, value, op) in external.writes {
-            let id = register.id(key, value);
-            register.writers[id as usize].push((node, op));
+        for External { key, read, write } in external(ground, node) {
+            if let Some((value, _)) = read {
+                let id = register.id(key, value);
+                register.readers[id as usize].push(node);
+            }
+            if let Some((value, op)) = write {
+                let id = register.id(key, value);
+                register.writers[id as usize].push((node, op));
+            }
         }
     }
     register
@@ -130,29 +133,5 @@ fn dirty_reads(ground: &Ground<'_>, findings: &mut Findings) {
                 findings.push((A::G1b, Case::DirtyRead { read, write }));
             }
         }
-    }
-}
-
-/// `lost-update`: several transactions read one version of a key and then write it.
-fn lost_update(ground: &Ground<'_>, findings: &mut Findings) {
-    let mut groups: FxHashMap<(KeyId, Value), usize> = FxHashMap::default();
-    let mut cases: Vec<(OpId, Vec<TxnId>)> = Vec::new();
-    let mut first: FxHashMap<KeyId, Option<(OpId, Value)>> = FxHashMap::default();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        first.clear();
-        for (op, o) in ground.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN) {
-            if o.kind == OpKind::Read {
-                first.entry(o.key).or_insert(Some((op, ground.register(o.key, o.value))));
-            } else if let Some((read, value)) = first.get_mut(&o.key).and_then(Option::take) {
-                let group = *groups.entry((o.key, value)).or_insert_with(|| {
-                    cases.push((read, Vec::new()));
-                    cases.len() - 1
-                });
-                cases[group].1.push(ground.txn(node));
-            }
-        }
-    }
-    for (read, txns) in cases.into_iter().filter(|(_, txns)| txns.len() > 1) {
-        findings.push((A::LostUpdate, Case::LostUpdate { read, txns }));
     }
 }

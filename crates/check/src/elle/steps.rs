@@ -118,16 +118,17 @@ fn registers(
     to: u32,
     relation: Edge,
 ) -> Pair {
-    let (mine, theirs) = (External::of(ground, from), External::of(ground, to));
-    let later = |key, a, b| versions.binary_search(&(key, a, b)).is_ok();
-    let candidates = match relation {
-        Edge::Wr => (&mine.writes, &theirs.reads),
-        Edge::Ww => (&mine.writes, &theirs.writes),
-        _ => (&mine.reads, &theirs.writes),
-    };
-    for &(key, a, first) in candidates.0 {
-        for &(k, b, second) in candidates.1 {
-            if k == key && (if relation == Edge::Wr { a == b } else { later(key, a, b) }) {
+    let theirs = external(ground, to);
+    for mine in external(ground, from) {
+        let Ok(i) = theirs.binary_search_by_key(&mine.key, |e| e.key) else { continue };
+        let (first, second) = match relation {
+            Edge::Wr => (mine.write, theirs[i].read),
+            Edge::Ww => (mine.write, theirs[i].write),
+            _ => (mine.read, theirs[i].write),
+        };
+        if let (Some((a, first)), Some((b, second))) = (first, second) {
+            let precedes = || versions.binary_search(&(mine.key, a, b)).is_ok();
+            if if relation == Edge::Wr { a == b } else { precedes() } {
                 return (Some(first), Some(second));
             }
         }
@@ -135,37 +136,27 @@ fn registers(
     (None, None)
 }
 
-/// What a transaction shows others: the first read of a key unless a write came before it, and the last write.
-#[derive(Default)]
+/// What a transaction shows others of a key: its first operation if that is a read, and its last write.
 pub(crate) struct External {
-    pub reads: Vec<(KeyId, Value, OpId)>,
-    pub writes: Vec<(KeyId, Value, OpId)>,
+    pub key: KeyId,
+    pub read: Option<(Value, OpId)>,
+    pub write: Option<(Value, OpId)>,
 }
 
-impl External {
-    /// In program order of first touch; initial values are nil.
-    pub fn of(ground: &Ground<'_>, node: u32) -> External {
-        let mut external = External::default();
-        for (op, o) in ground.ops(node) {
-            let entry = (o.key, ground.register(o.key, o.value), op);
-            let touched = |list: &[(KeyId, Value, OpId)]| list.iter().any(|e| e.0 == o.key);
-            if o.kind != OpKind::Read {
-                match external.writes.iter_mut().find(|e| e.0 == o.key) {
-                    Some(write) => *write = entry,
-                    None => external.writes.push(entry),
-                }
-            } else if o.value != Value::UNKNOWN && !touched(&external.reads) && !touched(&external.writes) {
-                external.reads.push(entry);
-            }
-        }
-        external
-    }
-
-    pub fn read(&self, key: KeyId) -> Option<Value> {
-        self.reads.iter().find(|e| e.0 == key).map(|e| e.1)
-    }
-
-    pub fn write(&self, key: KeyId) -> Option<Value> {
-        self.writes.iter().find(|e| e.0 == key).map(|e| e.1)
-    }
+/// What a transaction shows others, by key. Initial values are nil; reads without a recorded result show nothing.
+pub(crate) fn external(ground: &Ground<'_>, node: u32) -> Vec<External> {
+    let mut ops: Vec<(KeyId, OpId)> =
+        ground.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN).map(|(op, o)| (o.key, op)).collect();
+    ops.sort_unstable();
+    let of_key = ops.chunk_by(|a, b| a.0 == b.0);
+    of_key
+        .map(|ops| {
+            let key = ops[0].0;
+            let shown = |op: OpId| (ground.register(key, ground.history.op(op).value), op);
+            let is_read = |op: OpId| ground.history.op(op).kind == OpKind::Read;
+            let read = Some(ops[0].1).filter(|&op| is_read(op)).map(shown);
+            let write = ops.iter().rev().map(|&(_, op)| op).find(|&op| !is_read(op)).map(shown);
+            External { key, read, write }
+        })
+        .collect()
 }

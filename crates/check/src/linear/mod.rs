@@ -11,7 +11,7 @@
 //! open calls took effect) is never searched twice. What keeps it small beyond that, each argued in `search.rs`: reads
 //! are linearised as soon as the value fits; writes that nobody sees hide behind others without being ordered; calls that
 //! never return are taken only when somebody is there to see them; of comparable configurations the better one is
-//! enough; and a call whose value nobody can produce fails at once. The problem is NP-complete (Gibbons & Korach 1997):
+//! enough; and a call whose value nobody can produce, or that comes too late for it, fails at once. The problem is NP-complete (Gibbons & Korach 1997):
 //! in the worst case the search is exponential in the number of calls open at a time, and the [`Budget`](crate::Budget)
 //! ends it.
 
@@ -105,7 +105,7 @@ pub struct Configuration {
 /// assert!(matches!(linearizable(&[write, fresh, stale], 0, &Budget::unlimited()), Linearity::No(r) if r.call == 2));
 /// ```
 pub fn linearizable(calls: &[Call], initial: Value, budget: &Budget<'_>) -> Linearity {
-    let plan = Plan::new(calls);
+    let plan = Plan::new(calls, initial);
     let found = match plan.width() {
         0..=64 => search::<1>(&plan, initial, budget),
         65..=256 => search::<4>(&plan, initial, budget),

@@ -33,11 +33,13 @@ pub(super) struct Plan<'a> {
     pub lost_cas: FxHashMap<Value, Vec<usize>>,
     /// Per value, the last return of a call that found it; the end of time if a lost call may find it.
     last_found: FxHashMap<Value, usize>,
+    /// The first return of a call that fits nowhere, whatever the others do.
+    pub doomed: Option<usize>,
     width: usize,
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(calls: &'a [Call]) -> Plan<'a> {
+    pub fn new(calls: &'a [Call], initial: Value) -> Plan<'a> {
         // Invocations before returns at one position: a call is before another only if it ended strictly earlier.
         let mut moments: Vec<(usize, bool, usize)> = Vec::with_capacity(2 * calls.len());
         for (i, call) in calls.iter().enumerate() {
@@ -82,7 +84,8 @@ impl<'a> Plan<'a> {
             }
         }
         let width = bits.max(used as usize);
-        Plan { calls, returns, open, slots, lost, lost_writes, lost_cas, last_found, width }
+        let doomed = doomed(calls, &returns, initial);
+        Plan { calls, returns, open, slots, lost, lost_writes, lost_cas, last_found, doomed, width }
     }
 
     /// False if nobody who returns after this moment found the value.
@@ -149,4 +152,60 @@ fn lost_calls(calls: &[Call]) -> (Vec<Lost>, usize) {
         }
     }
     (lost, useful.len())
+}
+
+/// The first return of a call that found a value which was not there: nobody had put it, or whoever had put it was done
+/// before something else was put, all of which was done before the call began.
+///
+/// Such calls are why most histories are not linearizable, and they need no search. O(n log n).
+fn doomed(calls: &[Call], returns: &[Return], initial: Value) -> Option<usize> {
+    let put = |call: &Call| match call.action {
+        Action::Write(v) | Action::Cas(_, v) => Some(v),
+        Action::Read(_) => None,
+    };
+    // Per value, who put it: when each began, and when the last of those that began by then had ended.
+    let mut putters: FxHashMap<Value, Vec<(usize, usize)>> = FxHashMap::default();
+    // When each change began, and when the first of those that began then or later had ended.
+    let mut changes: Vec<(usize, usize)> = Vec::new();
+    for call in calls {
+        if let Some(v) = put(call) {
+            putters.entry(v).or_default().push((call.began, call.ended.unwrap_or(usize::MAX)));
+            changes.push((call.began, call.ended.unwrap_or(usize::MAX)));
+        }
+    }
+    for list in putters.values_mut() {
+        list.sort_unstable();
+        let mut last = 0;
+        for (_, ended) in list {
+            last = last.max(*ended);
+            *ended = last;
+        }
+    }
+    changes.sort_unstable();
+    let mut first = usize::MAX;
+    for (_, ended) in changes.iter_mut().rev() {
+        first = first.min(*ended);
+        *ended = first;
+    }
+    returns.iter().position(|ret| {
+        let call = &calls[ret.call];
+        let (Action::Read(v) | Action::Cas(v, _)) = call.action else { return false };
+        let begun = putters.get(&v).and_then(|list| {
+            let count = list.partition_point(|&(began, _)| began <= ret.at);
+            list[..count].last()
+        });
+        // A compare-and-set does not put for itself what it finds.
+        let own = matches!(call.action, Action::Cas(a, b) if a == b);
+        let since = match begun {
+            _ if own => return false,
+            Some(&(_, ended)) => ended,
+            None if v != initial => return true,
+            None => 0,
+        };
+        let after = changes.partition_point(|&(began, _)| match begun {
+            Some(_) => began <= since,
+            None => false,
+        });
+        changes.get(after).is_some_and(|&(_, ended)| ended < call.began)
+    })
 }

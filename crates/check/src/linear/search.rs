@@ -1,4 +1,8 @@
-//! The search: depth first over configurations, each at a return whose call has not taken effect yet.
+//! The search over configurations, each at a return whose call has not taken effect yet.
+//!
+//! Depth first, which finds an order quickly where there is one. Where there is none, everything is searched, and what was
+//! searched fills the memory: after some patience the search begins anew, return by return, and then needs to remember
+//! only the configurations at the present one.
 //!
 //! Why the savings lose nothing. Take any linearisation; each step changes it into another.
 //! - *Reads at once.* A read that is open while the value is the one it returns can move to that moment: it changes
@@ -13,6 +17,7 @@
 //!   left to use, and lets the same calls return can do everything the other can.
 //! - *Twins.* Of open calls with one action, the one that returns first goes first: they could swap places. Lost calls
 //!   with one action are taken in the order of invocation.
+//! - *Doomed calls* (`plan.rs`) fit nowhere, so the first configuration that gets to one shows all there is to show.
 //! - *Nobody can produce it.* A read or compare-and-set that needs a value which is not there, and which no open or lost
 //!   call puts there, cannot take effect before it returns.
 
@@ -20,9 +25,12 @@ use super::plan::{Plan, Return};
 use super::{Action, Configuration, Refutation, Value};
 use crate::Budget;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Words of memory that remembered configurations may fill; about a gigabyte with the rest of an entry.
 const MEMORY: usize = 1 << 24;
+/// Configurations per return to look at depth first, and how many more in any case.
+const PATIENCE: (u64, u64) = (20, 50_000);
 /// How many configurations a refutation shows.
 const SHOWN: usize = 8;
 /// The end of a path.
@@ -89,6 +97,11 @@ impl<const W: usize> Memory<W> {
         self.words += 3 * W + 4;
         true
     }
+
+    fn forget(&mut self) {
+        self.seen.clear();
+        self.words = 0;
+    }
 }
 
 /// A step of an order: a call that took effect, or a write hidden before the last write that did.
@@ -104,6 +117,10 @@ struct Search<'p, 'c, const W: usize> {
     steps: Vec<Step>,
     memory: Memory<W>,
     todo: Vec<Config<W>>,
+    /// Configurations by return, once depth first has taken too long.
+    layers: Option<BTreeMap<u32, Vec<Config<W>>>>,
+    /// The return that is being looked at then.
+    layer: u32,
     /// The furthest return that was not passed, the configurations stuck there, and how many there were.
     furthest: u32,
     stuck: Vec<Config<W>>,
@@ -116,13 +133,16 @@ pub(super) fn search<const W: usize>(plan: &Plan<'_>, initial: Value, budget: &B
         plan,
         steps: Vec::new(),
         memory: Memory { seen: FxHashMap::default(), words: 0 },
-        todo: vec![start],
+        todo: vec![start.clone()],
+        layers: None,
+        layer: 0,
         furthest: 0,
         stuck: Vec::new(),
         stuck_count: 0,
     };
+    let patience = PATIENCE.0 * plan.returns.len() as u64 + PATIENCE.1;
     let mut explored = 0u64;
-    while let Some(mut config) = s.todo.pop() {
+    while let Some(mut config) = s.next() {
         explored += 1;
         if explored % 256 == 1 && budget.is_spent() {
             return Found::OutOfBudget(explored);
@@ -130,11 +150,20 @@ pub(super) fn search<const W: usize>(plan: &Plan<'_>, initial: Value, budget: &B
         if s.memory.words > MEMORY || s.steps.len() >= START as usize / 2 {
             return Found::TooMany(explored);
         }
-        match s.advance(&mut config) {
-            None => return Found::Order(s.order(config.path)),
-            Some(ret) => {
+        if explored == patience {
+            s.begin_anew(start.clone());
+            continue;
+        }
+        let at = config.ret;
+        let Some(ret) = s.advance(&mut config) else { return Found::Order(s.order(config.path)) };
+        match &mut s.layers {
+            Some(layers) if config.ret > at => layers.entry(config.ret).or_default().push(config),
+            _ => {
                 if s.memory.insert(&config) {
                     s.note(&config);
+                    if plan.doomed == Some(config.ret as usize) {
+                        break;
+                    }
                     s.branch(&config, ret);
                 }
             }
@@ -148,6 +177,35 @@ pub(super) fn search<const W: usize>(plan: &Plan<'_>, initial: Value, budget: &B
 }
 
 impl<'p, const W: usize> Search<'p, '_, W> {
+    /// The configuration to look at now: the last one found, or one at the earliest return.
+    fn next(&mut self) -> Option<Config<W>> {
+        let Some(layers) = &mut self.layers else { return self.todo.pop() };
+        for config in self.todo.drain(..) {
+            layers.entry(config.ret).or_default().push(config);
+        }
+        let mut first = layers.first_entry()?;
+        if *first.key() > self.layer {
+            // Nothing leads back to an earlier return.
+            self.layer = *first.key();
+            self.memory.forget();
+        }
+        let config = first.get_mut().pop();
+        if first.get().is_empty() {
+            first.remove();
+        }
+        config
+    }
+
+    /// Begins again, this time return by return.
+    fn begin_anew(&mut self, start: Config<W>) {
+        self.todo.clear();
+        self.steps.clear();
+        self.memory.forget();
+        (self.furthest, self.stuck_count) = (0, 0);
+        self.stuck.clear();
+        self.layers = Some(BTreeMap::from([(start.ret, vec![start])]));
+    }
+
     fn step(&mut self, config: &mut Config<W>, call: usize, hidden: bool) {
         self.steps.push(Step { call: call as u32, hidden, before: config.path });
         config.path = (self.steps.len() - 1) as u32;

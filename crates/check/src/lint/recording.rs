@@ -141,10 +141,11 @@ fn stamps(history: &History, findings: &mut Vec<Finding>) {
         let mut before = None;
         for t in history.session_txns(s).filter(|&t| history.outcome(t) == Outcome::Committed) {
             let now = stamps[t.index()];
-            if now.start > now.commit {
+            if now.start > now.commit && history.snapshot(t).is_none() {
                 reversed.add(t, || format!("{} > {}", now.start.physical, now.commit.physical));
             }
-            if before.is_some_and(|commit| now.start < commit) {
+            // A set says what it saw; its start is of no importance.
+            if before.is_some_and(|commit| now.start < commit) && history.snapshot(t).is_none() {
                 session.add(t, || format!("start {}", now.start.physical));
             }
             before = Some(now.commit);

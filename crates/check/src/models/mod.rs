@@ -13,9 +13,11 @@
 //! | long-fork | `[[:w k v]]`, `[[:r k v] …]` | no two reads see two writes in opposite orders |
 //! | comments | `write` x, `read` → [x …] | who sees a write sees all that were done before it began |
 //! | sequential | `read` → [k [v₁ … vₙ]] | no later key of a chain without the earlier ones |
+//! | closed-predicate | `[:insert k v]`, `[:rp p {k v}]` … | no anomaly of Adya's, predicates included |
 //! | cas-register, mutex | `read`, `write`, `cas`; `acquire`, `release` | linearizable |
 
 mod bank;
+mod closed_predicate;
 mod comments;
 mod counter;
 mod long_fork;
@@ -33,6 +35,7 @@ pub(crate) use set::elements;
 
 use crate::Budget;
 use isolde_history::{Datum, Event, Events};
+use isolde_level::Level;
 use std::fmt;
 
 /// A workload of Jepsen's, by elle-cli's name for it.
@@ -56,11 +59,13 @@ pub enum Model {
     Comments,
     /// Keys written one after another and read in reverse.
     Sequential,
+    /// Rows read by predicate. Elle's, though elle-cli does not offer it.
+    ClosedPredicate,
 }
 
 impl Model {
     /// All models.
-    pub const ALL: [Model; 9] = [
+    pub const ALL: [Model; 10] = [
         Model::Bank,
         Model::Counter,
         Model::Set,
@@ -70,6 +75,7 @@ impl Model {
         Model::Mutex,
         Model::Comments,
         Model::Sequential,
+        Model::ClosedPredicate,
     ];
 
     /// elle-cli's name.
@@ -84,6 +90,7 @@ impl Model {
             Model::Mutex => "mutex",
             Model::Comments => "comments",
             Model::Sequential => "sequential",
+            Model::ClosedPredicate => "closed-predicate",
         }
     }
 
@@ -107,6 +114,8 @@ pub struct Options {
     pub allow_negative_balances: bool,
     /// bank: the total of all balances; `None`: that of the first read.
     pub total_amount: Option<i64>,
+    /// closed-predicate: the levels that must not be violated; empty: strict-serializable.
+    pub levels: Vec<Level>,
     /// set-full: an element that was known and then missing from a read is an error even if it comes back.
     pub linearizable: bool,
 }
@@ -179,7 +188,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Judges a history by a model. Linear in the size of the history, but for cas-register and mutex, which search.
+/// Judges a history by a model. Linear in the size of the history, but for cas-register, mutex and closed-predicate, which search.
 ///
 /// ```
 /// use isolde_check::{Budget, models::{self, Model, Options, Valid}};
@@ -214,5 +223,6 @@ pub fn check(
         Model::Mutex => register::check_mutex(events, budget),
         Model::Comments => comments::check(events),
         Model::Sequential => sequential::check(events),
+        Model::ClosedPredicate => closed_predicate::check(events, options, budget),
     }
 }

@@ -14,10 +14,13 @@
 
 mod ddmin;
 mod parts;
+mod tighten;
+
+pub use tighten::tighten;
 
 use crate::{Budget, Request, check};
 use ddmin::{Outcome, minimise};
-use isolde_history::{History, Index, OpId, TxnId};
+use isolde_history::{History, Index, OpId, Origin, TxnId};
 use isolde_level::{AnomalyKind, Certificate, Judgement, Level, Literal, Reason, Verdict};
 use parts::{Mask, Values};
 use std::num::NonZeroUsize;
@@ -36,8 +39,8 @@ pub struct Goal {
 pub struct Shrunk {
     /// What is left.
     pub history: History,
-    /// For each of its transactions, which one of the original it is.
-    pub origin: Vec<TxnId>,
+    /// Which transactions and operations of the original these are.
+    pub origin: Origin,
     /// What was found out about it.
     pub judgement: Judgement,
     /// No single transaction or operation can go. False if the budget ended before that was known.
@@ -85,19 +88,12 @@ impl std::error::Error for NothingToShrink {}
 pub fn shrink(history: &History, goal: Goal, budget: &Budget<'_>) -> Result<Shrunk, NothingToShrink> {
     let mut shrinker = Shrinker { goal, budget, probes: 0 };
     let judgement = shrinker.judge(history);
-    if judgement.verdict(goal.level) != Some(&Verdict::Violated) {
-        return Err(NothingToShrink::NotViolated(judgement.verdict(goal.level).cloned()));
-    }
-    if !shrinker.shows(&judgement) {
-        return Err(NothingToShrink::NoSuchAnomaly);
-    }
-    let whole = Part { origin: history.txns().collect(), judgement, owned: None };
-    Ok(shrinker.run(history, whole))
+    shrinker.from(history, judgement)
 }
 
 /// What is left of the history; `None`: all of it.
 struct Part {
-    origin: Vec<TxnId>,
+    origin: Origin,
     judgement: Judgement,
     owned: Option<History>,
 }
@@ -109,6 +105,23 @@ struct Shrinker<'a, 'b> {
 }
 
 impl Shrinker<'_, '_> {
+    /// Shrinks a history of which the judgement, with its proofs, is known.
+    fn from(self, history: &History, judgement: Judgement) -> Result<Shrunk, NothingToShrink> {
+        let goal = self.goal;
+        if judgement.verdict(goal.level) != Some(&Verdict::Violated) {
+            return Err(NothingToShrink::NotViolated(judgement.verdict(goal.level).cloned()));
+        }
+        if !self.shows(&judgement) {
+            return Err(NothingToShrink::NoSuchAnomaly);
+        }
+        let origin = Origin {
+            txns: history.txns().collect(),
+            ops: (0..history.op_count() as u32).map(OpId).collect(),
+        };
+        let whole = Part { origin, judgement, owned: None };
+        Ok(self.run(history, whole))
+    }
+
     fn judge(&mut self, history: &History) -> Judgement {
         self.probes += 1;
         let index = Index::build(history, NonZeroUsize::MIN);
@@ -204,7 +217,10 @@ impl Shrinker<'_, '_> {
         if !self.shows(&judgement) {
             return false;
         }
-        let origin = origin.iter().map(|t| part.origin[t.index()]).collect();
+        let origin = Origin {
+            txns: origin.txns.iter().map(|t| part.origin.txns[t.index()]).collect(),
+            ops: origin.ops.iter().map(|op| part.origin.ops[op.index()]).collect(),
+        };
         *part = Part { origin, judgement, owned: Some(smaller) };
         true
     }

@@ -25,7 +25,7 @@ mod key;
 mod timeline;
 
 use crate::budget::{Budget, OutOfBudget};
-use isolde_history::History;
+use isolde_history::{History, TxnId};
 use isolde_timestamp::{Axiom, Rule, Violation};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -76,6 +76,13 @@ impl Findings {
         self.unjudged += other.unjudged;
         self.forks |= other.forks;
     }
+}
+
+/// The transactions that count, in order of commit, ties broken as [`Place`](isolde_timestamp::Place) says; `None` if the
+/// history has no timestamps. If a serializable level holds by timestamps, this order is the proof.
+pub fn commit_order(history: &History, rule: Rule) -> Option<Vec<TxnId>> {
+    let timeline = Timeline::new(history, rule, &counted::counted(history), 0, &mut Findings::default())?;
+    Some(timeline.txn_of)
 }
 
 /// Operations in one range of keys: few enough that their events stay small beside the history, many enough that a scan of

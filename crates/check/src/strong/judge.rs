@@ -83,6 +83,28 @@ struct Engine<'a> {
 }
 
 impl Engine<'_> {
+    /// An order that keeps sessions is easier to find, and proves the level without them too. Notes the proof if there is
+    /// one; a failure says nothing about the level.
+    fn proves_session_variant(&self, level: Level, board: &mut Board<'_>) -> bool {
+        let variant = match level {
+            Level::Serializable => Level::StrongSessionSerializable,
+            Level::SnapshotIsolation => Level::StrongSessionSnapshotIsolation,
+            _ => return false,
+        };
+        if board.is_settled(variant) || self.request.no_guess {
+            return false;
+        }
+        let Some(rules) = Rules::of(variant) else { return false };
+        let ways = Ways { no_saturation: self.request.no_saturation, ..Ways::default() };
+        match search::decide(self.facts, rules, ways, &self.budget, &mut Progress::default()) {
+            Ok(Found::Holds(execution)) => {
+                board.prove(level, execution);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn decide(&self, level: Level, board: &mut Board<'_>) {
         let Some(rules) = Rules::of(level) else { return };
         let unknown = |reason: String| Verdict::Unknown { reason };
@@ -100,12 +122,15 @@ impl Engine<'_> {
             }
             None => {}
         }
+        if self.proves_session_variant(level, board) {
+            return;
+        }
         let ways = Ways { no_guess: self.request.no_guess, no_saturation: self.request.no_saturation };
         let mut progress = Progress::default();
         match search::decide(self.facts, rules, ways, &self.budget, &mut progress) {
             Ok(Found::Holds(execution)) => board.prove(level, execution),
             Ok(found) => {
-                let (anomaly, refutation) = story::tell(self.problem, rules, found);
+                let (anomaly, refutation) = story::tell(self.problem, self.facts, rules, found, &self.budget);
                 refute(board, level, anomaly, refutation);
             }
             Err(OutOfBudget) => board.decide(level, unknown(progress.to_string())),

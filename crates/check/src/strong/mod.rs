@@ -7,6 +7,7 @@
 //! general; linear when the guess is right.
 
 mod certify;
+mod core;
 mod facts;
 mod guess;
 mod heap;

@@ -179,6 +179,7 @@ impl<'a> Model<'a> {
     fn add_program_and_sessions(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
         let mut last: Option<TxnId> = None;
+        let mut last_certain: Option<TxnId> = None;
         for t in facts.txns() {
             if rules.is_split() {
                 self.push(rules.begin(t), rules.commit(t), 0, Why::Program);
@@ -188,8 +189,15 @@ impl<'a> Model<'a> {
                 && facts.history.session_of(before) == facts.history.session_of(t)
             {
                 self.push(rules.commit(before), rules.begin(t), 0, Why::Session);
+                // A way round what may not have taken effect, for proofs.
+                if let Some(certain) = last_certain.filter(|&c| c != before && facts.session_before(c, t)) {
+                    self.push(rules.commit(certain), rules.begin(t), 0, Why::Session);
+                }
             }
             last = Some(t);
+            if facts.certain[t.index()] {
+                last_certain = last;
+            }
         }
     }
 

@@ -229,8 +229,8 @@ impl<'a> Prover<'a> {
         let value = facts.history.values()[read.op.index()];
         let last_of_value = |t: TxnId| {
             let wrote = |&(_, o): &(OpId, isolde_history::Op)| o.key == read.key && o.value == value;
-            let writes = facts.history.ops(t).filter(|(_, o)| o.kind != isolde_history::OpKind::Read);
-            writes.filter(wrote).next_back().map(|(op, _)| op)
+            let mut writes = facts.history.ops(t).filter(|(_, o)| o.kind != isolde_history::OpKind::Read);
+            writes.rfind(wrote).map(|(op, _)| op)
         };
         let out: Vec<Choice> = out
             .into_iter()

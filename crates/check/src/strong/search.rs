@@ -88,7 +88,16 @@ pub(crate) fn decide<'a>(
     let may_saturate = saturate::applies(&model) && !ways.no_saturation;
     // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
     let mut saturated = !may_saturate;
-    if may_saturate && (hint.is_none() || has_hot_keys(facts)) {
+    let hot = has_hot_keys(facts);
+    if let (Some(hint), true) = (&hint, hot && may_saturate) {
+        let graph = model.graph();
+        let Ok(order) = guess::order(&model, &graph, hint) else { return Ok(Found::KnownCycle(model)) };
+        let solver = Solver::new(Ordered::new(graph, order));
+        if missed(&model, &solver).is_empty() {
+            return Ok(Found::Holds(certify::execution(&model, &solver)));
+        }
+    }
+    if may_saturate && (hint.is_none() || hot) {
         saturated = true;
         if saturate::saturate(&mut model, budget)?.is_err() {
             return Ok(Found::KnownCycle(model));

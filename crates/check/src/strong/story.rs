@@ -4,10 +4,12 @@
 //! overwrites what was read (G1c), one (G-single), several that do not touch (G-nonadjacent), two that do (G2). Everything
 //! else is "no order exists", with the transactions and operations that the refutation is about.
 
-use super::facts::{Found, From};
+use super::core;
+use super::facts::{Facts, Found, From};
 use super::model::{Edge, Model, Rules, Why};
 use super::refute::{Prover, price};
 use super::search;
+use crate::budget::Budget;
 use crate::weak::Problem;
 use isolde_graph::{Graph, components};
 use isolde_history::{OpId, Source, TxnId};
@@ -43,31 +45,64 @@ pub(crate) fn part_of_a_transaction(
 }
 
 /// The anomaly and the proof behind a level that does not hold.
-pub(crate) fn tell(problem: Problem<'_>, rules: Rules, found: search::Found<'_>) -> (Anomaly, Refutation) {
+pub(crate) fn tell(
+    problem: Problem<'_>,
+    facts: &Facts<'_>,
+    rules: Rules,
+    found: search::Found<'_>,
+    budget: &Budget<'_>,
+) -> (Anomaly, Refutation) {
     match found {
         search::Found::KnownCycle(model) => {
             let prover = Prover::new(&model, None);
-            let cycle = smallest_cycle(&model, &prover);
+            let cycle = known_cycle(&model, &prover);
             let edges: Vec<Edge> = cycle.iter().map(|&i| model.edges[i as usize]).collect();
             let refutation = prover.by_cycle(&cycle);
-            let anomaly =
-                named(problem, &model, &edges).unwrap_or_else(|| unnamed(problem, rules, &refutation));
-            (anomaly, refutation)
+            match named(problem, &model, &edges) {
+                Some(anomaly) => (anomaly, refutation),
+                None => smallest(problem, facts, rules, refutation, budget),
+            }
         }
         search::Found::Refuted(model, solver, end) => {
             let position = |node: u32| solver.order.position(node);
             let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end);
-            (unnamed(problem, rules, &refutation), refutation)
+            smallest(problem, facts, rules, refutation, budget)
         }
         search::Found::Holds(_) => (unnamed(problem, rules, &Refutation::default()), Refutation::default()),
     }
+}
+
+/// The smallest refutation that a little effort finds.
+fn smallest(
+    problem: Problem<'_>,
+    facts: &Facts<'_>,
+    rules: Rules,
+    whole: Refutation,
+    budget: &Budget<'_>,
+) -> (Anomaly, Refutation) {
+    let refutation = core::reduced(facts, rules, &whole, budget).unwrap_or(whole);
+    let mut anomaly = unnamed(problem, rules, &refutation);
+    // The reads that its cycles lead over, and what they returned.
+    for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
+        anomaly.witness.operations.push(read.op);
+        if let From::Txn(w) = read.from {
+            anomaly.witness.operations.extend(facts.write_of(w, read.key));
+        }
+    }
+    anomaly.witness.operations.sort_unstable();
+    anomaly.witness.operations.dedup();
+    let txns = anomaly.witness.operations.iter().map(|&op| problem.history.txn_of(op));
+    anomaly.witness.transactions.extend(txns);
+    anomaly.witness.transactions.sort_unstable();
+    anomaly.witness.transactions.dedup();
+    (anomaly, refutation)
 }
 
 /// How many nodes a cycle is looked for through.
 const STARTS: usize = 32;
 
 /// The cheapest cycle through some node of each small, and of the first large, component.
-fn smallest_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
+pub(crate) fn known_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
     let graph = model.graph();
     let found = components(&graph);
     let mut starts: Vec<u32> = (0..model.nodes).filter(|&node| found.is_cyclic(node)).collect();

@@ -142,6 +142,8 @@ struct Backwards<'a, S> {
     /// Last to first.
     placed: Vec<TxnId>,
     looks: usize,
+    /// Per key that the transaction at hand writes: do reads wait for another writer of it?
+    others_wait: Vec<bool>,
 }
 
 impl<'a, S: Sight> Backwards<'a, S> {
@@ -176,6 +178,7 @@ impl<'a, S: Sight> Backwards<'a, S> {
             next_held: vec![NONE; n],
             placed: Vec::with_capacity(n),
             looks: 0,
+            others_wait: Vec::new(),
         }
     }
 
@@ -217,11 +220,14 @@ impl<'a, S: Sight> Backwards<'a, S> {
 
     /// A transaction not placed yet that a read demands to come after `t`.
     fn must_follow(&mut self, t: TxnId) -> Option<u32> {
+        self.others_wait.clear();
         for key in self.problem.written(t) {
+            let mut others_wait = false;
             let mut at = self.waiting.of_key[key.index()];
             while at != NONE {
                 let read = self.waiting.reads[at as usize];
                 if read.from != t.0 {
+                    others_wait = true;
                     self.looks += 1;
                     if self.sight.is_seen(t, &read, &self.waiting) {
                         return Some(read.from);
@@ -229,14 +235,19 @@ impl<'a, S: Sight> Backwards<'a, S> {
                 }
                 at = read.next_of_key;
             }
+            self.others_wait.push(others_wait);
         }
         None
     }
 
     fn place(&mut self, t: TxnId, released: &mut u32) {
         self.placed.push(t);
-        for key in self.problem.written(t) {
-            self.waiting.unlink(key, t);
+        for (key, &others_wait) in self.problem.written(t).zip(&self.others_wait) {
+            if others_wait {
+                self.waiting.unlink(key, t);
+            } else {
+                self.waiting.of_key[key.index()] = NONE;
+            }
         }
         self.waiting.release(t);
         for read in self.problem.reads(t) {

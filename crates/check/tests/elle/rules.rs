@@ -181,8 +181,8 @@ fn dirty_updates(txns: &[Txn], key: i64) -> usize {
     let (mut count, mut failed) = (0, false);
     for v in order {
         let wrote = |t: &&Txn| t.ops.iter().any(|op| op.key == key && written(op) == Some(v));
-        let writer = txns.iter().filter(|t| possible(t)).filter(wrote).last();
-        match writer.or(txns.iter().filter(wrote).last()).map(|t| t.outcome) {
+        let writer = txns.iter().rev().filter(|t| possible(t)).find(wrote);
+        match writer.or(txns.iter().rev().find(wrote)).map(|t| t.outcome) {
             None => break,
             Some(Outcome::Committed) => {
                 count += usize::from(failed);

@@ -1,24 +1,28 @@
 //! Text in lines or other whole pieces, parsed by several threads and merged in order.
 //!
 //! ```text
-//! reader thread ──blocks of whole pieces─► worker 0 ──┐
-//!      ▲                                   worker 1 ──┼──► merge, on the calling thread, in input order
-//!      └────────────── used buffers ──────────────────┘
+//!             ┌─► worker 0: reads a block of whole pieces, parses it ─┐
+//! used blocks │                                                       ├─► merge, on the calling thread, in input order
+//!             └─► worker 1: the same ─────────────────────────────────┘
 //! ```
-//! Blocks go to workers in turn and are collected in the same turn, so the order needs no bookkeeping. There are a few blocks
-//! per worker, whatever the size of the input: memory that is used for the first time costs as much as parsing into it.
-//! The reader also decompresses. An input of one block needs no thread.
+//! Workers read in turn, under a lock, and announce their block before they release it: the announcements are the order of
+//! the input. The one that reads also decompresses. There are two blocks per worker, whatever the size of the input: memory
+//! that is used for the first time costs as much as parsing into it. The first blocks are parsed by the calling thread:
+//! starting workers and waking each other costs more than they save on an input of a few megabytes.
 
 use crate::input::{Input, Reader, report};
 use crate::text::fault::{Fault, newlines};
 use crate::{Diagnostic, Place, ReadError, ReadOptions};
-use std::sync::mpsc::{channel, sync_channel};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 /// Small enough for a core's own cache, so that a worker finds in cache what the reader has just copied.
 /// Tiny where a fuzzer, which knows short inputs only, is to find what goes wrong between two blocks.
 const BLOCK: usize = if cfg!(fuzzing) { 64 } else { 128 << 10 };
-/// Blocks that exist at a time: one is parsed, one waits for it, one is read or merged.
-const BLOCKS_PER_THREAD: usize = 3;
+/// Blocks per worker that exist at a time.
+const BLOCKS_PER_THREAD: usize = 2;
+/// Blocks that are parsed before workers are called.
+const BLOCKS_ALONE: usize = if cfg!(fuzzing) { 2 } else { 20 };
 /// The first block: most inputs are small.
 const FIRST_BLOCK: usize = if cfg!(fuzzing) { 32 } else { 64 << 10 };
 
@@ -97,62 +101,80 @@ pub(crate) fn parallel_blocks<T: Default + Send>(
         at_end: false,
         pending: None,
     };
-    let Some(mut block) = blocks.next(Block::default())? else { return Ok(()) };
     let threads = options.threads.get();
-    if threads == 1 || blocks.at_end {
-        loop {
-            parse(&mut block);
-            merge_one(&mut block)?;
-            match blocks.next(block)? {
-                Some(next) => block = next,
-                None => return Ok(()),
-            }
+    let alone = if threads == 1 { usize::MAX } else { BLOCKS_ALONE };
+    let mut block = Block::default();
+    for _ in 0..alone {
+        match blocks.next(block)? {
+            Some(next) => block = next,
+            None => return Ok(()),
         }
+        parse(&mut block);
+        merge_one(&mut block)?;
     }
-    let parse = &parse;
+    let (recycle, used) = channel();
+    let feed = Mutex::new(Feed { blocks, used, fresh: BLOCKS_PER_THREAD * threads });
     std::thread::scope(|scope| {
-        let (to_workers, from_workers): (Vec<_>, Vec<_>) = (0..threads)
-            .map(|_| {
-                let (to_worker, work) = sync_channel::<Result<Block<T>, ReadError>>(1);
-                let (result, from_worker) = sync_channel(1);
-                scope.spawn(move || {
-                    for mut block in work {
-                        if let Ok(block) = &mut block {
-                            parse(block);
-                        }
-                        if result.send(block).is_err() {
-                            break;
-                        }
-                    }
-                });
-                (to_worker, from_worker)
-            })
-            .unzip();
-        let (recycle, used) = channel::<Block<T>>();
-        scope.spawn(move || {
-            let mut next = Some(Ok(block));
-            let mut fresh = (1..BLOCKS_PER_THREAD * threads).map(|_| Block::default());
-            for worker in to_workers.iter().cycle() {
-                let Some(block) = next else { break };
-                // A closed channel means that the merge has failed: nobody wants more.
-                if worker.send(block).is_err() {
-                    break;
-                }
-                let again = used.try_recv().ok().or_else(|| fresh.next());
-                let Some(block) = again.or_else(|| used.recv().ok()) else { break };
-                next = blocks.next(block).transpose();
-            }
-        });
-        // `from_workers` closes when this returns, early or not, and then the threads above stop.
-        for worker in from_workers.iter().cycle() {
-            let Ok(done) = worker.recv() else { break };
+        let (turns, announced) = channel();
+        for _ in 0..threads {
+            let (feed, turns, parse) = (&feed, turns.clone(), &parse);
+            scope.spawn(move || work(feed, &turns, parse));
+        }
+        drop(turns);
+        // `announced` and `recycle` close when this returns, early or not, and then the workers stop.
+        let recycle = recycle;
+        for turn in announced {
+            let Ok(done) = turn.recv() else { break };
             let mut block = done?;
             merge_one(&mut block)?;
-            // The reader may be gone already.
+            // The workers may be gone already.
             let _ = recycle.send(block);
         }
         Ok(())
     })
+}
+
+/// Where the block of a worker will arrive.
+type Turn<T> = Receiver<Result<Block<T>, ReadError>>;
+
+/// Where workers get blocks from, one at a time.
+struct Feed<T> {
+    blocks: Blocks,
+    used: Receiver<Block<T>>,
+    /// Blocks that may still be made.
+    fresh: usize,
+}
+
+impl<T: Default> Feed<T> {
+    /// The next block, or what went wrong with it; `None` at the end, or when nobody wants more.
+    fn next(&mut self) -> Option<Result<Block<T>, ReadError>> {
+        let block = match self.used.try_recv() {
+            Ok(block) => block,
+            Err(_) if self.fresh > 0 => {
+                self.fresh -= 1;
+                Block::default()
+            }
+            Err(_) => self.used.recv().ok()?,
+        };
+        self.blocks.next(block).transpose()
+    }
+}
+
+/// Reads and parses blocks until there are no more, or nobody wants them.
+fn work<T: Default>(feed: &Mutex<Feed<T>>, turns: &Sender<Turn<T>>, parse: &impl Fn(&mut Block<T>)) {
+    loop {
+        let (result, turn) = sync_channel(1);
+        let Ok(mut feed) = feed.lock() else { return };
+        let Some(mut block) = feed.next() else { return };
+        if turns.send(turn).is_err() {
+            return;
+        }
+        drop(feed);
+        if let Ok(block) = &mut block {
+            parse(block);
+        }
+        let _ = result.send(block);
+    }
 }
 
 /// Some whole pieces, and what was made of them. It travels in a circle, so that its memory is used again.

@@ -13,7 +13,8 @@
 //! reported as [`Found::OnlyWalk`] after a bounded search over paths has found no simple cycle.
 //!
 //! Shortest of the component; among those of equal length the one whose first node is lowest. O(starts · edges), cut by
-//! the length of the best cycle so far: in broken histories that is 2 or 3, and the searches stay local.
+//! the length of the best cycle so far: in broken histories that is 2 or 3, and the searches stay local. Where it is not, fifty
+//! million more edges are looked at for a shorter one, and then the best so far is the answer.
 
 use super::starts::{REQUIRED, Start, State, bits, first_labels, required_bits, starts};
 use super::{Labelled, Labels};
@@ -130,6 +131,10 @@ impl<'a> Effort<'a> {
         self.steps == 0 || self.stopped
     }
 
+    fn limit(&mut self, steps: u64) {
+        self.steps = self.steps.min(steps);
+    }
+
     #[inline]
     fn spend(&mut self, steps: u64) {
         self.steps = self.steps.saturating_sub(steps);
@@ -162,6 +167,9 @@ pub fn search_component(graph: &Labelled, query: &CycleQuery, effort: &mut Effor
         let limit = best.as_ref().map_or(usize::MAX, |walk| walk.nodes.len());
         let (simple, walk) = search.from(start, limit, effort);
         if simple.is_some() {
+            if best.is_none() {
+                effort.limit(IMPROVEMENT);
+            }
             best = simple;
         } else if let Some(walk) = walk {
             if loose.as_ref().is_none_or(|old| walk.nodes.len() < old.nodes.len()) {
@@ -187,6 +195,9 @@ pub fn search_component(graph: &Labelled, query: &CycleQuery, effort: &mut Effor
         (None, None) => Found::Nothing,
     }
 }
+
+/// Edges looked at for a shorter cycle once there is one. Rings of thousands of nodes would cost the square of that.
+const IMPROVEMENT: u64 = 50_000_000;
 
 /// Paths looked at before a simple cycle is given up.
 const PATHS: usize = 100_000;

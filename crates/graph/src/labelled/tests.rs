@@ -177,6 +177,16 @@ fn a_required_label_that_no_path_has_is_known_before_searching() {
 }
 
 #[test]
+fn a_long_ring_is_not_searched_from_every_node() {
+    let n = 100_000;
+    let graph = Labelled::from_edges(n as usize, (0..n).map(|i| (i, (i + 1) % n, WR)).collect());
+    let Found::Cycle(walk) = search(&graph, &query(WW | WR, 0, NoAnti, &[WR])) else {
+        panic!("nothing found")
+    };
+    assert_eq!((walk.nodes.len(), walk.nodes[0]), (n as usize, 0));
+}
+
+#[test]
 fn anomaly_dense_components_are_searched_locally() {
     let mut rng = fastrand::Rng::with_seed(3);
     let n = 100_000u32;

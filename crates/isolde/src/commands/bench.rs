@@ -10,6 +10,7 @@ mod findings;
 mod history;
 mod machine;
 mod measure;
+mod online;
 mod peers;
 mod table;
 
@@ -32,7 +33,7 @@ use std::time::Duration;
     isolde bench peers adversarial/hot-key --json\n          \
     isolde bench --full --dir /big/disk")]
 pub struct Flags {
-    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, adversarial, large) or single cases such as skew/zipf [default: a quick choice of all]
+    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, timestamps, online, adversarial, strong, large) or single cases such as skew/zipf [default: a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
     /// Also the cases that take minutes and gigabytes: W3, 50 million operations
@@ -41,7 +42,7 @@ pub struct Flags {
     /// List the cases instead of measuring them
     #[arg(long)]
     list: bool,
-    /// Also measure without the guessed commit order, and with one thread
+    /// Also measure with all demands collected at once, and with one thread
     #[arg(long)]
     ablation: bool,
     /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million]
@@ -81,6 +82,13 @@ struct Answer {
 
 /// Measures.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    if flags.cases.iter().any(|name| name == "online") {
+        if flags.cases.len() > 1 {
+            return Err(Failure::input("online is measured alone"));
+        }
+        online::measure(flags.json, global.quiet)?;
+        return Ok(Exit::Holds);
+    }
     let chosen = choose(flags)?;
     if flags.list {
         terminal::print(&table::list(&chosen))?;
@@ -153,14 +161,14 @@ fn measure_case(case: &Case, folder: &Folder, runner: &Runner, flags: &Flags) ->
         _ => 3,
     });
     let mut answers = Vec::new();
-    for question in Question::ALL {
+    for &question in case.questions() {
         let plain = runner.case(&file, question, repeats, measure::Variant::Plain)?;
         let mut answer = Answer { question, outcome: plain, wall_ms: None, no_guess: None, one_thread: None };
         if answer.outcome.is_ok() {
-            if case.group == "peers" {
+            if ["peers", "timestamps", "strong"].contains(&case.group) {
                 answer.wall_ms = runner.wall(&file, question, repeats)?;
             }
-            if flags.ablation {
+            if flags.ablation && case.group != "timestamps" {
                 answer.no_guess = runner.case(&file, question, repeats, measure::Variant::NoGuess)?.ok();
                 answer.one_thread = runner.case(&file, question, repeats, measure::Variant::OneThread)?.ok();
             }

@@ -1,4 +1,6 @@
-//! `isolde generate`: a history from a simulated database, written batch by batch.
+//! `isolde generate`: a history from a simulated database, written batch by batch, or sent as it would arrive.
+
+pub mod arrival;
 
 use crate::cli::Global;
 use crate::destination::Destination;
@@ -7,17 +9,18 @@ use crate::progress::Progress;
 use crate::{interrupt, values};
 use clap::Args;
 use isolde_format::Format;
-use isolde_workload::{Distribution, Generator, Injection, Kind, SimLevel, Spec};
+use isolde_workload::{Arrival, Delay, Distribution, Generator, Injection, Kind, SimLevel, Spec};
 use std::path::PathBuf;
 
 /// Flags of `generate`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples: isolde generate --level snapshot-isolation --inject lost-update -o h.txt\n          \
-    isolde generate --shape W3 | isolde check -"
+    isolde generate --shape W3 | isolde check -\n          \
+    isolde generate --kind timestamped --arrival 'normal(100ms,10ms)' --rate 5000 -o tcp://127.0.0.1:9000"
 )]
 pub struct Flags {
-    /// File or folder to write; - is standard output. Compressed if it ends in .gz or .zst
+    /// File or folder to write; - is standard output. Compressed if it ends in .gz or .zst. With timestamps also tcp://HOST:PORT, unix:PATH or http://HOST:PORT of a watch
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Format to write [default: by the extension, else plume for registers (isolde for those with outcomes or real time), elle-jsonl for lists, timekiller for timestamps]
@@ -77,6 +80,15 @@ pub struct Flags {
     /// Timestamps: let each session's clock be wrong by up to this many ticks
     #[arg(long, value_name = "TICKS")]
     clock_skew: Option<u32>,
+    /// Timestamps: write one line per transaction, in the order of arrival after this delay: normal(100ms,10ms) or none
+    #[arg(long, value_name = "DELAY")]
+    arrival: Option<Delay>,
+    /// Timestamps: transactions that commit per second; to an address, sent in real time [default: 25000, sent as fast as possible]
+    #[arg(long, value_name = "N")]
+    rate: Option<f64>,
+    /// Timestamps: transactions that are sent together
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    batch: usize,
     /// Plant an anomaly at a random place: TAP-k, lost-update, G1c, EXT …; may be repeated
     #[arg(long, value_name = "ANOMALY", value_delimiter = ',')]
     inject: Vec<Injection>,
@@ -89,8 +101,27 @@ pub struct Flags {
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let mut spec = spec(flags)?;
     let format = format(flags, &mut spec)?;
+    let streamed = flags.arrival.is_some() || arrival::is_address(&flags.output);
+    if streamed && !spec.kind.is_timestamped() {
+        return Err(Failure::input("--arrival and addresses are for --kind timestamped or timestamped-list"));
+    }
+    if flags.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
+        return Err(Failure::input("--rate has to be greater than 0"));
+    }
     let generator = Generator::new(spec).map_err(Failure::input)?;
     let bar = Progress::transactions(global, "generating", generator.total_txns());
+    if streamed {
+        let delay = flags.arrival.unwrap_or(Delay { mean_ms: 0.0, deviation_ms: 0.0 });
+        let model = Arrival {
+            mean_ms: delay.mean_ms,
+            deviation_ms: delay.deviation_ms,
+            rate: flags.rate.unwrap_or(Arrival::default().rate),
+            batch: flags.batch,
+        };
+        let paced = arrival::is_address(&flags.output) && flags.rate.is_some();
+        arrival::send(generator, format, model, paced, flags.seed, &flags.output, |sent| bar.at(sent))?;
+        return Ok(Exit::Holds);
+    }
     let mut destination = Destination::create(&flags.output, format, flags.lossy)?;
     let mut written = 0;
     for batch in generator {

@@ -12,3 +12,4 @@ pub mod shell;
 pub mod shrink;
 pub mod stats;
 pub mod verify;
+pub mod watch;

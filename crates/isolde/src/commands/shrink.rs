@@ -80,7 +80,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 /// What was done, for people.
 fn told(before: &History, shrunk: &Shrunk, goal: Goal) -> String {
     let after = &shrunk.history;
-    let names: Vec<String> = shrunk.origin.iter().map(|&t| before.txn_name(t)).collect();
+    let names: Vec<String> = shrunk.origin.txns.iter().map(|&t| before.txn_name(t)).collect();
     let mut text = format!(
         "{} of {} transactions and {} of {} operations still violate {}: {}\n",
         after.txn_count(),

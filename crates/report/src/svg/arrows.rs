@@ -26,7 +26,7 @@ pub(crate) fn color(relation: Relation) -> &'static str {
         Relation::WriteRead => "#3b82d6",
         Relation::Required => "#d6455d",
         Relation::VersionOrder => "#e07b1a",
-        Relation::AntiDependency => "#9b5de5",
+        Relation::AntiDependency | Relation::PredicateAntiDependency => "#9b5de5",
         Relation::RealTime => "#7d8590",
     }
 }
@@ -39,6 +39,7 @@ pub(crate) fn meaning(relation: Relation) -> &'static str {
         Relation::Required => "must commit before",
         Relation::VersionOrder => "overwritten by",
         Relation::AntiDependency => "missed the write of",
+        Relation::PredicateAntiDependency => "missed the match of",
         Relation::RealTime => "ended before",
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod adya;
 mod levels;
+mod mixed;
 mod reading;
 mod relation;
 mod stamps;
@@ -122,6 +123,17 @@ impl StrongLevel {
 /// ```
 pub fn strongly_satisfies(history: &History, level: StrongLevel) -> Option<bool> {
     strong::satisfies(history, level)
+}
+
+/// True if one commit order suits every transaction at its own level: `levels` has one for each.
+///
+/// Levels without one commit order (parallel snapshot isolation, PL-3U) are taken for serializable. A read that nothing
+/// explains counts against everybody, so histories with such reads are not for mixing.
+///
+/// # Panics
+/// As [`satisfies`].
+pub fn mixed(history: &History, levels: &[isolde_level::Level]) -> bool {
+    mixed::satisfies(history, levels)
 }
 
 /// How many instances of each TAP (a to n) a history has.

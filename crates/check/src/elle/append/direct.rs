@@ -1,5 +1,7 @@
 //! Anomalies of lists that are no cycles.
 
+use super::super::ground::Ground;
+use super::super::updates::lost_update;
 use super::super::{Case, Findings};
 use super::{Key, Lists, longest};
 use isolde_history::{KeyId, OpId, OpKind, Outcome, TxnId, Value};
@@ -18,7 +20,7 @@ pub(super) fn check(lists: &Lists<'_, '_>, findings: &mut Findings) -> Option<St
         let garbage = dirty_update(lists, id, key, findings);
         objection = objection.or(garbage);
     }
-    lost_update(lists, findings);
+    lost_update(lists.ground, |read| lists.ground.list(read), findings);
     objection
 }
 
@@ -51,19 +53,12 @@ fn within_transactions(lists: &Lists<'_, '_>, findings: &mut Findings) {
             continue;
         }
         expected.clear();
-        let (mut internal, mut future) = (None, None);
+        let (mut internal, mut appends_after_read) = (None, false);
         for (op, o) in ground.ops(node) {
             if o.kind == OpKind::Append {
                 let state = expected.entry(o.key).or_default();
                 state.appended.push(o.value);
-                // Only a transaction that has read the key can have read its own future.
-                if state.seen.is_some() && future.is_none() {
-                    let earlier = ground.ops(node).take_while(|(earlier, _)| *earlier < op);
-                    future = earlier
-                        .filter(|(_, r)| r.key == o.key)
-                        .find(|(_, r)| ground.list(r).is_some_and(|list| list.contains(&o.value)))
-                        .map(|(read, _)| Case::FutureRead { read, append: op });
-                }
+                appends_after_read |= state.seen.is_some();
                 continue;
             }
             let Some(list) = ground.list(&o) else { continue };
@@ -76,8 +71,21 @@ fn within_transactions(lists: &Lists<'_, '_>, findings: &mut Findings) {
             *state = Expected { seen: Some(list), appended: Vec::new() };
         }
         findings.extend(internal.map(|case| (A::Internal, case)));
+        let future = if appends_after_read { future_read(ground, node) } else { None };
         findings.extend(future.map(|case| (A::ElleFutureRead, case)));
     }
+}
+
+/// The first read of an element that the transaction itself appends later.
+fn future_read(ground: &Ground<'_>, node: u32) -> Option<Case> {
+    let appends = ground.ops(node).filter(|(_, o)| o.kind == OpKind::Append);
+    // Of an element appended twice, the last time.
+    let own: FxHashMap<(KeyId, Value), OpId> = appends.map(|(op, o)| ((o.key, o.value), op)).collect();
+    ground.ops(node).find_map(|(read, o)| {
+        let elements = ground.list(&o)?.iter();
+        let mut later = elements.filter_map(|&element| own.get(&(o.key, element)));
+        later.find(|&&append| append > read).map(|&append| Case::FutureRead { read, append })
+    })
 }
 
 /// `G1a`, one per read and element of a failed transaction, and `G1b`.
@@ -152,7 +160,7 @@ fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut 
             let (key, element) = (ground.history.show_key(id), ground.history.show(element));
             let reader = ground.history.txn_name(ground.history.txn_of(read));
             return Some(format!(
-                "transaction {reader} read {element} from key {key}, and nobody appended it"
+                "transaction {reader} read {element} from key {key}, and nobody appended it: Elle stops here"
             ));
         };
         let t = ground.txn(ground.node_of(write));
@@ -170,31 +178,4 @@ fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut 
         }
     }
     None
-}
-
-/// `lost-update`: several transactions read one version of a key and then append to it.
-fn lost_update(lists: &Lists<'_, '_>, findings: &mut Findings) {
-    let ground = lists.ground;
-    let mut groups: FxHashMap<(KeyId, &[Value]), usize> = FxHashMap::default();
-    let mut cases: Vec<(OpId, Vec<TxnId>)> = Vec::new();
-    let mut first: FxHashMap<KeyId, Option<(OpId, &[Value])>> = FxHashMap::default();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        first.clear();
-        for (op, o) in ground.ops(node) {
-            if o.kind == OpKind::Read {
-                if let Some(list) = ground.list(&o) {
-                    first.entry(o.key).or_insert(Some((op, list)));
-                }
-            } else if let Some((read, list)) = first.get_mut(&o.key).and_then(Option::take) {
-                let group = *groups.entry((o.key, list)).or_insert_with(|| {
-                    cases.push((read, Vec::new()));
-                    cases.len() - 1
-                });
-                cases[group].1.push(ground.txn(node));
-            }
-        }
-    }
-    for (read, txns) in cases.into_iter().filter(|(_, txns)| txns.len() > 1) {
-        findings.push((A::LostUpdate, Case::LostUpdate { read, txns }));
-    }
 }

@@ -43,6 +43,7 @@ pub(super) fn infer(ground: &Ground<'_>) -> Result<Inference, Unfit> {
     let mut findings = Findings::new();
     let objection = direct::check(&lists, &mut findings);
     let graph = edges(&lists);
+    let objection = objection.or(graph.objection());
     let evidence = Evidence::Lists { writer: lists.writer, versions: lists.versions };
     Ok(Inference { graph, findings, objection, evidence })
 }
@@ -144,9 +145,7 @@ fn edges(lists: &Lists<'_, '_>) -> Graph {
             if let Some(write) = previous.and_then(|v| lists.writer.get(&(id, v))) {
                 graph.add(ground.node_of(*write), writer, Edge::Ww);
             }
-            for &reader in readers.get(&previous).map_or(&[][..], Vec::as_slice) {
-                graph.add(reader, writer, Edge::Rw);
-            }
+            graph.add_all(readers.get(&previous).map_or(&[], Vec::as_slice), writer, Edge::Rw);
         }
     }
     graph

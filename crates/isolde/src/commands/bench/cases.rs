@@ -2,13 +2,15 @@
 //!
 //! Plume's Figures 8 and 9 vary one parameter at a time around 25 sessions × 200 transactions × 20 operations, half of them
 //! reads, on 10,000 keys used alike; the groups named after a parameter do the same, over a range that contains the
-//! paper's. `lists` is its Figure 10, `large` its Figure 13, `peers` the shapes on which other tools were measured, and
-//! `adversarial` what could break the promise that time per operation stays about the same.
+//! paper's. `lists` is its Figure 10, `large` its Figure 13, `timestamps` Figures 4 to 10 of Chronos and AION, `peers` the
+//! shapes on which other tools were measured, `adversarial` what could break the promise that time per operation stays about
+//! the same, and `strong` what serializability and snapshot isolation are decided on.
 
+use super::measure::Question;
 use isolde_workload::{Distribution, Injection, Kind, SimLevel, Spec};
 
 /// The groups, in the order in which they run.
-pub const GROUPS: [&str; 10] = [
+pub const GROUPS: [&str; 12] = [
     "peers",
     "sessions",
     "transactions",
@@ -17,7 +19,9 @@ pub const GROUPS: [&str; 10] = [
     "keys",
     "skew",
     "lists",
+    "timestamps",
     "adversarial",
+    "strong",
     "large",
 ];
 
@@ -87,6 +91,15 @@ impl Case {
         Case { name: format!("{}-by-session", self.name), by_session: true, ..self.clone() }
     }
 
+    /// What is asked about it.
+    pub fn questions(&self) -> &'static [Question] {
+        match self.group {
+            "strong" => &Question::STRONG,
+            "timestamps" => &Question::STAMPS,
+            _ => &Question::ALL,
+        }
+    }
+
     /// Group and name.
     pub fn id(&self) -> String {
         format!("{}/{}", self.group, self.name)
@@ -103,7 +116,9 @@ pub fn all() -> Vec<Case> {
     let mut cases = peers();
     cases.extend(parameters());
     cases.extend(lists());
+    cases.extend(timestamps());
     cases.extend(adversarial());
+    cases.extend(strong());
     cases.extend(large());
     cases
 }
@@ -183,6 +198,72 @@ fn lists() -> Vec<Case> {
     cases
 }
 
+/// What Chronos was measured on: one parameter at a time around 50 sessions, 100,000 transactions of 15 operations, half of
+/// them reads, on 1,000 keys by zipf (Table I); lists; and the shapes of peers.md.
+fn timestamps() -> Vec<Case> {
+    let base = Spec {
+        kind: Kind::Timestamped,
+        level: SimLevel::SnapshotIsolation,
+        sessions: 50,
+        txns_per_session: 2_000,
+        ops_per_txn: 15,
+        keys: 1_000,
+        distribution: ZIPF,
+        // What TimeKiller's files begin with.
+        nil_initial: true,
+        ..Spec::default()
+    };
+    let mut cases = Vec::new();
+    let mut vary = |name: String, about: &'static str, spec: Spec| {
+        cases.push(Case::new("timestamps", name, about, spec));
+    };
+    for txns in [5_000, 100_000, 200_000, 500_000] {
+        let spec = Spec { txns_per_session: txns / 50, ..base.clone() };
+        vary(format!("transactions-{txns}"), "number of transactions", spec);
+    }
+    for ops_per_txn in [5, 30, 50, 100] {
+        vary(
+            format!("operations-{ops_per_txn}"),
+            "operations per transaction",
+            Spec { ops_per_txn, ..base.clone() },
+        );
+    }
+    for sessions in [10, 200] {
+        let spec = Spec { sessions, txns_per_session: 100_000 / sessions, ..base.clone() };
+        vary(format!("sessions-{sessions}"), "number of sessions", spec);
+    }
+    for percent in [10, 90] {
+        let spec = Spec { read_ratio: f64::from(percent) / 100.0, ..base.clone() };
+        vary(format!("reads-{percent}"), "percent of reads", spec);
+    }
+    for keys in [200, 5_000] {
+        vary(format!("keys-{keys}"), "number of keys", Spec { keys, ..base.clone() });
+    }
+    for distribution in [Distribution::Uniform, Distribution::Hotspot] {
+        vary(distribution.name().to_owned(), "which keys are used", Spec { distribution, ..base.clone() });
+    }
+    for txns in [5_000, 10_000] {
+        let kind = Kind::TimestampedList;
+        let spec = Spec { kind, txns_per_session: txns / 50, writes_per_key: Some(100), ..base.clone() };
+        vary(format!("lists-{txns}"), "lists, number of transactions", spec);
+    }
+    let broken = Spec { sessions: 24, txns_per_session: 20_833, ops_per_txn: 8, ..base.clone() };
+    vary("broken".to_owned(), "500,000 transactions of snapshot isolation, judged as serializable", broken);
+    for case in &mut cases {
+        if ["transactions-100000", "lists-5000"].contains(&case.name.as_str()) {
+            case.size = Size::Quick;
+        }
+    }
+    let million = Spec { txns_per_session: 20_000, ..base };
+    cases.push(Case::new("timestamps", "transactions-1000000", "number of transactions", million).huge());
+    for name in ["W2", "W3"] {
+        let shape = Spec { nil_initial: true, ..Spec::shape(name).unwrap_or_default() };
+        let case = Case::new("timestamps", name, "shape of peers.md", shape);
+        cases.push(if name == "W3" { case.huge() } else { case.quick(true) });
+    }
+    cases
+}
+
 /// About 400,000 operations each, so that time per operation can be compared.
 fn adversarial() -> Vec<Case> {
     let base = Spec { txns_per_session: 800, ..Spec::default() };
@@ -239,6 +320,35 @@ fn adversarial() -> Vec<Case> {
         }),
     ]);
     cases
+}
+
+/// VeriStrong's and Cobra's kind of workload, each with a file order that helps and without one.
+fn strong() -> Vec<Case> {
+    let case = |name: &str, about, spec| Case::new("strong", name, about, spec);
+    let shape = |name: &str| Spec::shape(name).unwrap_or_default();
+    let base = Spec { sessions: 25, txns_per_session: 400, ops_per_txn: 8, keys: 1_000, ..Spec::default() };
+    let large = Spec { sessions: 20, txns_per_session: 5_000, keys: 50_000, ..Spec::default() };
+    let snapshot = |spec: &Spec| Spec { level: SimLevel::SnapshotIsolation, ..spec.clone() };
+    let cases = [
+        case("W5a", "shape of peers.md", shape("W5a")).quick(true),
+        case("W5b", "shape of peers.md", shape("W5b")).quick(true),
+        case("W5c", "shape of peers.md, 1,000 keys zipf", shape("W5c")).quick(true),
+        case("W5c-si", "the same from a snapshot isolation database", snapshot(&shape("W5c"))).quick(true),
+        case("write-heavy", "10 % reads", Spec { read_ratio: 0.1, ..base.clone() }),
+        case("read-heavy", "90 % reads", Spec { read_ratio: 0.9, ..base.clone() }),
+        case("hot-keys", "a few of 100 keys take most operations", {
+            Spec { distribution: Distribution::Hotspot, keys: 100, ..base.clone() }
+        }),
+        case("sessions-100", "100 sessions", Spec { sessions: 100, txns_per_session: 100, ..base }),
+        case(
+            "100-keys",
+            "20,000 transactions, half of the operations blind writes, 100 keys, 100 sessions",
+            Spec { sessions: 100, txns_per_session: 200, ops_per_txn: 8, keys: 100, ..Spec::default() },
+        ),
+        case("large", "100,000 transactions of 20 operations", large.clone()),
+        case("large-si", "the same from a snapshot isolation database", snapshot(&large)),
+    ];
+    cases.into_iter().flat_map(|case| [case.sorted().quick(case.size == Size::Quick), case]).collect()
 }
 
 /// 50 million operations: a million transactions with varying read ratio, then fewer and longer ones.

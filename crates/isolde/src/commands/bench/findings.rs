@@ -51,6 +51,17 @@ pub fn of(rows: &[Row]) -> Vec<Finding> {
             });
         }
     }
+    if let (Some(clean), Some(broken)) = (
+        named("timestamps/broken").and_then(|row| row.answer(Question::SiStamps)),
+        named("timestamps/broken").and_then(|row| row.answer(Question::SerStamps)),
+    ) {
+        let ratio = broken.total.min / clean.total.min;
+        findings.push(Finding {
+            what: format!("{} violations by timestamps to none", broken.anomalies),
+            ratio,
+            limit: 1.5,
+        });
+    }
     // Against loading as users see it: `load` ends with the indexed history.
     let share = |figures: &Figures| figures.check.min / (figures.load.min + figures.index.min);
     for (kind, sorted, holds) in [
@@ -58,7 +69,8 @@ pub fn of(rows: &[Row]) -> Vec<Finding> {
         ("histories that hold, sorted by session", true, true),
         ("histories with violations", false, false),
     ] {
-        let shares = rows.iter().flat_map(|row| Question::ALL.map(|question| (row, question)));
+        let questions = |row: &Row| row.case.questions();
+        let shares = rows.iter().flat_map(|row| questions(row).iter().map(move |&question| (row, question)));
         let shares = shares.filter_map(|(row, question)| {
             let figures = row.answer(question)?;
             let wanted = row.case.by_session == sorted && (figures.verdict == "holds") == holds;

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::interrupt;
 use isolde_format::Format;
 use isolde_history::{Builder, History, OpKind, TooLarge};
-use isolde_workload::Generator;
+use isolde_workload::{Generator, Kind};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -66,8 +66,14 @@ impl Folder {
 
     /// Writes the history of a case.
     pub fn write(&self, case: &Case) -> Result<HistoryFile, Failure> {
-        let lists = matches!(&case.source, Source::Simulated(spec) if spec.kind.is_list());
-        let (format, extension) = if lists { (Format::ElleJsonl, "jsonl") } else { (Format::Plume, "txt") };
+        let is = |kind: fn(Kind) -> bool| matches!(&case.source, Source::Simulated(spec) if kind(spec.kind));
+        let (format, extension) = if is(Kind::is_timestamped) {
+            (Format::Timekiller, "json")
+        } else if is(Kind::is_list) {
+            (Format::ElleJsonl, "jsonl")
+        } else {
+            (Format::Plume, "txt")
+        };
         let path = self.path.join(format!("{}-{}.{extension}", case.group, case.name));
         let mut file = HistoryFile {
             facts: Facts { format, bytes: 0, sessions: 0, transactions: 0, operations: 0 },

@@ -16,10 +16,12 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal, values};
 use clap::Args;
+use isolde_check::stamps::{self, ByStamps};
 use isolde_check::{Budget, Request, check};
 use isolde_format::{Format, Input, ReadOptions};
-use isolde_history::Index;
+use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
+use isolde_timestamp::{Mode, Rule, Tie};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -41,12 +43,25 @@ pub enum Question {
     Causal,
     /// All weak levels, session guarantees included, in one run.
     AllWeak,
+    /// Strong session snapshot isolation by timestamps.
+    SiStamps,
+    /// Strong session serializability by timestamps.
+    SerStamps,
+    /// Strong session serializability alone: what Cobra and VeriStrong call SER.
+    Serializable,
+    /// Strong session snapshot isolation alone: what PolySI and VeriStrong call SI.
+    SnapshotIsolation,
 }
 
 impl Question {
-    /// All of them.
+    /// Those about weak levels, asked about every history but those of the groups `timestamps` and `strong`.
     pub const ALL: [Question; 4] =
         [Question::ReadCommitted, Question::ReadAtomic, Question::Causal, Question::AllWeak];
+    /// Those about timestamps.
+    pub const STAMPS: [Question; 2] = [Question::SiStamps, Question::SerStamps];
+
+    /// Those about strong levels.
+    pub const STRONG: [Question; 2] = [Question::Serializable, Question::SnapshotIsolation];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -55,6 +70,10 @@ impl Question {
             Question::ReadAtomic => "read-atomic",
             Question::Causal => "causal",
             Question::AllWeak => "all-weak",
+            Question::SiStamps => "si",
+            Question::SerStamps => "ser",
+            Question::Serializable => "session-ser",
+            Question::SnapshotIsolation => "session-si",
         }
     }
 
@@ -64,6 +83,10 @@ impl Question {
             Question::ReadCommitted => &[Level::ReadCommitted],
             Question::ReadAtomic => &[Level::ReadAtomic],
             Question::Causal => &[Level::Causal],
+            Question::SiStamps => &[Level::StrongSessionSnapshotIsolation],
+            Question::SerStamps => &[Level::StrongSessionSerializable],
+            Question::Serializable => &[Level::StrongSessionSerializable],
+            Question::SnapshotIsolation => &[Level::StrongSessionSnapshotIsolation],
             Question::AllWeak => &[
                 Level::CutIsolation,
                 Level::ReadCommitted,
@@ -143,6 +166,8 @@ pub struct Figures {
     pub total: Spread,
     /// The most memory, where the system tells.
     pub peak_mib: Option<f64>,
+    /// The most memory until everything was loaded.
+    pub load_peak_mib: Option<f64>,
     /// "holds", "violated" or "unknown"; for several levels the strongest that hold.
     pub verdict: String,
     /// Anomalies found, all kinds together.
@@ -167,6 +192,7 @@ impl Figures {
         let mut out = json!({
             "repeats": self.repeats,
             "peak_mib": self.peak_mib,
+            "load_peak_mib": self.load_peak_mib,
             "verdict": self.verdict,
             "anomalies": self.anomalies,
         });
@@ -194,6 +220,7 @@ impl Figures {
             search,
             total,
             peak_mib: value["peak_mib"].as_f64(),
+            load_peak_mib: value["load_peak_mib"].as_f64(),
             verdict: value["verdict"].as_str()?.to_owned(),
             anomalies: value["anomalies"].as_u64()?,
         })
@@ -228,6 +255,7 @@ pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
     let began = Instant::now();
     let mut times: [Vec<f64>; 7] = Default::default();
     let mut first: Option<(Option<f64>, Judgement)> = None;
+    let mut load_peak_mib = None;
     for round in 0..flags.repeats.max(1) {
         if round >= ROUNDS && began.elapsed() > PATIENCE {
             break;
@@ -238,6 +266,17 @@ pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
             ReadOptions { format: flags.format, threads, progress: Some(&go_on), ..ReadOptions::default() };
         let history = isolde_format::read(Input::open(&flags.history)?, &options)?.history;
         let load = lap(since);
+        load_peak_mib = load_peak_mib.or_else(machine::peak_mib);
+        if history.stamps().is_some() {
+            let (order, checking, judgement) = by_timestamps(&history, &flags.level, threads);
+            first.get_or_insert_with(|| (machine::peak_mib(), judgement));
+            let parts = [load, 0.0, checking, 0.0, order, (checking - order).max(0.0), load + checking];
+            times.iter_mut().zip(parts).for_each(|(all, this)| all.push(this));
+            if interrupt::is_requested() {
+                return Err(Failure::Interrupted);
+            }
+            continue;
+        }
         let since = Instant::now();
         let index = Index::build(&history, threads);
         let indexing = lap(since);
@@ -281,11 +320,25 @@ pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
         search,
         total,
         peak_mib,
+        load_peak_mib,
         verdict: verdict(&judgement),
         anomalies: judgement.anomalies.iter().map(|a| a.count).sum(),
     };
     terminal::print(&figures.json().to_string())?;
     Ok(Exit::Holds)
+}
+
+/// Judges by timestamps: how long the order of commits took, how long everything took, and the answer.
+fn by_timestamps(history: &History, levels: &[Level], threads: NonZeroUsize) -> (f64, f64, Judgement) {
+    let mode = levels.iter().find_map(|&level| Mode::of(level)).unwrap_or(Mode::Si);
+    let since = Instant::now();
+    let order = stamps::commit_order(history, Rule { mode, tie: Tie::Inclusive });
+    let ordering = lap(since);
+    drop(order);
+    let request = ByStamps { levels: levels.to_vec(), anomalies: None, tie: Tie::Inclusive, threads };
+    let since = Instant::now();
+    let judged = stamps::judge(history, &request, &Budget::new(&interrupt::is_requested));
+    (ordering, lap(since), judged.map(|(judgement, _)| judgement).unwrap_or_default())
 }
 
 /// One word for one level; for several, which of them are the strongest that hold.
@@ -435,7 +488,7 @@ mod tests {
 
     #[test]
     fn questions_name_levels_that_can_be_asked_for() {
-        for question in Question::ALL {
+        for question in Question::ALL.into_iter().chain(Question::STAMPS) {
             for name in question.level_names().split(',') {
                 assert!(name.parse::<Level>().is_ok(), "{name}");
             }

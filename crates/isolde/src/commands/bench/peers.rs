@@ -21,9 +21,15 @@ pub struct Peer {
 
 const AWDIT: &str = "AWDIT 0.2.1";
 const PLUME: &str = "Plume 1.0";
-use Question::{Causal, ReadAtomic, ReadCommitted};
+const CHRONOS: &str = "Chronos";
+/// It did not finish W5c within 400 s.
+const VERISTRONG: &str = "VeriStrong";
+use Question::{Causal, ReadAtomic, ReadCommitted, SerStamps, Serializable, SiStamps, SnapshotIsolation};
 
-const FIGURES: [Peer; 12] = [
+const FIGURES: [Peer; 19] = [
+    peer(CHRONOS, "W2", SiStamps, 3.1, 950.0),
+    peer(CHRONOS, "W2", SerStamps, 3.3, 1_000.0),
+    peer(CHRONOS, "W3", SiStamps, 65.0, 12_500.0),
     peer(AWDIT, "W1", ReadCommitted, 0.08, 16.0),
     peer(AWDIT, "W1", ReadAtomic, 0.09, 18.0),
     peer(AWDIT, "W1", Causal, 0.11, 31.0),
@@ -36,6 +42,10 @@ const FIGURES: [Peer; 12] = [
     peer(PLUME, "W1", ReadCommitted, 1.62, 180.0),
     peer(PLUME, "W1", ReadAtomic, 1.78, 180.0),
     peer(PLUME, "W1", Causal, 1.57, 180.0),
+    peer(VERISTRONG, "W5a", Serializable, 1.9, 163.0),
+    peer(VERISTRONG, "W5a", SnapshotIsolation, 4.4, 252.0),
+    peer(VERISTRONG, "W5b", Serializable, 7.0, 695.0),
+    peer(VERISTRONG, "W5b", SnapshotIsolation, 10.9, 701.0),
 ];
 
 const fn peer(tool: &'static str, shape: &'static str, question: Question, seconds: f64, mb: f64) -> Peer {

@@ -86,7 +86,7 @@ pub fn text(rows: &[Row], machine: &Value, phases: bool) -> String {
     if phases {
         out.push_str("direct, order and search are parts of check: see docs/benchmarks.md.\n");
     }
-    if rows.iter().any(|row| row.case.group == "peers") {
+    if rows.iter().any(|row| ["peers", "timestamps", "strong"].contains(&row.case.group)) {
         out.push_str(
             "Others were measured on another machine (2 cores, 24 GiB; docs/benchmarks.md), start to end: \
              the ratio is theirs there to ours here.\n",

@@ -12,13 +12,17 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::{bug, interrupt, load, terminal, values};
 use clap::Args;
-use isolde_check::{Budget, Request};
+use isolde_check::{Budget, Inference, Request, datatypes};
 use isolde_history::{Builder, History, Index};
 use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_report::{HistoryFacts, Subject, Timing};
 use isolde_verify::Verifier;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+/// How long searches for the order behind strong levels may take, all together, unless `--timeout` says otherwise.
+const SEARCH_LIMIT: Duration = Duration::from_secs(30);
 
 /// Flags of `check`.
 #[derive(Args, Debug)]
@@ -153,9 +157,17 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     })
 }
 
+/// How long to look for a smaller proof that no order exists.
+const TIGHTENING: Duration = Duration::from_secs(3);
+
 fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
     let since = Instant::now();
-    let load::Read { history, format } = load::read(path, &flags.read, global)?;
+    let load::Read { history, format } = match load::judgeable(path, &flags.read, global)? {
+        load::Judgeable::Plain(read) => *read,
+        load::Judgeable::Other(lowered, format) => {
+            return Ok(judge_datatype(path, *lowered, (format.name(), since.elapsed()), flags, global));
+        }
+    };
     let path = path.display().to_string();
     let split = flags.basis.split(&history, &flags.level).map_err(Failure::input)?;
     let index = split.values.is_some().then(|| Index::build(&history, load::threads(global)));
@@ -166,7 +178,13 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
     };
-    let budget = Budget::new(&spent);
+    // Searches that can take exponential time share a limit, counted from the first of them.
+    let searching = OnceLock::new();
+    let searched = || {
+        let began = searching.get_or_init(Instant::now);
+        spent() || flags.timeout.is_none() && began.elapsed() >= SEARCH_LIMIT
+    };
+    let budget = Budget::new(&spent).with_search(&searched);
     let facts = HistoryFacts::of(&history, &path, format.name());
     let anomalies = (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone());
     // For test runs: verify everything, whoever asked.
@@ -182,7 +200,10 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
                 inference: flags.inference.of(&history)?,
                 ..Request::default()
             };
-            let judgement = isolde_check::check(&history, &index, &request, &budget);
+            let mut judgement = isolde_check::check(&history, &index, &request, &budget);
+            let since = Instant::now();
+            let long = || spent() || since.elapsed() >= TIGHTENING;
+            isolde_check::shrink::tighten(&history, &mut judgement, &Budget::new(&long));
             let since = Instant::now();
             let doubt = Doubt { verify, cross_check: flags.cross_check };
             doubt
@@ -203,6 +224,34 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
     Ok(Judged { history: Some(history), facts, judgement, timing })
 }
 
+/// Judges sets, counters, banks and predicates. Reasons that are no reads and writes cannot be verified again.
+fn judge_datatype(
+    path: &std::path::Path,
+    lowered: datatypes::Lowered,
+    (format, load): (&str, Duration),
+    flags: &Flags,
+    global: &Global,
+) -> Judged {
+    let since = Instant::now();
+    let bar = Progress::spinner(global, &format!("checking {}", path.display()));
+    let spent = || {
+        bar.pulse();
+        interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
+    };
+    let request = Request {
+        levels: flags.level.clone(),
+        anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
+        certificates: flags.certificate.is_some(),
+        ..Request::default()
+    };
+    let judgement = datatypes::check(&lowered, &request, &Budget::new(&spent));
+    drop(bar);
+    let facts = HistoryFacts::of(&lowered.history, &path.display().to_string(), format);
+    let facts = HistoryFacts { kind: lowered.datatype.name(), ..facts };
+    let timing = Timing { load_ms: millis(load), check_ms: millis(since.elapsed()) };
+    Judged { history: Some(lowered.history), facts, judgement, timing }
+}
+
 /// Which of our own answers not to take on trust.
 struct Doubt {
     verify: bool,
@@ -218,9 +267,11 @@ impl Doubt {
         judgement: &Judgement,
         budget: &Budget<'_>,
     ) -> Result<(), String> {
-        // What only some anomalies were looked for in is not decided, and needs no proof.
+        // What the user assumes about the database is in no history. What only some anomalies were looked for in is not
+        // decided, and needs no proof.
+        let assumes = request.inference != Inference::default();
         if self.verify
-            && let Err(flaw) = Verifier::new(history).judgement(judgement)
+            && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)
         {
             return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
         }

@@ -79,7 +79,7 @@ fn pictures<'a>(
     largest: usize,
 ) -> Result<(), Failure> {
     for (i, cycle) in cycles.enumerate() {
-        let svg = isolde_report::svg(history, &anomaly(cycle.kind, &cycle.steps));
+        let svg = isolde_report::svg(history, &anomaly(history, cycle.kind, &cycle.steps));
         if svg.len() <= largest {
             make(folder)?;
             write_file(&folder.join(format!("{i}.svg")), svg.as_bytes())?;
@@ -109,7 +109,7 @@ fn components(folder: &Path, history: &History, answer: &Answer, largest: usize)
         }
     }
     for (i, (_, kind, steps)) in groups.iter().enumerate() {
-        let svg = isolde_report::svg(history, &anomaly(*kind, steps));
+        let svg = isolde_report::svg(history, &anomaly(history, *kind, steps));
         if svg.len() <= largest {
             make(folder)?;
             write_file(&folder.join(format!("{i}.svg")), svg.as_bytes())?;
@@ -119,7 +119,7 @@ fn components(folder: &Path, history: &History, answer: &Answer, largest: usize)
 }
 
 /// Steps as a witness, to be drawn.
-fn anomaly(kind: AnomalyKind, steps: &[Step]) -> Anomaly {
+fn anomaly(history: &History, kind: AnomalyKind, steps: &[Step]) -> Anomaly {
     let edge = |step: &Step| {
         let relation = match step.relation {
             Dependency::Ww | Dependency::Wwp => Relation::VersionOrder,
@@ -130,7 +130,10 @@ fn anomaly(kind: AnomalyKind, steps: &[Step]) -> Anomaly {
         };
         let evidence = match (step.first, step.second, step.relation) {
             (Some(write), Some(read), Dependency::Wr) => Evidence::Read { write: Some(write), read },
-            (Some(first), Some(second), _) => Evidence::Version { first, second, read: first },
+            (Some(first), Some(second), _) => {
+                let reason = sentences::reason(history, step, "the first", "the second").into();
+                Evidence::Given { reason, operations: vec![first, second] }
+            }
             (.., Dependency::Realtime) => Evidence::RealTime,
             _ => Evidence::Session,
         };

@@ -6,8 +6,8 @@ use isolde_history::{AtomKind, History, OpId, OpKind, Outcome, TxnId, Value, Vie
 use isolde_level::elle::{self, CYCLE_EXISTS, Edge};
 use serde_json::{Map, Value as Json, json};
 
-/// The document for one history.
-pub(super) fn document(history: &History, answer: &Answer, types: &[&str], beyond: Option<&Beyond>) -> Json {
+/// The document for one history. If extended, what Isolde finds beyond is among the anomalies.
+pub(super) fn document(history: &History, answer: &Answer, beyond: Option<&Beyond>, extended: bool) -> Json {
     let mut document = Map::new();
     document.insert(
         "valid?".to_owned(),
@@ -17,18 +17,24 @@ pub(super) fn document(history: &History, answer: &Answer, types: &[&str], beyon
             Validity::Unknown => "unknown".into(),
         },
     );
-    if !types.is_empty() {
-        document.insert("anomaly-types".to_owned(), json!(types));
-    }
-    if !answer.reported.is_empty() {
-        let cases = answer.reported.iter().map(|(kind, cases)| {
+    // Sorted by name, as Elle's are.
+    let mut anomalies: Map<String, Json> = answer
+        .reported
+        .iter()
+        .map(|(kind, cases)| {
             let told = match cases.as_slice() {
                 [Case::EmptyGraph] => Json::Bool(true),
                 cases => cases.iter().map(|c| case(history, kind.code(), c)).collect(),
             };
             (kind.code().to_owned(), told)
-        });
-        document.insert("anomalies".to_owned(), Json::Object(cases.collect()));
+        })
+        .collect();
+    if let Some(beyond) = beyond.filter(|_| extended) {
+        anomalies.extend(beyond.anomalies().map(|(code, case)| (code.to_owned(), json!([case]))));
+    }
+    if !anomalies.is_empty() {
+        document.insert("anomaly-types".to_owned(), anomalies.keys().cloned().collect());
+        document.insert("anomalies".to_owned(), Json::Object(anomalies));
         document.insert("not".to_owned(), names(&answer.not));
         document.insert("also-not".to_owned(), names(&answer.also_not));
     }

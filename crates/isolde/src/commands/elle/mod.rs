@@ -98,7 +98,7 @@ pub struct Flags {
     extended: bool,
 }
 
-const MODELS: [&str; 11] = [
+const MODELS: [&str; 12] = [
     "list-append",
     "rw-register",
     "bank",
@@ -110,6 +110,7 @@ const MODELS: [&str; 11] = [
     "mutex",
     "comments",
     "sequential",
+    "closed-predicate",
 ];
 
 /// What was asked for, names resolved.
@@ -173,6 +174,7 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
                 group_size: (flags.group_size > 0).then_some(flags.group_size),
                 allow_negative_balances: flags.allow_negative_balances,
                 total_amount: flags.total_amount,
+                levels: names(&flags.consistency_models, "consistency model", consistency_model)?,
                 ..models::Options::default()
             };
             return Ok(Question { rule: Rule::Model(model, options), format });
@@ -191,7 +193,9 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
 }
 
 fn consistency_model(name: &str) -> Result<Level, Vec<&'static str>> {
-    lattice::model(name).map(|m| m.level).ok_or_else(|| lattice::models().iter().map(|m| m.printed).collect())
+    let all =
+        || lattice::models().iter().flat_map(|m| [m.printed].into_iter().chain(m.aliases.iter().copied()));
+    lattice::model(name).map(|m| m.level).ok_or_else(|| all().collect())
 }
 
 fn anomaly_kind(name: &str) -> Result<AnomalyKind, Vec<&'static str>> {
@@ -277,21 +281,17 @@ fn transactions(
     let mut answer =
         answer.map_err(|unfit| Failure::input(format_args!("{name}: {}", unfit.describe(&history))))?;
     if let Some(objection) = answer.objection.as_ref().filter(|_| !global.quiet) {
-        terminal::tell(&format!("warning: {name}: {objection}; Elle itself would stop here"));
+        terminal::tell(&format!("warning: {name}: {objection}"));
     }
     let wanted = global.verbose > 0 || flags.extended;
     let beyond = wanted.then(|| Beyond::find(&history, options, &answer, global));
-    let mut types: Vec<&str> = answer.reported.iter().map(|(kind, _)| kind.code()).collect();
     if let (true, Some(beyond)) = (flags.extended, &beyond) {
-        answer.validity = beyond.worse_of(answer.validity);
-        types.extend(beyond.codes());
-        types.sort_unstable();
-        types.dedup();
+        beyond.merge_into(&mut answer);
     }
     if let Some(folder) = &flags.directory {
         files::write(&files::folder(folder, path, flags.histories.len() > 1), &history, &answer, flags)?;
     }
-    Ok((answer.validity, json::document(&history, &answer, &types, beyond.as_ref())))
+    Ok((answer.validity, json::document(&history, &answer, beyond.as_ref(), flags.extended)))
 }
 
 fn other_model(

@@ -122,7 +122,8 @@ fn operation(history: &History, op: OpId) -> String {
     }
 }
 
-fn reason(history: &History, step: &Step, a: &str, b: &str) -> String {
+/// Why `a`, the first transaction of a step, comes before `b`, the second.
+pub(super) fn reason(history: &History, step: &Step, a: &str, b: &str) -> String {
     let (Some(first), Some(second)) = (step.first, step.second) else {
         return match step.relation {
             Edge::Process => {

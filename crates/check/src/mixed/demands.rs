@@ -1,0 +1,150 @@
+//! What the declared levels ask of the order: edges that must be in it, and choices between two.
+
+use super::{Family, family};
+use crate::weak::Problem;
+use crate::weak::problem::Read;
+use isolde_history::{KeyId, TxnId};
+use isolde_level::Level;
+use rustc_hash::FxHashSet;
+
+/// Points are numbered: a transaction's commit by its id, its begin (if its level has snapshots) after all commits.
+pub(super) type Point = u32;
+
+/// The first comes before the second.
+pub(super) type Edge = (Point, Point);
+
+/// Everything asked of the order of points.
+pub(super) struct Demands {
+    /// The number of points, used or not.
+    pub points: usize,
+    /// What must be in the order.
+    pub edges: Vec<Edge>,
+    /// Of each pair one must be in the order; the first is none if it leads before the initial state.
+    pub choices: Vec<(Option<Edge>, Edge)>,
+}
+
+impl Demands {
+    /// `None` if something would have to come before the initial state.
+    pub fn collect(problem: Problem<'_>, declared: &[Level]) -> Option<Demands> {
+        let collector = Collector { problem, declared };
+        let mut demands = Demands { points: 2 * problem.txn_count(), edges: Vec::new(), choices: Vec::new() };
+        for edge in problem.version_edges() {
+            demands.edges.push((edge.from.0, edge.to.0));
+        }
+        for t in problem.committed() {
+            collector.of(t, &mut demands)?;
+        }
+        Some(demands)
+    }
+}
+
+struct Collector<'a> {
+    problem: Problem<'a>,
+    declared: &'a [Level],
+}
+
+impl Collector<'_> {
+    fn of(&self, t: TxnId, demands: &mut Demands) -> Option<()> {
+        let level = self.declared[t.index()];
+        let family = family(level).unwrap_or(Family::Uncommitted);
+        let commit = t.0;
+        // Where it reads.
+        let view = match family {
+            Family::Snapshot { .. } => {
+                let begin = t.0 + self.problem.txn_count() as u32;
+                demands.edges.push((begin, commit));
+                begin
+            }
+            _ => commit,
+        };
+        let info = level.info();
+        if info.session_order {
+            // All of them: those in between may be at levels without session order.
+            let start = self.problem.history.session_range(self.problem.history.session_of(t)).start;
+            let earlier = (start..t.0).map(TxnId).filter(|&p| self.problem.index.is_committed(p));
+            demands.edges.extend(earlier.map(|p| (p.0, view)));
+        }
+        if info.real_time {
+            demands.edges.extend(self.ended_before(t).map(|p| (p.0, view)));
+        }
+        if !matches!(family, Family::Uncommitted | Family::Cut) {
+            let sources = self.problem.reads(t).filter_map(|r| r.from);
+            demands.edges.extend(sources.map(|w| (w.0, view)));
+        }
+        match family {
+            Family::Uncommitted | Family::Committed | Family::Cut => {}
+            Family::Weak => {
+                for read in self.problem.reads(t) {
+                    for t2 in self.visible(level, t, read) {
+                        let other = t2 != t && Some(t2) != read.from;
+                        if other && self.problem.index.writes(t2, read.key) {
+                            demands.edges.push((t2.0, read.from?.0));
+                        }
+                    }
+                }
+            }
+            Family::Snapshot { .. } | Family::Serial => {
+                for read in self.problem.reads(t) {
+                    for &o in self.problem.index.writers(read.key) {
+                        if o != t && Some(o) != read.from {
+                            demands.choices.push((read.from.map(|w| (o.0, w.0)), (view, o.0)));
+                        }
+                    }
+                }
+            }
+        }
+        if family == (Family::Snapshot { conflicts: true }) {
+            let keys: FxHashSet<KeyId> = self.problem.written(t).collect();
+            let mut keys: Vec<KeyId> = keys.into_iter().collect();
+            keys.sort_unstable();
+            for key in keys {
+                for &o in self.problem.index.writers(key).iter().filter(|&&o| o != t) {
+                    demands.choices.push((Some((o.0, view)), (commit, o.0)));
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn ended_before(&self, t: TxnId) -> impl Iterator<Item = TxnId> + '_ {
+        let history = self.problem.history;
+        let intervals = history.intervals().unwrap_or_default();
+        self.problem.committed().filter(move |&p| {
+            let over = history.outcome(p) == isolde_history::Outcome::Committed;
+            let ends = intervals.get(p.index()).and_then(|i| i.completed);
+            over && p != t && ends.is_some_and(|end| end < intervals[t.index()].invoked)
+        })
+    }
+
+    /// Who is visible to a read at a weak level.
+    fn visible(&self, level: Level, t: TxnId, read: Read) -> Vec<TxnId> {
+        let before = |t: TxnId| {
+            let start = self.problem.history.session_range(self.problem.history.session_of(t)).start;
+            (start..t.0).map(TxnId).filter(|&p| self.problem.index.is_committed(p))
+        };
+        let sources = |t: TxnId| self.problem.reads(t).filter_map(|r| r.from);
+        match level {
+            Level::ReadCommitted => {
+                self.problem.reads(t).filter(|r| r.op < read.op).filter_map(|r| r.from).collect()
+            }
+            Level::ReadAtomic => sources(t).chain(before(t)).collect(),
+            Level::ReadYourWrites => before(t).collect(),
+            Level::MonotonicReads => before(t).flat_map(sources).collect(),
+            Level::MonotonicWrites => sources(t).flat_map(before).collect(),
+            Level::WritesFollowReads => sources(t).flat_map(before).flat_map(sources).collect(),
+            _ => {
+                // Everything that happens before.
+                let mut seen: FxHashSet<TxnId> = FxHashSet::default();
+                let mut work: Vec<TxnId> = sources(t).chain(before(t)).collect();
+                while let Some(u) = work.pop() {
+                    if seen.insert(u) {
+                        work.extend(sources(u).chain(before(u)));
+                    }
+                }
+                let mut seen: Vec<TxnId> = seen.into_iter().collect();
+                seen.sort_unstable();
+                seen
+            }
+        }
+    }
+}

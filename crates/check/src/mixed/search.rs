@@ -1,0 +1,146 @@
+//! Is there an order with all the edges and one edge of each choice?
+//!
+//! An order of the edges so far is made, nearest to the input's. If it misses a choice, one side becomes an edge and the rest
+//! is tried again; when that contradicts itself, the other side. No recursion: decisions lie on a stack.
+
+use super::demands::{Demands, Edge, Point};
+use crate::budget::Budget;
+use crate::weak::Problem;
+use isolde_history::TxnId;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+pub(super) enum Found {
+    Order,
+    /// There is none; who is on the cycle if no choice was needed to see it.
+    Cycle(Vec<TxnId>),
+    OutOfBudget,
+}
+
+/// A choice made.
+struct Decision {
+    choice: usize,
+    /// Both sides have been tried.
+    last: bool,
+}
+
+pub(super) fn order(demands: &Demands, problem: Problem<'_>, budget: &Budget<'_>) -> Found {
+    let mut edges = demands.edges.clone();
+    edges.sort_unstable();
+    edges.dedup();
+    let known = edges.len();
+    let mut decisions: Vec<Decision> = Vec::new();
+    loop {
+        if budget.is_spent() {
+            return Found::OutOfBudget;
+        }
+        let Some(place) = places(demands.points, &edges, problem) else {
+            if decisions.is_empty() {
+                return Found::Cycle(on_cycle(demands.points, &edges, problem));
+            }
+            // The latest decision that has another side.
+            while decisions.last().is_some_and(|d| d.last) {
+                decisions.pop();
+                edges.pop();
+            }
+            let Some(decision) = decisions.last_mut() else { return Found::Cycle(Vec::new()) };
+            decision.last = true;
+            edges.pop();
+            edges.push(demands.choices[decision.choice].1);
+            continue;
+        };
+        debug_assert_eq!(edges.len(), known + decisions.len());
+        let holds = |(a, b): Edge| place[a as usize] < place[b as usize];
+        let missed =
+            demands.choices.iter().position(|&(first, second)| !first.is_some_and(holds) && !holds(second));
+        let Some(choice) = missed else { return Found::Order };
+        match demands.choices[choice].0 {
+            Some(first) => {
+                decisions.push(Decision { choice, last: false });
+                edges.push(first);
+            }
+            None => {
+                decisions.push(Decision { choice, last: true });
+                edges.push(demands.choices[choice].1);
+            }
+        }
+    }
+}
+
+/// The place of every point in an order with these edges; `None` if they form a cycle. Among those that may come next, the
+/// one that comes first in the input.
+fn places(points: usize, edges: &[Edge], problem: Problem<'_>) -> Option<Vec<u32>> {
+    let (start, to) = successors(points, edges);
+    let mut waiting = vec![0u32; points];
+    edges.iter().for_each(|&(_, b)| waiting[b as usize] += 1);
+    let n = problem.txn_count();
+    let rank = |p: usize| (problem.history.position(TxnId((p % n) as u32)), p < n);
+    let mut ready: BinaryHeap<Reverse<((u32, bool), usize)>> =
+        (0..points).filter(|&p| waiting[p] == 0).map(|p| Reverse((rank(p), p))).collect();
+    let mut place = vec![0; points];
+    let mut next = 0;
+    while let Some(Reverse((_, p))) = ready.pop() {
+        place[p] = next;
+        next += 1;
+        for &q in &to[start[p] as usize..start[p + 1] as usize] {
+            waiting[q as usize] -= 1;
+            if waiting[q as usize] == 0 {
+                ready.push(Reverse((rank(q as usize), q as usize)));
+            }
+        }
+    }
+    (next as usize == points).then_some(place)
+}
+
+fn successors(points: usize, edges: &[Edge]) -> (Vec<u32>, Vec<Point>) {
+    let mut start = vec![0u32; points + 1];
+    edges.iter().for_each(|&(a, _)| start[a as usize + 1] += 1);
+    for p in 0..points {
+        start[p + 1] += start[p];
+    }
+    let mut next = start.clone();
+    let mut to = vec![0; edges.len()];
+    for &(a, b) in edges {
+        to[next[a as usize] as usize] = b;
+        next[a as usize] += 1;
+    }
+    (start, to)
+}
+
+/// The transactions of some cycle: walking back from a point that nothing could place must come round.
+fn on_cycle(points: usize, edges: &[Edge], problem: Problem<'_>) -> Vec<TxnId> {
+    let mut waiting = vec![0u32; points];
+    edges.iter().for_each(|&(_, b)| waiting[b as usize] += 1);
+    let (start, to) = successors(points, edges);
+    let mut free: Vec<usize> = (0..points).filter(|&p| waiting[p] == 0).collect();
+    while let Some(p) = free.pop() {
+        for &q in &to[start[p] as usize..start[p + 1] as usize] {
+            waiting[q as usize] -= 1;
+            if waiting[q as usize] == 0 {
+                free.push(q as usize);
+            }
+        }
+    }
+    let mut before = vec![None; points];
+    for &(a, b) in edges.iter().filter(|&&(a, _)| waiting[a as usize] > 0) {
+        before[b as usize] = Some(a as usize);
+    }
+    let Some(mut at) = (0..points).find(|&p| waiting[p] > 0) else { return Vec::new() };
+    let mut met = vec![false; points];
+    while !met[at] {
+        met[at] = true;
+        let Some(previous) = before[at] else { return Vec::new() };
+        at = previous;
+    }
+    let (first, mut txns) = (at, Vec::new());
+    loop {
+        txns.push(TxnId((at % problem.txn_count()) as u32));
+        match before[at] {
+            Some(previous) if previous != first => at = previous,
+            _ => break,
+        }
+    }
+    txns.sort_unstable();
+    txns.dedup();
+    txns
+}

@@ -1,0 +1,248 @@
+//! Makes a refutation smaller: the history is cut down to the transactions and reads it speaks of, and then to fewer, as long
+//! as the level stays violated.
+//!
+//! What a refutation rests on is a history of its own, in which the same contradiction arises; whatever contradicts itself
+//! there contradicts itself in the whole history. So a search on the small history, which costs next to nothing, can drop
+//! one reader after another, then one read after another (deletion minimisation). For registers with certain sources;
+//! lists show more than the reads one would keep.
+
+use super::facts::{Facts, From};
+use super::model::Rules;
+use super::refute::Prover;
+use super::search::{self, Found, Progress, Ways};
+use super::story::known_cycle;
+use crate::budget::Budget;
+use crate::weak::Problem;
+use crate::weak::problem::ExternalReads;
+use isolde_history::{Builder, History, Index, KeyId, OpId, OpKind, TxnId};
+use isolde_level::{Choice, Literal, Point, Reason, Refutation, Step};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+/// Beyond so many reads a refutation is not worth the searches.
+const LARGEST: usize = 400;
+
+/// A smaller refutation of the same level, if there is one.
+pub(crate) fn reduced(
+    facts: &Facts<'_>,
+    rules: Rules,
+    whole: &Refutation,
+    budget: &Budget<'_>,
+) -> Option<Refutation> {
+    if !facts.open.is_empty() || !facts.lists.is_empty() {
+        return None;
+    }
+    let mut reads = spoken_of(facts, whole);
+    if reads.len() > LARGEST {
+        return None;
+    }
+    let mut best = Excerpt::new(facts, whole, &reads).refute(rules, budget)?;
+    reads = spoken_of(facts, &best);
+    let readers: BTreeSet<TxnId> = reads.iter().map(|&i| facts.reads[i as usize].reader).collect();
+    let singles = |reads: &BTreeSet<u32>| reads.iter().map(|&i| BTreeSet::from([i])).collect::<Vec<_>>();
+    let of = |t: TxnId, reads: &BTreeSet<u32>| {
+        reads.iter().copied().filter(|&i| facts.reads[i as usize].reader == t).collect::<BTreeSet<u32>>()
+    };
+    let mut groups: Vec<BTreeSet<u32>> = readers.iter().map(|&t| of(t, &reads)).collect();
+    groups.extend(singles(&reads));
+    for group in groups {
+        if budget.is_spent() {
+            break;
+        }
+        let fewer: BTreeSet<u32> = reads.difference(&group).copied().collect();
+        if fewer.len() == reads.len() {
+            continue;
+        }
+        if let Some(found) = Excerpt::new(facts, &best, &fewer).refute(rules, budget) {
+            reads = spoken_of(facts, &found);
+            best = found;
+        }
+    }
+    Some(best)
+}
+
+/// The reads behind a refutation: those of its axioms, and those that its cycles lead over.
+pub(crate) fn spoken_of(facts: &Facts<'_>, refutation: &Refutation) -> BTreeSet<u32> {
+    let by_op = |op: OpId| {
+        let t = facts.history.txn_of(op);
+        facts.reads_of(t).find(|&i| facts.reads[i].op == op).map(|i| i as u32)
+    };
+    let between = |w: TxnId, r: TxnId| {
+        facts.reads_of(r).find(|&i| facts.reads[i].from == From::Txn(w)).map(|i| i as u32)
+    };
+    let mut reads = BTreeSet::new();
+    for step in &refutation.steps {
+        match &step.reason {
+            Reason::Axiom { read, other, path, .. } => {
+                reads.extend(by_op(*read));
+                let ends = [facts.history.txn_of(*other)].into_iter().chain(path.iter().copied());
+                let stops: Vec<TxnId> = ends.chain([facts.history.txn_of(*read)]).collect();
+                reads.extend(stops.windows(2).filter_map(|pair| between(pair[0], pair[1])));
+            }
+            Reason::Cycle(points) => {
+                for (a, b) in points.iter().zip(points.iter().cycle().skip(1)) {
+                    reads.extend(between(a.txn(), b.txn()));
+                }
+            }
+            _ => {}
+        }
+    }
+    reads
+}
+
+/// A small history made of parts of a large one, and where its parts come from.
+struct Excerpt {
+    history: History,
+    txns: Vec<TxnId>,
+    ops: Vec<OpId>,
+}
+
+impl Excerpt {
+    /// The transactions that a refutation names and the sources of these reads, with all their writes to the keys read or in
+    /// conflict.
+    fn new(facts: &Facts<'_>, refutation: &Refutation, reads: &BTreeSet<u32>) -> Excerpt {
+        let large = facts.history;
+        let mut keys: BTreeSet<KeyId> = reads.iter().map(|&i| facts.reads[i as usize].key).collect();
+        let mut txns: BTreeSet<TxnId> = BTreeSet::new();
+        for step in &refutation.steps {
+            match &step.reason {
+                Reason::Axiom { read, other, path, .. } => {
+                    txns.extend([large.txn_of(*read), large.txn_of(*other)]);
+                    txns.extend(path);
+                }
+                Reason::Conflict { first, second } => {
+                    keys.insert(large.op(*first).key);
+                    txns.extend([large.txn_of(*first), large.txn_of(*second)]);
+                }
+                Reason::Cycle(points) => txns.extend(points.iter().map(|p| p.txn())),
+                _ => {}
+            }
+        }
+        let mut found: BTreeMap<TxnId, Vec<u32>> = BTreeMap::new();
+        for &i in reads {
+            let read = &facts.reads[i as usize];
+            txns.insert(read.reader);
+            found.entry(read.reader).or_default().push(i);
+            if let From::Txn(w) = read.from {
+                txns.insert(w);
+            }
+        }
+        let mut b = Builder::new();
+        let zero = b.int(0);
+        b.set_initial_default(Some(zero));
+        let mut ops = Vec::new();
+        for &t in &txns {
+            let label = b.int(i64::from(large.session_of(t).0));
+            let session = b.session(label);
+            let draft = b.transaction(session);
+            if let Some(intervals) = large.intervals() {
+                b.set_interval(draft, intervals[t.index()]);
+            }
+            // Each transaction writes its own number, so that who wrote a value is certain.
+            let number = |t: TxnId| i64::from(t.0) + 1;
+            for &i in found.get(&t).map_or(&[][..], Vec::as_slice) {
+                let read = &facts.reads[i as usize];
+                let label = b.int(i64::from(read.key.0));
+                let key = b.key(label);
+                let value = match read.from {
+                    From::Txn(w) => b.int(number(w)),
+                    _ => zero,
+                };
+                b.op(draft, OpKind::Read, key, value);
+                ops.push(read.op);
+            }
+            for write in facts.writes_of(t).filter(|&w| keys.contains(&facts.key_of(w))) {
+                let Some(op) = facts.write_of(t, facts.key_of(write)) else { continue };
+                let label = b.int(i64::from(facts.key_of(write).0));
+                let key = b.key(label);
+                let value = b.int(number(t));
+                b.op(draft, OpKind::Write, key, value);
+                ops.push(op);
+            }
+        }
+        // Transactions were added session by session, in order, so ids are handed out in the same order.
+        let txns = txns.into_iter().collect();
+        let history = b.finish().unwrap_or_else(|_| empty());
+        Excerpt { history, txns, ops }
+    }
+
+    /// The refutation of the level in the small history, told about the large one; `None` if it is not violated there.
+    fn refute(&self, rules: Rules, budget: &Budget<'_>) -> Option<Refutation> {
+        let index = Index::build(&self.history, NonZeroUsize::MIN);
+        let reads = ExternalReads::new(&self.history, &index);
+        let facts = Facts::new(Problem { history: &self.history, index: &index, reads: &reads }, &index);
+        let ways = Ways { no_guess: true, no_saturation: false };
+        let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
+        let refutation = match found {
+            Found::Holds(_) => return None,
+            Found::KnownCycle(model) => {
+                let prover = Prover::new(&model, None);
+                let cycle = known_cycle(&model, &prover);
+                prover.by_cycle(&cycle)
+            }
+            Found::Refuted(model, solver, end) => {
+                let position = |node: u32| solver.order.position(node);
+                Prover::new(&model, Some(&position)).by_log(&solver, end)
+            }
+        };
+        Some(Refutation { steps: refutation.steps.into_iter().map(|step| self.step(step)).collect() })
+    }
+
+    fn txn(&self, t: TxnId) -> TxnId {
+        self.txns[t.index()]
+    }
+
+    fn op(&self, op: OpId) -> OpId {
+        self.ops[op.index()]
+    }
+
+    fn point(&self, point: Point) -> Point {
+        match point {
+            Point::Begin(t) => Point::Begin(self.txn(t)),
+            Point::Commit(t) => Point::Commit(self.txn(t)),
+        }
+    }
+
+    fn choice(&self, choice: Choice) -> Choice {
+        Choice { read: self.op(choice.read), write: self.op(choice.write) }
+    }
+
+    fn literal(&self, literal: Literal) -> Literal {
+        match literal {
+            Literal::Before(a, b) => Literal::Before(self.point(a), self.point(b)),
+            Literal::ReadsFrom(c) => Literal::ReadsFrom(self.choice(c)),
+            Literal::NotReadsFrom(c) => Literal::NotReadsFrom(self.choice(c)),
+            Literal::Committed(t) => Literal::Committed(self.txn(t)),
+            Literal::NotCommitted(t) => Literal::NotCommitted(self.txn(t)),
+        }
+    }
+
+    fn step(&self, step: Step) -> Step {
+        let reason = match step.reason {
+            Reason::Cycle(points) => Reason::Cycle(points.into_iter().map(|p| self.point(p)).collect()),
+            Reason::Axiom { read, write, other, path } => Reason::Axiom {
+                read: self.op(read),
+                write: write.map(|w| self.op(w)),
+                other: self.op(other),
+                path: path.into_iter().map(|t| self.txn(t)).collect(),
+            },
+            Reason::Conflict { first, second } => {
+                Reason::Conflict { first: self.op(first), second: self.op(second) }
+            }
+            Reason::Version { read, first, second } => {
+                Reason::Version { read: self.op(read), first: self.op(first), second: self.op(second) }
+            }
+            Reason::Source { read, element } => Reason::Source { read: self.op(read), element },
+            Reason::Observed(choice) => Reason::Observed(self.choice(choice)),
+            Reason::Intermediate(choice) => Reason::Intermediate(self.choice(choice)),
+            Reason::Impossible { read } => Reason::Impossible { read: self.op(read) },
+            Reason::Implied(hints) => Reason::Implied(hints),
+        };
+        Step { clause: step.clause.into_iter().map(|l| self.literal(l)).collect(), reason }
+    }
+}
+
+/// A history in which nothing happened; parts of a history always fit in one.
+fn empty() -> History {
+    Builder::new().finish().unwrap_or_else(|_| unreachable!("an empty history is small"))
+}

@@ -1,0 +1,311 @@
+//! Where transactions come from: a file, standard input, a file that grows, sockets. One thread each; blocks of whole lines
+//! go to the parser through a bounded channel, so a source waits when the checker is behind.
+
+use super::ingest::{Block, Taken};
+use crate::exit::Failure;
+use crate::interrupt;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, SyncSender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Bytes of a block.
+const BLOCK: usize = 128 << 10;
+/// A line longer than this is not one.
+pub const LONGEST_LINE: usize = 64 << 20;
+/// How often a file that does not grow is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What is known about sources.
+#[derive(Default)]
+pub struct Known {
+    names: Mutex<Vec<Arc<str>>>,
+    /// Connections that are open.
+    pub open: AtomicUsize,
+    /// How many lines of each source that has given itself a name have been taken in.
+    pub lines: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Known {
+    /// A number for a source; the same for the same name.
+    pub fn register(&self, name: &str) -> (u32, Arc<str>) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        // Few come again, and those that do are near the end.
+        if let Some(known) = names.iter().rposition(|known| **known == *name) {
+            return (known as u32, names[known].clone());
+        }
+        let name: Arc<str> = name.into();
+        names.push(name.clone());
+        (names.len() as u32 - 1, name)
+    }
+
+    /// The name of a source.
+    pub fn name(&self, source: u32) -> String {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(source as usize).map_or_else(|| "?".to_owned(), ToString::to_string)
+    }
+
+    /// Lines taken in of a source with a name.
+    fn lines_of(&self, name: &str) -> u64 {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied().unwrap_or(0)
+    }
+}
+
+/// What sources share. The loop ends when all of these are gone.
+#[derive(Clone)]
+pub struct Hub {
+    blocks: SyncSender<Block>,
+    /// What is known about sources.
+    pub known: Arc<Known>,
+}
+
+impl Hub {
+    pub fn new(blocks: SyncSender<Block>) -> Hub {
+        Hub { blocks, known: Arc::default() }
+    }
+
+    /// Hands over a block; false if nobody wants any more.
+    pub fn send(&self, block: Block) -> bool {
+        self.blocks.send(block).is_ok()
+    }
+}
+
+/// Where a source goes on after a restart.
+#[derive(Clone, Debug, Default)]
+pub struct Resume {
+    /// Bytes taken in.
+    pub offset: u64,
+    /// The first of them, to tell whether this is the same stream.
+    pub beginning: Vec<u8>,
+}
+
+/// Sources that have given themselves a name are known by this and it.
+pub const NAMED: &str = "source ";
+
+/// How many bytes tell whether a stream is the same.
+pub const BEGINNING: usize = 1024;
+
+/// Reads a file, or standard input, to its end.
+pub fn read_all(
+    path: &Path,
+    follow: bool,
+    hub: &Hub,
+    (source, name): (u32, Arc<str>),
+    resume: Resume,
+) -> Result<(), Failure> {
+    let io = |error| Failure::io(path, error);
+    let hub = hub.clone();
+    let standard = path.as_os_str() == "-";
+    let mut reader: Box<dyn Read + Send> = if standard {
+        Box::new(io::stdin())
+    } else {
+        let mut file = File::open(path).map_err(io)?;
+        if file.metadata().map_err(io)?.is_dir() {
+            return Err(Failure::input(format_args!("{}: is a folder", path.display())));
+        }
+        if resume.offset > 0 {
+            let mut beginning = vec![0; resume.beginning.len()];
+            let same = file.read_exact(&mut beginning).is_ok() && beginning == resume.beginning;
+            let length = file.metadata().map_err(io)?.len();
+            if !same || length < resume.offset {
+                return Err(Failure::input(format_args!(
+                    "{}: is not the file that the state is about (its beginning has changed, or it is shorter)",
+                    path.display()
+                )));
+            }
+            file.seek(SeekFrom::Start(resume.offset)).map_err(io)?;
+        }
+        Box::new(file)
+    };
+    thread::spawn(move || {
+        let mut first = Vec::new();
+        if standard && resume.offset > 0 {
+            // The same stream again is skipped as far as it is known; another one is taken as it goes on.
+            let wanted = resume.beginning.len() as u64;
+            _ = (&mut reader).take(wanted).read_to_end(&mut first);
+            if first == resume.beginning {
+                _ = io::copy(&mut (&mut reader).take(resume.offset - wanted), &mut io::sink());
+                first.clear();
+            }
+        }
+        // A source that fails has ended; whoever watches sees that from the summary.
+        _ = pump(reader, first, follow, |bytes, last| {
+            hub.send(Block { source, name: name.clone(), bytes, last, reply: None, replayed: false })
+        });
+    });
+    Ok(())
+}
+
+/// Reads to the end, and hands over whole lines. `more` is false when the reading is to stop.
+fn pump(
+    mut reader: impl Read,
+    first: Vec<u8>,
+    follow: bool,
+    mut more: impl FnMut(Vec<u8>, bool) -> bool,
+) -> io::Result<()> {
+    let mut buffer = first;
+    // Bytes that were looked through for the end of a line.
+    let mut searched = 0;
+    loop {
+        let end = memchr::memrchr(b'\n', &buffer[searched..]).map(|end| searched + end + 1);
+        if let Some(cut) = end.or((buffer.len() > LONGEST_LINE).then_some(buffer.len())) {
+            let rest = buffer.split_off(cut);
+            if !more(std::mem::replace(&mut buffer, rest), false) {
+                return Ok(());
+            }
+        }
+        searched = buffer.len();
+        buffer.resize(searched + BLOCK, 0);
+        let read = reader.read(&mut buffer[searched..]);
+        buffer.truncate(searched + read.as_ref().map_or(0, |n| *n));
+        match read {
+            Ok(0) if follow && !interrupt::is_requested() => thread::sleep(POLL),
+            Ok(0) => {
+                more(buffer, true);
+                return Ok(());
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                more(buffer, true);
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// `9000` and `:9000` are ports of this machine alone.
+pub fn address(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let port = text.strip_prefix(':').unwrap_or(text);
+    let text = if port.parse::<u16>().is_ok() { format!("127.0.0.1:{port}") } else { text.to_owned() };
+    match text.to_socket_addrs() {
+        Ok(found) => Ok(found.collect()),
+        Err(error) => {
+            Err(Failure::input(format_args!("{text}: {error} (an address is HOST:PORT, PORT or unix:PATH)")))
+        }
+    }
+}
+
+/// Binds a TCP port.
+pub fn bind(text: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(&address(text)?[..]).map_err(|error| Failure::input(format_args!("{text}: {error}")))
+}
+
+/// A Unix socket that disappears with the process's end.
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Takes in lines from whoever connects. Returns the address, and what to keep until the end.
+pub fn listen(text: &str, hub: &Hub) -> Result<(String, Option<SocketFile>), Failure> {
+    let hub = hub.clone();
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = PathBuf::from(path);
+        // A socket that a killed process left behind is nobody's.
+        if std::os::unix::net::UnixStream::connect(&path).is_err() {
+            use std::os::unix::fs::FileTypeExt;
+            if std::fs::symlink_metadata(&path).is_ok_and(|m| m.file_type().is_socket()) {
+                _ = std::fs::remove_file(&path);
+            }
+        }
+        let listener = UnixListener::bind(&path).map_err(|error| Failure::io(&path, error))?;
+        let name = format!("unix {}", path.display());
+        thread::spawn(move || {
+            for (n, stream) in (1..).zip(listener.incoming().flatten()) {
+                let writer = stream.try_clone();
+                serve(&hub, format!("{name} #{n}"), stream, writer);
+            }
+        });
+        return Ok((text.to_owned(), Some(SocketFile(path))));
+    }
+    let listener = bind(text)?;
+    let local = listener.local_addr().map_or_else(|_| text.to_owned(), |a| a.to_string());
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let peer = stream.peer_addr().map_or_else(|_| "?".to_owned(), |a| a.to_string());
+            let writer = stream.try_clone();
+            serve(&hub, format!("tcp {peer}"), stream, writer);
+        }
+    });
+    Ok((local, None))
+}
+
+/// Takes in one connection, on a thread of its own.
+///
+/// A client that wants to know what has been taken in begins with `{"source": "NAME"}`. It is told `{"next": N}`, the number of
+/// lines known from a source of that name (itself before a restart, for instance), sends from there, and is told
+/// `{"ack": N}` as lines are taken in.
+fn serve<R, W>(hub: &Hub, name: String, mut reader: R, writer: io::Result<W>)
+where
+    R: Read + Send + 'static,
+    W: Write + Send + 'static,
+{
+    let hub = hub.clone();
+    hub.known.open.fetch_add(1, Ordering::SeqCst);
+    thread::spawn(move || {
+        let mut first = Vec::new();
+        let mut name = name;
+        let mut acks = None;
+        if let Some(asked) = hello(&mut reader, &mut first)
+            && let Ok(mut writer) = writer
+        {
+            let known = hub.known.lines_of(&asked);
+            name = format!("{NAMED}{asked}");
+            if writeln!(writer, "{{\"next\":{known}}}").is_ok() {
+                acks = Some(acknowledge(writer, known));
+            }
+        }
+        let (source, name) = hub.known.register(&name);
+        _ = pump(reader, first, false, |bytes, last| {
+            hub.send(Block { source, name: name.clone(), bytes, last, reply: acks.clone(), replayed: false })
+        });
+        hub.known.open.fetch_sub(1, Ordering::SeqCst);
+    });
+}
+
+/// The name in a first line that says `{"source": …}`. Whatever else was read is left in `read`.
+fn hello(reader: &mut impl Read, read: &mut Vec<u8>) -> Option<String> {
+    const START: &[u8] = b"{\"source\"";
+    const LONGEST: usize = 4096;
+    let mut buffer = [0; 512];
+    loop {
+        let common = read.len().min(START.len());
+        if read[..common] != START[..common] || read.len() > LONGEST {
+            return None;
+        }
+        if let Some(end) = memchr::memchr(b'\n', read) {
+            let rest = read.split_off(end + 1);
+            let line = std::mem::replace(read, rest);
+            let value: serde_json::Value = serde_json::from_slice(&line).ok()?;
+            return value.get("source")?.as_str().map(str::to_owned);
+        }
+        match reader.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(n) => read.extend_from_slice(&buffer[..n]),
+        }
+    }
+}
+
+/// Tells a client what was taken in.
+fn acknowledge(mut writer: impl Write + Send + 'static, known: u64) -> Sender<Taken> {
+    let (sender, taken) = channel::<Taken>();
+    thread::spawn(move || {
+        for taken in taken {
+            if writeln!(writer, "{{\"ack\":{}}}", known + taken.lines).is_err() {
+                break;
+            }
+        }
+    });
+    sender
+}
