@@ -62,7 +62,10 @@ fn weak_levels_of_real_histories() {
         let loaded = isolde_format::read(Input::open(&path).unwrap(), &ReadOptions::default())
             .unwrap_or_else(|e| panic!("{id}: {e}"));
         let index = Index::build(&loaded.history, 1.try_into().unwrap());
-        let judgement = check(&loaded.history, &index, &Request::default(), &Budget::unlimited());
+        // The stronger levels are the solver's, and take it a while.
+        let levels = vec![Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
+        let request = Request { levels, ..Request::default() };
+        let judgement = check(&loaded.history, &index, &request, &Budget::unlimited());
         for word in columns[9].split_whitespace() {
             let Some((name, expected)) = word.split_once('=') else { continue };
             let level = match name {
@@ -145,6 +148,22 @@ fn timestamped_histories() {
     assert!(met > 35, "only {met} expectations were found");
 }
 
+/// Where Isolde says less than Elle, on purpose.
+const DIFFERENCES: [(&str, Level, &str); 5] = [
+    ("elle-paper-example", Level::ConsistentView, OWN_APPEND),
+    ("ellecli-paper-example-json", Level::ConsistentView, OWN_APPEND),
+    (
+        "ellecli-rw-register-keys-linearizable-anomaly",
+        Level::ElleReadUncommitted,
+        "the cycle of versions is through a value that nobody wrote; that read is reported instead",
+    ),
+    ("gen-sim-list-append-lost-update-300-s1", Level::ElleReadUncommitted, INCOMPATIBLE),
+    ("gen-sim-list-append-lost-update-40-s1", Level::ElleReadUncommitted, INCOMPATIBLE),
+];
+const OWN_APPEND: &str = "only its own transaction saw the append, so others may be before it: then the cycle is another \
+                          one. The solver refutes snapshot isolation; Elle's model in between stays unknown";
+const INCOMPATIBLE: &str = "the G0 is inferred from one of two lists that contradict each other";
+
 /// What Elle (or adya) calls invalid is violated here, model by model; what adya calls valid of lists is not.
 #[test]
 fn what_elle_rules_out_is_violated() {
@@ -179,7 +198,10 @@ fn what_elle_rules_out_is_violated() {
             let judgement = &judged.iter().find(|(i, _)| *i == inference).unwrap().1;
             let violated = judgement.verdict(level) == Some(&Verdict::Violated);
             met += 1;
-            if violated != expected {
+            let known = DIFFERENCES.iter().find(|(i, l, _)| (*i, *l) == (id, level));
+            if let Some((_, _, reason)) = known.filter(|_| violated != expected) {
+                eprintln!("{id}: {level} as known: {reason}");
+            } else if violated != expected {
                 missed.push(format!("{id}: {level} violated: {violated}, expected {expected}"));
             }
         }
