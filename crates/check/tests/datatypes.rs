@@ -153,8 +153,6 @@ fn serial(events: &Events, bound: Bound, explains: &dyn Fn(&Datum, &[i64]) -> bo
         Bound::Session => a.is_ok() && process(a) == process(b) && a.began < b.began,
         Bound::RealTime => a.ended().is_some_and(|end| end < b.began),
     };
-    /// What an operation adds after these; `None`: it cannot come after them.
-    type Step<'a> = dyn Fn(&Operation, &[i64]) -> Option<Option<i64>> + 'a;
     fn extend(
         ops: &[Operation],
         taken: &mut Vec<usize>,
