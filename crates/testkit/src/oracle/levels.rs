@@ -25,8 +25,7 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
     if level == WeakLevel::ReadAtomic && !repeatable(reading) {
         return false;
     }
-    // After an own append a list still begins with what others appended: that part must repeat as well.
-    if matches!(level, WeakLevel::ReadAtomic | WeakLevel::Causal) && !lists_repeat(reading) {
+    if !lists_repeat(reading, level) {
         return false;
     }
     let orders = Orders::new(facts, reading);
@@ -45,8 +44,12 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
     commit_order(facts, reading, &before, &mut Vec::new())
 }
 
-/// All reads of a list by one transaction show the same appends of others.
-fn lists_repeat(reading: &Reading) -> bool {
+/// From read atomic on, all reads of a list by one transaction show the same appends of others: after an own append a list
+/// still begins with those.
+pub(super) fn lists_repeat(reading: &Reading, level: WeakLevel) -> bool {
+    if !matches!(level, WeakLevel::ReadAtomic | WeakLevel::Causal) {
+        return true;
+    }
     reading.bodies.iter().all(|a| {
         let mut same = reading.bodies.iter().filter(|b| (b.reader, b.key) == (a.reader, a.key));
         let mut empty =

@@ -2,7 +2,7 @@
 //!
 //! What is one instance, and under which letter it is filed, is algorithms.md 2.6, "What counts as one instance".
 
-use super::levels::{read_before, required_pairs};
+use super::levels::{lists_repeat, read_before, required_pairs};
 use super::reading::{Ambiguous, External, Facts, Reading};
 use super::relation::{Orders, Relation};
 use super::{RepeatedRead, TapCounts, WeakLevel};
@@ -173,6 +173,7 @@ mod tests {
         reading.read_taps == [0; 6]
             && reading.duplicate_elements == 0
             && (level != WeakLevel::ReadAtomic || repeatable(reading))
+            && lists_repeat(reading, level)
             && unskipped(facts, reading)
             && required_pairs(facts, reading, &orders, level).iter().all(|(_, t1)| t1.is_some())
             && cycles(&closure) == 0
