@@ -2,7 +2,7 @@
 //!
 //! What is one instance, and under which letter it is filed, is algorithms.md 2.6, "What counts as one instance".
 
-use super::levels::{lists_repeat, read_before, required_pairs};
+use super::levels::{read_before, required_pairs};
 use super::reading::{Ambiguous, External, Facts, Reading};
 use super::relation::{Orders, Relation};
 use super::{RepeatedRead, TapCounts, WeakLevel};
@@ -147,6 +147,7 @@ fn file(
 
 #[cfg(test)]
 mod tests {
+    use super::super::levels::lists_repeat;
     use super::*;
     use crate::mini::print;
     use crate::oracle::satisfies;

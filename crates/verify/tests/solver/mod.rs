@@ -450,8 +450,4 @@ impl Problem<'_> {
         }
         found
     }
-
-    /// `Some(Ok)`: a clause that the literals assumed so far contradict, and its step. `Some(Err)`: literals that satisfy all
-    /// clauses. `None`: out of budget.
-    #[allow(clippy::type_complexity)]
 }

@@ -3,7 +3,10 @@
 use super::*;
 
 impl Problem<'_> {
-    fn search(
+    /// `Some(Ok)`: a clause that the literals assumed so far contradict, and its step. `Some(Err)`: literals that satisfy all
+    /// clauses. `None`: out of budget.
+    #[allow(clippy::type_complexity)]
+    pub(super) fn search(
         &mut self,
         assumed: &mut Vec<Literal>,
         budget: &mut u32,
@@ -110,7 +113,7 @@ impl Problem<'_> {
     }
 
     /// An order of points that has all links.
-    fn execution(&self, model: &[Literal]) -> Execution {
+    pub(super) fn execution(&self, model: &[Literal]) -> Execution {
         let mut choices = Vec::new();
         let mut counting = self.certain.clone();
         loop {
