@@ -156,7 +156,7 @@ impl Analyser for MonotonicKeys {
                     for &(large, to, second) in pair[1].iter().filter(|later| later.1 != from) {
                         let key = history.show_key(key);
                         let reason = format!("{key} only grows, and {small} is less than {large}").into();
-                        let relation = Relation::VersionOrder;
+                        let relation = relation(history.op(first).kind, history.op(second).kind);
                         add(ExtraEdge { from, to, relation, reason, operations: vec![first, second] });
                     }
                 }
@@ -165,9 +165,42 @@ impl Analyser for MonotonicKeys {
     }
 }
 
+/// How an operation on a smaller value comes before one on a larger. Who only saw the smaller one missed whatever made the
+/// larger: that is an anti-dependency, even if dependencies follow it.
+fn relation(first: OpKind, second: OpKind) -> Relation {
+    match (first, second) {
+        (OpKind::Read, _) => Relation::AntiDependency,
+        (_, OpKind::Read) => Relation::WriteRead,
+        _ => Relation::VersionOrder,
+    }
+}
+
 fn integer(value: Value) -> Option<i64> {
     match value.view() {
         View::Int(i) => Some(i),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::{Budget, Request, check_with};
+    use isolde_level::{Level, Verdict};
+
+    #[test]
+    fn two_counters_read_in_opposite_orders_are_not_serializable_and_no_dirty_write() {
+        let history = isolde_testkit::mini::history(
+            "w(x,1); w(x,2) || w(y,1); w(y,2) || r(x,1) r(y,2) || r(x,2) r(y,1)",
+        );
+        let index = Index::build(&history, 1.try_into().unwrap());
+        let request =
+            Request { levels: vec![Level::ReadUncommitted, Level::Serializable], ..Request::default() };
+        let keys = MonotonicKeys::default();
+        let judgement = check_with(&history, &index, &request, &[&keys], &Budget::unlimited());
+        assert_ne!(judgement.verdict(Level::ReadUncommitted), Some(&Verdict::Violated));
+        assert_eq!(judgement.verdict(Level::Serializable), Some(&Verdict::Violated));
     }
 }
