@@ -319,15 +319,18 @@ impl<S: Store> Checker<S> {
         Box::new(Away { verdict: read.verdict, reported: read.reported, finding })
     }
 
-    /// What the world was told about a read, if that was after the checkpoint that this checker began with.
+    /// What the world was told about a read, if that was after the checkpoint that this checker began with. From here on the
+    /// read knows, so the next checkpoint has to have its key.
     pub(crate) fn carried_verdict(&mut self, key: u32, slot: Slot, otherwise: Verdict) -> Verdict {
         let mut told = |axiom| self.carried.remove(&self.identity(axiom, slot, Some(key), None, None));
-        match (told(Axiom::Ext), told(Axiom::Tie)) {
-            (None, None) => otherwise,
+        let verdict = match (told(Axiom::Ext), told(Axiom::Tie)) {
+            (None, None) => return otherwise,
             (Some(true), _) => Verdict::Wrong,
             (_, Some(true)) => Verdict::Tied,
             _ => Verdict::Right,
-        }
+        };
+        self.touch(key);
+        verdict
     }
 
     fn identity(

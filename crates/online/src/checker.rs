@@ -34,6 +34,8 @@ pub struct Checker<S> {
     pub(crate) store: S,
     /// Rank of the next arrival.
     pub(crate) seq: u64,
+    /// When something last arrived, in milliseconds.
+    pub(crate) now: u64,
     /// Memory in use, about.
     pub(crate) bytes: usize,
     /// Keys with something to spill.
@@ -119,6 +121,7 @@ impl<S: Store> Checker<S> {
             stats: Stats::default(),
             store,
             seq: 0,
+            now: 0,
             bytes: 0,
             touched: Vec::new(),
             dirty: Vec::new(),
@@ -172,6 +175,7 @@ impl<S: Store> Checker<S> {
 
     /// Takes in transactions that have arrived now (in milliseconds of any clock that does not go back), and reports.
     pub fn accept(&mut self, batch: &Batch, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        self.now = now;
         let mut initial = batch.initial.iter().peekable();
         for i in 0..batch.heads.len() {
             while let Some((_, said)) = initial.next_if(|(before, _)| *before <= i) {

@@ -3,7 +3,9 @@
 //! Only what changed since the last one is written: keys with what they have in memory, sessions, and one record with the
 //! rest. Chunks are in the store already. After a crash the checker begins with the last checkpoint; the caller feeds it again
 //! what arrived since, and says what was reported since, so that nothing is reported twice: a read takes up what the world
-//! was told about it wherever it enters memory, and a verdict that differs from that is reported when it settles.
+//! was told about it wherever it enters memory, and a verdict that differs from that is reported when it settles. What was
+//! told about reads that have not entered memory yet is part of every checkpoint: one may be made, and the process end
+//! again, before all is back where it was.
 
 use crate::checker::Checker;
 use crate::codec::{In, Out};
@@ -14,7 +16,7 @@ use crate::world::Session;
 use crate::{Datum, Event, Finding, Options, Stats, Store, StoreError, TxnKey, TxnName};
 use isolde_timestamp::{Axiom, Identity};
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// What a store had.
 pub enum Restored<S> {
@@ -183,6 +185,7 @@ impl<S: Store> Checker<S> {
         out.usize(extra.len());
         out.0.extend_from_slice(extra);
         out.u64(self.seq);
+        out.u64(self.now);
         out.flag(self.evicted);
         self.stats.each(|n| out.u64(*n));
         out.option(self.stats.newest, Out::stamp);
@@ -217,6 +220,13 @@ impl<S: Store> Checker<S> {
                 out.0.push(away.reported as u8);
                 out.finding(&away.finding);
             });
+        }
+        let mut carried: Vec<_> = self.carried.iter().collect();
+        carried.sort_unstable();
+        out.usize(carried.len());
+        for (identity, stands) in carried {
+            out.identity(identity);
+            out.flag(*stands);
         }
         out.0
     }
@@ -279,6 +289,7 @@ impl<S: Store> Checker<S> {
         let n = from.count()?;
         let extra = from.bytes(n)?.to_vec();
         self.seq = from.u64()?;
+        self.now = from.u64()?;
         self.evicted = from.flag()?;
         let mut stats = Stats::default();
         let mut failed = None;
@@ -309,6 +320,8 @@ impl<S: Store> Checker<S> {
             })?;
             Ok((seq, name, Waiting { deadline, at, by_set, away }))
         })?;
+        self.carried = from.many(|from| Ok((from.identity()?, from.flag()?)))?.into_iter().collect();
+        In(from.0).end()?;
         Ok(extra)
     }
 
@@ -354,8 +367,9 @@ impl<S: Store> Checker<S> {
             self.take_in_read(slot, read, txn)?;
         }
         let k = &mut self.keys[slot as usize];
-        k.touched = true;
-        self.touched.push(slot);
+        if !std::mem::replace(&mut k.touched, true) {
+            self.touched.push(slot);
+        }
         Ok(())
     }
 }

@@ -225,10 +225,10 @@ impl<S: Store> Checker<S> {
             read.reported = self.carried_verdict(key, read.txn, read.reported);
             arm = !read.pending && read.reported != read.verdict;
         }
-        let deadline = self.world.txn(read.txn).arrived + self.options.settle_ms;
         let at = self.insert_read(key, side, read);
         if arm {
-            self.arm(key, side, at, deadline);
+            // What the world was told came of arrivals that are about to be repeated.
+            self.arm(key, side, at, self.now + self.options.settle_ms);
         }
         Ok(())
     }

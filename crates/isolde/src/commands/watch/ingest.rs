@@ -297,8 +297,8 @@ mod tests {
             let second = ingest.parse(block(&text[cut..], true), Batch::default());
             let lines: Vec<u64> = first.bad.iter().chain(&second.bad).map(|b| b.origin.line).collect();
             assert_eq!(first.batch.len() + second.batch.len(), 4, "{cut}");
-            assert!(lines.iter().all(|&line| line == 8) && !lines.is_empty(), "{cut} {lines:?}");
-            assert_eq!(second.place.lines, 9, "{cut}");
+            assert!(lines.iter().all(|&line| line == 10) && !lines.is_empty(), "{cut} {lines:?}");
+            assert_eq!(second.place.lines, 11, "{cut}");
         }
     }
 

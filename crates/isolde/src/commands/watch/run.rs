@@ -130,7 +130,8 @@ fn initial(text: Option<&str>) -> Result<Option<Datum>, Failure> {
     }
 }
 
-/// Milliseconds since 1970 that never go back, not even over a restart.
+/// Milliseconds in which something could arrive, since 1970 at first. After a restart they go on from the checkpoint: a writer
+/// that a reader waits for cannot arrive while nobody watches, so that time must not settle anything.
 struct Clock {
     start: Instant,
     base: u64,
@@ -138,8 +139,8 @@ struct Clock {
 
 impl Clock {
     fn new(before: u64) -> Clock {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-        Clock { start: Instant::now(), base: now.max(before) }
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        Clock { start: Instant::now(), base: if before > 0 { before } else { now() } }
     }
 
     fn now(&self) -> u64 {
