@@ -9,14 +9,11 @@ use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Evidence, Judgement, Level, Node, Verdict, VersionReason};
 use isolde_testkit::mini;
+use isolde_testkit::number;
 use isolde_testkit::oracle::adya::{Interpretations, Needs, Phenomenon, interpretations};
 use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
 use isolde_testkit::random::{self, Pattern, Reference, Shape};
 use isolde_verify::Verifier;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
 
 fn judge(history: &History) -> Judgement {
     let index = Index::build(history, 1.try_into().unwrap());

@@ -8,10 +8,7 @@ use isolde_check::datatypes::{self, Datatype};
 use isolde_check::{Budget, Request};
 use isolde_history::{Datum, Event, EventKind, Events, Operation, Process};
 use isolde_level::{Judgement, Level, Verdict};
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
+use isolde_testkit::number;
 
 fn event(process: i64, kind: EventKind, f: &str, value: Datum) -> Event {
     let process = Process::Client(process);

@@ -6,10 +6,7 @@
 
 use isolde_check::Budget;
 use isolde_check::linear::{Action, Call, Linearity, linearizable};
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
+use isolde_testkit::number;
 
 /// What a register does with a sequence of actions; `None` if one of them is impossible.
 fn run(initial: u32, actions: impl Iterator<Item = Action>) -> Option<u32> {

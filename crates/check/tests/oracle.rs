@@ -9,6 +9,7 @@ use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
 use isolde_testkit::mini;
+use isolde_testkit::number;
 use isolde_testkit::oracle::{self, WeakLevel};
 use isolde_testkit::random::{self, Pattern, Reference, Shape};
 use isolde_verify::Verifier;
@@ -23,10 +24,6 @@ const LEVELS: [(Level, WeakLevel); 8] = [
     (Level::MonotonicWrites, WeakLevel::MonotonicWrites),
     (Level::WritesFollowReads, WeakLevel::WritesFollowReads),
 ];
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
 
 fn judge(history: &History, no_guess: bool) -> Judgement {
     let index = Index::build(history, 2.try_into().unwrap());

@@ -12,10 +12,7 @@ use isolde_check::datatypes::{self, Datatype};
 use isolde_check::{Budget, Request};
 use isolde_history::{Datum, Event, EventKind, Events, Process};
 use isolde_level::{Level, Verdict};
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
+use isolde_testkit::number;
 
 /// A predicate as the test has it: everything, one value, odd or even.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -8,15 +8,12 @@
 use isolde_check::Budget;
 use isolde_check::stamps::{Findings, find};
 use isolde_history::{History, OpKind};
+use isolde_testkit::number;
 use isolde_testkit::oracle::{StampFault, StampRule, stamp_faults};
 use isolde_testkit::random::{StampedShape, stamped};
 use isolde_timestamp::{Axiom, Mode, Rule, Tie};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
 
 fn shown(history: &History) -> String {
     let mut out = String::new();

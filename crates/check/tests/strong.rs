@@ -9,6 +9,7 @@ use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index};
 use isolde_level::{Certificate, Judgement, Level, Order, Verdict};
 use isolde_testkit::mini;
+use isolde_testkit::number;
 use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
 use isolde_testkit::random::{self, Pattern, Reference, Shape};
 use isolde_verify::Verifier;
@@ -23,10 +24,6 @@ const LEVELS: [(Level, StrongLevel); 8] = [
     (Level::Prefix, StrongLevel::Prefix),
     (Level::ParallelSnapshotIsolation, StrongLevel::ParallelSnapshotIsolation),
 ];
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
 
 /// The ways to the same answers: all at once with the weak levels, each level alone, and without shortcuts.
 fn judge(history: &History, levels: &[Level], no_guess: bool, no_saturation: bool) -> Judgement {

@@ -12,16 +12,13 @@ use isolde_history::{History, SnapshotSet, TxnId, Value, View};
 use isolde_online::{
     Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, Restored, TxnKey,
 };
+use isolde_testkit::number;
 use isolde_testkit::random::{StampedShape, stamped};
 use isolde_timestamp::{Axiom, Identity, Mode, Rule, Tie};
 use isolde_workload::{Arrival, Arrivals, Distribution, Kind, SimLevel, Spec, generate};
 use std::collections::BTreeSet;
 
 type Found = BTreeSet<Identity<TxnKey, Datum>>;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
 
 fn datum(history: &History, value: Value) -> Datum {
     match value.view() {

@@ -18,3 +18,12 @@ pub mod mini;
 pub mod oracle;
 mod plan;
 pub mod random;
+
+/// A number from the environment: how the oracle tests are told the number of cases and the seed.
+///
+/// ```
+/// assert_eq!(isolde_testkit::number("ISOLDE_NOT_SET", 7), 7);
+/// ```
+pub fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
