@@ -30,10 +30,18 @@
 pub mod client;
 mod connection;
 mod error;
+pub mod fault;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod product;
+pub mod server;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod target;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod tls;
 mod url;
 mod value;
 

@@ -57,16 +57,16 @@ impl Sqlite {
 }
 
 fn rows_of(statement: &mut rusqlite::Statement<'_>, parameters: &[Value]) -> rusqlite::Result<Reply> {
-    let columns: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
     let mut rows = Vec::new();
     let mut found = statement.query(rusqlite::params_from_iter(parameters))?;
     while let Some(row) = found.next()? {
-        rows.push(
-            (0..columns.len())
-                .map(|at| row.get_ref(at).map(value_of))
-                .collect::<rusqlite::Result<Vec<Value>>>()?,
-        );
+        let width = row.as_ref().column_count();
+        let values = (0..width).map(|at| row.get_ref(at).map(value_of));
+        rows.push(values.collect::<rusqlite::Result<Vec<Value>>>()?);
     }
+    drop(found);
+    // Only now: a changed table shows when the statement runs.
+    let columns: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
     Ok(Reply { columns, rows, affected: 0 })
 }
 

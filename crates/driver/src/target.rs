@@ -162,6 +162,10 @@ impl fmt::Display for Target {
 impl Database for Target {
     fn connect(&self) -> Result<Box<dyn Connection>, Error> {
         match self.family() {
+            #[cfg(feature = "postgres")]
+            Family::Postgres => Ok(Box::new(crate::postgres::open(self)?)),
+            #[cfg(feature = "mysql")]
+            Family::Mysql => Ok(Box::new(crate::mysql::open(self)?)),
             #[cfg(feature = "sqlite")]
             Family::Sqlite => Ok(Box::new(crate::sqlite::open(self)?)),
             #[allow(unreachable_patterns, reason = "reached in builds without some database")]

@@ -41,6 +41,16 @@ impl Value {
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
+
+    /// A decimal as a database prints it.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(crate) fn decimal(text: &str) -> Value {
+        let whole = match text.split_once('.') {
+            Some((whole, fraction)) if fraction.bytes().all(|b| b == b'0') => whole,
+            _ => text,
+        };
+        whole.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Int)
+    }
 }
 
 impl fmt::Display for Value {

@@ -1,0 +1,16 @@
+//! What can go wrong on purpose: networks, backends, processes.
+
+mod proxy;
+
+pub use proxy::{CommitCut, Direction, Proxy};
+
+use crate::{Connection, Error, Family};
+
+/// Ends another session of the server, as an administrator would.
+pub fn terminate(administrator: &mut dyn Connection, backend: u64) -> Result<(), Error> {
+    match administrator.product().family {
+        Family::Postgres => administrator.run(&format!("SELECT pg_terminate_backend({backend})")).map(drop),
+        Family::Mysql => administrator.run(&format!("KILL CONNECTION {backend}")).map(drop),
+        Family::Sqlite => Ok(()),
+    }
+}
