@@ -17,7 +17,7 @@ pub enum Fault {
     Cut,
     /// All connections are closed in one direction.
     HalfClose,
-    /// The next few COMMITs lose their answer.
+    /// COMMITs lose their answer, and their connection, for a while; at most three.
     LoseCommits,
     /// Everything is late for a while.
     Delay,
@@ -136,10 +136,8 @@ impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node {}", self.node + 1)?;
         match self.fault {
-            Fault::Delay | Fault::Throttle | Fault::Partition | Fault::Pause | Fault::Kill => {
-                write!(f, " for {:.1} s", self.lasts.as_secs_f64())
-            }
-            _ => Ok(()),
+            Fault::Cut | Fault::HalfClose | Fault::Terminate | Fault::Restart => Ok(()),
+            _ => write!(f, " for {:.1} s", self.lasts.as_secs_f64()),
         }
     }
 }
@@ -250,7 +248,7 @@ impl Site<'_> {
                     Fault::Throttle => proxy.throttle(Some(4096)),
                     _ => proxy.hold(true),
                 }
-                if matches!(fault, Fault::Delay | Fault::Throttle | Fault::Partition) {
+                if !matches!(fault, Fault::Cut | Fault::HalfClose) {
                     wait(lasts, stop);
                     proxy.heal();
                 }
