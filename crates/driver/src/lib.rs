@@ -27,6 +27,7 @@
 //! Each database is a cargo feature: `postgres`, `mysql`, `sqlite`. To add one: a file with a [`Connection`], a
 //! [`Family`], its levels in `product.rs`, and a call of the conformance suite in `tests/`.
 
+pub mod broken;
 pub mod client;
 mod connection;
 mod error;

@@ -57,12 +57,14 @@
 //! ```
 
 mod exec;
+mod faults;
 mod record;
 mod run;
 mod simulated;
 mod sql;
 
 pub use exec::ExecEngine;
+pub use faults::SiteFaults;
 pub use isolde_workload::client::{Answer, Key, Op};
 pub use run::{Control, FaultEvent, FaultSource, Limit, Output, Plan, RunError, Summary, Tally, run};
 pub use simulated::SimulatedEngine;

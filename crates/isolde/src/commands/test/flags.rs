@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use crate::values;
 use clap::Args;
+use isolde_driver::broken::Bug;
 use isolde_driver::client::{Access, Encoding, Limit, ListEncoding};
 use isolde_driver::server::Engine;
 use isolde_format::Format;
@@ -53,9 +54,12 @@ pub struct Flags {
     /// Run for this time instead, such as 30s or 2m
     #[arg(long, value_name = "D", value_parser = values::duration)]
     pub duration: Option<Duration>,
-    /// Disturb the database every second or so: cut, delay or stall connections, terminate sessions; of a throw-away server also pause, kill or restart; all: everything there is
+    /// Disturb the database every second or so: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a throw-away server also pause, restart, kill; all: everything that is possible
     #[arg(long, value_name = "F", value_delimiter = ',')]
     pub fault: Vec<String>,
+    /// Give the database a known bug, to see it caught: dirty-read, lost-update, non-atomic-commit, stale-failover; or the client: lost-commit-is-abort
+    #[arg(long, value_name = "BUG")]
+    pub bug: Option<Bug>,
     /// Number of keys in use at a time: rows, lists, accounts, groups [default: the workload's]
     #[arg(long, value_name = "N")]
     pub keys: Option<u64>,

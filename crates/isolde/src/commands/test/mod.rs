@@ -102,7 +102,7 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
         spec: &candidate.spec,
         sessions: flags.sessions,
         limit: flags.limit(),
-        faults: faults::source(&flags.fault, arena, candidate.spec.seed)?,
+        faults: faults::source(arena, candidate.spec.seed),
     };
     let outputs = folder.outputs()?;
     let live = live::Live::new(global, &candidate.head, &folder, flags);
@@ -224,14 +224,10 @@ fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String 
     }
     out.push('\n');
     for d in done {
-        let _ = writeln!(out, "kept in {} (isolde check {})", d.folder.display(), history_of(d));
+        let _ = writeln!(out, "kept: {}", d.judged.facts.path);
     }
     let _ = writeln!(out, "next: {}", arena.next_step(flags));
     out
-}
-
-fn history_of(done: &Done) -> String {
-    done.judged.facts.path.clone()
 }
 
 /// The anomaly to explain where there is room for one: a write skew if there is one, of the last run that has any.
