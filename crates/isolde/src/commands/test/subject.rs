@@ -8,7 +8,7 @@ use crate::terminal;
 use isolde_driver::broken::{Broken, Bug};
 use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine};
 use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
-use isolde_driver::server::{Server, Setup};
+use isolde_driver::server::{Engine as Product, Server, Setup};
 use isolde_driver::{Database, Family, Isolation, Target};
 use isolde_workload::SimLevel;
 use isolde_workload::client::ClientSpec;
@@ -46,7 +46,12 @@ impl Kind {
             if !global.quiet {
                 terminal::tell(&format!("starting a throw-away {}", product.name()));
             }
-            let server = Server::start(product, &Setup::default()).map_err(Failure::input)?;
+            let mut setup = Setup::default();
+            if product == Product::Postgres {
+                // Hot keys in any order deadlock often, and PostgreSQL looks for that only after a second of waiting.
+                setup.settings.push(("deadlock_timeout".to_owned(), "10ms".to_owned()));
+            }
+            let server = Server::start(product, &setup).map_err(Failure::input)?;
             return Ok(Kind::Server(server));
         }
         let from_environment = || std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
