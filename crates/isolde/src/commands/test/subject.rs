@@ -108,8 +108,11 @@ pub struct Candidate<'a> {
     /// Its heading.
     pub head: String,
     pub spec: ClientSpec,
-    make: Box<dyn Fn(&ClientSpec) -> Result<Box<dyn Engine>, Failure> + 'a>,
+    make: Box<Make<'a>>,
 }
+
+/// Makes the engine for a workload.
+type Make<'a> = dyn Fn(&ClientSpec) -> Result<Box<dyn Engine>, Failure> + 'a;
 
 impl Candidate<'_> {
     pub fn engine(&self) -> Result<Box<dyn Engine>, Failure> {
@@ -199,6 +202,12 @@ impl Arena {
         all: &mut Vec<Candidate<'a>>,
     ) -> Result<(), Failure> {
         let (sessions, encoding) = (flags.sessions, flags.encoding());
+        let mut spec = spec.clone();
+        if matches!(self.kind, Kind::Showcase(_)) && flags.writes_per_key.is_none() {
+            // Short lists make examples that are easy to read.
+            spec.writes_per_key = spec.writes_per_key.map(|n| n.min(8));
+        }
+        let spec = &spec;
         let simulated = |level: SimLevel, head: String| Candidate {
             head,
             spec: spec.clone(),
