@@ -105,8 +105,7 @@ fn produced(program: &Program, level: Level, schedules: &[Vec<usize>]) -> BTreeS
             }
             prefix = names.iter().map(|c| c.source).collect();
             // The next alternative of the last choice that has one.
-            loop {
-                let Some(last) = prefix.pop() else { break };
+            while let Some(last) = prefix.pop() {
                 let choice = &names[prefix.len()];
                 let at = choice.alternatives.iter().position(|&a| a == last).unwrap();
                 if let Some(&next) = choice.alternatives.get(at + 1) {

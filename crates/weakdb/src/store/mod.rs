@@ -18,7 +18,7 @@ mod strong;
 mod value;
 mod weak;
 
-pub use choice::{Choice, Otherwise, ReadName, Replay, TxnName};
+pub use choice::{Choice, Chooser, Otherwise, Pick, ReadName, Replay, TxnName};
 pub use error::{Conflict, Error};
 pub use options::{Granularity, Options, Schedule};
 pub use session::{Mark, Session};
@@ -27,6 +27,7 @@ pub use value::Value;
 use base::Base;
 use isolation::{Isolation, isolation};
 use isolde_history::{History, TooLarge};
+use isolde_level::Level;
 use record::Record;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -123,6 +124,17 @@ impl Store {
     /// The name of a session.
     pub fn session_name(&self, session: u32) -> Option<Arc<str>> {
         self.lock().sessions.get(session as usize).cloned()
+    }
+
+    /// A text that is equal for two stores of one level iff everything that has ended in them is, as far as sessions and the level can
+    /// tell: transactions by session, with what they read from whom and what they wrote, and for the levels that
+    /// fix it the order of commits. Needs [`Options::record`].
+    pub fn fingerprint(&self) -> String {
+        let inner = self.lock();
+        inner.record.fingerprint(
+            &inner.base,
+            matches!(self.options.level, Level::ReadCommitted | Level::ReadAtomic | Level::Causal),
+        )
     }
 
     /// How many transactions have committed that wrote something.
