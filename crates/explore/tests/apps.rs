@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use isolde_explore::{apps, break_assertion, coverage};
+use isolde_explore::{
+    apps,
+    measure::{break_assertion, coverage},
+};
 use isolde_level::Level;
 
 #[test]

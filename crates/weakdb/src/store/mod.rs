@@ -60,6 +60,7 @@ pub(crate) struct Inner {
     busy: bool,
     record: Record,
     choices: Vec<Choice>,
+    statements: Vec<(TxnName, Arc<str>)>,
 }
 
 impl Store {
@@ -86,6 +87,7 @@ impl Store {
             busy: false,
             record: Record::default(),
             choices: Vec::new(),
+            statements: Vec::new(),
         };
         Ok(Arc::new(Store { options, inner: Mutex::new(inner), ended: Condvar::new() }))
     }
@@ -119,6 +121,11 @@ impl Store {
     /// The choices made so far, in the order in which they were made; empty unless [`Options::record_choices`].
     pub fn choices(&self) -> Vec<Choice> {
         self.lock().choices.clone()
+    }
+
+    /// The statements that sessions have announced, in that order; empty unless [`Options::record_choices`].
+    pub fn statements(&self) -> Vec<(TxnName, Arc<str>)> {
+        self.lock().statements.clone()
     }
 
     /// The name of a session.

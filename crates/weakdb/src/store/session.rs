@@ -127,10 +127,16 @@ impl Session {
 
     /// Begins a statement: until the next one, a key is read once, and further reads of it repeat the answer. Sessions that never call
     /// this make every read a statement of its own.
+    ///
+    /// The text is for explanations ([`Choice::statement`](super::Choice::statement), [`Store::statements`](super::Store::statements)).
     pub fn statement(&mut self, text: Option<&str>) {
-        if let Some(open) = &mut self.open {
-            open.memo.clear();
-            open.statement = Some(text.unwrap_or_default().into());
+        let name = self.name();
+        let Some(open) = &mut self.open else { return };
+        let text: Arc<str> = text.unwrap_or_default().into();
+        open.memo.clear();
+        open.statement = Some(text.clone());
+        if self.store.options.record_choices && !text.is_empty() {
+            self.store.lock().statements.push((name, text));
         }
     }
 
