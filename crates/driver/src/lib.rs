@@ -28,6 +28,7 @@
 //! [`Family`], its levels in `product.rs`, and a call of the conformance suite in `tests/`.
 
 pub mod broken;
+pub mod client;
 mod connection;
 mod error;
 pub mod fault;
