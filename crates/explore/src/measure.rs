@@ -4,8 +4,9 @@ use crate::apps::{App, Harness};
 use crate::systematic::{Tried, systematic};
 use crate::turns::{Stop, Turns};
 use isolde_level::Level;
-use isolde_weakdb::{Options, Store};
+use isolde_weakdb::{Error, Options, Store};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// One assertion of one application.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,4 +97,60 @@ pub fn coverage(
         true
     })?;
     Ok(Coverage { free, shuffled, all: states.len() as u64, tried })
+}
+
+/// What a read costs when the history has a certain length.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Transactions so far.
+    pub transactions: u64,
+    /// Nanoseconds per read.
+    pub read_ns: f64,
+    /// Transactions per second.
+    pub per_second: f64,
+}
+
+/// Lets the history grow, and measures the cost of reads on the way: before each of these numbers of transactions, in the
+/// fastest of twenty stretches of a hundred, since other programs also want the processor.
+///
+/// Ten sessions take turns; a transaction reads four of a hundred keys and writes two of them.
+pub fn growth(level: Level, at: &[u64], seed: u64) -> Result<Vec<Cost>, Stop> {
+    const STRETCH: u64 = 100;
+    let store = Store::new(Options { seed, ..Options::new(level) })?;
+    let mut sessions: Vec<_> = (0..10).map(|i| store.session(&i.to_string())).collect();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut reading, mut start) = (Duration::ZERO, Instant::now());
+    let mut stretches: Vec<(f64, f64)> = Vec::new();
+    let mut costs = Vec::new();
+    for n in 1..=at.last().copied().unwrap_or(0) {
+        let session = &mut sessions[random.usize(..10)];
+        let keys: [String; 4] = std::array::from_fn(|_| format!("k{}", random.u8(..100)));
+        let result = session.transaction(|t| {
+            let start = Instant::now();
+            for key in &keys {
+                t.read(key)?;
+            }
+            reading += start.elapsed();
+            t.write(&keys[0], n as i64)?;
+            t.write(&keys[1], n as i64)
+        });
+        match result {
+            Ok(()) | Err(Error::Serialization(_)) => {}
+            Err(other) => return Err(other.into()),
+        }
+        if n % STRETCH == 0 {
+            let per_read = reading.as_nanos() as f64 / (4 * STRETCH) as f64;
+            stretches.push((per_read, STRETCH as f64 / start.elapsed().as_secs_f64()));
+            (reading, start) = (Duration::ZERO, Instant::now());
+        }
+        if at.contains(&n) {
+            let last = &stretches[stretches.len().saturating_sub(20)..];
+            costs.push(Cost {
+                transactions: n,
+                read_ns: last.iter().map(|s| s.0).fold(f64::INFINITY, f64::min),
+                per_second: last.iter().map(|s| s.1).fold(0.0, f64::max),
+            });
+        }
+    }
+    Ok(costs)
 }

@@ -13,6 +13,7 @@ mod error;
 mod isolation;
 mod options;
 mod record;
+mod search;
 mod session;
 mod strong;
 mod value;
