@@ -39,6 +39,7 @@
 )]
 
 pub mod broken;
+pub mod client;
 pub mod collect;
 mod connection;
 mod error;
