@@ -213,9 +213,13 @@ impl Server {
         self.wait_ready(node)
     }
 
-    /// Pauses all processes of a node: it accepts connections, and answers nothing.
+    /// Pauses all processes of a node: the kernel accepts connections for it, and nothing is answered. Returns when they have stopped.
     pub fn pause(&self, node: usize) {
-        self.inner.nodes[node].signal_all(Signal::STOP);
+        let node = &self.inner.nodes[node];
+        wait_until(Duration::from_secs(10), || {
+            node.signal_all(Signal::STOP);
+            node.processes().into_iter().all(process::is_stopped)
+        });
     }
 
     /// Lets a paused node go on.

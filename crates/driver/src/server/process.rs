@@ -98,6 +98,15 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
     found
 }
 
+/// Whether every thread of a process has stopped, or the process is gone. A signal to stop takes effect a moment later.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok()).all(|stat| {
+        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+        matches!(state, None | Some('T' | 't' | 'Z' | 'X'))
+    })
+}
+
 /// Waits until something is so, looking often.
 pub(super) fn wait_until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
