@@ -23,6 +23,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("format", 3),
     ("online", 3),
     ("workload", 3),
+    ("weakdb", 3),
     ("report", 6),
     ("isolde", 8),
 ];
