@@ -24,6 +24,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("online", 3),
     ("workload", 3),
     ("weakdb", 3),
+    ("explore", 5),
     ("report", 6),
     ("isolde", 8),
 ];

@@ -27,6 +27,6 @@
 pub mod store;
 
 pub use store::{
-    Choice, Conflict, Error, Granularity, Mark, Options, Otherwise, ReadName, Replay, Schedule, Session,
-    Store, TxnName, Value,
+    Choice, Chooser, Conflict, Error, Granularity, Mark, Options, Otherwise, Pick, ReadName, Replay,
+    Schedule, Session, Store, TxnName, Value,
 };

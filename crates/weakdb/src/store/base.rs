@@ -1,6 +1,7 @@
 //! What all levels share: keys, their committed versions, and who wrote them.
 
 use super::choice::TxnName;
+use super::search::partition_late;
 use super::value::Value;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -32,7 +33,8 @@ impl Versions {
     }
 
     pub fn value(&self, writer: Seq) -> Option<Value> {
-        self.writers.binary_search(&writer).ok().and_then(|i| self.values[i].clone())
+        let at = partition_late(&self.writers, |&w| w < writer);
+        self.writers.get(at).filter(|&&w| w == writer).and_then(|_| self.values[at].clone())
     }
 }
 

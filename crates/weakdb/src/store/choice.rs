@@ -6,7 +6,9 @@
 
 use super::base::{Base, KeyId, Seq};
 use super::isolation::Isolation;
+use super::value::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A transaction by its session and its number in it, both from 0, in the order in which they were opened.
@@ -28,7 +30,7 @@ pub struct ReadName {
 }
 
 /// A read and the value it was given.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Choice {
     /// The read.
     pub read: ReadName,
@@ -36,8 +38,12 @@ pub struct Choice {
     pub key: Arc<str>,
     /// Whose write it returned; `None` is the initial value.
     pub source: Option<TxnName>,
+    /// What it returned.
+    pub value: Option<Value>,
     /// Whose write was the newest that it could have returned.
     pub newest: Option<TxnName>,
+    /// What that one wrote.
+    pub newest_value: Option<Value>,
     /// All that it could have returned, oldest first; empty unless asked for
     /// ([`Options::record_alternatives`](super::Options::record_alternatives)).
     pub alternatives: Vec<Option<TxnName>>,
@@ -71,6 +77,20 @@ pub struct Replay {
     pub choices: BTreeMap<ReadName, Option<TxnName>>,
     /// The source of all others.
     pub otherwise: Otherwise,
+}
+
+/// Chooses for every read that is free to: it is given the read and all that it may return, oldest first, and returns
+/// a position among them.
+#[derive(Clone)]
+pub struct Chooser(pub Arc<Pick>);
+
+/// The function of a [`Chooser`].
+pub type Pick = dyn Fn(ReadName, &[Option<TxnName>]) -> usize + Send + Sync;
+
+impl fmt::Debug for Chooser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Chooser")
+    }
 }
 
 /// How one read chooses.

@@ -13,12 +13,13 @@ mod error;
 mod isolation;
 mod options;
 mod record;
+mod search;
 mod session;
 mod strong;
 mod value;
 mod weak;
 
-pub use choice::{Choice, Otherwise, ReadName, Replay, TxnName};
+pub use choice::{Choice, Chooser, Otherwise, Pick, ReadName, Replay, TxnName};
 pub use error::{Conflict, Error};
 pub use options::{Granularity, Options, Schedule};
 pub use session::{Mark, Session};
@@ -27,6 +28,7 @@ pub use value::Value;
 use base::Base;
 use isolation::{Isolation, isolation};
 use isolde_history::{History, TooLarge};
+use isolde_level::Level;
 use record::Record;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -59,6 +61,7 @@ pub(crate) struct Inner {
     busy: bool,
     record: Record,
     choices: Vec<Choice>,
+    statements: Vec<(TxnName, Arc<str>)>,
 }
 
 impl Store {
@@ -85,6 +88,7 @@ impl Store {
             busy: false,
             record: Record::default(),
             choices: Vec::new(),
+            statements: Vec::new(),
         };
         Ok(Arc::new(Store { options, inner: Mutex::new(inner), ended: Condvar::new() }))
     }
@@ -120,9 +124,25 @@ impl Store {
         self.lock().choices.clone()
     }
 
+    /// The statements that sessions have announced, in that order; empty unless [`Options::record_choices`].
+    pub fn statements(&self) -> Vec<(TxnName, Arc<str>)> {
+        self.lock().statements.clone()
+    }
+
     /// The name of a session.
     pub fn session_name(&self, session: u32) -> Option<Arc<str>> {
         self.lock().sessions.get(session as usize).cloned()
+    }
+
+    /// A text that is equal for two stores of one level iff everything that has ended in them is, as far as sessions and the level can
+    /// tell: transactions by session, with what they read from whom and what they wrote, and for the levels that
+    /// fix it the order of commits. Needs [`Options::record`].
+    pub fn fingerprint(&self) -> String {
+        let inner = self.lock();
+        inner.record.fingerprint(
+            &inner.base,
+            matches!(self.options.level, Level::ReadCommitted | Level::ReadAtomic | Level::Causal),
+        )
     }
 
     /// How many transactions have committed that wrote something.

@@ -1,6 +1,6 @@
 //! What a store is told when it is made.
 
-use super::choice::Replay;
+use super::choice::{Chooser, Replay};
 use isolde_level::Level;
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub struct Options {
     pub record_alternatives: bool,
     /// Choices to repeat.
     pub replay: Option<Replay>,
+    /// Who chooses instead of chance and [`Options::replay`].
+    pub chooser: Option<Chooser>,
     /// With [`Schedule::Serial`], how long `begin` waits.
     pub patience: Duration,
 }
@@ -74,6 +76,7 @@ impl Options {
             record_choices: false,
             record_alternatives: false,
             replay: None,
+            chooser: None,
             patience: Duration::from_secs(10),
         }
     }

@@ -8,6 +8,7 @@ use super::choice::TxnName;
 use isolde_history::{Builder, History, OpKind, Outcome, TooLarge};
 use isolde_level::Level;
 use rustc_hash::FxHashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// An operation as it is kept until the transaction ends, and then in the record.
@@ -80,5 +81,31 @@ impl Record {
             }
         }
         b.finish()
+    }
+
+    /// See [`Store::fingerprint`](super::Store::fingerprint).
+    pub fn fingerprint(&self, base: &Base, any_order: bool) -> String {
+        let mut ended: Vec<&Ended> = self.ended.iter().collect();
+        if any_order {
+            ended.sort_by_key(|e| e.name);
+        }
+        let mut text = String::new();
+        for txn in ended {
+            let TxnName { session, transaction } = txn.name;
+            // Writing to a text does not fail.
+            let _ = write!(text, "{session}.{transaction}{:?}", txn.outcome);
+            for op in &txn.ops {
+                let _ = match *op {
+                    Logged::Read(key, source) => match base.writers[source.0 as usize].name {
+                        None => write!(text, " r{}", base.name(key)),
+                        Some(w) => write!(text, " r{}<{}.{}", base.name(key), w.session, w.transaction),
+                    },
+                    Logged::ReadOwn(key) => write!(text, " o{}", base.name(key)),
+                    Logged::Write(key) => write!(text, " w{}", base.name(key)),
+                };
+            }
+            text.push(';');
+        }
+        text
     }
 }

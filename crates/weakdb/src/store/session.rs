@@ -127,10 +127,16 @@ impl Session {
 
     /// Begins a statement: until the next one, a key is read once, and further reads of it repeat the answer. Sessions that never call
     /// this make every read a statement of its own.
+    ///
+    /// The text is for explanations ([`Choice::statement`](super::Choice::statement), [`Store::statements`](super::Store::statements)).
     pub fn statement(&mut self, text: Option<&str>) {
-        if let Some(open) = &mut self.open {
-            open.memo.clear();
-            open.statement = Some(text.unwrap_or_default().into());
+        let name = self.name();
+        let Some(open) = &mut self.open else { return };
+        let text: Arc<str> = text.unwrap_or_default().into();
+        open.memo.clear();
+        open.statement = Some(text.clone());
+        if self.store.options.record_choices && !text.is_empty() {
+            self.store.lock().statements.push((name, text));
         }
     }
 
@@ -381,11 +387,9 @@ fn choose(store: &Store, inner: &mut Inner, asked: Asked, mut random: fastrand::
     let base = &inner.base;
     let candidates = Candidates::new(&*inner.isolation, base, read.by.session as usize, key);
     let name = |s: Seq| base.writers[s.0 as usize].name;
-    let given = options.replay.as_ref().and_then(|r| r.choices.get(&read)).and_then(|&source| {
-        let seq = base.versions(key).writers.iter().rev().copied().find(|&w| name(w) == source);
-        seq.filter(|&s| candidates.allows(s))
-    });
     let otherwise = options.replay.as_ref().map(|r| r.otherwise);
+    // A current read is not free to choose.
+    let free = wish.is_none();
     let wish = wish.unwrap_or(match (latest, otherwise, options.stale) {
         (true, ..) => Wish::Latest,
         (_, Some(Otherwise::Newest), _) => Wish::Newest,
@@ -393,18 +397,41 @@ fn choose(store: &Store, inner: &mut Inner, asked: Asked, mut random: fastrand::
         (.., Some(p)) => Wish::Stale(p),
         (.., None) => Wish::Uniform,
     });
-    let source = given.unwrap_or_else(|| candidates.choose(wish, &mut random));
+    let alternatives = || match wish {
+        Wish::Latest => candidates.latest(),
+        _ if free => candidates.all(),
+        _ => vec![candidates.newest()],
+    };
+    let names = |all: Vec<Seq>| all.into_iter().map(name).collect::<Vec<_>>();
+    let source = match (&options.chooser, &options.replay) {
+        (Some(chooser), _) if free => {
+            let all = alternatives();
+            let pick = (chooser.0)(read, &names(all.clone()));
+            all[pick.min(all.len() - 1)]
+        }
+        (None, Some(replay)) if free => {
+            let given = replay.choices.get(&read).and_then(|&source| {
+                let seq = base.versions(key).writers.iter().rev().copied().find(|&w| name(w) == source);
+                seq.filter(|&s| candidates.allows(s))
+            });
+            given.unwrap_or_else(|| candidates.choose(wish, &mut random))
+        }
+        _ => candidates.choose(wish, &mut random),
+    };
     if options.record_choices {
-        let newest = name(candidates.newest());
-        let alternatives = match wish {
-            _ if !options.record_alternatives => Vec::new(),
-            // These reads are not free to choose.
-            Wish::Newest if otherwise != Some(Otherwise::Newest) => vec![name(source)],
-            Wish::Latest => candidates.latest().into_iter().map(name).collect(),
-            _ => candidates.all().into_iter().map(name).collect(),
+        let newest = candidates.newest();
+        let versions = base.versions(key);
+        let choice = Choice {
+            read,
+            key: base.name(key).clone(),
+            source: name(source),
+            value: versions.value(source),
+            newest: name(newest),
+            newest_value: versions.value(newest),
+            alternatives: if options.record_alternatives { names(alternatives()) } else { Vec::new() },
+            statement,
         };
-        let key = base.name(key).clone();
-        inner.choices.push(Choice { read, key, source: name(source), newest, alternatives, statement });
+        inner.choices.push(choice);
     }
     source
 }

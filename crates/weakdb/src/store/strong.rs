@@ -16,6 +16,7 @@
 use super::base::{Base, KeyId, Seq};
 use super::error::Conflict;
 use super::isolation::Isolation;
+use super::search::partition_late;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Which of the three.
@@ -83,8 +84,8 @@ impl Isolation for Snapshots {
     fn spans<'a>(&'a self, base: &'a Base, session: usize, key: KeyId) -> Vec<&'a [Seq]> {
         let (view, writers) = (&self.views[session], &base.versions(key).writers);
         // The last version at or before `low`, and the last at or before `high`.
-        let first = writers.partition_point(|w| w.0 <= view.low).saturating_sub(1);
-        let end = view.high.map_or(writers.len(), |h| writers.partition_point(|w| w.0 <= h));
+        let first = partition_late(writers, |w| w.0 <= view.low).saturating_sub(1);
+        let end = view.high.map_or(writers.len(), |h| partition_late(writers, |w| w.0 <= h));
         let mut span = &writers[first..end];
         match self.strength {
             Strength::Serial if !view.read_only => span = &span[span.len() - 1..],
@@ -111,7 +112,7 @@ impl Isolation for Snapshots {
 
     fn observe(&mut self, base: &Base, session: usize, key: KeyId, source: Seq) {
         let writers = &base.versions(key).writers;
-        let next = writers.get(writers.partition_point(|&w| w <= source)).map(|w| w.0 - 1);
+        let next = writers.get(partition_late(writers, |&w| w <= source)).map(|w| w.0 - 1);
         let view = &mut self.views[session];
         debug_assert!(view.meets(source.0, next), "the source is in the slice");
         view.low = view.low.max(source.0);

@@ -28,6 +28,7 @@ mod graph;
 use super::base::{Base, KeyId, Seq};
 use super::error::Conflict;
 use super::isolation::Isolation;
+use super::search::partition_late;
 use graph::{Clock, Graph};
 use rustc_hash::FxHashMap;
 
@@ -42,10 +43,22 @@ pub(crate) enum Visibility {
     Causal,
 }
 
-/// Writers of one key in one session, ascending.
+/// Writers of one key in one session, ascending, and side by side their positions in it.
 struct Written {
     lane: usize,
     by: Vec<Seq>,
+    positions: Vec<u32>,
+}
+
+impl Written {
+    /// How many of them are at or before the position.
+    fn until(&self, position: u32) -> usize {
+        partition_late(&self.positions, |&p| p <= position)
+    }
+
+    fn last_until(&self, position: u32) -> Option<Seq> {
+        self.until(position).checked_sub(1).map(|i| self.by[i])
+    }
 }
 
 /// One of the three levels at work.
@@ -98,7 +111,7 @@ impl Weak {
         let mut visible = Vec::new();
         if self.visibility == Visibility::Causal {
             for w in self.written(key) {
-                visible.extend(self.last_until(w, view.now.past.get(w.lane)));
+                visible.extend(w.last_until(view.now.past.get(w.lane)));
             }
             return visible;
         }
@@ -114,11 +127,6 @@ impl Weak {
             }
         }
         visible
-    }
-
-    /// The last of these writers at or before the position.
-    fn last_until(&self, w: &Written, position: u32) -> Option<Seq> {
-        w.by[..w.by.partition_point(|&s| self.graph.position(s) <= position)].last().copied()
     }
 
     /// The demands that a read from a writer not yet visible puts on earlier reads.
@@ -164,7 +172,7 @@ impl Weak {
             } else {
                 for (&key, &s) in &view.reads {
                     let w = self.written(key).iter().find(|w| w.lane == lane);
-                    let last = w.and_then(|w| self.last_until(w, until));
+                    let last = w.and_then(|w| w.last_until(until));
                     if let Some(v) = last.filter(|&v| self.graph.position(v) > from) {
                         demand(v, s);
                     }
@@ -221,7 +229,7 @@ impl Weak {
         let (graph, written) = (&self.graph, &self.written);
         let ceiling = &mut self.views[session].ceiling;
         for w in written.get(key.0 as usize).into_iter().flatten() {
-            let first = w.by.partition_point(|&v| !graph.before(source, v));
+            let first = partition_late(&w.by, |&v| !graph.before(source, v));
             if let Some(&v) = w.by.get(first) {
                 lower(ceiling, w.lane, graph.position(v));
             }
@@ -283,10 +291,10 @@ impl Isolation for Weak {
         }
         for w in self.written(key) {
             let overwritten = visible.iter().map(|&v| self.graph.preceding(v).get(w.lane)).max().unwrap_or(0);
-            let from = w.by.partition_point(|&s| self.graph.position(s) <= overwritten);
+            let from = w.until(overwritten);
             let mut span = &w.by[from..];
             if self.visibility == Visibility::Causal {
-                let seen = span.partition_point(|&s| self.sees(view, s));
+                let seen = w.until(view.now.past.get(w.lane)).max(from) - from;
                 let end = span[seen..].partition_point(|&s| !self.above_ceiling(view, s));
                 span = &span[..seen + end];
             }
@@ -361,9 +369,15 @@ impl Isolation for Weak {
                 if self.written.len() <= at {
                     self.written.resize_with(at + 1, Vec::new);
                 }
+                let position = self.graph.position(seq);
                 match self.written[at].iter_mut().find(|w| w.lane == lane) {
-                    Some(w) => w.by.push(seq),
-                    None => self.written[at].push(Written { lane, by: vec![seq] }),
+                    Some(w) => {
+                        w.by.push(seq);
+                        w.positions.push(position);
+                    }
+                    None => {
+                        self.written[at].push(Written { lane, by: vec![seq], positions: vec![position] });
+                    }
                 }
             }
         }
