@@ -13,3 +13,5 @@ pub mod shrink;
 pub mod stats;
 pub mod verify;
 pub mod watch;
+#[cfg(feature = "weakdb")]
+pub mod weakdb;
