@@ -1,5 +1,6 @@
 //! The command line: every command and what they share.
 
+use crate::commands::test;
 #[cfg(feature = "weakdb")]
 use crate::commands::weakdb;
 use crate::commands::{
@@ -49,6 +50,8 @@ pub enum Command {
     Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
+    /// Drive a database from concurrent sessions, record, check
+    Test(Box<test::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
     /// Serve a mock database that shows every behaviour its level allows (PostgreSQL, MySQL, HTTP)

@@ -11,6 +11,7 @@ pub mod lint;
 pub mod shell;
 pub mod shrink;
 pub mod stats;
+pub mod test;
 pub mod verify;
 pub mod watch;
 #[cfg(feature = "weakdb")]

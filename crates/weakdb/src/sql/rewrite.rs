@@ -215,6 +215,17 @@ impl VisitorMut for Rewriter<'_, '_> {
                 with_hints.clear();
             }
             TableFactor::Derived { lateral: true, .. } => return refuse("LATERAL"),
+            TableFactor::Derived { subquery, alias: Some(alias), .. } if !alias.columns.is_empty() => {
+                // SQLite names the columns of a common table expression, but not of a subquery.
+                let columns: Vec<String> =
+                    alias.columns.iter().map(|c| Dialect::MySql.quote(&c.name.value)).collect();
+                let sql = format!("WITH named({}) AS ({subquery}) SELECT * FROM named", columns.join(", "));
+                match parse(Dialect::Sqlite, &sql) {
+                    Ok(Statement::Query(named)) => *subquery = named,
+                    _ => return refuse("this form of a subquery with named columns"),
+                }
+                alias.columns.clear();
+            }
             TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } => {}
             other => return refuse(&format!("{other} in FROM")),
         }

@@ -109,6 +109,11 @@ impl Base {
         })
     }
 
+    /// Who wrote each key last, in the order of names.
+    pub fn last_writers(&self) -> impl Iterator<Item = (&Arc<str>, Seq)> {
+        self.sorted.iter().map(|(name, key)| (name, self.versions(*key).last()))
+    }
+
     pub fn set_initial(&mut self, name: &str, value: Value) {
         let key = self.key(name);
         self.versions[key.0 as usize].values[0] = Some(value);

@@ -103,6 +103,7 @@ impl Session {
             }
             inner.busy = true;
         }
+        inner.promised |= read_only;
         inner.isolation.begin(self.number as usize, read_only);
         drop(inner);
         self.begun += 1;
