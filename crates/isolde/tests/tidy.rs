@@ -17,6 +17,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("level", 1),
     ("graph", 2),
     ("timestamp", 2),
+    ("sqltext", 2),
     ("check", 3),
     ("verify", 3),
     ("format", 3),

@@ -20,16 +20,23 @@ fn levels(columns: &[Column<'_>]) -> Vec<Level> {
     Level::ALL.iter().copied().filter(asked).collect()
 }
 
-/// A heading in lines of at most `columns`, unless a word is longer.
+/// A heading in lines of at most `columns`, unless a part of a word is longer. Long words break after `_` and `-`.
 fn lines(head: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines: Vec<String> = vec![String::new()];
     for word in head.split(' ').filter(|w| !w.is_empty()) {
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(word) <= columns => {
-                line.push(' ');
-                line.push_str(word);
+        let mut space = " ";
+        let parts: Vec<&str> =
+            if width(word) > columns { word.split_inclusive(['_', '-']).collect() } else { vec![word] };
+        for part in parts {
+            match lines.last_mut() {
+                Some(line) if line.is_empty() => line.push_str(part),
+                Some(line) if width(line) + width(space) + width(part) <= columns => {
+                    line.push_str(space);
+                    line.push_str(part);
+                }
+                _ => lines.push(part.to_owned()),
             }
-            _ => lines.push(word.to_owned()),
+            space = "";
         }
     }
     lines
@@ -136,6 +143,15 @@ mod tests {
             })
             .collect();
         Judgement { levels, ..Judgement::default() }
+    }
+
+    #[test]
+    fn headings_break_where_they_must() {
+        assert_eq!(
+            lines("REPEATABLE READ with innodb_snapshot_isolation", 12),
+            ["REPEATABLE", "READ with", "innodb_", "snapshot_", "isolation"]
+        );
+        assert_eq!(lines("SQLite DEFERRED", 12), ["SQLite", "DEFERRED"]);
     }
 
     #[test]

@@ -49,7 +49,12 @@ struct Columns {
 
 pub(crate) fn open(target: &Target) -> Result<impl Connection + use<>, Error> {
     let (wire, greeting) = wire::start(target)?;
-    let product = Product::new(Family::Postgres, "PostgreSQL", greeting.version.as_str());
+    let (name, version) = match &greeting.cockroach {
+        Some(version) => ("CockroachDB", version),
+        None if greeting.version.contains("-YB-") => ("YugabyteDB", &greeting.version),
+        None => ("PostgreSQL", &greeting.version),
+    };
+    let product = Product::new(Family::Postgres, name, version.as_str());
     Ok(Postgres {
         wire,
         target: target.clone(),

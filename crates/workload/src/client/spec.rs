@@ -164,7 +164,7 @@ impl ClientSpec {
             seed: 0,
         };
         match workload {
-            Workload::ListAppend | Workload::Set => ClientSpec { writes_per_key: Some(64), ..spec },
+            Workload::ListAppend | Workload::Set => ClientSpec { writes_per_key: Some(32), ..spec },
             Workload::Register => ClientSpec { writes_per_key: Some(256), ..spec },
             Workload::Bank => ClientSpec { keys: 8, distribution: Distribution::Uniform, ..spec },
             Workload::LongFork => {

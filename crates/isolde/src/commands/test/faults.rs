@@ -6,9 +6,6 @@ use isolde_driver::client::{FaultSource, SiteFaults};
 use isolde_driver::fault::{Fault, Needs, Site};
 use std::time::Duration;
 
-/// About one fault in this time.
-const EVERY: Duration = Duration::from_millis(1_500);
-
 /// The faults of these names; `all` is every one that is possible.
 pub fn named(names: &[String], possible: impl Fn(Fault) -> bool) -> Result<Vec<Fault>, Failure> {
     let mut found = Vec::new();
@@ -32,7 +29,7 @@ pub fn named(names: &[String], possible: impl Fn(Fault) -> bool) -> Result<Vec<F
 }
 
 /// Whoever makes the faults that were asked for.
-pub fn source(arena: &Arena, seed: u64) -> Option<Box<dyn FaultSource + '_>> {
+pub fn source(arena: &Arena, every: Duration, seed: u64) -> Option<Box<dyn FaultSource + '_>> {
     if arena.faults.is_empty() {
         return None;
     }
@@ -42,5 +39,5 @@ pub fn source(arena: &Arena, seed: u64) -> Option<Box<dyn FaultSource + '_>> {
         administrators: &arena.direct,
         sessions: arena.sessions.clone(),
     };
-    Some(Box::new(SiteFaults::new(site, &arena.faults, arena.direct.len(), EVERY, seed)))
+    Some(Box::new(SiteFaults::new(site, &arena.faults, arena.direct.len(), every, seed)))
 }

@@ -54,9 +54,12 @@ pub struct Flags {
     /// Run for this time instead, such as 30s or 2m
     #[arg(long, value_name = "D", value_parser = values::duration)]
     pub duration: Option<Duration>,
-    /// Disturb the database every second or so: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a throw-away server also pause, restart, kill; all: everything that is possible
+    /// Disturb the database: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a throw-away server also pause, restart, kill; all: everything that is possible
     #[arg(long, value_name = "F", value_delimiter = ',')]
     pub fault: Vec<String>,
+    /// About one fault in this time
+    #[arg(long, value_name = "D", default_value = "1s", value_parser = values::duration)]
+    pub fault_every: Duration,
     /// Give the database a known bug, to see it caught: dirty-read, lost-update, non-atomic-commit, stale-failover; or the client: lost-commit-is-abort
     #[arg(long, value_name = "BUG")]
     pub bug: Option<Bug>,

@@ -102,7 +102,7 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
         spec: &candidate.spec,
         sessions: flags.sessions,
         limit: flags.limit(),
-        faults: faults::source(arena, candidate.spec.seed),
+        faults: faults::source(arena, flags.fault_every, candidate.spec.seed),
     };
     let outputs = folder.outputs()?;
     let live = live::Live::new(global, &candidate.head, &folder, flags);

@@ -8,7 +8,7 @@ use crate::terminal;
 use isolde_driver::broken::{Broken, Bug};
 use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine};
 use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
-use isolde_driver::server::{Server, Setup};
+use isolde_driver::server::{Engine as Product, Server, Setup};
 use isolde_driver::{Database, Family, Isolation, Target};
 use isolde_workload::SimLevel;
 use isolde_workload::client::ClientSpec;
@@ -46,7 +46,12 @@ impl Kind {
             if !global.quiet {
                 terminal::tell(&format!("starting a throw-away {}", product.name()));
             }
-            let server = Server::start(product, &Setup::default()).map_err(Failure::input)?;
+            let mut setup = Setup::default();
+            if product == Product::Postgres {
+                // Hot keys in any order deadlock often, and PostgreSQL looks for that only after a second of waiting.
+                setup.settings.push(("deadlock_timeout".to_owned(), "10ms".to_owned()));
+            }
+            let server = Server::start(product, &setup).map_err(Failure::input)?;
             return Ok(Kind::Server(server));
         }
         let from_environment = || std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
@@ -103,8 +108,11 @@ pub struct Candidate<'a> {
     /// Its heading.
     pub head: String,
     pub spec: ClientSpec,
-    make: Box<dyn Fn(&ClientSpec) -> Result<Box<dyn Engine>, Failure> + 'a>,
+    make: Box<Make<'a>>,
 }
+
+/// Makes the engine for a workload.
+type Make<'a> = dyn Fn(&ClientSpec) -> Result<Box<dyn Engine>, Failure> + 'a;
 
 impl Candidate<'_> {
     pub fn engine(&self) -> Result<Box<dyn Engine>, Failure> {
@@ -194,6 +202,12 @@ impl Arena {
         all: &mut Vec<Candidate<'a>>,
     ) -> Result<(), Failure> {
         let (sessions, encoding) = (flags.sessions, flags.encoding());
+        let mut spec = spec.clone();
+        if matches!(self.kind, Kind::Showcase(_)) && flags.writes_per_key.is_none() {
+            // Short lists make examples that are easy to read.
+            spec.writes_per_key = spec.writes_per_key.map(|n| n.min(8));
+        }
+        let spec = &spec;
         let simulated = |level: SimLevel, head: String| Candidate {
             head,
             spec: spec.clone(),
