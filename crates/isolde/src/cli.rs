@@ -1,7 +1,7 @@
 //! The command line: every command and what they share.
 
 use crate::commands::{
-    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, stats, verify, watch,
+    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
 use crate::values;
 use clap::{Args, Parser, Subcommand};
@@ -47,6 +47,8 @@ pub enum Command {
     Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
+    /// Drive a relational database with instrumented SQL, and judge what it did
+    Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
     /// Measure this machine: times and memory, as a table
