@@ -63,7 +63,7 @@ pub trait Connection: Send {
         Ok(replies)
     }
 
-    /// Begins a transaction at this level.
+    /// Begins a transaction at this level. If that fails, nothing has been done: the fate is [`crate::Fate::Aborted`].
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Error>;
 
     /// Commits. An error's fate is never [`crate::Fate::Open`]: if the database left the transaction open, it was rolled back.

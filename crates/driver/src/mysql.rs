@@ -176,11 +176,12 @@ impl Connection for Mysql {
     }
 
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Error> {
+        let nothing_done = |e: Error| e.with_fate(Fate::Aborted);
         if self.setup != isolation.setup() {
-            self.run(isolation.setup())?;
+            self.run(isolation.setup()).map_err(nothing_done)?;
             isolation.setup().clone_into(&mut self.setup);
         }
-        self.run(isolation.begin())?;
+        self.run(isolation.begin()).map_err(nothing_done)?;
         self.open = true;
         Ok(())
     }

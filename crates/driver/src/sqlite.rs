@@ -99,8 +99,7 @@ impl Connection for Sqlite {
     }
 
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Error> {
-        let done = self.one(isolation.begin(), &[]);
-        done.map(drop).map_err(|e| self.failed(e))
+        self.one(isolation.begin(), &[]).map(drop).map_err(|e| failure(e).with_fate(Fate::Aborted))
     }
 
     fn commit(&mut self) -> Result<(), Error> {

@@ -8,6 +8,9 @@ mod suite;
 
 use isolde_driver::server::{Engine, Server, Setup};
 use isolde_driver::{Connection, Database, Fate, Kind, Target, Value};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commits what it can and says what must be there.
@@ -112,4 +115,53 @@ fn galera() {
     server.start_again(2).unwrap();
     println!("the node is back after {:.1} s", start.elapsed().as_secs_f64());
     assert_eq!(synced(&targets[2]), 2);
+}
+
+/// Not a test: started by the one below, to be killed.
+#[test]
+#[ignore = "the other half of servers_do_not_outlive_us"]
+fn victim() {
+    let Some(server) = suite::server(Engine::Postgres, &Setup::default()) else { return };
+    println!("victim {} {}", server.target(0), server.folder().display());
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    // As a handler of Ctrl-C does: nothing is dropped afterwards.
+    isolde_driver::server::remove_all();
+    println!("victim removed");
+    std::process::abort();
+}
+
+#[test]
+fn servers_do_not_outlive_us() {
+    for politely in [true, false] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "victim", "--ignored", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let Some(line) = lines.find(|line| line.contains("victim ")) else {
+            child.wait().unwrap();
+            return;
+        };
+        let words: Vec<&str> = line.split("victim ").nth(1).unwrap().split(' ').collect();
+        let (target, folder): (Target, &Path) = (words[0].parse().unwrap(), Path::new(words[1]));
+        assert!(target.connect().is_ok());
+        if politely {
+            drop(child.stdin.take());
+            assert!(lines.any(|line| line == "victim removed"));
+            assert!(!folder.exists());
+        } else {
+            child.kill().unwrap();
+        }
+        child.wait().unwrap();
+        let limit = Instant::now() + Duration::from_secs(20);
+        while target.connect().is_ok() {
+            assert!(Instant::now() < limit, "the server lives on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }

@@ -1,5 +1,6 @@
 //! The command line: every command and what they share.
 
+use crate::commands::test;
 use crate::commands::{
     bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
@@ -47,6 +48,8 @@ pub enum Command {
     Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
+    /// Drive a database from concurrent sessions, record, check
+    Test(Box<test::Flags>),
     /// Drive a relational database with instrumented SQL, and judge what it did
     Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives

@@ -24,6 +24,8 @@ const LAYERS: &[(&str, u32)] = &[
     ("online", 3),
     ("workload", 3),
     ("driver", 4),
+    ("weakdb", 3),
+    ("explore", 5),
     ("sql", 5),
     ("report", 6),
     ("isolde", 8),

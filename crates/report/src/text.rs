@@ -31,7 +31,7 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     let shown = if style.verbose > 0 { anomalies.len() } else { EXAMPLES };
     for anomaly in anomalies.iter().take(shown) {
         out.push('\n');
-        out.push_str(&example(subject, anomaly, style));
+        out.push_str(&example_text(subject, anomaly, style));
     }
     if anomalies.len() > shown {
         out.push_str("\nAlso found (-v shows an example of each):\n");
@@ -203,7 +203,8 @@ fn proof(subject: &Subject<'_>, cast: &Cast<'_>) -> Vec<Line> {
         .map_or(Vec::new(), |(level, refutation)| told(cast, level, refutation))
 }
 
-fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
+/// One anomaly: how often it was found, its smallest example, and why that is one.
+pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
     let columns = style.columns();
     let cast = Cast::new(subject.history, anomaly);
     let info = anomaly.kind.info();

@@ -1,8 +1,14 @@
 //! What can go wrong on purpose: networks, backends, processes.
+//!
+//! A [`Proxy`] is the network, [`Tracked`] knows the sessions of a run, and a [`Site`] carries out [`Planned`] faults.
 
 mod proxy;
+mod sessions;
+mod site;
 
 pub use proxy::{CommitCut, Direction, Proxy};
+pub use sessions::{Sessions, Tracked};
+pub use site::{Fault, FaultError, Needs, Planned, Site, plan};
 
 use crate::{Connection, Error, Family};
 

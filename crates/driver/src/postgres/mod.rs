@@ -49,7 +49,12 @@ struct Columns {
 
 pub(crate) fn open(target: &Target) -> Result<impl Connection + use<>, Error> {
     let (wire, greeting) = wire::start(target)?;
-    let product = Product::new(Family::Postgres, "PostgreSQL", greeting.version.as_str());
+    let (name, version) = match &greeting.cockroach {
+        Some(version) => ("CockroachDB", version),
+        None if greeting.version.contains("-YB-") => ("YugabyteDB", &greeting.version),
+        None => ("PostgreSQL", &greeting.version),
+    };
+    let product = Product::new(Family::Postgres, name, version.as_str());
     Ok(Postgres {
         wire,
         target: target.clone(),
@@ -264,11 +269,12 @@ impl Connection for Postgres {
     }
 
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Error> {
+        let nothing_done = |e: Error| e.with_fate(Fate::Aborted);
         if self.setup != isolation.setup() {
-            self.run(isolation.setup())?;
+            self.run(isolation.setup()).map_err(nothing_done)?;
             isolation.setup().clone_into(&mut self.setup);
         }
-        self.run(isolation.begin()).map(drop)
+        self.run(isolation.begin()).map(drop).map_err(nothing_done)
     }
 
     fn commit(&mut self) -> Result<(), Error> {

@@ -73,6 +73,8 @@ pub(super) struct Wire {
 #[derive(Default)]
 pub(super) struct Greeting {
     pub(super) version: String,
+    /// Set by CockroachDB, which otherwise passes for PostgreSQL.
+    pub(super) cockroach: Option<String>,
     pub(super) process: i32,
     pub(super) secret: i32,
 }
@@ -87,17 +89,19 @@ impl Wire {
 
     /// The next message; notices and the like are passed over.
     pub(super) fn receive(&mut self) -> Result<Message, Error> {
-        let mut chunk = [0; 8192];
         loop {
             match Message::parse(&mut self.received).map_err(lost)? {
                 Some(Message::NoticeResponse(_) | Message::NotificationResponse(_)) => {}
                 Some(message) => return Ok(message),
-                None => match self.stream.read(&mut chunk) {
-                    Ok(0) => return Err(lost(io::ErrorKind::UnexpectedEof.into())),
-                    Ok(count) => self.received.extend_from_slice(&chunk[..count]),
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Err(e) => return Err(lost(e)),
-                },
+                None => {
+                    let mut chunk = [0; 8192];
+                    match self.stream.read(&mut chunk) {
+                        Ok(0) => return Err(lost(io::ErrorKind::UnexpectedEof.into())),
+                        Ok(count) => self.received.extend_from_slice(&chunk[..count]),
+                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                        Err(e) => return Err(lost(e)),
+                    }
+                }
             }
         }
     }
@@ -277,8 +281,11 @@ fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
                 scram.finish(body.data()).map_err(lost)?;
             }
             Message::ParameterStatus(body) => {
-                if body.name().is_ok_and(|name| name == "server_version") {
-                    greeting.version = body.value().map_err(lost)?.to_owned();
+                let value = || body.value().map(str::to_owned).map_err(lost);
+                match body.name().map_err(lost)? {
+                    "server_version" => greeting.version = value()?,
+                    "crdb_version" => greeting.cockroach = Some(value()?),
+                    _ => {}
                 }
             }
             Message::BackendKeyData(body) => {

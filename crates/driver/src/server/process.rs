@@ -113,10 +113,20 @@ pub(super) fn wait_until(limit: Duration, mut so: impl FnMut() -> bool) -> bool 
 }
 
 /// Ports of the loopback that were free a moment ago, all different.
+///
+/// Below those that the kernel hands out itself: nobody's outgoing connection takes one before the server does.
 pub(super) fn free_ports(count: usize) -> io::Result<Vec<u16>> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<io::Result<_>>()?;
-    listeners.iter().map(|l| l.local_addr().map(|a| a.port())).collect()
+    let mut listeners: Vec<TcpListener> = Vec::with_capacity(count);
+    for _ in 0..10_000 {
+        if listeners.len() == count {
+            break;
+        }
+        listeners.extend(TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..32_000))));
+    }
+    match listeners.len() == count {
+        true => listeners.iter().map(|l| l.local_addr().map(|a| a.port())).collect(),
+        false => Err(io::ErrorKind::AddrInUse.into()),
+    }
 }
 
 /// A folder of our own that is removed with everything in it.

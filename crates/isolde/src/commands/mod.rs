@@ -12,5 +12,6 @@ pub mod shell;
 pub mod shrink;
 pub mod sql;
 pub mod stats;
+pub mod test;
 pub mod verify;
 pub mod watch;
