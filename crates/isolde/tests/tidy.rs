@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("driver", 4),
     ("weakdb", 3),
     ("explore", 5),
+    ("sql", 5),
     ("report", 6),
     ("isolde", 8),
 ];
