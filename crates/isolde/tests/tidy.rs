@@ -17,6 +17,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("level", 1),
     ("graph", 2),
     ("timestamp", 2),
+    ("sqltext", 2),
     ("check", 3),
     ("verify", 3),
     ("format", 3),
@@ -25,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("driver", 4),
     ("weakdb", 3),
     ("explore", 5),
+    ("sql", 5),
     ("report", 6),
     ("isolde", 8),
 ];

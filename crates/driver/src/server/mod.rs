@@ -135,6 +135,17 @@ pub fn remove_all() {
 impl Server {
     /// Makes a database and starts it.
     pub fn start(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
+        // Ports cannot be reserved, so somebody else may have taken one in the meantime.
+        for _ in 0..2 {
+            match Server::attempt(engine, setup) {
+                Err(ServerError::Failed { log, .. }) if log.contains("ddress already in use") => {}
+                done => return done,
+            }
+        }
+        Server::attempt(engine, setup)
+    }
+
+    fn attempt(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
         let (folder, nodes) = match engine {
             #[cfg(feature = "postgres")]
             Engine::Postgres => postgres::create(setup)?,

@@ -145,9 +145,16 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     pub(super) fn new(name: &str, account: Account) -> Result<Folder, ServerError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("isolde-{name}-{}-{number}", std::process::id()));
-        fs::create_dir(&path).map_err(ServerError::Io)?;
+        let path = loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("isolde-{name}-{}-{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => break path,
+                // Left behind by a process of the same number that was killed.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(ServerError::Io(e)),
+            }
+        };
         let folder = Folder(path);
         give(&folder.0, account)?;
         Ok(folder)

@@ -80,6 +80,11 @@ impl Base {
         id
     }
 
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
     pub fn name(&self, key: KeyId) -> &Arc<str> {
         &self.names[key.0 as usize]
     }
@@ -102,6 +107,11 @@ impl Base {
         self.sorted.iter().filter_map(|(name, key)| {
             self.versions(*key).values.last().and_then(Option::as_ref).map(|value| (name, value))
         })
+    }
+
+    /// Who wrote each key last, in the order of names.
+    pub fn last_writers(&self) -> impl Iterator<Item = (&Arc<str>, Seq)> {
+        self.sorted.iter().map(|(name, key)| (name, self.versions(*key).last()))
     }
 
     pub fn set_initial(&mut self, name: &str, value: Value) {

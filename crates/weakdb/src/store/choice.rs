@@ -20,6 +20,12 @@ pub struct TxnName {
     pub transaction: u32,
 }
 
+impl fmt::Display for TxnName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.session, self.transaction)
+    }
+}
+
 /// A read of a value that another transaction wrote, by its number in its transaction, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub struct ReadName {

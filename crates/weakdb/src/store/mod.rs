@@ -9,6 +9,7 @@
 
 mod base;
 mod choice;
+mod cover;
 mod error;
 mod isolation;
 mod options;
@@ -29,7 +30,7 @@ use base::Base;
 use isolation::{Isolation, isolation};
 use isolde_history::{History, TooLarge};
 use isolde_level::Level;
-use record::Record;
+use record::{Order, Record};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A database that shows every behaviour its isolation level allows.
@@ -59,9 +60,12 @@ pub(crate) struct Inner {
     sessions: Vec<Arc<str>>,
     /// With the serial schedule: somebody's transaction is open.
     busy: bool,
+    /// Some transaction has promised to write nothing.
+    promised: bool,
     record: Record,
     choices: Vec<Choice>,
     statements: Vec<(TxnName, Arc<str>)>,
+    covers: Vec<cover::Cover>,
 }
 
 impl Store {
@@ -86,9 +90,11 @@ impl Store {
             isolation,
             sessions: Vec::new(),
             busy: false,
+            promised: false,
             record: Record::default(),
             choices: Vec::new(),
             statements: Vec::new(),
+            covers: Vec::new(),
         };
         Ok(Arc::new(Store { options, inner: Mutex::new(inner), ended: Condvar::new() }))
     }
@@ -134,15 +140,17 @@ impl Store {
         self.lock().sessions.get(session as usize).cloned()
     }
 
-    /// A text that is equal for two stores of one level iff everything that has ended in them is, as far as sessions and the level can
-    /// tell: transactions by session, with what they read from whom and what they wrote, and for the levels that
-    /// fix it the order of commits. Needs [`Options::record`].
+    /// A text that is equal for two stores of one level only if the same can happen next in both, as long as no transaction is
+    /// open: transactions by session, with what they read from whom and what they wrote, and as much of
+    /// the order of commits as matters to the level. Needs [`Options::record`].
     pub fn fingerprint(&self) -> String {
         let inner = self.lock();
-        inner.record.fingerprint(
-            &inner.base,
-            matches!(self.options.level, Level::ReadCommitted | Level::ReadAtomic | Level::Causal),
-        )
+        let order = match self.options.level {
+            Level::ReadCommitted | Level::ReadAtomic | Level::Causal => Order::None,
+            Level::Serializable | Level::StrongSessionSerializable if !inner.promised => Order::Last,
+            _ => Order::All,
+        };
+        inner.record.fingerprint(&inner.base, order)
     }
 
     /// How many transactions have committed that wrote something.

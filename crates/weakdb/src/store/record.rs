@@ -84,21 +84,19 @@ impl Record {
     }
 
     /// See [`Store::fingerprint`](super::Store::fingerprint).
-    pub fn fingerprint(&self, base: &Base, any_order: bool) -> String {
+    pub fn fingerprint(&self, base: &Base, order: Order) -> String {
         let mut ended: Vec<&Ended> = self.ended.iter().collect();
-        if any_order {
-            ended.sort_by_key(|e| e.name);
-        }
+        ended.sort_by_key(|e| e.name);
         let mut text = String::new();
+        let name = |seq: Seq| base.writers[seq.0 as usize].name;
         for txn in ended {
-            let TxnName { session, transaction } = txn.name;
             // Writing to a text does not fail.
-            let _ = write!(text, "{session}.{transaction}{:?}", txn.outcome);
+            let _ = write!(text, "{}{:?}", txn.name, txn.outcome);
             for op in &txn.ops {
                 let _ = match *op {
-                    Logged::Read(key, source) => match base.writers[source.0 as usize].name {
+                    Logged::Read(key, source) => match name(source) {
                         None => write!(text, " r{}", base.name(key)),
-                        Some(w) => write!(text, " r{}<{}.{}", base.name(key), w.session, w.transaction),
+                        Some(writer) => write!(text, " r{}<{writer}", base.name(key)),
                     },
                     Logged::ReadOwn(key) => write!(text, " o{}", base.name(key)),
                     Logged::Write(key) => write!(text, " w{}", base.name(key)),
@@ -106,6 +104,28 @@ impl Record {
             }
             text.push(';');
         }
+        match order {
+            Order::None => {}
+            Order::Last => {
+                for (key, last) in base.last_writers() {
+                    let _ = name(last).map(|writer| write!(text, " {key}<{writer}"));
+                }
+            }
+            Order::All => {
+                for writer in base.writers.iter().filter_map(|w| w.name) {
+                    let _ = write!(text, " {writer}");
+                }
+            }
+        }
         text
     }
+}
+
+/// How much of the order of commits can matter to what comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    None,
+    /// Who wrote each key last.
+    Last,
+    All,
 }
