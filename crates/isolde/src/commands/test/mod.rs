@@ -4,6 +4,7 @@
 //! the result, the report and a log. One URL is one run; without a URL there are two, of SQLite and of a simulated store, to show what
 //! the answers look like; `--matrix` is a run per isolation level of the database.
 
+mod environment;
 mod faults;
 mod flags;
 mod folder;

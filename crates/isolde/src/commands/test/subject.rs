@@ -1,5 +1,6 @@
 //! What is tested: databases by URL, throw-away servers, simulated stores, programs.
 
+use super::environment::completed;
 use super::faults;
 use super::flags::Flags;
 use crate::cli::Global;
@@ -66,11 +67,14 @@ impl Kind {
             Some(("weakdb", level)) => Kind::Weak(level.parse().map_err(Failure::input)?),
             Some(("simulated", "")) => Kind::Simulated(None),
             Some(("simulated", level)) => Kind::Simulated(Some(level.parse().map_err(Failure::input)?)),
-            _ => Kind::Database(url.parse().map_err(|e| {
-                Failure::input(format_args!(
-                    "{e}\n  help: postgres://…, mysql://…, sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD"
-                ))
-            })?),
+            _ => {
+                let target = url.parse().map_err(|e| {
+                    Failure::input(format_args!(
+                        "{e}\n  help: postgres://…, mysql://…, sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD"
+                    ))
+                })?;
+                Kind::Database(completed(&url, target, &|name| std::env::var(name).ok()))
+            }
         };
         if flags.url.is_none() && !global.quiet {
             terminal::tell("testing the database of DATABASE_URL");
