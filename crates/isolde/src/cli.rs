@@ -4,7 +4,7 @@ use crate::commands::test;
 #[cfg(feature = "weakdb")]
 use crate::commands::weakdb;
 use crate::commands::{
-    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, stats, verify, watch,
+    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
 use crate::values;
 use clap::{Args, Parser, Subcommand};
@@ -52,6 +52,8 @@ pub enum Command {
     Lint(lint::Flags),
     /// Drive a database from concurrent sessions, record, check
     Test(Box<test::Flags>),
+    /// Drive a relational database with instrumented SQL, and judge what it did
+    Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
     /// Serve a mock database that shows every behaviour its level allows (PostgreSQL, MySQL, HTTP)
