@@ -1,5 +1,6 @@
 //! The command line: every command and what they share.
 
+use crate::commands::test;
 use crate::commands::{
     bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, stats, verify, watch,
 };
@@ -47,6 +48,8 @@ pub enum Command {
     Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
+    /// Drive a database from concurrent sessions, record, check
+    Test(Box<test::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
     /// Measure this machine: times and memory, as a table

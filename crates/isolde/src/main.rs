@@ -77,6 +77,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Lint(flags) => commands::lint::run(flags, global),
         Command::Bench(flags) => commands::bench::run(flags, global),
         Command::BenchCase(flags) => commands::bench::run_case(flags, global),
+        Command::Test(flags) => commands::test::run(flags, global),
         Command::Watch(flags) => commands::watch::run(flags, global),
         Command::Completions(flags) => commands::shell::completions(flags),
         Command::Man(flags) => commands::shell::man(flags),

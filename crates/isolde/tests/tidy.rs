@@ -22,6 +22,9 @@ const LAYERS: &[(&str, u32)] = &[
     ("format", 3),
     ("online", 3),
     ("workload", 3),
+    ("driver", 4),
+    ("weakdb", 3),
+    ("explore", 5),
     ("report", 6),
     ("isolde", 8),
 ];

@@ -18,8 +18,8 @@
 //! for it, with two exceptions: one that another transaction of the step reads from counts if the reader does, and in a cycle
 //! one that did not take effect has its place as well, wherever sessions and real time let it stand, but reads nothing. A read is *certain*
 //! if exactly one other transaction, not aborted, wrote its value (or nobody did, and it is the initial value); a step that
-//! uses another read must contain its [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends
-//! it is, at snapshot and serializable levels, a read of the last element before those, and at weak levels none.
+//! uses another read must contain its [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends,
+//! of the last element before those.
 //!
 //! # How steps are checked
 //!

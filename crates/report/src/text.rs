@@ -31,10 +31,10 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     let shown = if style.verbose > 0 { anomalies.len() } else { EXAMPLES };
     for anomaly in anomalies.iter().take(shown) {
         out.push('\n');
-        out.push_str(&example(subject, anomaly, style));
+        out.push_str(&example_text(subject, anomaly, style));
         for another in subject.judgement.further.iter().filter(|a| a.kind == anomaly.kind) {
             out.push('\n');
-            out.push_str(&example(subject, another, style));
+            out.push_str(&example_text(subject, another, style));
         }
     }
     if anomalies.len() > shown {
@@ -207,7 +207,8 @@ fn proof(subject: &Subject<'_>, cast: &Cast<'_>) -> Vec<Line> {
         .map_or(Vec::new(), |(level, refutation)| told(cast, level, refutation))
 }
 
-fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
+/// One anomaly: how often it was found, its smallest example, and why that is one.
+pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
     let columns = style.columns();
     let cast = Cast::new(subject.history, anomaly);
     let everyday = everyday(subject.history, anomaly);

@@ -3,7 +3,6 @@
 //! Steps are taken one after another; what each reason means is said in `isolde_level`'s `proof` module, and transcribed
 //! here. Every step is checked in time linear in the step (and in the transactions it names), so the whole is linear.
 
-use crate::execution::has_views;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{Facts, Reading, Source, check_choice};
 use isolde_history::{OpId, OpKind, Outcome, TxnId};
@@ -64,7 +63,6 @@ pub(crate) fn check(
         level,
         family,
         trusting,
-        views: has_views(level),
         places_all: !level.info().real_time || facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
@@ -86,8 +84,6 @@ struct Proof<'a> {
     family: Family,
     /// What the caller assumed is taken as given.
     trusting: bool,
-    /// A list read after own appends is a read of what others had appended.
-    views: bool,
     /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
     places_all: bool,
     clauses: Vec<Vec<Literal>>,
@@ -218,7 +214,7 @@ impl Proof<'_> {
     /// Does `r` read from `w` without a doubt? (If `r` takes effect at all.)
     fn reads_from(&mut self, w: TxnId, r: TxnId) -> bool {
         if self.reads.insert((r, r)) {
-            for read in self.possible.reads(r, self.views) {
+            for read in self.possible.external(r) {
                 self.reads.extend(self.possible.writer(read).map(|w| (w, r)));
             }
         }
@@ -297,7 +293,6 @@ impl Proof<'_> {
                 write == choice.write
                     || self.possible.shown(choice.read).is_some_and(|all| all.contains(&choice.write))
             }
-            Source::Own => self.possible.shown(choice.read).is_some_and(|all| all.contains(&choice.write)),
             Source::Open => false,
             _ => return Err(unproven().ops([choice.read])),
         };
@@ -325,12 +320,7 @@ impl Proof<'_> {
             }
             None => {
                 self.guarded(clause, r)?;
-                let initial = match self.possible.source(read) {
-                    Source::Initial => true,
-                    Source::Own => self.views && self.possible.shown(read).is_some_and(<[OpId]>::is_empty),
-                    _ => false,
-                };
-                if !initial {
+                if self.possible.source(read) != Source::Initial {
                     return Err(unproven().ops([read]));
                 }
             }
@@ -379,10 +369,9 @@ impl Proof<'_> {
                 }
             }
             by_read |= match self.level {
-                Level::ReadCommitted => self
-                    .possible
-                    .reads(r, self.views)
-                    .any(|e| e.op < limit && self.possible.writer(e) == Some(a)),
+                Level::ReadCommitted => {
+                    self.possible.external(r).any(|e| e.op < limit && self.possible.writer(e) == Some(a))
+                }
                 _ => self.reads_from(a, b),
             };
             let (before, after) = (Point::Commit(a), Point::Commit(b));
@@ -412,14 +401,12 @@ impl Proof<'_> {
         if seen { Ok(()) } else { Err(unproven().txns(stops)) }
     }
 
-    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones, and after own
-    /// appends only some levels see a read at all.
+    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones.
     fn is_version(&self, choice: Choice) -> bool {
         let history = self.facts.history;
         let (read, write) = (history.op(choice.read), history.op(choice.write));
         match self.possible.source(choice.read) {
             Source::From(_) | Source::Open => {}
-            Source::Own if self.views => {}
             _ => return false,
         }
         match history.list(read.value) {
@@ -427,7 +414,7 @@ impl Proof<'_> {
             Some(elements) => {
                 let own = self.own_appends(choice.read);
                 let others = &elements[..elements.len().saturating_sub(own)];
-                (own == 0 || self.views) && others.last() == Some(&write.value)
+                others.last() == Some(&write.value)
             }
         }
     }

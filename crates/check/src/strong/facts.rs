@@ -226,14 +226,13 @@ impl<'a> Facts<'a> {
             Source::Initial => return Some(From::Initial),
             Source::From(t) => From::Txn(t),
             Source::Ambiguous => UNNUMBERED,
-            Source::Own => From::Initial,
-            Source::NotJudged | Source::Fault => return None,
+            Source::Own | Source::NotJudged | Source::Fault => return None,
         };
         if matches!(from, From::Txn(_)) && appends.is_empty() {
             return Some(from);
         }
         let Some(elements) = self.history.list(self.history.values()[op.index()]) else {
-            return (from != From::Initial).then_some(from);
+            return Some(from);
         };
         if matches!(from, From::Open(_)) {
             self.hopeless = self.hopeless.or(Some(Hopeless::OpenList(op)));

@@ -1,6 +1,6 @@
 //! The history as the weak levels see it: committed transactions, session order, external reads.
 
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId};
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
 use isolde_level::{Evidence, VersionReason};
 
 /// Who a read got its value from: a transaction, or the initial state (which precedes everything).
@@ -176,18 +176,21 @@ impl<'a> Problem<'a> {
         read.from.is_none_or(|writer| self.write_seen(read) == self.write_of(writer, read.key))
     }
 
-    /// The write a read returned: same key, same value (for a list: its last element).
+    /// The write a read returned: same key, same value (for a list: the last element that is not the reader's own).
     pub fn write_seen(&self, read: Read) -> Option<OpId> {
         let value = self.history.op(read.op).value;
-        let value = self.history.list(value).map_or(Some(value), |elements| elements.last().copied())?;
-        self.history
-            .op_range(read.from?)
-            .rev()
-            .find(|&i| {
+        let written = |value: Value| {
+            let mut ops = self.history.op_range(read.from?).rev();
+            let is_it = |&i: &usize| {
                 let head = self.history.heads()[i];
                 !head.is_read() && head.key() == read.key && self.history.values()[i] == value
-            })
-            .map(|i| OpId(i as u32))
+            };
+            ops.find(is_it).map(|i| OpId(i as u32))
+        };
+        match self.history.list(value) {
+            None => written(value),
+            Some(elements) => elements.iter().rev().find_map(|&element| written(element)),
+        }
     }
 }
 

@@ -11,5 +11,6 @@ pub mod lint;
 pub mod shell;
 pub mod shrink;
 pub mod stats;
+pub mod test;
 pub mod verify;
 pub mod watch;
