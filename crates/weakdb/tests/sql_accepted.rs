@@ -92,7 +92,9 @@ fn phantoms() {
     for level in LEVELS {
         let mut seen = false;
         for seed in 0..30 {
-            let database = Database::new(Store::new(Options { seed, ..Options::new(level) }).unwrap());
+            let granularity = if seed % 2 == 0 { Granularity::Row } else { Granularity::Cell };
+            let options = Options { seed, granularity, ..Options::new(level) };
+            let database = Database::new(Store::new(options).unwrap());
             let (mut a, mut b) = (
                 database.session(Dialect::PostgreSql, "a").unwrap(),
                 database.session(Dialect::PostgreSql, "b").unwrap(),

@@ -86,6 +86,15 @@ impl Shared {
         }
     }
 
+    /// Says that the transaction has looked at all rows whose keys begin so, also at those that do not exist.
+    pub fn cover(&mut self, table: &Table, prefix: &str) -> Result<(), SqlError> {
+        let name = match self.granularity() {
+            Granularity::Cell => table.membership(prefix),
+            Granularity::Row => table.row(prefix),
+        };
+        Ok(self.store.cover(&name)?)
+    }
+
     /// What a cell of an existing row holds.
     pub fn cell(&mut self, table: &Table, key: &str, column: usize) -> Result<Value, SqlError> {
         let found = match self.granularity() {
