@@ -1,11 +1,11 @@
 //! The command line: every command and what they share.
 
 use crate::commands::test;
-#[cfg(feature = "weakdb")]
-use crate::commands::weakdb;
 use crate::commands::{
     bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
+#[cfg(feature = "weakdb")]
+use crate::commands::{explore, weakdb};
 use crate::values;
 use clap::{Args, Parser, Subcommand};
 use isolde_format::Format;
@@ -56,6 +56,9 @@ pub enum Command {
     Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
+    /// Run a test command against the mock weak database many times, explain failures
+    #[cfg(feature = "weakdb")]
+    Explore(explore::Flags),
     /// Serve a mock database that shows every behaviour its level allows (PostgreSQL, MySQL, HTTP)
     #[cfg(feature = "weakdb")]
     Weakdb(weakdb::Flags),

@@ -76,6 +76,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Elle(flags) => commands::elle::run(flags, global),
         Command::Sql(flags) => commands::sql::run(flags, global),
         Command::Lint(flags) => commands::lint::run(flags, global),
+        #[cfg(feature = "weakdb")]
+        Command::Explore(flags) => commands::explore::run(flags, global),
         Command::Bench(flags) => commands::bench::run(flags, global),
         Command::BenchCase(flags) => commands::bench::run_case(flags, global),
         Command::Test(flags) => commands::test::run(flags, global),

@@ -10,6 +10,8 @@ mod findings;
 mod history;
 mod machine;
 mod measure;
+#[cfg(all(feature = "weakdb", feature = "mysql"))]
+mod oltp;
 mod online;
 mod peers;
 mod table;
@@ -34,7 +36,7 @@ use std::time::Duration;
     isolde bench peers adversarial/hot-key --json\n          \
     isolde bench --full --dir /big/disk")]
 pub struct Flags {
-    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, large) or single cases such as skew/zipf [default: a quick choice of all]
+    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, oltp, large) or single cases such as skew/zipf [default: a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
     /// Also the cases that take minutes and gigabytes: W3, 50 million operations
@@ -46,7 +48,7 @@ pub struct Flags {
     /// Also measure with all demands collected at once, and with one thread
     #[arg(long)]
     ablation: bool,
-    /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million]
+    /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million; oltp: 100]
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     /// Give up on a measurement after this time
@@ -95,6 +97,14 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             return Err(Failure::input("weakdb is measured alone"));
         }
         weakdb::measure(flags.json, global.quiet)?;
+        return Ok(Exit::Holds);
+    }
+    #[cfg(all(feature = "weakdb", feature = "mysql"))]
+    if flags.cases.iter().any(|name| name == "oltp") {
+        if flags.cases.len() > 1 {
+            return Err(Failure::input("oltp is measured alone"));
+        }
+        oltp::measure(flags.repeats.map_or(100, u64::from).max(1), flags.json, global.quiet)?;
         return Ok(Exit::Holds);
     }
     let chosen = choose(flags)?;

@@ -5,6 +5,8 @@ pub mod check;
 pub mod convert;
 pub mod elle;
 pub mod explain;
+#[cfg(feature = "weakdb")]
+pub mod explore;
 pub mod generate;
 pub mod levels;
 pub mod lint;

@@ -100,13 +100,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     found.ok_or_else(|| "no such host".to_owned())
 }
 
-fn probability(text: &str) -> Result<f64, String> {
+/// A number from 0 to 1.
+pub fn probability(text: &str) -> Result<f64, String> {
     let found: f64 = text.parse().map_err(|_| "a number between 0 and 1".to_owned())?;
     if (0.0..=1.0).contains(&found) { Ok(found) } else { Err("a number between 0 and 1".to_owned()) }
 }
 
 /// `0-4ms`: the unit of the first is that of the second unless it has one.
-fn delay(text: &str) -> Result<(Duration, Duration), String> {
+pub fn delay(text: &str) -> Result<(Duration, Duration), String> {
     let (from, to) = text.split_once('-').ok_or("write A-B, such as 0-4ms")?;
     let unit = to.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let bare = from.chars().all(|c| c.is_ascii_digit() || c == '.');

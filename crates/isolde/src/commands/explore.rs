@@ -1,0 +1,201 @@
+//! `isolde explore`: run a test command against the mock weak database many times, find and explain failures.
+
+mod command;
+mod render;
+
+use crate::cli::Global;
+use crate::commands::weakdb::{delay, probability};
+use crate::destination::Destination;
+use crate::exit::{Exit, Failure};
+use crate::{terminal, values};
+use clap::{Args, ValueEnum};
+use command::{Command, Unable};
+use isolde_explore::{Outcome, Plan, Subject, enumerate, explain, explore};
+use isolde_format::Format;
+use isolde_level::Level;
+use isolde_weakdb::{Granularity, Options, Schedule};
+use render::Facts;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Flags of `explore`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: isolde explore --level causal --runs 100 -- pytest tests/test_cart.py\n\n\
+    Each run gets a database of its own: DATABASE_URL and PGHOST, PGPORT, PGUSER, PGDATABASE (PostgreSQL),\n\
+    MYSQL_HOST, MYSQL_TCP_PORT and ISOLDE_MYSQL_URL (MySQL), ISOLDE_HTTP_URL (JSON). A run fails if the\n\
+    command's exit status is not 0.\n\n\
+    Exit status: 0 no run failed, 1 one did, 3 bad usage, or the command cannot be started.")]
+pub struct Flags {
+    /// The isolation level to show
+    #[arg(long, value_name = "L", default_value = "causal")]
+    level: Level,
+    /// How many runs
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    runs: u64,
+    /// The seed of the first run; each further run has the next one
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// A shell command that runs once, at the serializable level; what it leaves is the initial state of every run
+    #[arg(long, value_name = "CMD")]
+    setup: Option<String>,
+    /// Make all runs and count the failures, instead of stopping at the first
+    #[arg(long)]
+    keep_going: bool,
+    /// Say after which runs clients were shown something new, and when that stopped
+    #[arg(long)]
+    coverage: bool,
+    /// Try every value of every read instead of some, at most --runs times
+    #[arg(long)]
+    systematic: bool,
+    /// Do not look for the stale reads behind a failure, nor for the level at which it is gone
+    #[arg(long)]
+    no_explain: bool,
+    /// Older values than the newest allowed one with this probability [default: all allowed values alike]
+    #[arg(long, value_name = "P", value_parser = probability)]
+    stale: Option<f64>,
+    /// Refuse commits with this probability, to test retry loops
+    #[arg(long, value_name = "P", value_parser = probability, default_value = "0")]
+    abort: f64,
+    /// Wait before each transaction, for instance 0-4ms
+    #[arg(long, value_name = "A-B", value_parser = delay)]
+    delay: Option<(Duration, Duration)>,
+    /// Whether transactions may overlap
+    #[arg(long, value_enum, default_value_t = ScheduleName::Interleaved)]
+    schedule: ScheduleName,
+    /// What isolation is about in a table
+    #[arg(long, value_enum, default_value_t = GranularityName::Cell)]
+    granularity: GranularityName,
+    /// A run that takes longer has failed
+    #[arg(long, value_name = "DUR", value_parser = values::duration, default_value = "60s")]
+    timeout: Duration,
+    /// Write the history of the failing run to this file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// The test command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ScheduleName {
+    /// Statements of different connections as they come
+    Interleaved,
+    /// One transaction after another
+    Serial,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum GranularityName {
+    /// Each column of a row by itself
+    Cell,
+    /// Whole rows
+    Row,
+}
+
+impl Flags {
+    fn options(&self) -> Options {
+        Options {
+            seed: self.seed,
+            stale: self.stale,
+            abort: self.abort,
+            delay: self.delay,
+            schedule: match self.schedule {
+                ScheduleName::Interleaved => Schedule::Interleaved,
+                ScheduleName::Serial => Schedule::Serial,
+            },
+            granularity: match self.granularity {
+                GranularityName::Cell => Granularity::Cell,
+                GranularityName::Row => Granularity::Row,
+            },
+            ..Options::new(self.level)
+        }
+    }
+}
+
+/// Explores.
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    let mut subject = Command::new(flags.command.clone(), flags.timeout);
+    let run = || -> Result<(Outcome, Option<bool>), Unable> {
+        if let Some(setup) = &flags.setup {
+            subject.set_up(setup)?;
+        }
+        let plan = Plan {
+            runs: flags.runs,
+            keep_going: flags.keep_going,
+            explain: !flags.no_explain,
+            ..Plan::new(flags.options())
+        };
+        if flags.systematic {
+            return systematic(&mut subject, &plan).map(|(outcome, complete)| (outcome, Some(complete)));
+        }
+        let tell = !global.quiet && !flags.json;
+        let outcome = explore(&mut subject, &plan, |n, failed| {
+            if tell && (failed || n.is_multiple_of(10)) {
+                terminal::tell(&format!("run {n} of {}{}", flags.runs, if failed { " failed" } else { "" }));
+            }
+        })?;
+        Ok((outcome, None))
+    };
+    let mut run = run;
+    let (outcome, complete) = match run() {
+        Ok(done) => done,
+        Err(Unable::Interrupted) => return Err(Failure::Interrupted),
+        Err(other) => return Err(Failure::input(other)),
+    };
+    if let (Some(path), Some(failure)) = (&flags.record, outcome.failures.first()) {
+        record(&mut subject, flags, failure.seed, &outcome, path)?;
+    }
+    let facts = Facts {
+        level: flags.level,
+        systematic: complete,
+        coverage: flags.coverage,
+        command: &flags.command,
+        outcome: &outcome,
+    };
+    terminal::print(&if flags.json { render::json(&facts) } else { render::text(&facts) })?;
+    Ok(if outcome.failures.is_empty() { Exit::Holds } else { Exit::Violated })
+}
+
+/// Every value of every read, up to the first failure.
+fn systematic(subject: &mut Command, plan: &Plan) -> Result<(Outcome, bool), Unable> {
+    let mut outcome = Outcome { runs: 0, failures: Vec::new(), explanation: None, new_states: Vec::new() };
+    let mut states = BTreeSet::new();
+    let mut first = None;
+    let complete = enumerate(subject, &plan.options, plan.runs, |run| {
+        outcome.runs += 1;
+        if states.insert(run.observed()) {
+            outcome.new_states.push(outcome.runs);
+        }
+        if let Some(message) = run.failure.clone() {
+            let seed = plan.options.seed;
+            outcome.failures.push(isolde_explore::Failure { run: outcome.runs, seed, message });
+            first.get_or_insert(run);
+        }
+    })?;
+    if let Some(run) = first.filter(|_| plan.explain) {
+        outcome.explanation = Some(explain(subject, plan, plan.options.seed, run)?);
+    }
+    Ok((outcome, complete))
+}
+
+/// The history of the failing run, as small as it got.
+fn record(
+    subject: &mut Command,
+    flags: &Flags,
+    seed: u64,
+    outcome: &Outcome,
+    path: &std::path::Path,
+) -> Result<(), Failure> {
+    let replay = outcome.explanation.as_ref().filter(|e| e.reproduced).map(|e| e.replay.clone());
+    let options = Options { seed, replay, record: true, ..flags.options() };
+    let run = subject.run(&options).map_err(Failure::input)?;
+    let history = run.history.map_err(Failure::input)?;
+    let mut destination = Destination::create(path, Format::Isolde, false)?;
+    destination.append(&history)?;
+    destination.finish()
+}
