@@ -1,6 +1,8 @@
 //! The command line: every command and what they share.
 
 use crate::commands::test;
+#[cfg(feature = "weakdb")]
+use crate::commands::weakdb;
 use crate::commands::{
     bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
@@ -54,6 +56,9 @@ pub enum Command {
     Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
+    /// Serve a mock database that shows every behaviour its level allows (PostgreSQL, MySQL, HTTP)
+    #[cfg(feature = "weakdb")]
+    Weakdb(weakdb::Flags),
     /// Measure this machine: times and memory, as a table
     Bench(bench::Flags),
     /// Measure one question about one history (what `bench` starts)

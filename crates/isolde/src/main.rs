@@ -80,6 +80,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::BenchCase(flags) => commands::bench::run_case(flags, global),
         Command::Test(flags) => commands::test::run(flags, global),
         Command::Watch(flags) => commands::watch::run(flags, global),
+        #[cfg(feature = "weakdb")]
+        Command::Weakdb(flags) => commands::weakdb::run(flags, global),
         Command::Completions(flags) => commands::shell::completions(flags),
         Command::Man(flags) => commands::shell::man(flags),
     }

@@ -29,6 +29,7 @@
 //! of unknown outcome took effect nobody knows); and every
 //! `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation and the history.
 
+use crate::result::VersionReason;
 use isolde_history::{OpId, TxnId};
 use std::ops::Not;
 
@@ -165,6 +166,16 @@ pub enum Reason {
         first: OpId,
         /// An append to the same key by another transaction.
         second: OpId,
+    },
+    /// The caller says that `first` made an earlier version of its key than `second`: the clause has
+    /// `Commit(first) < Commit(second)`. No history shows it.
+    Assumed {
+        /// A write.
+        first: OpId,
+        /// A write of the same key by another transaction.
+        second: OpId,
+        /// Which assumption it follows from.
+        reason: VersionReason,
     },
     /// A read returned something: the clause has `ReadsFrom` for every write that could be it. For a list read, the writes
     /// of this element of the list.

@@ -153,6 +153,16 @@ impl Subject<'_> {
     }
 }
 
+/// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one pattern.
+fn everyday(history: &isolde_history::History, anomaly: &isolde_level::Anomaly) -> &'static str {
+    use isolde_level::AnomalyKind as A;
+    match anomaly.pattern(history) {
+        Some(pattern) => pattern.info().everyday,
+        None if matches!(anomaly.kind, A::GSingleItem | A::GNonadjacentItem | A::G2Item) => "",
+        None => anomaly.kind.info().everyday,
+    }
+}
+
 /// `fractured-read-co (TAP-k)`; the code only where it says more than the name.
 fn titled(kind: isolde_level::AnomalyKind) -> String {
     let (name, code) = (kind.name(), kind.code());

@@ -1,7 +1,7 @@
 //! Trees of statements: the one place that calls sqlparser.
 
 use crate::Dialect;
-use crate::lexer::{Token, tokens};
+use crate::lexer::{Kind, Token, tokens};
 use crate::script::split;
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::{Parser, ParserError};
@@ -11,6 +11,9 @@ pub mod ast {
     pub use sqlparser::ast::*;
     pub use sqlparser::tokenizer::Span;
 }
+
+/// The longest chain of operators: a chain is a tree as deep as it is long, and trees are walked and dropped by recursion.
+const LONGEST_CHAIN: usize = 1000;
 
 /// A statement that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +44,9 @@ pub fn parse_many(dialect: Dialect, script: &str) -> Result<Vec<ast::Statement>,
 }
 
 fn statements(dialect: Dialect, text: &str) -> Result<Vec<ast::Statement>, SyntaxError> {
+    if chain(dialect, text) > LONGEST_CHAIN {
+        return Err(SyntaxError(format!("more than {LONGEST_CHAIN} operators in one expression")));
+    }
     let shared = share(dialect, text);
     let text = shared.as_deref().unwrap_or(text);
     let parsed = match dialect {
@@ -54,6 +60,35 @@ fn statements(dialect: Dialect, text: &str) -> Result<Vec<ast::Statement>, Synta
             ParserError::RecursionLimitExceeded => "the statement is nested too deeply".into(),
         })
     })
+}
+
+/// The most operators between two commas or parentheses of one level. Keywords such as AND and UNION count too.
+fn chain(dialect: Dialect, text: &str) -> usize {
+    let (mut longest, mut counts) = (0, vec![0usize]);
+    for token in tokens(dialect, text) {
+        let operator = match token.kind {
+            Kind::Word => ["AND", "OR", "XOR", "UNION", "EXCEPT", "INTERSECT", "NOT", "COLLATE", "IS"]
+                .iter()
+                .any(|w| token.is(w)),
+            Kind::Symbol => !matches!(token.text, "," | "(" | ")" | "."),
+            _ => false,
+        };
+        match token.text {
+            "(" => counts.push(0),
+            ")" if counts.len() > 1 => {
+                counts.pop();
+            }
+            "," | ";" => counts.iter_mut().rev().take(1).for_each(|count| *count = 0),
+            _ if operator => {
+                if let Some(count) = counts.last_mut() {
+                    *count += 1;
+                    longest = longest.max(*count);
+                }
+            }
+            _ => {}
+        }
+    }
+    longest
 }
 
 /// The text with `FOR SHARE` for `LOCK IN SHARE MODE`, if it has that.
@@ -105,6 +140,10 @@ mod tests {
         assert!(parse(Dialect::MySql, "SELECT 1; SELECT 2").is_err());
         let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
         assert!(parse(Dialect::PostgreSql, &deep).is_err());
+        let wide = |n: usize| parse(Dialect::MySql, &format!("SELECT 1{}", " + 1".repeat(n)));
+        assert!(wide(900).is_ok() && wide(2000).is_err());
+        let list = format!("SELECT 1 IN ({})", vec!["1 + 1"; 5000].join(", "));
+        assert!(parse(Dialect::Sqlite, &list).is_ok());
         assert_eq!(parse_many(Dialect::MySql, "SELECT 1; SELECT 2;").map(|s| s.len()), Ok(2));
     }
 }

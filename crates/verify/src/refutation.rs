@@ -37,6 +37,7 @@ fn family(level: Level) -> Option<Family> {
         | Level::MonotonicReads
         | Level::MonotonicWrites
         | Level::WritesFollowReads
+        | Level::ConsistentView
         | Level::ParallelSnapshotIsolation => Family::Visible,
         _ => return None,
     })
@@ -48,6 +49,7 @@ pub(crate) fn check(
     certain: &Reading<'_>,
     level: Level,
     refutation: &Refutation,
+    trusting: bool,
 ) -> Result<(), Flaw> {
     let Some(family) = family(level) else { return Err(Flaw::new(FlawKind::WrongKind)) };
     if refutation.steps.last().is_none_or(|last| !last.clause.is_empty()) {
@@ -60,6 +62,7 @@ pub(crate) fn check(
         possible: &possible,
         level,
         family,
+        trusting,
         places_all: !level.info().real_time || facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
@@ -79,7 +82,8 @@ struct Proof<'a> {
     possible: &'a Reading<'a>,
     level: Level,
     family: Family,
-    /// A list read after own appends is a read of what others had appended.
+    /// What the caller assumed is taken as given.
+    trusting: bool,
     /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
     places_all: bool,
     clauses: Vec<Vec<Literal>>,
@@ -124,6 +128,7 @@ impl Proof<'_> {
             }
             Reason::Conflict { first, second } => self.conflict(&clause, *first, *second)?,
             Reason::Version { read, first, second } => self.version(&clause, *read, *first, *second)?,
+            Reason::Assumed { first, second, .. } => self.assumed(&clause, *first, *second)?,
             Reason::Source { read, element } => self.sources(&clause, *read, *element)?,
             Reason::Observed(choice) => {
                 self.returned(&clause, *choice)?;
@@ -370,7 +375,7 @@ impl Proof<'_> {
                 _ => self.reads_from(a, b),
             };
             let (before, after) = (Point::Commit(a), Point::Commit(b));
-            let version = self.level == Level::ParallelSnapshotIsolation
+            let version = matches!(self.level, Level::ParallelSnapshotIsolation | Level::ConsistentView)
                 && self.write_a_key(a, b)
                 && (clause.literals.contains(&Literal::Before(after, before))
                     || self.units.contains(&Literal::Before(before, after)));
@@ -387,7 +392,9 @@ impl Proof<'_> {
             Level::MonotonicReads => fits(&[Read, Session]),
             Level::MonotonicWrites => fits(&[Session, Read]),
             Level::WritesFollowReads => fits(&[Read, Session, Read]),
-            Level::ParallelSnapshotIsolation => links.iter().all(|has| has.contains(&true)),
+            Level::ParallelSnapshotIsolation | Level::ConsistentView => {
+                links.iter().all(|has| has.contains(&true))
+            }
             _ => links.iter().all(|has| has[Link::Session as usize] || has[Link::Read as usize]),
         };
         debug_assert!(Link::Version as usize == 2);
@@ -440,6 +447,20 @@ impl Proof<'_> {
         self.guarded(clause, b)?;
         clause.has(Literal::Before(Point::Commit(a), Point::Begin(b)))?;
         clause.has(Literal::Before(Point::Commit(b), Point::Begin(a)))
+    }
+
+    /// What the caller assumed proves nothing by itself; taken as given, it is about two writers of one key.
+    fn assumed(&self, clause: &Clause, first: OpId, second: OpId) -> Result<(), Flaw> {
+        self.write(first)?;
+        self.write(second)?;
+        let (a, b) = (self.facts.owner(first), self.facts.owner(second));
+        let history = self.facts.history;
+        if !self.trusting || a == b || history.op(first).key != history.op(second).key {
+            return Err(unproven().ops([first, second]));
+        }
+        self.guarded(clause, a)?;
+        self.guarded(clause, b)?;
+        clause.has(Literal::Before(Point::Commit(a), Point::Commit(b)))
     }
 
     fn version(&self, clause: &Clause, read: OpId, first: OpId, second: OpId) -> Result<(), Flaw> {

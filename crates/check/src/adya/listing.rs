@@ -31,7 +31,7 @@ pub struct Dependency {
 /// Every dependency between committed transactions that the lists of a history show, sorted.
 pub fn dependencies(history: &History, index: &Index) -> Vec<Dependency> {
     let reads = ExternalReads::new(history, index);
-    let problem = Problem { history, index, reads: &reads };
+    let problem = Problem { history, index, reads: &reads, assumed: &[] };
     let lists = Lists::new(problem);
     let mut found = Vec::new();
     let mut add = |from: (TxnId, OpId), to: (TxnId, OpId), relation, key| {

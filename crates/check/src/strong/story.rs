@@ -128,6 +128,7 @@ fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anoma
             }
             Reason::Conflict { first, second } => operations.extend([*first, *second]),
             Reason::Version { read, first, second } => operations.extend([*read, *first, *second]),
+            Reason::Assumed { first, second, .. } => operations.extend([*first, *second]),
             Reason::Cycle(points) => transactions.extend(points.iter().map(|p: &Point| p.txn())),
             Reason::Source { read, .. } | Reason::Impossible { read } => operations.push(*read),
             Reason::Observed(choice) | Reason::Intermediate(choice) => {
@@ -196,6 +197,9 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
         }
         Why::Version { read, first, second } => {
             (Relation::VersionOrder, Evidence::Version { first, second, read })
+        }
+        Why::Assumed { first, second, reason } => {
+            (Relation::VersionOrder, Evidence::Ordered { first, second, reason })
         }
         Why::Axiom { read, other } => {
             let read = model.facts.reads[read as usize];

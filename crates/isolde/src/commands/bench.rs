@@ -34,7 +34,7 @@ use std::time::Duration;
     isolde bench peers adversarial/hot-key --json\n          \
     isolde bench --full --dir /big/disk")]
 pub struct Flags {
-    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, timestamps, online, adversarial, strong, weakdb, large) or single cases such as skew/zipf [default: a quick choice of all]
+    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, large) or single cases such as skew/zipf [default: a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
     /// Also the cases that take minutes and gigabytes: W3, 50 million operations

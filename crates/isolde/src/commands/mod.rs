@@ -15,3 +15,5 @@ pub mod stats;
 pub mod test;
 pub mod verify;
 pub mod watch;
+#[cfg(feature = "weakdb")]
+pub mod weakdb;
