@@ -1,7 +1,8 @@
 //! A place of its own for the tables of a run, so that nobody's tables are touched.
 
 use crate::Flavour;
-use crate::schema::Schema;
+use isolde_sqltext::ast::Statement;
+use isolde_sqltext::parse;
 
 /// A schema of PostgreSQL, a database of MySQL; in SQLite the file itself, and tables that are already there are an error.
 #[derive(Clone, Debug)]
@@ -34,12 +35,25 @@ impl Namespace {
         }
     }
 
-    /// Statements that empty it before tables are made.
-    pub fn clear(&self, schema: &Schema) -> Vec<String> {
+    /// Statements that make it anew. A file of SQLite stays as it is: it may be somebody's.
+    pub fn clear(&self) -> Vec<String> {
         match self.flavour {
-            Flavour::Sqlite => schema.drop(),
+            Flavour::Sqlite => Vec::new(),
             _ => [self.remove(), self.create()].concat(),
         }
+    }
+
+    /// Statements that take back what these ones created, where there is no place of its own to remove.
+    pub fn undo(&self, statements: &[String]) -> Vec<String> {
+        if self.flavour != Flavour::Sqlite {
+            return Vec::new();
+        }
+        let dropping = |statement: &String| match parse(self.flavour.dialect(), statement) {
+            Ok(Statement::CreateTable(table)) => Some(format!("DROP TABLE {}", table.name)),
+            Ok(Statement::CreateView(view)) => Some(format!("DROP VIEW {}", view.name)),
+            _ => None,
+        };
+        statements.iter().rev().filter_map(dropping).collect()
     }
 
     /// Statements that remove it.

@@ -6,9 +6,10 @@
 //! because its time limit is set to nothing, but fails as busy.
 
 use crate::Flavour;
+use crate::instrument::Instrumenter;
 use crate::namespace::Namespace;
 use crate::record::{Executed, Failed, Run};
-use crate::run::create;
+use crate::run::{create, undo};
 use crate::script::Script;
 use crate::session::Session;
 use isolde_driver::{Connection, Database, Error, Isolation, Kind, Value};
@@ -70,12 +71,23 @@ pub fn replay(
     script: &Script,
 ) -> Result<Replayed, Error> {
     let mut control_session = database.connect()?;
-    if flavour != Flavour::Sqlite {
-        for statement in namespace.clear(&crate::schema::Schema::default()) {
-            control_session.run(&statement)?;
-        }
+    for statement in namespace.clear() {
+        control_session.run(&statement)?;
     }
     let instrumenter = create(database, flavour, namespace, &script.setup)?;
+    let replayed = perform(database, (flavour, isolation), namespace, script, &instrumenter, control_session);
+    undo(database, namespace, &script.setup)?;
+    replayed
+}
+
+fn perform(
+    database: &dyn Database,
+    (flavour, isolation): (Flavour, &Isolation),
+    namespace: &Namespace,
+    script: &Script,
+    instrumenter: &Instrumenter,
+    control_session: Box<dyn Connection>,
+) -> Result<Replayed, Error> {
     let start = Instant::now();
     let mut sessions = Vec::new();
     for number in 0..script.sessions() {

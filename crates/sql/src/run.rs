@@ -7,7 +7,7 @@ use crate::namespace::Namespace;
 use crate::record::{Executed, Run};
 use crate::schema::Schema;
 use crate::session::Session;
-use isolde_driver::{Database, Error, Isolation, Kind};
+use isolde_driver::{Connection, Database, Error, Isolation, Kind};
 use isolde_sqltext::parse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -42,7 +42,7 @@ pub struct Round {
     pub run: Run,
 }
 
-/// Creates tables with their auxiliary columns, and learns them.
+/// Creates tables with their auxiliary columns, and learns them. If that fails, what was created so far goes.
 pub(crate) fn create(
     database: &dyn Database,
     flavour: Flavour,
@@ -55,19 +55,47 @@ pub(crate) fn create(
     }
     let mut instrumenter = Instrumenter::new(flavour).with_whole_rows();
     let mut rows = 1;
-    for statement in statements {
-        let unsupported = |why: String| Error::new(Kind::Unsupported, format!("{statement}: {why}"));
-        if isolde_sqltext::control(flavour.dialect(), statement).is_some() {
-            control.run(statement)?;
-            continue;
+    for (i, statement) in statements.iter().enumerate() {
+        if let Err(error) = create_one(control.as_mut(), flavour, &mut instrumenter, &mut rows, statement) {
+            for statement in namespace.undo(&statements[..i]) {
+                control.run(&statement)?;
+            }
+            return Err(error);
         }
-        let tree = parse(flavour.dialect(), statement).map_err(|e| unsupported(e.to_string()))?;
-        let made =
-            instrumenter.instrument(&tree, &Mark::initial(rows)).map_err(|e| unsupported(e.to_string()))?;
-        rows += made.inserted.len() as u64;
-        control.run(&made.statement)?;
     }
     Ok(instrumenter)
+}
+
+fn create_one(
+    control: &mut dyn Connection,
+    flavour: Flavour,
+    instrumenter: &mut Instrumenter,
+    rows: &mut u64,
+    statement: &str,
+) -> Result<(), Error> {
+    let unsupported = |why: String| Error::new(Kind::Unsupported, format!("{statement}: {why}"));
+    if isolde_sqltext::control(flavour.dialect(), statement).is_some() {
+        return control.run(statement).map(|_| ());
+    }
+    let tree = parse(flavour.dialect(), statement).map_err(|e| unsupported(e.to_string()))?;
+    let made =
+        instrumenter.instrument(&tree, &Mark::initial(*rows)).map_err(|e| unsupported(e.to_string()))?;
+    *rows += made.inserted.len() as u64;
+    control.run(&made.statement).map(|_| ())
+}
+
+/// Takes back what was created, where it has no place of its own.
+pub(crate) fn undo(
+    database: &dyn Database,
+    namespace: &Namespace,
+    statements: &[String],
+) -> Result<(), Error> {
+    let dropping = namespace.undo(statements);
+    if dropping.is_empty() {
+        return Ok(());
+    }
+    let mut control = database.connect()?;
+    dropping.iter().try_for_each(|statement| control.run(statement).map(|_| ()))
 }
 
 impl Plan<'_> {
@@ -75,11 +103,24 @@ impl Plan<'_> {
     pub fn round(&self, number: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Round, Error> {
         let schema = self.generator.schema(number);
         let mut control = self.database.connect()?;
-        for statement in self.namespace.clear(&schema) {
+        for statement in self.namespace.clear() {
             control.run(&statement)?;
         }
         drop(control);
-        let instrumenter = create(self.database, self.flavour, self.namespace, &schema.create(self.flavour))?;
+        let statements = schema.create(self.flavour);
+        let instrumenter = create(self.database, self.flavour, self.namespace, &statements)?;
+        let run = self.sessions(number, &schema, &instrumenter, stop);
+        undo(self.database, self.namespace, &statements)?;
+        Ok(Round { number, run: run?, schema })
+    }
+
+    fn sessions(
+        &self,
+        number: u64,
+        schema: &Schema,
+        instrumenter: &Instrumenter,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Run, Error> {
         let (start, ids) = (Instant::now(), AtomicU64::new(0));
         let open = |number: usize| -> Result<Session, Error> {
             let mut connection = self.database.connect()?;
@@ -91,7 +132,7 @@ impl Plan<'_> {
         };
         let sessions = (0..self.sessions).map(open).collect::<Result<Vec<Session>, Error>>()?;
         let mut transactions: Vec<Executed> = std::thread::scope(|scope| {
-            let (ids, schema) = (&ids, &schema);
+            let ids = &ids;
             let threads: Vec<_> = sessions
                 .into_iter()
                 .enumerate()
@@ -101,8 +142,8 @@ impl Plan<'_> {
             threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
         });
         let mut last = open(self.sessions)?;
-        transactions.extend(execute(&mut last, ids.fetch_add(1, Ordering::Relaxed) + 1, &read_all(&schema)));
-        Ok(Round { number, schema, run: Run { transactions } })
+        transactions.extend(execute(&mut last, ids.fetch_add(1, Ordering::Relaxed) + 1, &read_all(schema)));
+        Ok(Run { transactions })
     }
 
     fn drive(

@@ -125,13 +125,6 @@ impl Schema {
             .extend(self.views.iter().map(|view| format!("CREATE VIEW {} AS {}", view.name, view.query)));
         statements
     }
-
-    /// Statements that remove everything, also what an earlier run left behind.
-    pub fn drop(&self) -> Vec<String> {
-        let views = self.views.iter().map(|v| format!("DROP VIEW IF EXISTS {}", v.name));
-        let tables = self.tables.iter().rev().map(|t| format!("DROP TABLE IF EXISTS {}", t.name));
-        views.chain(tables).collect()
-    }
 }
 
 impl Table {
