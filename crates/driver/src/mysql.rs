@@ -10,7 +10,7 @@ use crate::tls::{self, SslMode};
 use crate::{Cancel, Connection, Error, Family, Fate, Isolation, Kind, Product, Reply, Target, Value};
 use mysql::consts::{CapabilityFlags, ColumnFlags, ColumnType};
 use mysql::prelude::{Protocol, Queryable};
-use mysql::{Conn, DriverError, OptsBuilder, QueryResult, SslOpts};
+use mysql::{ClientIdentity, Conn, DriverError, OptsBuilder, QueryResult, SslOpts};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,7 +75,10 @@ fn options(target: &Target, encrypted: Option<SslMode>) -> OptsBuilder {
             None | Some("system") => PathBuf::from(tls::SYSTEM_ROOTS),
             Some(path) => PathBuf::from(path),
         };
-        let options = SslOpts::default();
+        let own = |name: &str| target.parameter(name).map(PathBuf::from);
+        let identity = own("sslcert").zip(own("sslkey"));
+        let identity = identity.map(|(certificate, key)| ClientIdentity::new(certificate, key));
+        let options = SslOpts::default().with_client_identity(identity);
         match mode {
             SslMode::VerifyFull => options.with_root_cert_path(Some(roots)),
             SslMode::VerifyCa => {

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// ```
 ///
 /// Parameters, after a question mark: `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca`, `verify-full`: as libpq
-/// has them; MySQL without it tries no TLS), `sslrootcert`, `connect_timeout` and `statement_timeout` in
+/// has them; MySQL without it tries no TLS), `sslrootcert`, `sslcert` and `sslkey` (PEM files), `connect_timeout` and `statement_timeout` in
 /// seconds; of PostgreSQL also `application_name` and `options`; of SQLite `journal` (`wal`, `delete`, …) and `synchronous`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -30,6 +30,8 @@ const KNOWN: &[(&str, &[Family])] = &[
     ("statement_timeout", &[Family::Postgres, Family::Mysql, Family::Sqlite]),
     ("sslmode", &[Family::Postgres, Family::Mysql]),
     ("sslrootcert", &[Family::Postgres, Family::Mysql]),
+    ("sslcert", &[Family::Postgres, Family::Mysql]),
+    ("sslkey", &[Family::Postgres, Family::Mysql]),
     ("application_name", &[Family::Postgres]),
     ("options", &[Family::Postgres]),
     ("journal", &[Family::Sqlite]),

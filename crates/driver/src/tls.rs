@@ -3,6 +3,7 @@
 //! `require` encrypts and looks at nothing, unless `sslrootcert` is given: then it is `verify-ca`, as libpq has it.
 //! `verify-ca` wants a chain to a trusted root, `verify-full` also the host's name. A certificate that is itself
 //! among the roots is trusted, so self-signed ones work. `sslrootcert=system` (the default) means the machine's own list.
+//! `sslcert` and `sslkey` are the client's own, for servers that ask for them.
 
 use crate::{Error, Kind, Target};
 
@@ -44,7 +45,7 @@ mod client {
     use rustls::client::{WebPkiServerVerifier, verify_server_name};
     use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
     use rustls::pki_types::pem::PemObject;
-    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
     use rustls::server::ParsedCertificate;
     use rustls::{CertificateError, DigitallySignedStruct, Error as TlsError, SignatureScheme};
     use std::sync::Arc;
@@ -64,11 +65,30 @@ mod client {
             .with_safe_default_protocol_versions()
             .map_err(|e| wrong(e.to_string()))?
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(verifier);
+        let config = match identity(target).map_err(wrong)? {
+            Some((chain, key)) => {
+                config.with_client_auth_cert(chain, key).map_err(|e| wrong(e.to_string()))?
+            }
+            None => config.with_no_client_auth(),
+        };
         let name =
             ServerName::try_from(target.parts.host.clone()).map_err(|e| wrong(e.to_string()))?.to_owned();
         rustls::ClientConnection::new(Arc::new(config), name).map_err(|e| wrong(e.to_string()))
+    }
+
+    type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+    /// Who the client is, if it says so.
+    fn identity(target: &Target) -> Result<Option<Identity>, String> {
+        let Some((certificate, key)) = target.parameter("sslcert").zip(target.parameter("sslkey")) else {
+            return Ok(None);
+        };
+        let unreadable = |e| format!("{certificate}: {e}");
+        let chain = CertificateDer::pem_file_iter(certificate).map_err(unreadable)?;
+        let chain = chain.collect::<Result<_, _>>().map_err(unreadable)?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|e| format!("{key}: {e}"))?;
+        Ok(Some((chain, key)))
     }
 
     fn roots(target: &Target, provider: &Arc<CryptoProvider>) -> Result<Chain, String> {

@@ -41,6 +41,12 @@ fn certificates(name: &str) -> Folder {
         &folder,
         "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.crt",
     );
+    openssl(&folder, &format!("req {key} -keyout bob.key -out bob.csr -subj /CN=bob"));
+    std::fs::write(folder.join("client"), "basicConstraints=CA:FALSE\n").unwrap();
+    openssl(
+        &folder,
+        "x509 -req -in bob.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile client -out bob.crt",
+    );
     Folder(folder)
 }
 
@@ -63,7 +69,9 @@ fn tries(target: &Target, host: &str, mode: &str, roots: Option<&Path>) -> Resul
 fn with_tls(engine: Engine) {
     let folder = certificates(engine.name());
     let file = |name: &str| folder.0.join(name);
-    let setup = Setup { tls: Some((file("server.crt"), file("server.key"))), ..Setup::default() };
+    let authority = if engine == Engine::Postgres { "ssl_ca_file" } else { "ssl-ca" };
+    let settings = vec![(authority.to_owned(), file("ca.crt").display().to_string())];
+    let setup = Setup { tls: Some((file("server.crt"), file("server.key"))), settings };
     let Some(server) = suite::server(engine, &setup) else { return };
     let target = server.target(0);
     let (ours, others) = (file("ca.crt"), file("other.crt"));
@@ -91,20 +99,28 @@ fn with_tls(engine: Engine) {
         assert!(tries(target, "127.0.0.1", "require", Some(&others)).is_err());
         scram(target);
     } else {
-        let created =
-            "CREATE USER ann@'%' IDENTIFIED BY 'sesame'; GRANT ALL PRIVILEGES ON isolde.* TO ann@'%'";
+        let created = "CREATE USER ann@'%' IDENTIFIED BY 'sesame'; CREATE USER bob@'%' REQUIRE X509; \
+             GRANT ALL PRIVILEGES ON isolde.* TO ann@'%', bob@'%'";
         target.connect().unwrap().run(created).unwrap();
     }
     passwords(target);
+    // Bob is whoever has Bob's certificate.
+    let bob = target.clone().with_login("bob", None).with_parameter("sslmode", "require").unwrap();
+    assert!(bob.connect().is_err());
+    let path = |name: &str| file(name).display().to_string();
+    let bob = bob.with_parameter("sslcert", &path("bob.crt")).unwrap();
+    let bob = bob.with_parameter("sslkey", &path("bob.key")).unwrap();
+    bob.connect().unwrap();
 }
 
 /// A user with a password that PostgreSQL asks for by SCRAM.
 fn scram(target: &Target) {
     let mut admin = target.connect().unwrap();
-    admin.run("CREATE ROLE ann LOGIN PASSWORD 'sesame'").unwrap();
+    admin.run("CREATE ROLE ann LOGIN PASSWORD 'sesame'; CREATE ROLE bob LOGIN").unwrap();
     let file = admin.run("SHOW hba_file").unwrap()[0].value().unwrap().as_text().unwrap().to_owned();
-    std::fs::write(&file, "host all ann 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n")
-        .unwrap();
+    let rules = "host all ann 127.0.0.1/32 scram-sha-256\nhostssl all bob 127.0.0.1/32 cert\n\
+                 host all bob 127.0.0.1/32 reject\nhost all all 127.0.0.1/32 trust\n";
+    std::fs::write(&file, rules).unwrap();
     admin.run("SELECT pg_reload_conf()").unwrap();
     // The postmaster takes a moment to read the file.
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);

@@ -3,7 +3,8 @@
 //! [`explore`] runs a [`Subject`] with seed after seed. When one fails, it is run again with ever fewer stale reads, until only
 //! those are left that make it fail; they are named with the anomaly that they form and the weakest level at
 //! which the failure is gone. [`enumerate`] and [`systematic`] try everything instead of sampling. [`concurrently`] runs clients of
-//! one process in a repeatable order. [`apps`] are small applications known to break under weak isolation, [`measure`] how fast.
+//! one process in a repeatable order. [`apps`] are small applications known to break under weak isolation, [`measure`] how fast; [`oltp`]
+//! are larger ones over SQL.
 //!
 //! ```
 //! use isolde_explore::{Body, Plan, Program, concurrently, explore};
@@ -35,6 +36,7 @@ pub mod apps;
 mod campaign;
 mod decisions;
 pub mod measure;
+pub mod oltp;
 mod subject;
 mod systematic;
 mod turns;

@@ -24,7 +24,11 @@
 //! assert!(lost);
 //! ```
 
+#[cfg(feature = "sql")]
+pub mod sql;
 pub mod store;
+#[cfg(feature = "sql")]
+pub mod wire;
 
 pub use store::{
     Choice, Chooser, Conflict, Error, Granularity, Mark, Options, Otherwise, Pick, ReadName, Replay,

@@ -80,6 +80,11 @@ impl Base {
         id
     }
 
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
     pub fn name(&self, key: KeyId) -> &Arc<str> {
         &self.names[key.0 as usize]
     }

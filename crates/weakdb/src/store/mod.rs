@@ -9,6 +9,7 @@
 
 mod base;
 mod choice;
+mod cover;
 mod error;
 mod isolation;
 mod options;
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     record: Record,
     choices: Vec<Choice>,
     statements: Vec<(TxnName, Arc<str>)>,
+    covers: Vec<cover::Cover>,
 }
 
 impl Store {
@@ -92,6 +94,7 @@ impl Store {
             record: Record::default(),
             choices: Vec::new(),
             statements: Vec::new(),
+            covers: Vec::new(),
         };
         Ok(Arc::new(Store { options, inner: Mutex::new(inner), ended: Condvar::new() }))
     }

@@ -145,7 +145,7 @@ impl Session {
     pub fn read(&mut self, key: &str) -> Result<Option<Value>, Error> {
         let store = self.store.clone();
         let mut inner = store.lock();
-        let key = inner.base.key(key);
+        let key = inner.key(key);
         self.read_key(&mut inner, key, None)
     }
 
@@ -154,7 +154,7 @@ impl Session {
     pub fn read_for_update(&mut self, key: &str) -> Result<Option<Value>, Error> {
         let store = self.store.clone();
         let mut inner = store.lock();
-        let key = inner.base.key(key);
+        let key = inner.key(key);
         let last = inner.base.versions(key).last();
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
         open.current.entry(key).or_insert(last);
@@ -187,6 +187,7 @@ impl Session {
 
     /// Reads every key whose name begins so, and returns those that hold something, in the order of names.
     pub fn scan(&mut self, prefix: &str) -> Result<Vec<(Arc<str>, Value)>, Error> {
+        self.cover(prefix)?;
         let store = self.store.clone();
         let mut inner = store.lock();
         let mut found = Vec::new();
@@ -304,7 +305,7 @@ impl Session {
         let store = self.store.clone();
         let mut inner = store.lock();
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
-        let key = inner.base.key(key);
+        let key = inner.key(key);
         let before = open.writes.insert(key, value);
         if before.is_none() {
             inner.isolation.write(self.number as usize, key, true);
@@ -348,6 +349,7 @@ impl Session {
     fn end(&mut self, inner: &mut Inner, outcome: Outcome) {
         let Some(open) = self.open.take() else { return };
         let (name, session) = (self.name(), self.number as usize);
+        let absent = inner.uncover(session);
         let mut seq = None;
         if outcome == Outcome::Committed {
             if !open.writes.is_empty() {
@@ -360,7 +362,8 @@ impl Session {
             inner.isolation.abort(&inner.base, session);
         }
         if self.store.options.record {
-            inner.record.ended.push(Ended { name, ops: open.log, outcome, seq });
+            let ops = absent.chain(open.log).collect();
+            inner.record.ended.push(Ended { name, ops, outcome, seq });
         }
         inner.busy = false;
         self.store.ended.notify_one();
