@@ -103,6 +103,7 @@ vocabulary! {
         PlSsCycleExists "pl-ss-cycle-exists",
         PrefixCycleExists "prefix-cycle-exists",
         ParallelSnapshotIsolationCycleExists "parallel-snapshot-isolation-cycle-exists",
+        Pl2PlusCycleExists "pl-2+-cycle-exists",
         EmptyTransactionGraph "empty-transaction-graph",
         CycleSearchTimeout "cycle-search-timeout",
         SessionStamp "session-stamp",

@@ -3,7 +3,6 @@
 //! Steps are taken one after another; what each reason means is said in `isolde_level`'s `proof` module, and transcribed
 //! here. Every step is checked in time linear in the step (and in the transactions it names), so the whole is linear.
 
-use crate::execution::has_views;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{Facts, Reading, Source, check_choice};
 use isolde_history::{OpId, OpKind, Outcome, TxnId};
@@ -38,6 +37,7 @@ fn family(level: Level) -> Option<Family> {
         | Level::MonotonicReads
         | Level::MonotonicWrites
         | Level::WritesFollowReads
+        | Level::ConsistentView
         | Level::ParallelSnapshotIsolation => Family::Visible,
         _ => return None,
     })
@@ -49,6 +49,7 @@ pub(crate) fn check(
     certain: &Reading<'_>,
     level: Level,
     refutation: &Refutation,
+    trusting: bool,
 ) -> Result<(), Flaw> {
     let Some(family) = family(level) else { return Err(Flaw::new(FlawKind::WrongKind)) };
     if refutation.steps.last().is_none_or(|last| !last.clause.is_empty()) {
@@ -61,7 +62,7 @@ pub(crate) fn check(
         possible: &possible,
         level,
         family,
-        views: has_views(level),
+        trusting,
         places_all: !level.info().real_time || facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
@@ -81,8 +82,8 @@ struct Proof<'a> {
     possible: &'a Reading<'a>,
     level: Level,
     family: Family,
-    /// A list read after own appends is a read of what others had appended.
-    views: bool,
+    /// What the caller assumed is taken as given.
+    trusting: bool,
     /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
     places_all: bool,
     clauses: Vec<Vec<Literal>>,
@@ -127,6 +128,7 @@ impl Proof<'_> {
             }
             Reason::Conflict { first, second } => self.conflict(&clause, *first, *second)?,
             Reason::Version { read, first, second } => self.version(&clause, *read, *first, *second)?,
+            Reason::Assumed { first, second, .. } => self.assumed(&clause, *first, *second)?,
             Reason::Source { read, element } => self.sources(&clause, *read, *element)?,
             Reason::Observed(choice) => {
                 self.returned(&clause, *choice)?;
@@ -212,7 +214,7 @@ impl Proof<'_> {
     /// Does `r` read from `w` without a doubt? (If `r` takes effect at all.)
     fn reads_from(&mut self, w: TxnId, r: TxnId) -> bool {
         if self.reads.insert((r, r)) {
-            for read in self.possible.reads(r, self.views) {
+            for read in self.possible.external(r) {
                 self.reads.extend(self.possible.writer(read).map(|w| (w, r)));
             }
         }
@@ -291,7 +293,6 @@ impl Proof<'_> {
                 write == choice.write
                     || self.possible.shown(choice.read).is_some_and(|all| all.contains(&choice.write))
             }
-            Source::Own => self.possible.shown(choice.read).is_some_and(|all| all.contains(&choice.write)),
             Source::Open => false,
             _ => return Err(unproven().ops([choice.read])),
         };
@@ -319,12 +320,7 @@ impl Proof<'_> {
             }
             None => {
                 self.guarded(clause, r)?;
-                let initial = match self.possible.source(read) {
-                    Source::Initial => true,
-                    Source::Own => self.views && self.possible.shown(read).is_some_and(<[OpId]>::is_empty),
-                    _ => false,
-                };
-                if !initial {
+                if self.possible.source(read) != Source::Initial {
                     return Err(unproven().ops([read]));
                 }
             }
@@ -373,14 +369,13 @@ impl Proof<'_> {
                 }
             }
             by_read |= match self.level {
-                Level::ReadCommitted => self
-                    .possible
-                    .reads(r, self.views)
-                    .any(|e| e.op < limit && self.possible.writer(e) == Some(a)),
+                Level::ReadCommitted => {
+                    self.possible.external(r).any(|e| e.op < limit && self.possible.writer(e) == Some(a))
+                }
                 _ => self.reads_from(a, b),
             };
             let (before, after) = (Point::Commit(a), Point::Commit(b));
-            let version = self.level == Level::ParallelSnapshotIsolation
+            let version = matches!(self.level, Level::ParallelSnapshotIsolation | Level::ConsistentView)
                 && self.write_a_key(a, b)
                 && (clause.literals.contains(&Literal::Before(after, before))
                     || self.units.contains(&Literal::Before(before, after)));
@@ -397,21 +392,21 @@ impl Proof<'_> {
             Level::MonotonicReads => fits(&[Read, Session]),
             Level::MonotonicWrites => fits(&[Session, Read]),
             Level::WritesFollowReads => fits(&[Read, Session, Read]),
-            Level::ParallelSnapshotIsolation => links.iter().all(|has| has.contains(&true)),
+            Level::ParallelSnapshotIsolation | Level::ConsistentView => {
+                links.iter().all(|has| has.contains(&true))
+            }
             _ => links.iter().all(|has| has[Link::Session as usize] || has[Link::Read as usize]),
         };
         debug_assert!(Link::Version as usize == 2);
         if seen { Ok(()) } else { Err(unproven().txns(stops)) }
     }
 
-    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones, and after own
-    /// appends only some levels see a read at all.
+    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones.
     fn is_version(&self, choice: Choice) -> bool {
         let history = self.facts.history;
         let (read, write) = (history.op(choice.read), history.op(choice.write));
         match self.possible.source(choice.read) {
             Source::From(_) | Source::Open => {}
-            Source::Own if self.views => {}
             _ => return false,
         }
         match history.list(read.value) {
@@ -419,7 +414,7 @@ impl Proof<'_> {
             Some(elements) => {
                 let own = self.own_appends(choice.read);
                 let others = &elements[..elements.len().saturating_sub(own)];
-                (own == 0 || self.views) && others.last() == Some(&write.value)
+                others.last() == Some(&write.value)
             }
         }
     }
@@ -452,6 +447,20 @@ impl Proof<'_> {
         self.guarded(clause, b)?;
         clause.has(Literal::Before(Point::Commit(a), Point::Begin(b)))?;
         clause.has(Literal::Before(Point::Commit(b), Point::Begin(a)))
+    }
+
+    /// What the caller assumed proves nothing by itself; taken as given, it is about two writers of one key.
+    fn assumed(&self, clause: &Clause, first: OpId, second: OpId) -> Result<(), Flaw> {
+        self.write(first)?;
+        self.write(second)?;
+        let (a, b) = (self.facts.owner(first), self.facts.owner(second));
+        let history = self.facts.history;
+        if !self.trusting || a == b || history.op(first).key != history.op(second).key {
+            return Err(unproven().ops([first, second]));
+        }
+        self.guarded(clause, a)?;
+        self.guarded(clause, b)?;
+        clause.has(Literal::Before(Point::Commit(a), Point::Commit(b)))
     }
 
     fn version(&self, clause: &Clause, read: OpId, first: OpId, second: OpId) -> Result<(), Flaw> {

@@ -75,7 +75,7 @@ fn moved(refutation: &Refutation, origin: &Origin) -> Option<Refutation> {
             Reason::Intermediate(c) => Reason::Intermediate(choice(*c)),
             Reason::Impossible { read } => Reason::Impossible { read: op(*read) },
             Reason::Implied(hints) => Reason::Implied(hints.clone()),
-            Reason::Version { .. } => return None,
+            Reason::Version { .. } | Reason::Assumed { .. } => return None,
         };
         Some(Step { clause: step.clause.iter().map(literal).collect(), reason })
     };

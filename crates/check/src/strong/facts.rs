@@ -5,7 +5,7 @@
 //! their candidates; transactions of unknown outcome that only open reads can have seen *may* have committed.
 
 use crate::weak::Problem;
-use crate::weak::problem::Stamped;
+use crate::weak::problem::{Stamped, VersionEdge};
 use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
 use rustc_hash::FxHashMap;
 
@@ -77,6 +77,8 @@ pub(crate) struct Facts<'a> {
     /// transaction replaced.
     pub impossible: Vec<(TxnId, OpId, Option<OpId>)>,
     pub lists: Vec<ListOrder>,
+    /// What is assumed about the order of registers' versions.
+    pub assumed: &'a [VersionEdge],
     pub hopeless: Option<Hopeless>,
 }
 
@@ -96,6 +98,7 @@ impl<'a> Facts<'a> {
             open: Vec::new(),
             impossible: Vec::new(),
             lists: Vec::new(),
+            assumed: problem.assumed,
             hopeless: None,
         };
         let appends = facts.collect_lists();
@@ -223,14 +226,13 @@ impl<'a> Facts<'a> {
             Source::Initial => return Some(From::Initial),
             Source::From(t) => From::Txn(t),
             Source::Ambiguous => UNNUMBERED,
-            Source::Own => From::Initial,
-            Source::NotJudged | Source::Fault => return None,
+            Source::Own | Source::NotJudged | Source::Fault => return None,
         };
         if matches!(from, From::Txn(_)) && appends.is_empty() {
             return Some(from);
         }
         let Some(elements) = self.history.list(self.history.values()[op.index()]) else {
-            return (from != From::Initial).then_some(from);
+            return Some(from);
         };
         if matches!(from, From::Open(_)) {
             self.hopeless = self.hopeless.or(Some(Hopeless::OpenList(op)));

@@ -12,7 +12,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::verdicts::Board;
 use crate::weak::Problem;
 use isolde_history::Index;
-use isolde_level::{Anomaly, Level, Refutation, Verdict};
+use isolde_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict};
 use std::num::NonZeroUsize;
 
 /// The levels that this engine decides, strongest first.
@@ -61,6 +61,26 @@ pub(crate) fn judge(
         if needed(level) && board.get(level).is_none_or(undecided) {
             engine.decide(level, board);
             board.close();
+        }
+    }
+}
+
+/// Consistent view (PL-2+) of a history whose every transaction is a session: there it is parallel snapshot isolation.
+/// `None`: not decided.
+pub(crate) fn parallel_without_sessions(
+    problem: Problem<'_>,
+    budget: &Budget<'_>,
+) -> Option<Result<(), (Anomaly, Refutation)>> {
+    let facts = Facts::new(problem, problem.index);
+    let rules = Rules::of(Level::ParallelSnapshotIsolation).filter(|_| facts.hopeless.is_none())?;
+    match search::decide(&facts, rules, Ways::default(), budget, &mut Progress::default()).ok()? {
+        Found::Holds(_) => Some(Ok(())),
+        found => {
+            let (mut anomaly, refutation) = story::tell(problem, &facts, rules, found, budget);
+            if !Level::ConsistentView.forbids(anomaly.kind) {
+                anomaly = Anomaly { kind: AnomalyKind::Pl2PlusCycleExists, ..anomaly };
+            }
+            (!refutation.steps.is_empty()).then_some(Err((anomaly, refutation)))
         }
     }
 }

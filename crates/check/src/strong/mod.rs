@@ -22,4 +22,4 @@ mod search;
 mod solver;
 mod story;
 
-pub(crate) use judge::judge;
+pub(crate) use judge::{judge, parallel_without_sessions};

@@ -8,7 +8,7 @@
 use super::facts::{Facts, Found, From};
 use isolde_graph::Csr;
 use isolde_history::{KeyId, OpId, Outcome, TxnId};
-use isolde_level::{Level, Point};
+use isolde_level::{Level, Point, VersionReason};
 
 /// What kind of demands a level makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +96,12 @@ pub(crate) enum Why {
         first: OpId,
         second: OpId,
     },
+    /// The caller says so.
+    Assumed {
+        first: OpId,
+        second: OpId,
+        reason: VersionReason,
+    },
     /// The axiom about this read and this other writer, one of whose alternatives earlier edges rule out.
     Axiom {
         read: u32,
@@ -143,6 +149,7 @@ impl<'a> Model<'a> {
         }
         model.add_reads();
         model.add_lists();
+        model.add_assumed();
         if rules.family != Family::Parallel {
             model.add_initial_reads();
             model.add_next_writers();
@@ -267,6 +274,19 @@ impl<'a> Model<'a> {
                 if rules.family == Family::Snapshot {
                     self.push(rules.commit(a), rules.begin(b), 1, conflict(a, b));
                 }
+            }
+        }
+    }
+
+    fn add_assumed(&mut self) {
+        let (facts, rules) = (self.facts, self.rules);
+        for edge in facts.assumed {
+            let (a, b) = (edge.from, edge.to);
+            let why = Why::Assumed { first: edge.first, second: edge.second, reason: edge.reason };
+            self.push(rules.commit(a), rules.commit(b), 0, why);
+            if rules.family == Family::Snapshot {
+                let key = facts.history.op(edge.first).key;
+                self.push(rules.commit(a), rules.begin(b), 1, Why::Conflict { key, first: a, second: b });
             }
         }
     }

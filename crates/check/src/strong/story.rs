@@ -12,7 +12,7 @@ use super::search;
 use crate::budget::Budget;
 use crate::weak::Problem;
 use isolde_graph::{Graph, components};
-use isolde_history::{OpId, Source, TxnId};
+use isolde_history::{OpId, TxnId};
 use isolde_level::{
     self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Literal, Node, Point, Reason, Refutation,
     Relation, Step, VersionReason, Witness,
@@ -128,6 +128,7 @@ fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anoma
             }
             Reason::Conflict { first, second } => operations.extend([*first, *second]),
             Reason::Version { read, first, second } => operations.extend([*read, *first, *second]),
+            Reason::Assumed { first, second, .. } => operations.extend([*first, *second]),
             Reason::Cycle(points) => transactions.extend(points.iter().map(|p: &Point| p.txn())),
             Reason::Source { read, .. } | Reason::Impossible { read } => operations.push(*read),
             Reason::Observed(choice) | Reason::Intermediate(choice) => {
@@ -184,12 +185,6 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
     Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(problem, edges) })
 }
 
-/// A read, unless it is of a list below the reader's own appends: that is no dependency for those who name anomalies.
-fn outside(model: &Model<'_>, read: u32) -> Option<Found> {
-    let read = model.facts.reads[read as usize];
-    (model.facts.index.source(read.op) != Source::Own).then_some(read)
-}
-
 /// An edge with its evidence, if that is simple.
 fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
     let (facts, rules) = (model.facts, model.rules);
@@ -197,14 +192,17 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
     let (relation, evidence) = match edge.why {
         Why::Session => (Relation::SessionOrder, Evidence::Session),
         Why::Read(read) => {
-            let read = outside(model, read)?;
+            let read = model.facts.reads[read as usize];
             (Relation::WriteRead, Evidence::Read { write: facts.write_of(from, read.key), read: read.op })
         }
         Why::Version { read, first, second } => {
             (Relation::VersionOrder, Evidence::Version { first, second, read })
         }
+        Why::Assumed { first, second, reason } => {
+            (Relation::VersionOrder, Evidence::Ordered { first, second, reason })
+        }
         Why::Axiom { read, other } => {
-            let read = outside(model, read)?;
+            let read = model.facts.reads[read as usize];
             if edge.to != rules.commit(other) || edge.rank > 1 {
                 return None;
             }

@@ -50,7 +50,7 @@ const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static
     AnomalyInfo { definition, instance, source: "Elle (Kingsbury & Alvaro 2020)", ..AnomalyInfo::row(kind) }
 }
 
-pub(crate) static TABLE: [AnomalyInfo; 26] = [
+pub(crate) static TABLE: [AnomalyInfo; 27] = [
     never(
         A::GMonotonic,
         "G-monotonic",
@@ -122,6 +122,11 @@ pub(crate) static TABLE: [AnomalyInfo; 26] = [
         A::ParallelSnapshotIsolationCycleExists,
         "Whatever the order of each key's writers, some read contradicts parallel snapshot isolation, though no \
          single pattern says why.",
+    ),
+    no_order(
+        A::Pl2PlusCycleExists,
+        "Whatever the order of each key's writers, some read contradicts consistent view, though no single pattern says \
+         why.",
     ),
     unknown(
         A::EmptyTransactionGraph,
