@@ -85,12 +85,17 @@ fn streams_of_real_histories_have_the_violations_of_their_files() {
                     .map(|line| identity(&serde_json::from_str(line).unwrap()))
                     .collect();
                 let broken = expected.iter().any(|id| !id.starts_with("TIE"));
+                // `check` lists the first 1,000 of each kind.
+                let cut = expected.len() >= 1000;
+                let mut first: Option<BTreeSet<String>> = None;
                 for (n, input) in arrivals.iter().enumerate() {
                     let name = format!("{} {part} {level}, order {n}", columns[0]);
                     let mut args = vec!["watch", "-", "--json", "--level", level];
                     args.extend(initial.into_iter().flat_map(|value| ["--initial", value]));
                     let run = isolde_with(&args, input).expect(i32::from(broken));
-                    assert_eq!(watched(&run.text(), &name), expected, "{name}");
+                    let watched = watched(&run.text(), &name);
+                    assert!(watched == expected || cut && watched.is_superset(&expected), "{name}");
+                    assert_eq!(*first.get_or_insert_with(|| watched.clone()), watched, "{name}");
                     streams += 1;
                     violations += expected.len();
                 }

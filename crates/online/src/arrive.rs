@@ -2,7 +2,7 @@
 
 use crate::change::Side;
 use crate::checker::Checker;
-use crate::key::{BEGIN, Effect, Read, Seen, Slot, Verdict, Version, Weight};
+use crate::key::{BEGIN, Effect, Read, Seen, Slot, Verdict, Version, Weight, xmax};
 use crate::ring::Cursor;
 use crate::{Event, Store, StoreError};
 use isolde_timestamp::{Axiom, Mode};
@@ -26,6 +26,7 @@ impl<S: Store> Checker<S> {
             op,
             changed: now as u32,
             seen,
+            xmax: xmax(txn),
             verdict: Verdict::Right,
             reported: Verdict::Right,
             pending: false,

@@ -23,7 +23,7 @@ pub struct Head {
     pub session: Datum,
     /// Its own name, if it has one; no two have the same.
     pub id: Option<Datum>,
-    /// What became of it. Only committed transactions are checked.
+    /// What became of it. Committed transactions are checked, and those of unknown outcome once somebody has seen their work.
     pub outcome: Outcome,
     /// Start and commit.
     pub stamps: Stamps,
@@ -122,6 +122,15 @@ impl Batch {
         let start = self.elements.len() as u32;
         self.elements.extend(elements);
         Cell::List(start, self.elements.len() as u32)
+    }
+
+    /// The values of an operation.
+    pub(crate) fn values<'a>(&'a self, cell: &'a Cell) -> &'a [Datum] {
+        match cell {
+            Cell::Unknown => &[],
+            Cell::One(value) => std::slice::from_ref(value),
+            Cell::List(start, end) => &self.elements[*start as usize..*end as usize],
+        }
     }
 
     /// Remembers how to write a [`Datum`] that is not an integer.

@@ -138,15 +138,21 @@ impl<S: Store> Checker<S> {
             }
             at = self.keys[key as usize].reads.next(at);
         }
+        // Sets from before the writer's id was given out do not contain it: of a long stream, only the last few may.
+        let id = self.world.txn(slot).set_id;
         let mut at = self.keys[key as usize].set_reads.start();
-        while let Some(read) = self.keys[key as usize].set_reads.get(at) {
-            let judged = self.world.judge(&self.keys[key as usize], read)?;
-            if judged.verdict != read.verdict {
-                self.change(key, Side::Set, at, judged.verdict, now, events);
+        loop {
+            let reads = &self.keys[key as usize].set_reads;
+            at = id.map_or(at, |id| reads.pass(at, id));
+            let Some(read) = reads.get(at) else { return Ok(()) };
+            if id.is_none_or(|id| id < read.xmax) {
+                let judged = self.world.judge(&self.keys[key as usize], read)?;
+                if judged.verdict != read.verdict {
+                    self.change(key, Side::Set, at, judged.verdict, now, events);
+                }
             }
             at = self.keys[key as usize].set_reads.next(at);
         }
-        Ok(())
     }
 
     /// A written value that decides alone what others must read, up to the version after it: nobody is tied with it.
@@ -316,13 +322,28 @@ impl<S: Store> Checker<S> {
         events.push(Event::Retracted(finding));
     }
 
-    /// Reports a violation that nothing can overturn, unless that has been done before a restart.
+    /// Reports a violation that no later read or version can overturn, unless that has been done before a restart.
     pub(crate) fn report(&mut self, finding: Finding, events: &mut Vec<Event>) {
-        if !self.carried.is_empty() && self.carried.remove(&finding.identity).is_some() {
-            return;
+        if !self.carried.is_empty() {
+            match self.carried.get(&finding.identity) {
+                Some(true) => {
+                    self.carried.remove(&finding.identity);
+                    return;
+                }
+                // It was taken back, too, and that is about to be repeated.
+                Some(false) => return,
+                None => {}
+            }
         }
         self.stats.violations[finding.axiom() as usize] += 1;
         events.push(Event::Violation(finding));
+    }
+
+    /// Takes back what was reported, unless that has been done before a restart.
+    pub(crate) fn take_back(&mut self, finding: Finding, events: &mut Vec<Event>) {
+        if self.carried.is_empty() || self.carried.remove(&finding.identity) != Some(false) {
+            self.retract(finding, events);
+        }
     }
 
     /// Where a read is.

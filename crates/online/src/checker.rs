@@ -5,17 +5,17 @@
 //! again (Algorithm 3, step 3, with its optimisations, per key). A read that arrives is judged against what is known. The
 //! cost depends on the keys touched and on how much of them is affected, not on how many keys there are.
 
+use crate::held::Holding;
 use crate::ids::Ids;
 use crate::key::{Effect, Key, Seen, Slot};
 use crate::pending::Pending;
 use crate::suspects::Suspects;
-use crate::world::{Id, Last, Session, Txn, World, show};
+use crate::world::{Id, Session, Txn, World, show};
 use crate::{
-    Batch, Cell, Datum, Event, Fault, Finding, Gc, Head, Options, Origin, Shape, Stats, Store, StoreError,
-    TxnKey,
+    Batch, Cell, Datum, Event, Fault, Finding, Gc, Options, Origin, Shape, Stats, Store, StoreError, TxnKey,
 };
 use isolde_history::{OpKind, Outcome, Timestamp};
-use isolde_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Mode, Operations};
+use isolde_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Operations};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Checks transactions as they arrive. See the [crate documentation](crate).
@@ -47,6 +47,8 @@ pub struct Checker<S> {
     pub(crate) samples: Vec<Timestamp>,
     /// What was reported (or retracted) after the checkpoint that this checker began with.
     pub(crate) carried: FxHashMap<Identity<TxnKey, Datum>, bool>,
+    /// Transactions of unknown outcome.
+    pub(crate) holding: Holding,
     pub(crate) text_bytes: usize,
     /// When to collect next.
     pub(crate) full_at: usize,
@@ -128,6 +130,7 @@ impl<S: Store> Checker<S> {
             dirty_sessions: FxHashSet::default(),
             samples: Vec::new(),
             carried: FxHashMap::default(),
+            holding: Holding::default(),
             text_bytes: 0,
             full_at: match options.gc {
                 Gc::None => usize::MAX,
@@ -145,7 +148,11 @@ impl<S: Store> Checker<S> {
 
     /// Memory in use, in bytes, as the checker counts.
     pub fn memory(&self) -> usize {
-        self.bytes + self.ids.len() * crate::ids::ENTRY + self.pending.len() * PENDING + self.text_bytes
+        self.bytes
+            + self.ids.len() * crate::ids::ENTRY
+            + self.pending.len() * PENDING
+            + self.text_bytes
+            + self.holding.memory()
     }
 
     /// Verdicts that are not settled and would be reported now.
@@ -230,14 +237,13 @@ impl<S: Store> Checker<S> {
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
-        let (head, ops) = &batch.heads[i];
+        let (head, _) = &batch.heads[i];
         self.stats.arrived += 1;
-        let text = |name: Datum| batch.texts.get(&name).cloned();
         if let Some(id) = head.id
             && !self.ids.insert(id)
         {
             self.stats.repeated += 1;
-            let fault = Fault::Repeated { id: show(id, text(id).as_deref()) };
+            let fault = Fault::Repeated { id: show(id, batch.texts.get(&id).map(|text| &**text)) };
             events.push(Event::Fault { fault, origin: head.origin });
             return Ok(());
         }
@@ -249,8 +255,30 @@ impl<S: Store> Checker<S> {
         }
         if head.outcome != Outcome::Committed {
             self.stats.not_committed += 1;
-            return Ok(());
+            return match head.outcome {
+                Outcome::Indeterminate => self.hold(batch, i, (session, position), now, events),
+                _ => Ok(()),
+            };
         }
+        self.judge_transaction(batch, i, (session, position), now, events)?;
+        if !self.holding.is_empty() {
+            let found = self.observe(batch, i, true);
+            self.admit(found, now, events)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a transaction that counts.
+    pub(crate) fn judge_transaction(
+        &mut self,
+        batch: &Batch,
+        i: usize,
+        (session, position): (u32, u32),
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
+        let (head, ops) = &batch.heads[i];
+        let text = |name: Datum| batch.texts.get(&name).cloned();
         let ops = ops.start as usize..ops.end as usize;
         self.stats.checked += 1;
         self.stats.operations += ops.len() as u64;
@@ -290,6 +318,9 @@ impl<S: Store> Checker<S> {
         self.stats.newest = self.stats.newest.max(Some(txn.commit));
         let slot = self.world.add(txn);
         self.check_session(slot, head, events);
+        if !footprint.internal.is_empty() {
+            self.remember_odd(batch, i, footprint.internal.iter().map(|internal| internal.op as usize));
+        }
         for internal in &footprint.internal {
             let seen = self.show_access(accesses.access(internal.op as usize));
             let expected = self.show_access(accesses.access(internal.before as usize));
@@ -385,12 +416,7 @@ impl<S: Store> Checker<S> {
     }
 
     fn remember_text(&mut self, cell: Cell, batch: &Batch) {
-        let data = match &cell {
-            Cell::One(value) => std::slice::from_ref(value),
-            Cell::List(start, end) => &batch.elements[*start as usize..*end as usize],
-            Cell::Unknown => &[],
-        };
-        for value in data.iter().filter(|value| value.shape() == Shape::Text) {
+        for value in batch.values(&cell).iter().filter(|value| value.shape() == Shape::Text) {
             let Some(text) = batch.texts.get(value).filter(|_| !self.world.texts.contains_key(value)) else {
                 continue;
             };
@@ -400,58 +426,6 @@ impl<S: Store> Checker<S> {
             }
             self.text_bytes += text.len() + 48;
             self.world.texts.insert(*value, text.clone());
-        }
-    }
-
-    /// SESSION, start ≤ commit, and faults of the stream that show in stamps.
-    fn check_session(&mut self, slot: Slot, head: &Head, events: &mut Vec<Event>) {
-        let txn = self.world.txn(slot);
-        let session = &self.world.sessions[txn.session as usize];
-        let mode = self.options.rule.mode;
-        let mut findings = Vec::new();
-        if mode == Mode::Si && txn.start > txn.commit && txn.set.is_none() {
-            findings.push(self.finding(Axiom::Timestamp, slot, None, None, None));
-        }
-        let (other, holds) = match (mode, &txn.set) {
-            (Mode::Ser, _) => (&session.last, session.last.as_ref().is_none_or(|l| txn.commit >= l.commit)),
-            (Mode::Si, None) => (&session.last, session.last.as_ref().is_none_or(|l| txn.start >= l.commit)),
-            (Mode::Si, Some(set)) => {
-                let seen = |l: &Last| match l.set_id {
-                    Some(id) => set.view().sees(id),
-                    None => self.options.rule.sees(txn.start, l.commit),
-                };
-                (&session.last_writer, session.last_writer.as_ref().is_none_or(seen))
-            }
-        };
-        if let (Some(other), false) = (other, holds) {
-            let name = self.world.name_of(txn.session, other.position, other.id.as_ref());
-            let finding = self.finding(Axiom::Session, slot, None, None, None);
-            findings.push(Finding { other: Some(name), ..finding });
-        }
-        if session.last.as_ref().is_some_and(|l| txn.commit < l.start) {
-            self.stats.session_order += 1;
-            let fault = Fault::SessionOrder { txn: self.world.name(slot) };
-            events.push(Event::Fault { fault, origin: head.origin });
-        }
-        for suspect in self.suspects.next(txn.commit.physical, head.origin, || self.world.name(slot)) {
-            self.stats.future += 1;
-            events.push(Event::Fault { fault: Fault::Future { txn: suspect.0 }, origin: suspect.1 });
-        }
-        let last = Last {
-            start: txn.start,
-            commit: txn.commit,
-            position: txn.position,
-            set_id: txn.set_id,
-            id: txn.id.clone(),
-        };
-        let (writes, session) = (!txn.read_only, txn.session);
-        let session = &mut self.world.sessions[session as usize];
-        if writes {
-            session.last_writer = Some(last.clone());
-        }
-        session.last = Some(last);
-        for finding in findings {
-            self.report(finding, events);
         }
     }
 

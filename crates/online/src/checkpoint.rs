@@ -16,7 +16,7 @@ use crate::world::Session;
 use crate::{Datum, Event, Finding, Options, Stats, Store, StoreError, TxnKey, TxnName};
 use isolde_timestamp::{Axiom, Identity};
 
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// What a store had.
 pub enum Restored<S> {
@@ -228,6 +228,7 @@ impl<S: Store> Checker<S> {
             out.identity(identity);
             out.flag(*stands);
         }
+        self.encode_open(&mut out);
         out.0
     }
 
@@ -321,6 +322,7 @@ impl<S: Store> Checker<S> {
             Ok((seq, name, Waiting { deadline, at, by_set, away }))
         })?;
         self.carried = from.many(|from| Ok((from.identity()?, from.flag()?)))?.into_iter().collect();
+        self.decode_open(from)?;
         In(from.0).end()?;
         Ok(extra)
     }

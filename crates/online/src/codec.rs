@@ -2,10 +2,10 @@
 //!
 //! Numbers of variable length; a transaction is written out with every version and read of it, so that a chunk stands alone.
 
-use crate::key::{Chain, Effect, Read, Seen, Slot, Verdict, Version};
+use crate::key::{Chain, Effect, Read, Seen, Slot, Verdict, Version, xmax};
 use crate::world::{Id, Last, Txn};
 use crate::{Datum, Location, Shape, StoreError};
-use isolde_history::{SnapshotSet, Timestamp};
+use isolde_history::Timestamp;
 
 /// Writes.
 #[derive(Default)]
@@ -101,13 +101,7 @@ impl Out {
         self.0.push(u8::from(txn.read_only) | u8::from(txn.flipped) << 1);
         self.u64(txn.arrived);
         self.option(txn.set_id, Out::u64);
-        self.option(txn.set.as_deref(), |out, set| {
-            let set = set.view();
-            out.u64(set.xmin);
-            out.u64(set.xmax);
-            out.usize(set.running.len());
-            set.running.iter().for_each(|&id| out.u64(id));
-        });
+        self.option(txn.set.as_deref(), Out::set);
         self.option(txn.id.as_ref(), Out::id);
     }
 
@@ -148,6 +142,7 @@ impl Out {
         self.stamp(chain.reads);
         self.u64(chain.set_ids);
         self.u64(chain.xmax);
+        self.flag(chain.wrong);
     }
 
     pub fn last(&mut self, last: &Last) {
@@ -288,11 +283,7 @@ impl<'a> In<'a> {
         let (seq, start, commit) = (self.u64()?, self.stamp()?, self.stamp()?);
         let (session, position, flags, arrived) = (self.u32()?, self.u32()?, self.byte()?, self.u64()?);
         let set_id = self.option(In::u64)?;
-        let set = self.option(|from| {
-            let (xmin, xmax) = (from.u64()?, from.u64()?);
-            let running = from.many(In::u64)?;
-            SnapshotSet::new(xmin, xmax, running).map(Box::new).or_else(|_| damaged())
-        })?;
+        let set = self.option(In::set)?;
         let id = self.option(In::id)?;
         let (read_only, flipped) = (flags & 1 != 0, flags & 2 != 0);
         Ok(Txn {
@@ -336,7 +327,8 @@ impl<'a> In<'a> {
         };
         let (verdict, reported) = (verdict(flags)?, verdict(flags >> 2)?);
         let pending = flags >> 4 & 1 != 0;
-        Ok((Read { at, txn: Slot(u32::MAX), op, changed, seen, verdict, reported, pending, flips }, txn))
+        let (slot, xmax) = (Slot(u32::MAX), xmax(&txn));
+        Ok((Read { at, txn: slot, op, changed, seen, xmax, verdict, reported, pending, flips }, txn))
     }
 
     pub fn location(&mut self) -> Got<Location> {
@@ -350,6 +342,7 @@ impl<'a> In<'a> {
             reads: self.stamp()?,
             set_ids: self.u64()?,
             xmax: self.u64()?,
+            wrong: self.flag()?,
         })
     }
 

@@ -53,6 +53,28 @@ impl Finding {
     }
 }
 
+impl std::fmt::Display for Finding {
+    /// One line for people.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: transaction {} (session {})", self.axiom().code(), self.txn, self.txn.session)?;
+        let key = self.key.as_deref().unwrap_or("?");
+        let other = self
+            .other
+            .as_ref()
+            .map_or_else(|| "the initial state".to_owned(), |o| format!("transaction {o}"));
+        let seen = self.seen.as_deref().map(|seen| format!(" = {seen}")).unwrap_or_default();
+        let expected = self.expected.as_deref().map(|e| format!(" {e}")).unwrap_or_default();
+        match self.axiom() {
+            Axiom::Timestamp => f.write_str(" starts after it commits"),
+            Axiom::Session => write!(f, " does not follow {other} of its session"),
+            Axiom::Int => write!(f, " read {key}{seen} against its own{expected}"),
+            Axiom::Ext => write!(f, " read {key}{seen}, should have read{expected} of {other}"),
+            Axiom::NoConflict => write!(f, " and {other} both wrote {key}, neither saw the other"),
+            Axiom::Tie => write!(f, " read {key}{seen}, one of several versions with the same commit"),
+        }
+    }
+}
+
 /// Something wrong with the stream, not with the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {

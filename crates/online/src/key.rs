@@ -91,6 +91,8 @@ pub(crate) struct Read {
     /// When the verdict last changed, in milliseconds; wraps.
     pub changed: u32,
     pub seen: Seen,
+    /// Where a set says what it sees: ids from here on are not in it.
+    pub xmax: u64,
     pub verdict: Verdict,
     /// What the world was told.
     pub reported: Verdict,
@@ -124,7 +126,7 @@ impl Bounded for Read {
     }
 
     fn high(&self) -> u64 {
-        0
+        self.xmax
     }
 }
 
@@ -140,6 +142,8 @@ pub(crate) struct Chain {
     pub set_ids: u64,
     /// Greatest `xmax` of a read that sees a set: ids from there on are of no concern to it.
     pub xmax: u64,
+    /// Some read is wrong.
+    pub wrong: bool,
 }
 
 /// The least timestamp.
@@ -180,6 +184,11 @@ impl Key {
             dirty: false,
         }
     }
+}
+
+/// Ids from here on are not in a transaction's set; zero if it has none.
+pub(crate) fn xmax(txn: &Txn) -> u64 {
+    txn.set.as_ref().map_or(0, |set| set.view().xmax)
 }
 
 /// Heap memory of what a version or read holds.

@@ -224,6 +224,14 @@ impl<T: Bounded> Ring<T> {
         }
     }
 
+    /// From the start of a block, past all blocks with upper bounds of at most `high`.
+    pub fn pass(&self, mut at: Cursor, high: u64) -> Cursor {
+        while at.item == 0 && self.blocks.get(at.block).is_some_and(|block| block.high <= high) {
+            at.block += 1;
+        }
+        at
+    }
+
     /// Takes out the items before a place.
     pub fn take_front(&mut self, end: Cursor) -> Vec<T> {
         let mut taken = Vec::new();

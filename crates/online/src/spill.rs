@@ -9,7 +9,7 @@
 use crate::change::Side;
 use crate::checker::{Checker, key_weight};
 use crate::codec::{In, Out};
-use crate::key::{BEGIN, Chain, Key, Read, Slot, Weight};
+use crate::key::{BEGIN, Chain, Key, Read, Slot, Verdict, Weight};
 use crate::world::Txn;
 use crate::{Datum, Gc, Store, StoreError};
 use isolde_history::Timestamp;
@@ -106,6 +106,7 @@ impl<S: Store> Checker<S> {
             reads: BEGIN,
             set_ids: 0,
             xmax: 0,
+            wrong: false,
         });
         let mut out = Out::default();
         out.option(before.as_ref(), Out::chain);
@@ -120,7 +121,8 @@ impl<S: Store> Checker<S> {
             let txn = self.world.txn(read.txn);
             out.read(read, txn);
             chain.reads = chain.reads.max(read.at);
-            chain.xmax = chain.xmax.max(txn.set.as_ref().map_or(0, |set| set.view().xmax));
+            chain.wrong |= read.verdict == Verdict::Wrong;
+            chain.xmax = chain.xmax.max(read.xmax);
         }
         let weight: usize = versions.iter().map(Weight::weight).sum::<usize>()
             + reads.iter().map(Weight::weight).sum::<usize>();

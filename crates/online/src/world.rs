@@ -5,6 +5,7 @@
 
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
+use crate::trail::Trail;
 use crate::{Datum, Shape, TxnName};
 use isolde_history::{SnapshotSet, Timestamp};
 use isolde_timestamp::{Mode, Rule, View, list};
@@ -69,6 +70,8 @@ pub(crate) struct World {
     free: Vec<Slot>,
     pub sessions: Vec<Session>,
     pub session_index: FxHashMap<Datum, u32>,
+    /// Sessions with transactions of unknown outcome.
+    pub trails: FxHashMap<u32, Trail>,
     /// What a register holds before any write; `None`: nothing.
     pub initial: Option<Datum>,
     pub initial_keys: FxHashMap<Datum, Seen>,
@@ -96,6 +99,7 @@ impl World {
             free: Vec::new(),
             sessions: Vec::new(),
             session_index: FxHashMap::default(),
+            trails: FxHashMap::default(),
             initial: Some(Datum::NIL),
             initial_keys: FxHashMap::default(),
             texts: FxHashMap::default(),

@@ -8,7 +8,7 @@
 use fastrand::Rng;
 use isolde_check::Budget;
 use isolde_check::stamps::find;
-use isolde_history::{History, SnapshotSet, TxnId, Value, View};
+use isolde_history::{History, Outcome, SnapshotSet, TxnId, Value, View};
 use isolde_online::{
     Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, Restored, TxnKey,
 };
@@ -181,6 +181,7 @@ fn run(family: &str, shape: StampedShape) {
     let cases = number("ISOLDE_ORACLE_CASES", 1_500);
     let seed = number("ISOLDE_SEED", 20_261_116);
     let (mut violating, mut retracting, mut reloading, mut evicting) = (0, 0, 0, 0);
+    let mut admitting = 0;
     for case in 0..cases {
         let mut rng = Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = stamped(&mut rng, &shape);
@@ -201,6 +202,10 @@ fn run(family: &str, shape: StampedShape) {
                         let count = expected.iter().filter(|id| id.axiom == axiom).count() as u64;
                         assert_eq!(stats.standing(axiom), count, "{axiom:?} {told}");
                     }
+                    let committed =
+                        history.txns().filter(|&t| history.outcome(t) == Outcome::Committed).count();
+                    admitting += u64::from(stats.checked > committed as u64);
+                    assert_eq!(stats.checked + stats.not_committed, history.txn_count() as u64, "{told}");
                     retracting += u32::from(stats.retracted.iter().any(|&n| n > 0));
                     reloading += u32::from(stats.reloaded_chunks > 0);
                     evicting += u32::from(stats.evicted_keys > 0);
@@ -211,6 +216,7 @@ fn run(family: &str, shape: StampedShape) {
     // A test that never comes near what it is about would pass for nothing.
     let seen = [violating, retracting, reloading, evicting];
     assert!(seen.iter().all(|&n| n as u64 > cases / 10), "{seen:?} of {cases}");
+    assert!(shape.lost == 0.0 || admitting > cases / 10, "{admitting} of {cases}");
 }
 
 fn show(history: &History) -> String {
@@ -271,6 +277,17 @@ fn sets_lists_and_odd_clocks() {
         "sets and lists",
         StampedShape { sets: 0.5, lists: 0.5, mixed: 0.1, skewed: 0.1, clock: 8, ..StampedShape::default() },
     );
+}
+
+#[test]
+fn unknown_outcomes() {
+    run("unknown outcomes", StampedShape { txns: 12, lost: 0.5, clock: 30, ..StampedShape::default() });
+}
+
+#[test]
+fn unknown_outcomes_sets_and_lists() {
+    let shape = StampedShape { txns: 10, lost: 0.5, sets: 0.4, lists: 0.5, clock: 20, ..Default::default() };
+    run("unknown outcomes, sets and lists", shape);
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod flaw;
 mod naive;
 mod reading;
 mod refutation;
+mod stamps;
 mod visible;
 mod witness;
 
@@ -79,6 +80,31 @@ impl<'a> Verifier<'a> {
     /// Does the history have this anomaly, as its witness shows? (The count is not looked at.)
     pub fn anomaly(&self, anomaly: &Anomaly) -> Result<(), Flaw> {
         witness::check(&Reading::new(&self.facts, &[])?, anomaly, self.trusting)
+    }
+
+    /// Does the history have this anomaly of timestamps, as its witness shows? (The count is not looked at.)
+    pub fn stamps_anomaly(&self, anomaly: &Anomaly, exclusive: bool) -> Result<(), Flaw> {
+        let stamped = stamps::Stamped::new(self.facts.history, exclusive);
+        stamped.map_or_else(|| Err(Flaw::new(FlawKind::NotThisAnomaly)), |stamped| stamped.check(anomaly))
+    }
+
+    /// Does every violation by timestamps stand, as its witness shows, and is each verdict by timestamps made of those?
+    ///
+    /// `exclusive`: a snapshot does not contain what committed at its very timestamp. That a level holds by timestamps is
+    /// shown, where values are unique and commits distinct, by a certificate like any other.
+    pub fn stamps(&self, judgement: &Judgement, exclusive: bool) -> Result<(), Flaw> {
+        let Some(stamped) = stamps::Stamped::new(self.facts.history, exclusive) else { return Ok(()) };
+        for anomaly in judgement.anomalies.iter().filter(|a| a.kind.is_stamp()) {
+            stamped.check(anomaly)?;
+        }
+        for answer in judgement.levels.iter().filter(|l| l.by == By::Timestamps) {
+            let known = |kind| judgement.anomalies.iter().any(|a| a.kind == kind);
+            let shown = answer.anomalies.iter().all(|&kind| known(kind) && answer.level.forbids(kind));
+            if !shown || (answer.verdict == Verdict::Violated) == answer.anomalies.is_empty() {
+                return Err(Flaw::new(FlawKind::Unproven(answer.level)));
+            }
+        }
+        Ok(())
     }
 
     /// Does every verdict by values have its proof, and does every proof prove what it says?

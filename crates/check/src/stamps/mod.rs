@@ -22,6 +22,7 @@ mod events;
 mod explain;
 mod judge;
 mod key;
+mod proof;
 mod timeline;
 
 use crate::budget::{Budget, OutOfBudget};
@@ -33,6 +34,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use timeline::Timeline;
 
 pub use judge::{ByStamps, LISTED, judge};
+pub use proof::certificate;
 
 /// What a check by timestamps found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

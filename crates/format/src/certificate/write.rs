@@ -8,14 +8,22 @@ use isolde_level::{
 };
 use serde_json::{Map, Value, json};
 
-/// The certificate of a judgement: every verdict by values that was decided, with its proofs. `path` and `format` are
+/// The certificate of a judgement: every verdict by values that was decided, with its proofs, and what holds by timestamps. `path` and `format` are
 /// for people.
 pub fn write(history: &History, path: &str, format: &str, judgement: &Judgement) -> Value {
     let writer = Writer { history, names: Names::new(history) };
+    // What holds by timestamps holds by values, if there is a proof: an execution.
+    let by_values = |level: Level| judgement.levels.iter().any(|l| l.level == level && l.by == By::Values);
+    let proven = |level: Level| judgement.certificates.iter().any(|(by, _)| *by == level);
     let verdicts: Vec<Value> = judgement
         .levels
         .iter()
-        .filter(|l| l.by == By::Values && !matches!(l.verdict, Verdict::Unknown { .. }))
+        .filter(|l| match (l.by, &l.verdict) {
+            (_, Verdict::Unknown { .. }) => false,
+            (By::Values, _) => true,
+            (_, Verdict::Holds) => proven(l.level) && !by_values(l.level),
+            _ => false,
+        })
         .map(|l| match l.verdict {
             Verdict::Violated => {
                 let kinds: Vec<&str> = l.anomalies.iter().map(|k| k.name()).collect();

@@ -11,6 +11,7 @@ use isolde_check::stamps::{self, ByStamps, Findings};
 use isolde_history::{History, OpId, TxnId};
 use isolde_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use isolde_timestamp::{Axiom, Mode, Tie, Violation};
+use isolde_verify::{Flaw, Verifier};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -71,12 +72,18 @@ impl BasisFlags {
 }
 
 impl Split {
+    /// A snapshot does not contain what committed at its very timestamp.
+    pub fn is_exclusive(&self) -> bool {
+        self.tie == Tie::Exclusive
+    }
+
     /// Judges by timestamps what is to be judged by them, and adds that to the judgement by values.
     pub fn judge(
         self,
         history: &History,
         by_values: Option<Judgement>,
         anomalies: Option<Vec<AnomalyKind>>,
+        certificates: bool,
         threads: NonZeroUsize,
         budget: &Budget<'_>,
     ) -> (Judgement, Vec<(Mode, Findings)>) {
@@ -88,6 +95,10 @@ impl Split {
         let Some((by_stamps, found)) = stamps::judge(history, &request, budget) else {
             return (judgement, Vec::new());
         };
+        for l in by_stamps.levels.iter().filter(|l| certificates && l.verdict == Verdict::Holds) {
+            let proof = stamps::certificate(history, l.level, self.tie);
+            judgement.certificates.extend(proof.map(|proof| (l.level, proof)));
+        }
         if self.both {
             judgement.notes.extend(differences(&judgement, &by_stamps));
         }
@@ -98,6 +109,18 @@ impl Split {
         judgement.notes.extend(by_stamps.notes);
         (judgement, found)
     }
+}
+
+/// Looks whether verdicts by timestamps are proven.
+pub fn verify(history: &History, judgement: &Judgement, exclusive: bool) -> Result<(), Flaw> {
+    let verifier = Verifier::new(history);
+    verifier.stamps(judgement, exclusive)?;
+    let holds = judgement.levels.iter().filter(|l| l.by == By::Timestamps && l.verdict == Verdict::Holds);
+    holds.into_iter().try_for_each(|l| {
+        // The last of a level is the one by timestamps.
+        let proof = judgement.certificates.iter().rev().find(|(level, _)| *level == l.level);
+        proof.map_or(Ok(()), |(level, proof)| verifier.certificate(*level, proof))
+    })
 }
 
 /// Where values and timestamps disagree.

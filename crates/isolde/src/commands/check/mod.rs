@@ -222,7 +222,18 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         }
         _ => None,
     };
-    let (judgement, violations) = split.judge(&history, by_values, anomalies, load::threads(global), &budget);
+    let certificates = flags.certificate.is_some() || verify;
+    let exclusive = split.is_exclusive();
+    let (judgement, violations) =
+        split.judge(&history, by_values, anomalies, certificates, load::threads(global), &budget);
+    if verify && judgement.levels.iter().any(|l| l.by == By::Timestamps) {
+        let since = Instant::now();
+        basis::verify(&history, &judgement, exclusive).map_err(|flaw| {
+            let what = format!("an answer's proof does not verify: {}", flaw.message(&history));
+            bug::report(&history, &facts, &judgement, &what)
+        })?;
+        doubted += since.elapsed();
+    }
     drop(bar);
     let check = since.elapsed() - doubted;
     if let Some(file) = &flags.basis.violations {

@@ -268,21 +268,5 @@ fn text(name: &str, finding: &Finding, holds: Option<bool>) -> String {
             out += ": ";
         }
     }
-    let (code, txn) = (finding.axiom().code(), &finding.txn);
-    out += &format!("{code}: transaction {txn} (session {})", txn.session);
-    let key = finding.key.as_deref().unwrap_or("?");
-    let other = || {
-        finding.other.as_ref().map_or_else(|| "the initial state".to_owned(), |o| format!("transaction {o}"))
-    };
-    let seen = finding.seen.as_deref().map(|seen| format!(" = {seen}")).unwrap_or_default();
-    let expected = finding.expected.as_deref().map(|e| format!(" {e}")).unwrap_or_default();
-    out += &match finding.axiom() {
-        Axiom::Timestamp => " starts after it commits".to_owned(),
-        Axiom::Session => format!(" does not follow {} of its session", other()),
-        Axiom::Int => format!(" read {key}{seen} against its own{expected}"),
-        Axiom::Ext => format!(" read {key}{seen}, should have read{expected} of {}", other()),
-        Axiom::NoConflict => format!(" and {} both wrote {key}, neither saw the other", other()),
-        Axiom::Tie => format!(" read {key}{seen}, one of several versions with the same commit"),
-    };
-    out
+    out + &finding.to_string()
 }

@@ -14,7 +14,7 @@ use crate::{interrupt, terminal};
 use isolde_history::AtomKind;
 use isolde_online::{Batch, Checker, Datum, Event, Gc, Options, Restored, StoreError, checkpoint_extra};
 use isolde_timestamp::{Mode, Rule};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -161,6 +161,10 @@ struct Watch {
     extra: Extra,
     lines: Lines,
     events: Vec<Event>,
+    /// Lines that could not be used, to be told.
+    bad: Vec<String>,
+    /// Faults that an earlier process told after its last checkpoint.
+    heard: HashMap<String, u32>,
     clock: Clock,
     began: Instant,
     /// When something last arrived.
@@ -186,8 +190,9 @@ impl Watch {
         known: Arc<Known>,
     ) -> Result<(Watch, Vec<Journaled>), Failure> {
         let subject = format!("{} {:?} {:?}", flags.level.name(), flags.tie, flags.initial);
-        let mut extra = Extra { subject: subject.clone(), seq: 1, ..Extra::default() };
+        let mut extra = Extra { subject: subject.clone(), seq: 1, faults: 1, ..Extra::default() };
         let (mut state, mut journal, mut fresh) = (None, Vec::new(), true);
+        let mut heard: HashMap<String, u32> = HashMap::new();
         let mut checker = match &flags.state {
             None => Checker::new(options, DiskStore::temporary()?),
             Some(folder) => {
@@ -202,16 +207,27 @@ impl Watch {
                     return Err(other(format!("about {}, not {subject}", extra.subject)));
                 }
                 let (opened, recovered) = State::open(folder, extra.generation)?;
-                let told = recovered.events.iter().map(|event| event.told);
+                let told = recovered.events.iter().filter_map(|event| event.told);
                 let checker = match Checker::restore(options, store, told)? {
                     Restored::Checker(checker, _) => *checker,
                     Restored::Nothing(store) => Checker::new(options, store),
                 };
-                for event in recovered.events.iter().filter(|event| event.seq > recovered.printed) {
-                    terminal::print(&event.line)?;
-                    opened.printed(event.seq)?;
+                let [mut seq, mut faults] = recovered.printed;
+                for event in recovered.events {
+                    let (last, next) = match event.told {
+                        Some(_) => (&mut seq, &mut extra.seq),
+                        None => (&mut faults, &mut extra.faults),
+                    };
+                    *next = (*next).max(event.seq + 1);
+                    if event.seq > *last {
+                        *last = event.seq;
+                        terminal::print(&event.line)?;
+                        opened.printed(seq, faults)?;
+                    }
+                    if event.told.is_none() {
+                        *heard.entry(event.line).or_default() += 1;
+                    }
                 }
-                extra.seq = recovered.events.last().map_or(extra.seq, |last| extra.seq.max(last.seq + 1));
                 (state, journal) = (Some(opened), recovered.journal);
                 checker
             }
@@ -228,6 +244,8 @@ impl Watch {
             file: flags.source.as_deref().filter(|path| path.as_os_str() != "-").map(source_name),
             lines: extra.get_lines(),
             events: Vec::new(),
+            bad: Vec::new(),
+            heard,
             clock: Clock::new(extra.now),
             extra,
             began: now,
@@ -340,9 +358,7 @@ impl Watch {
         for bad in &bad {
             let count = if bad.untimed { &mut self.lines.untimed } else { &mut self.lines.malformed };
             *count += 1;
-            if !block.replayed {
-                terminal::print(&self.voice.bad_line(bad, self.known.name(bad.origin.source)))?;
-            }
+            self.bad.push(self.voice.bad_line(bad, self.known.name(bad.origin.source)));
         }
         self.checker.accept(&batch, now, &mut self.events)?;
         if !batch.is_empty() {
@@ -382,27 +398,38 @@ impl Watch {
         lines
     }
 
-    /// Prints what there is to report. Findings are numbered, and logged before they are printed.
-    fn emit(&mut self, with_faults: bool) -> Result<(), Failure> {
-        if self.events.is_empty() {
+    /// Prints what there is to report; verdicts that may change only if somebody sees them change. Findings are numbered,
+    /// and logged before they are printed, as are faults.
+    fn emit(&mut self, provisional: bool) -> Result<(), Failure> {
+        if self.events.is_empty() && self.bad.is_empty() {
             return Ok(());
         }
         let mut out = String::new();
         let mut logged = Vec::new();
-        for event in self.events.drain(..) {
-            let line = self.voice.event(&event, self.extra.seq, &|source| self.known.name(source));
-            match event.told() {
-                Some(told) => {
-                    out += &line;
-                    out.push('\n');
-                    logged.push(Logged { seq: self.extra.seq, told, line });
-                    self.extra.seq += 1;
-                }
-                None if with_faults => {
-                    out += &line;
-                    out.push('\n');
-                }
-                None => {}
+        let faults = self.bad.drain(..).map(|line| (None, line));
+        let events = self.events.drain(..).map(|event| (Some(event), String::new()));
+        for (event, mut line) in faults.chain(events) {
+            if let Some(event) = &event {
+                line = self.voice.event(event, self.extra.seq, &|source| self.known.name(source));
+            }
+            let told = event.as_ref().and_then(Event::told);
+            let next = match (&event, told) {
+                (_, Some(_)) => &mut self.extra.seq,
+                (Some(Event::Provisional { .. }), _) if !provisional => continue,
+                (Some(Event::Provisional { .. }), _) => &mut 0,
+                _ => match self.heard.get_mut(&line) {
+                    Some(times) if *times > 0 => {
+                        *times -= 1;
+                        continue;
+                    }
+                    _ => &mut self.extra.faults,
+                },
+            };
+            out += &line;
+            out.push('\n');
+            if *next > 0 {
+                logged.push(Logged { seq: *next, told, line });
+                *next += 1;
             }
         }
         if let Some(state) = self.state.as_mut().filter(|_| !logged.is_empty()) {
@@ -412,8 +439,8 @@ impl Watch {
             self.clear_status();
             terminal::print(&out)?;
         }
-        match (&self.state, logged.last()) {
-            (Some(state), Some(last)) => state.printed(last.seq),
+        match &self.state {
+            Some(state) if !logged.is_empty() => state.printed(self.extra.seq - 1, self.extra.faults - 1),
             _ => Ok(()),
         }
     }

@@ -5,6 +5,7 @@
 //! is kept), and the events reported since. A restart takes up the checkpoint, learns from the log what the world was told,
 //! and feeds the journal, then the sources, to the checker again. An event is in the log before it is printed, and how far
 //! printing got is noted after; what was logged and perhaps not printed is printed (again) first, with the number it had.
+//! So are the faults of the stream: those that the log has are not told again when their lines are.
 //!
 //! This is safe against the end of the process at any point. The end of the machine may cost what arrived since the last
 //! checkpoint, because logs are not forced to disk.
@@ -40,6 +41,8 @@ pub struct Extra {
     pub generation: u32,
     /// Number of the next event.
     pub seq: u64,
+    /// Faults of the stream so far.
+    pub faults: u64,
     /// The clock.
     pub now: u64,
     /// Lines read, malformed, without timestamps.
@@ -60,7 +63,7 @@ impl Extra {
                     "begun": p.place.begun, "array": p.place.array, "open": p.place.open, "open_line": p.place.open_line})
             })
             .collect();
-        json!({"subject": self.subject, "generation": self.generation, "seq": self.seq, "now": self.now,
+        json!({"subject": self.subject, "generation": self.generation, "seq": self.seq, "faults": self.faults, "now": self.now,
             "lines": self.lines, "positions": positions, "named": self.named})
         .to_string()
         .into_bytes()
@@ -94,6 +97,7 @@ impl Extra {
             subject: value.get("subject")?.as_str()?.to_owned(),
             generation: u32::try_from(number(&value, "generation")?).ok()?,
             seq: number(&value, "seq")?,
+            faults: number(&value, "faults")?,
             now: number(&value, "now")?,
             lines,
             positions: positions.collect::<Option<_>>()?,
@@ -111,10 +115,12 @@ impl Extra {
     }
 }
 
-/// An event of the log.
+/// An event of the log, or a fault of the stream.
 pub struct Logged {
+    /// Its number among those, or among faults.
     pub seq: u64,
-    pub told: Told,
+    /// `None`: a fault.
+    pub told: Option<Told>,
     pub line: String,
 }
 
@@ -139,8 +145,8 @@ pub struct State {
 pub struct Recovered {
     pub events: Vec<Logged>,
     pub journal: Vec<Journaled>,
-    /// Events up to this number were printed.
-    pub printed: u64,
+    /// Events up to this number were printed, and this many faults.
+    pub printed: [u64; 2],
 }
 
 fn path_of(folder: &Path, what: &str, generation: u32) -> PathBuf {
@@ -181,9 +187,11 @@ impl State {
             .truncate(false)
             .open(folder.join("printed"))
             .map_err(io)?;
-        let mut number = [0; 8];
-        if printed.read_exact_at(&mut number, 0).is_ok() {
-            recovered.printed = u64::from_le_bytes(number);
+        for (offset, known) in [0, 8].into_iter().zip(&mut recovered.printed) {
+            let mut number = [0; 8];
+            if printed.read_exact_at(&mut number, offset).is_ok() {
+                *known = u64::from_le_bytes(number);
+            }
         }
         let state = State {
             journal: FrameLog::open(&path_of(folder, "journal", generation)).map_err(io)?,
@@ -211,7 +219,7 @@ impl State {
         let frames: Vec<Vec<u8>> = events
             .iter()
             .map(|event| {
-                let told = encode_told(&event.told);
+                let told = event.told.as_ref().map_or_else(Vec::new, encode_told);
                 let length = u32::try_from(told.len()).unwrap_or(u32::MAX).to_le_bytes();
                 [&event.seq.to_le_bytes()[..], &length, &told, event.line.as_bytes()].concat()
             })
@@ -219,9 +227,10 @@ impl State {
         self.events.append(frames.iter().map(Vec::as_slice)).map_err(|error| self.io(error))
     }
 
-    /// Notes that events up to a number were printed.
-    pub fn printed(&self, seq: u64) -> Result<(), Failure> {
-        self.printed.write_all_at(&seq.to_le_bytes(), 0).map_err(|error| self.io(error))
+    /// Notes that events up to a number were printed, and so many faults.
+    pub fn printed(&self, seq: u64, faults: u64) -> Result<(), Failure> {
+        let numbers = [seq.to_le_bytes(), faults.to_le_bytes()].concat();
+        self.printed.write_all_at(&numbers, 0).map_err(|error| self.io(error))
     }
 
     /// Begins the logs that follow the next checkpoint; its number.
@@ -267,7 +276,8 @@ fn decode_event(frame: &[u8]) -> Option<Logged> {
     let (length, rest) = split_number(rest)?;
     let (told, line) = rest.split_at_checked(length)?;
     let line = String::from_utf8_lossy(line).into_owned();
-    Some(Logged { seq: u64::from_le_bytes(*seq), told: decode_told(told).ok()?, line })
+    let told = if told.is_empty() { None } else { Some(decode_told(told).ok()?) };
+    Some(Logged { seq: u64::from_le_bytes(*seq), told, line })
 }
 
 #[cfg(test)]
@@ -281,6 +291,7 @@ mod tests {
             subject: "si".into(),
             generation: 4,
             seq: 17,
+            faults: 3,
             now: 99,
             lines: [9, 1, 2],
             positions: [("f".to_owned(), Position { offset: 7, beginning: vec![0, 255], place })].into(),

@@ -1,0 +1,83 @@
+//! A level that holds by timestamps as a proof that needs none: the order of begins and commits.
+//!
+//! What a transaction sees is what committed before it began, so the timestamps in order are the execution that Definition 4
+//! asks for. Given only where that is plain: keys are registers, every writer commits at a moment of its own and after its start, no
+//! snapshot is a set, and no value was written to a key twice (else the proof would have to say which write each read returned).
+
+use isolde_history::{History, OpKind, TxnId};
+use isolde_level::{Certificate, Execution, Level, Point};
+use isolde_timestamp::{Mode, Rule, Tie};
+use rustc_hash::FxHashSet;
+
+/// The proof of a level that holds by timestamps; `None` where it is not plain.
+pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certificate> {
+    let stamps = history.stamps()?;
+    let rule = Rule { mode: Mode::of(level)?, tie };
+    let sessions = matches!(level, Level::StrongSessionSnapshotIsolation | Level::StrongSessionSerializable);
+    if history.has_snapshots() || !is_plain(history) {
+        return None;
+    }
+    let order = super::commit_order(history, rule)?;
+    let at = |t: TxnId| stamps[t.index()];
+    let writes = |t: &TxnId| super::timeline::writes(history, *t);
+    let writers: Vec<TxnId> = order.iter().copied().filter(writes).collect();
+    if writers.windows(2).any(|pair| at(pair[0]).commit == at(pair[1]).commit) {
+        return None;
+    }
+    if rule.mode == Mode::Ser {
+        let in_order = !sessions || follows_sessions(history, order.iter().map(|&t| Point::Commit(t)));
+        return in_order.then(|| Certificate::Holds(Execution::commits(order)));
+    }
+    if order.iter().any(|&t| at(t).start > at(t).commit)
+        || writers.iter().any(|&t| at(t).start == at(t).commit)
+    {
+        return None;
+    }
+    // Of one moment: first the commits that a snapshot then contains, then snapshots, then what it does not contain. One that
+    // only read ends where it begins.
+    let mut points = Vec::with_capacity(2 * order.len());
+    for t in order {
+        let (start, commit) = (at(t).start, at(t).commit);
+        let rank = if start == commit || tie == Tie::Exclusive { 2 } else { 0 };
+        points.push(((start, 1, t), Point::Begin(t)));
+        points.push(((commit, rank, t), Point::Commit(t)));
+    }
+    points.sort_unstable();
+    let points: Vec<Point> = points.into_iter().map(|(_, point)| point).collect();
+    let in_order = !sessions || follows_sessions(history, points.iter().copied());
+    in_order.then(|| Certificate::Holds(Execution::events(points)))
+}
+
+/// Whether each transaction begins after those before it in its session have committed. Equal timestamps may be in the order of
+/// sessions by Definition 4 and yet not in this one.
+fn follows_sessions(history: &History, points: impl Iterator<Item = Point>) -> bool {
+    // Per session the last that began, and whether it has committed.
+    let mut last: Vec<Option<(TxnId, bool)>> = vec![None; history.session_count()];
+    for point in points {
+        let before = &mut last[history.session_of(point.txn()).index()];
+        match point {
+            Point::Begin(t) if before.is_some_and(|(b, ended)| b > t || !ended) => return false,
+            Point::Begin(t) => *before = Some((t, false)),
+            Point::Commit(t) if before.is_some_and(|(b, ended)| b > t || b < t && !ended) => return false,
+            Point::Commit(t) => *before = Some((t, true)),
+        }
+    }
+    true
+}
+
+/// Registers, and no value written to a key by two transactions. (By timestamps nil is the empty list; by values it is not.)
+fn is_plain(history: &History) -> bool {
+    let lists = |t| history.ops(t).any(|(_, op)| op.kind == OpKind::Append || op.value.is_list());
+    if history.txns().any(lists) {
+        return false;
+    }
+    let mut seen = FxHashSet::default();
+    history.txns().all(|t| {
+        let mut own = FxHashSet::default();
+        let mut writes = history.ops(t).filter(|(_, op)| op.kind != OpKind::Read);
+        writes.all(|(_, op)| {
+            let initial = history.initial().of(op.key) == Some(op.value);
+            !initial && (!own.insert((op.key, op.value)) || seen.insert((op.key, op.value)))
+        })
+    })
+}
