@@ -154,6 +154,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         level: flags.level,
         systematic: complete,
         coverage: flags.coverage,
+        setup: flags.setup.as_deref(),
         command: &flags.command,
         outcome: &outcome,
     };

@@ -14,6 +14,7 @@ pub struct Facts<'a> {
     /// `Some(true)`: everything was tried, `Some(false)`: some of it.
     pub systematic: Option<bool>,
     pub coverage: bool,
+    pub setup: Option<&'a str>,
     pub command: &'a [OsString],
     pub outcome: &'a Outcome,
 }
@@ -51,9 +52,10 @@ fn summary(facts: &Facts<'_>, out: &mut String) -> std::fmt::Result {
             if systematic.is_none() {
                 let command: Vec<_> = facts.command.iter().map(|w| w.to_string_lossy()).collect();
                 let command = command.join(" ");
+                let setup = facts.setup.map_or(String::new(), |s| format!(" --setup '{s}'"));
                 writeln!(
                     out,
-                    "Again: isolde explore --level {level} --seed {} --runs 1 -- {command}",
+                    "Again: isolde explore --level {level} --seed {} --runs 1{setup} -- {command}",
                     first.seed
                 )?;
             }
