@@ -29,7 +29,7 @@ pub(crate) fn reduced(
     whole: &Refutation,
     budget: &Budget<'_>,
 ) -> Option<Refutation> {
-    if !facts.open.is_empty() || !facts.lists.is_empty() {
+    if facts.has_open_reads() || !facts.lists.is_empty() {
         return None;
     }
     let mut reads = spoken_of(facts, whole);
@@ -170,7 +170,8 @@ impl Excerpt {
     fn refute(&self, rules: Rules, budget: &Budget<'_>) -> Option<Refutation> {
         let index = Index::build(&self.history, NonZeroUsize::MIN);
         let reads = ExternalReads::new(&self.history, &index);
-        let facts = Facts::new(Problem { history: &self.history, index: &index, reads: &reads }, &index);
+        let problem = Problem { history: &self.history, index: &index, reads: &reads };
+        let facts = Facts::new(problem, &index, false);
         let ways = Ways { no_guess: true, no_saturation: false };
         let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
         let refutation = match found {
@@ -234,6 +235,9 @@ impl Excerpt {
             }
             Reason::Version { read, first, second } => {
                 Reason::Version { read: self.op(read), first: self.op(first), second: self.op(second) }
+            }
+            Reason::Repeated { first, second } => {
+                Reason::Repeated { first: self.op(first), second: self.op(second) }
             }
             Reason::Source { read, element } => Reason::Source { read: self.op(read), element },
             Reason::Observed(choice) => Reason::Observed(self.choice(choice)),

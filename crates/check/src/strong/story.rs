@@ -28,6 +28,17 @@ fn no_order(level: Level) -> AnomalyKind {
         Level::StrongSessionSnapshotIsolation => AnomalyKind::StrongSessionSnapshotIsolationCycleExists,
         Level::StrongSnapshotIsolation => AnomalyKind::StrongSnapshotIsolationCycleExists,
         Level::Prefix => AnomalyKind::PrefixCycleExists,
+        Level::UpdateSerializable => AnomalyKind::Pl3uCycleExists,
+        Level::Causal => AnomalyKind::CausalCycleExists,
+        Level::ReadAtomic => AnomalyKind::ReadAtomicCycleExists,
+        Level::ReadCommitted => AnomalyKind::ReadCommittedCycleExists,
+        Level::ReadYourWrites => AnomalyKind::ReadYourWritesCycleExists,
+        Level::MonotonicReads => AnomalyKind::MonotonicReadsCycleExists,
+        Level::MonotonicWrites => AnomalyKind::MonotonicWritesCycleExists,
+        Level::WritesFollowReads => AnomalyKind::WritesFollowReadsCycleExists,
+        Level::AdyaReadCommitted => AnomalyKind::Pl2CycleExists,
+        Level::ReadUncommitted => AnomalyKind::Pl1CycleExists,
+        Level::CutIsolation => AnomalyKind::CutIsolationCycleExists,
         _ => AnomalyKind::ParallelSnapshotIsolationCycleExists,
     }
 }
@@ -126,7 +137,9 @@ fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anoma
                 operations.extend(write);
                 transactions.extend(path);
             }
-            Reason::Conflict { first, second } => operations.extend([*first, *second]),
+            Reason::Conflict { first, second } | Reason::Repeated { first, second } => {
+                operations.extend([*first, *second]);
+            }
             Reason::Version { read, first, second } => operations.extend([*read, *first, *second]),
             Reason::Cycle(points) => transactions.extend(points.iter().map(|p: &Point| p.txn())),
             Reason::Source { read, .. } | Reason::Impossible { read } => operations.push(*read),
@@ -184,9 +197,13 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
     Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(problem, edges) })
 }
 
-/// A read, unless it is of a list below the reader's own appends: that is no dependency for those who name anomalies.
+/// A read, unless it is of a list below the reader's own appends: that is no dependency for those who name anomalies. Nor is
+/// one of a list whose appends are open.
 fn outside(model: &Model<'_>, read: u32) -> Option<Found> {
     let read = model.facts.reads[read as usize];
+    if model.facts.appends.is_open(read.key) {
+        return None;
+    }
     (model.facts.index.source(read.op) != Source::Own).then_some(read)
 }
 
