@@ -24,8 +24,8 @@ fn corpus() -> Option<PathBuf> {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Scratch {
-        let path = std::env::temp_dir().join(format!("isolde-corpus-{}", std::process::id()));
+    fn new(test: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("isolde-corpus-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Scratch(path)
     }
@@ -49,7 +49,7 @@ fn unpacked(file: &Path, scratch: &Path) -> PathBuf {
 #[test]
 fn weak_levels_of_real_histories() {
     let Some(corpus) = corpus() else { return };
-    let scratch = Scratch::new();
+    let scratch = Scratch::new("weak");
     let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
     let mut met = 0;
     for row in index.lines().skip(1) {
@@ -183,7 +183,7 @@ fn shortest(
 fn proofs_fit_on_a_screen() {
     let Some(corpus) = corpus() else { return };
     let all = std::env::var_os("ISOLDE_CORPUS_ALL").is_some();
-    let scratch = Scratch::new();
+    let scratch = Scratch::new("proofs");
     let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
     let violated = |row: &&str| row.contains(" si=fail") || row.contains(" ser=fail");
     let (mut met, mut long) = (0, Vec::new());
