@@ -35,6 +35,7 @@ pub mod linear;
 pub mod lint;
 mod mixed;
 pub mod models;
+mod sessionless;
 pub mod shrink;
 pub mod stamps;
 pub mod stats;
@@ -42,7 +43,7 @@ mod strong;
 mod verdicts;
 mod weak;
 
-pub use adya::{Analyser, ExtraEdge, Inference, MonotonicKeys};
+pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, dependencies};
 pub use budget::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
@@ -67,6 +68,8 @@ pub struct Request {
     /// element by element. The answers are the same, the cost is not; anomalies get no names. For checking one way against
     /// the other.
     pub search_only: bool,
+    /// Also give an example from each component that has a cycle of some kind, not only the smallest of the kind.
+    pub every_component: bool,
     /// What may be assumed about the order of a register's versions.
     pub inference: Inference,
 }
@@ -86,5 +89,9 @@ pub fn check_with(
     budget: &Budget<'_>,
 ) -> Judgement {
     let reads = weak::problem::ExternalReads::new(history, index);
-    verdicts::judge(weak::Problem { history, index, reads: &reads }, request, analysers, budget)
+    let seen = weak::Problem { history, index, reads: &reads, assumed: &[] };
+    let registers = adya::Registers::new(seen, &request.inference);
+    let assumed = registers.edges(seen);
+    let problem = weak::Problem { assumed: &assumed, ..seen };
+    verdicts::judge(problem, &registers, request, analysers, budget)
 }

@@ -8,6 +8,7 @@ use crate::adya::{self, Analyser};
 use crate::budget::Budget;
 use crate::direct;
 use crate::mixed;
+use crate::sessionless;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use isolde_level::{
@@ -22,6 +23,7 @@ const GUARANTEES: [Level; 4] =
 /// Runs the engines, cheapest first, each on what the ones before it left open.
 pub(crate) fn judge(
     problem: Problem<'_>,
+    registers: &adya::Registers,
     request: &Request,
     analysers: &[&dyn Analyser],
     budget: &Budget<'_>,
@@ -29,6 +31,7 @@ pub(crate) fn judge(
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
     let mut board = Board::new(request.anomalies.as_deref());
     board.certificates = request.certificates;
+    request.inference.told().into_iter().for_each(|told| board.note(told));
     for anomaly in direct::faults(problem) {
         board.found(anomaly);
     }
@@ -45,7 +48,7 @@ pub(crate) fn judge(
         }
     }
     // Lists show the order of their versions, so one graph may prove every level at once.
-    let question = adya::Question { asked, inference: &request.inference, analysers };
+    let question = adya::Question { asked, registers, analysers, every: request.every_component };
     let adya = question.is_about(problem).then(|| adya::Engine::new(problem, &question));
     let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut board));
     if !proven || request.anomalies.is_some() || problem.index.ambiguous_reads() > 0 {
@@ -66,6 +69,7 @@ pub(crate) fn judge(
             ));
         }
         strong::judge(problem, asked, request, budget, &mut board);
+        sessionless::judge(problem, asked, budget, &mut board);
     }
     let mixed = match request.anomalies {
         Some(_) => None,
@@ -139,6 +143,7 @@ pub(crate) struct Board<'a> {
     /// The kinds of anomaly asked for; `None`: all.
     wanted: Option<&'a [AnomalyKind]>,
     anomalies: Vec<Anomaly>,
+    further: Vec<Anomaly>,
     verdicts: Vec<(Level, Verdict)>,
     proofs: Vec<(Level, Certificate)>,
     /// Proofs are wanted.
@@ -155,6 +160,7 @@ impl<'a> Board<'a> {
         Board {
             wanted,
             anomalies: Vec::new(),
+            further: Vec::new(),
             verdicts: Vec::new(),
             proofs: Vec::new(),
             certificates: false,
@@ -166,7 +172,8 @@ impl<'a> Board<'a> {
 
     /// True if instances of this kind are to be reported.
     pub fn wants(&self, kind: AnomalyKind) -> bool {
-        self.wanted.is_none_or(|kinds| kinds.contains(&kind))
+        let is = |k: &AnomalyKind| *k == kind || k.counted_as() == Some(kind);
+        self.wanted.is_none_or(|kinds| kinds.iter().any(is))
     }
 
     /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it. More of a known kind adds
@@ -179,6 +186,11 @@ impl<'a> Board<'a> {
             Some(known) => known.count += anomaly.count,
             None => self.anomalies.push(anomaly),
         }
+    }
+
+    /// Notes another example of an anomaly that is counted already.
+    pub fn example(&mut self, anomaly: Anomaly) {
+        self.further.push(anomaly);
     }
 
     /// The verdict on a level so far.
@@ -285,6 +297,12 @@ impl<'a> Board<'a> {
     }
 
     fn judgement(mut self, problem: Problem<'_>, asked: &[Level], certificates: bool) -> Judgement {
+        if let Some(wanted) = self.wanted {
+            // A pattern was looked for among the cycles of its kind.
+            let named = |a: &Anomaly| a.pattern(problem.history).is_some_and(|p| wanted.contains(&p));
+            self.anomalies.retain(|a| wanted.contains(&a.kind) || named(a));
+            self.further.retain(|a| wanted.contains(&a.kind) || named(a));
+        }
         self.anomalies.sort_by_key(|a| a.kind);
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
         // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
@@ -293,7 +311,14 @@ impl<'a> Board<'a> {
             Certificate::Violated(_) => asked.iter().any(|level| level.implies(*by)),
         };
         let certificates = self.proofs.into_iter().filter(settles).collect();
-        Judgement { levels, anomalies: self.anomalies, certificates, mixed: None, notes: self.notes }
+        Judgement {
+            levels,
+            anomalies: self.anomalies,
+            further: self.further,
+            certificates,
+            mixed: None,
+            notes: self.notes,
+        }
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {
@@ -301,12 +326,22 @@ impl<'a> Board<'a> {
             .get(level)
             .cloned()
             .unwrap_or_else(|| Verdict::Unknown { reason: self.unknown_reason(problem, level) });
-        let responsible = match verdict {
+        let responsible: Vec<AnomalyKind> = match verdict {
             Verdict::Violated => {
                 self.anomalies.iter().map(|a| a.kind).filter(|&k| level.forbids(k)).collect()
             }
             _ => Vec::new(),
         };
+        // What was not asked for was not looked at closely enough to be shown.
+        if self.wanted.is_some() && verdict == Verdict::Violated && responsible.is_empty() {
+            let reason = "only the anomalies asked for were looked for".to_owned();
+            return LevelVerdict {
+                level,
+                by: By::Values,
+                verdict: Verdict::Unknown { reason },
+                anomalies: responsible,
+            };
+        }
         LevelVerdict { level, by: By::Values, verdict, anomalies: responsible }
     }
 

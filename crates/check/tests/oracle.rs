@@ -176,6 +176,9 @@ fn found_before() {
         "w(x,2) r(x,2) w(x,3) a(y,4) !info || r(x,0); r(x,8) w(x,1); r(y,[6 7]) r(y,[6 7 4]) \
          || w(x,5) a(y,6) a(y,7); r(x,5) w(x,8) r(y,[6 4]) r(x,8)",
         "a(x,1) a(x,2) || r(x,[2])",
+        // A list after an own append shows what others appended before.
+        "a(y,1); a(x,2) || a(x,3) r(x,[2 3]) r(y,[])",
+        "a(x,1) a(x,2) || a(x,3) r(x,[1 3])",
     ] {
         compare(&mini::history(text), "found before");
     }

@@ -57,10 +57,13 @@ pub(crate) fn describe(h: &History, labels: bool) -> String {
             let _ = write!(out, " #{}", h.show(label));
         }
         let _ = write!(out, " {}", ["ok", "fail", "info"][h.outcome(t) as usize]);
-        for (_, o) in h.ops(t) {
+        for (id, o) in h.ops(t) {
             let kind = ["r", "w", "a"][o.kind as usize];
             let initial = if h.initial().of(o.key) == Some(o.value) { "*" } else { "" };
             let _ = write!(out, " {kind}({},{}{initial})", h.show_key(o.key), h.show(o.value));
+            if let Some(number) = h.version(id) {
+                let _ = write!(out, "@{number}");
+            }
         }
         if let Some(s) = h.stamps() {
             let s = s[t.index()];

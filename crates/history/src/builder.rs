@@ -6,7 +6,7 @@
 
 use crate::ids::{KeyId, SessionId, TxnId};
 use crate::labels::Labels;
-use crate::model::{History, Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
+use crate::model::{History, Initial, Interval, Metadata, NO_VERSION, OpHead, OpKind, Outcome, Stamps};
 use crate::snapshots::{Drafted, SnapshotSet, Snapshots};
 use crate::value::{AtomKind, Atoms, Lists, Value};
 use std::collections::BTreeMap;
@@ -69,6 +69,8 @@ pub struct Builder {
     has_appends: bool,
     heads: Vec<OpHead>,
     values: Vec<Value>,
+    /// Version numbers by transaction and place of the operation.
+    versions: Vec<(Draft, u32, i64)>,
     /// (transaction, its first operation in the columns), in input order.
     segments: Vec<(Draft, u32)>,
 }
@@ -192,6 +194,12 @@ impl Builder {
         self.values.push(value);
     }
 
+    /// The number that the database gave the version which an operation of a transaction, counted from 0, read or wrote. (The
+    /// least integer means that it has none.)
+    pub fn set_version(&mut self, draft: Draft, place: u32, number: i64) {
+        self.versions.push((draft, place, number));
+    }
+
     /// Appends many operations to a transaction.
     pub fn ops(&mut self, draft: Draft, ops: impl Iterator<Item = (OpKind, KeyId, Value)>) {
         self.continue_with(draft);
@@ -294,6 +302,7 @@ impl Builder {
         }
 
         let (heads, values, op_start) = self.lay_out(&txn_of, n, threads);
+        let versions = versions(&self.versions, &txn_of, &op_start);
         let by_txn = |d: Draft| txn_of[d.0 as usize];
         let unneeded = |t: usize| (outcome[t] == Outcome::Aborted).then(Stamps::default);
         let stamps = complete(&self.stamps, by_txn, n, unneeded);
@@ -318,6 +327,7 @@ impl Builder {
             has_appends: self.has_appends,
             heads,
             values,
+            versions,
             key_label: self.keys.names,
             atoms: self.atoms,
             lists: self.lists,
@@ -390,6 +400,19 @@ impl Builder {
 
 /// Operations that are worth a second thread.
 const LARGE: usize = 1 << 18;
+
+/// Version numbers as a column; empty if there are none.
+fn versions(given: &[(Draft, u32, i64)], txn_of: &[u32], op_start: &[u32]) -> Vec<i64> {
+    let mut column = Vec::new();
+    for &(d, place, number) in given {
+        let t = txn_of[d.0 as usize] as usize;
+        if t + 1 < op_start.len() && place < op_start[t + 1] - op_start[t] {
+            column.resize(op_start[op_start.len() - 1] as usize, NO_VERSION);
+            column[(op_start[t] + place) as usize] = number;
+        }
+    }
+    column
+}
 
 /// The ranges of a column one after another.
 fn gather<T: Copy>(column: Vec<T>, ranges: &[Range<u32>], total: usize) -> Vec<T> {

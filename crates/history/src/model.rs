@@ -128,6 +128,9 @@ impl Initial {
     }
 }
 
+/// In a column of version numbers: the operation has none.
+pub(crate) const NO_VERSION: i64 = i64::MIN;
+
 /// What clients observed. Built by [`Builder`](crate::Builder), read by everybody else.
 ///
 /// Operations cost 12 bytes each; see the [crate documentation](crate) for the whole account.
@@ -148,6 +151,8 @@ pub struct History {
     pub(crate) has_appends: bool,
     pub(crate) heads: Vec<OpHead>,
     pub(crate) values: Vec<Value>,
+    /// Version numbers, one per operation, [`NO_VERSION`] for none; empty if there are none at all.
+    pub(crate) versions: Vec<i64>,
     pub(crate) key_label: Vec<Value>,
     pub(crate) atoms: Atoms,
     pub(crate) lists: Lists,
@@ -242,6 +247,18 @@ impl History {
         &self.values
     }
 
+    /// The number that the database gave the version which an operation read or wrote, if the client was told. Numbers of a key
+    /// grow from version to version.
+    #[inline]
+    pub fn version(&self, o: OpId) -> Option<i64> {
+        self.versions.get(o.index()).copied().filter(|&number| number != NO_VERSION)
+    }
+
+    /// True if some operation has a version number.
+    pub fn has_versions(&self) -> bool {
+        !self.versions.is_empty()
+    }
+
     /// What became of a transaction.
     #[inline]
     pub fn outcome(&self, t: TxnId) -> Outcome {
@@ -283,6 +300,32 @@ impl History {
     /// Real-time intervals, when the history has them: for all transactions or for none.
     pub fn intervals(&self) -> Option<&[Interval]> {
         self.intervals.as_deref()
+    }
+
+    /// The same history with the database's clock for real time: a transaction runs from its start timestamp to its commit
+    /// timestamp. Without timestamps nothing changes; without a known outcome it never ends.
+    pub fn timed_by_stamps(mut self) -> History {
+        let Some(stamps) = &self.stamps else { return self };
+        let mut moments: Vec<Timestamp> = stamps.iter().flat_map(|s| [s.start, s.commit]).collect();
+        moments.sort_unstable();
+        moments.dedup();
+        let place = |at: Timestamp| moments.partition_point(|&m| m < at) as u64;
+        let interval = |(s, outcome): (&Stamps, &Outcome)| Interval {
+            invoked: place(s.start),
+            completed: (*outcome != Outcome::Indeterminate).then(|| place(s.commit)),
+        };
+        self.intervals = Some(stamps.iter().zip(&self.outcome).map(interval).collect());
+        self
+    }
+
+    /// The same transactions and operations, under the same ids, each transaction in a session of its own.
+    pub fn without_sessions(&self) -> History {
+        let n = self.txn_count() as u32;
+        let mut alone = self.clone();
+        alone.session_start = (0..=n).collect();
+        alone.session_label = (0..n).map(|t| Value::int(i64::from(t)).unwrap_or(Value::NIL)).collect();
+        alone.txn_session = (0..n).map(SessionId).collect();
+        alone
     }
 
     /// Facts recorded about single transactions.

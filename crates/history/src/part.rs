@@ -61,7 +61,10 @@ impl History {
             for (name, value) in self.metadata().get(&t).into_iter().flatten() {
                 b.set_metadata(draft, name, value);
             }
-            for (_, o) in self.ops(t).filter(|(op, _)| kept.op(*op)) {
+            for (place, (op, o)) in (0..).zip(self.ops(t).filter(|(op, _)| kept.op(*op))) {
+                if let Some(number) = self.version(op) {
+                    b.set_version(draft, place, number);
+                }
                 let label = self.moved(&mut b, self.key_label(o.key));
                 let key = b.key(label);
                 if let Some(&initial) = self.initial().keys.get(&o.key) {

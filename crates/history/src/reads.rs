@@ -1,7 +1,8 @@
 //! Judges reads transaction by transaction: own writes first, then the fate of the writer (Plume's TAP-a to TAP-f).
 //!
 //! A read after an own write of the key must return the latest such write. Any other read is external: it must return
-//! the final write of a committed transaction, or the initial value.
+//! the final write of a committed transaction, or the initial value. A list is external also after own appends: below
+//! those, which must be its tail, it shows what others had appended.
 
 use crate::by_value::Table;
 use crate::ids::{KeyId, OpId, TxnId};
@@ -253,10 +254,9 @@ impl<'a> Shared<'a> {
             .filter(|&i| !self.history.heads()[i].is_read() && self.history.heads()[i].key() == key)
             .map(|i| self.history.values()[i])
             .collect();
-        if elements.ends_with(&mine) {
-            let others = &elements[..elements.len() - mine.len()];
+        if let Some(others) = elements.strip_suffix(mine.as_slice()) {
             let repeated = repeated && others.iter().any(|&e| self.appends.is_repeated(key, e));
-            return Some(if repeated { open } else { Judged::Source(PackedSource::OWN) });
+            return Some(if repeated { open } else { self.judge_others(key, others) });
         }
         // With an element in it that was appended twice, whose appends a list shows is open.
         let last = elements.last().filter(|_| !repeated).and_then(|&e| appends.of(key, e));
@@ -265,6 +265,20 @@ impl<'a> Shared<'a> {
             true => Judged::Fault(FaultKind::NotMyLastWrite, last),
             false => Judged::Fault(FaultKind::NotMyOwnWrite, last),
         })
+    }
+
+    /// The source of a list read without the reader's own appends.
+    fn judge_others(&self, key: KeyId, others: &[Value]) -> Judged {
+        let Some(&last) = others.last() else { return Judged::Source(PackedSource::INITIAL) };
+        let Some(append) = self.appends.of(key, last) else {
+            return Judged::Fault(FaultKind::ThinAir, None);
+        };
+        let writer = self.history.txn_of(append);
+        let again = |(op, o): (OpId, Op)| op > append && o.kind == OpKind::Append && o.key == key;
+        match self.history.ops(writer).any(again) {
+            true => Judged::Intermediate(writer, Some(append)),
+            false => Judged::Source(PackedSource(writer.0)),
+        }
     }
 
     /// The reader's own append after the read, if the list already shows it.

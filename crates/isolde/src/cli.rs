@@ -1,7 +1,10 @@
 //! The command line: every command and what they share.
 
+use crate::commands::test;
+#[cfg(feature = "weakdb")]
+use crate::commands::weakdb;
 use crate::commands::{
-    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, stats, verify, watch,
+    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
 use crate::values;
 use clap::{Args, Parser, Subcommand};
@@ -47,8 +50,15 @@ pub enum Command {
     Elle(elle::Flags),
     /// Find recording mistakes, and what a history could not have shown
     Lint(lint::Flags),
+    /// Drive a database from concurrent sessions, record, check
+    Test(Box<test::Flags>),
+    /// Drive a relational database with instrumented SQL, and judge what it did
+    Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
+    /// Serve a mock database that shows every behaviour its level allows (PostgreSQL, MySQL, HTTP)
+    #[cfg(feature = "weakdb")]
+    Weakdb(weakdb::Flags),
     /// Measure this machine: times and memory, as a table
     Bench(bench::Flags),
     /// Measure one question about one history (what `bench` starts)

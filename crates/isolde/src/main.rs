@@ -74,10 +74,14 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Levels(flags) => commands::levels::run(flags, global),
         Command::Explain(flags) => commands::explain::run(flags, global),
         Command::Elle(flags) => commands::elle::run(flags, global),
+        Command::Sql(flags) => commands::sql::run(flags, global),
         Command::Lint(flags) => commands::lint::run(flags, global),
         Command::Bench(flags) => commands::bench::run(flags, global),
         Command::BenchCase(flags) => commands::bench::run_case(flags, global),
+        Command::Test(flags) => commands::test::run(flags, global),
         Command::Watch(flags) => commands::watch::run(flags, global),
+        #[cfg(feature = "weakdb")]
+        Command::Weakdb(flags) => commands::weakdb::run(flags, global),
         Command::Completions(flags) => commands::shell::completions(flags),
         Command::Man(flags) => commands::shell::man(flags),
     }

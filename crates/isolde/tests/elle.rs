@@ -127,6 +127,32 @@ fn what_isolde_finds_beyond_counts_if_asked() {
     elle(&[&REGISTER[..], &["--extended"]].concat(), &history).expect(1);
 }
 
+/// Two sessions, one operation per transaction, each sees the other's write after its own: other tools call it valid. Elle's
+/// inference does; nobody is left alone with that.
+#[test]
+fn each_session_sees_the_others_write_after_its_own() {
+    let history = completions(&[
+        (1, json!([["r", "x", null]])),
+        (1, json!([["w", "x", 100]])),
+        (2, json!([["w", "x", 200]])),
+        (1, json!([["r", "x", 200]])),
+        (2, json!([["r", "x", 100]])),
+    ]);
+    let scratch = Scratch::new("elle-silent");
+    let file = scratch.file("h.jsonl", &history);
+    for level in ["strong-session-serializable", "strict-serializable"] {
+        let run = isolde(&["elle", "-m", "rw-register", "-c", level, &file]);
+        assert!(run.stderr().contains(&format!("{level} is violated")), "{}", run.stderr());
+        isolde(&["elle", "-m", "rw-register", "-c", level, "--extended", &file]).expect(1);
+        let found = answer(&[&REGISTER[..], &["-c", level]].concat(), &history);
+        assert_eq!(found["isolde"]["levels"][level], "violated", "{found}");
+        isolde(&["check", "--level", level, &file]).expect(1);
+    }
+    // Without session order there is nothing to say.
+    let run = isolde(&["elle", "-m", "rw-register", "-c", "serializable", &file]).expect(0);
+    assert_eq!(run.stderr(), "");
+}
+
 #[test]
 fn options_for_registers_are_used() {
     // The first process writes 1 and then 2; another reads 2 and then 1.

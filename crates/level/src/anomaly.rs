@@ -104,6 +104,7 @@ vocabulary! {
         PrefixCycleExists "prefix-cycle-exists",
         ParallelSnapshotIsolationCycleExists "parallel-snapshot-isolation-cycle-exists",
         Pl3uCycleExists "pl-3u-cycle-exists",
+        Pl2PlusCycleExists "pl-2+-cycle-exists",
         CutIsolationCycleExists "cut-isolation-cycle-exists",
         ReadCommittedCycleExists "read-committed-cycle-exists",
         ReadYourWritesCycleExists "read-your-writes-cycle-exists",

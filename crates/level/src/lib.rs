@@ -24,6 +24,7 @@ mod anomaly;
 pub mod elle;
 mod level;
 mod names;
+mod pattern;
 mod proof;
 mod result;
 

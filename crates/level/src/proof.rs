@@ -18,8 +18,8 @@
 //! for it, with two exceptions: one that another transaction of the step reads from counts if the reader does, and in a cycle
 //! one that did not take effect has its place as well, wherever sessions and real time let it stand, but reads nothing. A read is *certain*
 //! if exactly one other transaction, not aborted, wrote its value (or nobody did, and it is the initial value); a step that
-//! uses another read must contain its [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends
-//! it is, at snapshot and serializable levels, a read of the last element before those, and at weak levels none.
+//! uses another read must contain its [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends,
+//! of the last element before those.
 //!
 //! # How steps are checked
 //!
@@ -29,6 +29,7 @@
 //! of unknown outcome took effect nobody knows); and every
 //! `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation and the history.
 
+use crate::result::VersionReason;
 use isolde_history::{OpId, TxnId};
 use std::ops::Not;
 
@@ -186,6 +187,16 @@ pub enum Reason {
         first: OpId,
         /// The other.
         second: OpId,
+    },
+    /// The caller says that `first` made an earlier version of its key than `second`: the clause has
+    /// `Commit(first) < Commit(second)`. No history shows it.
+    Assumed {
+        /// A write.
+        first: OpId,
+        /// A write of the same key by another transaction.
+        second: OpId,
+        /// Which assumption it follows from.
+        reason: VersionReason,
     },
     /// A read returned something: the clause has `ReadsFrom` for every write that could be it. For a list read, the writes
     /// of this element of the list.

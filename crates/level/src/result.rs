@@ -202,13 +202,18 @@ pub enum VersionReason {
     Given,
     /// The order of commit timestamps.
     Stamps,
+    /// The version numbers that the database gave.
+    Numbered,
 }
 
 impl VersionReason {
     /// The operations that it rests on.
     pub fn operations(self) -> Vec<OpId> {
         match self {
-            VersionReason::Initial | VersionReason::Given | VersionReason::Stamps => Vec::new(),
+            VersionReason::Initial
+            | VersionReason::Given
+            | VersionReason::Stamps
+            | VersionReason::Numbered => Vec::new(),
             VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
             VersionReason::Missing { read } => read.into_iter().collect(),
             VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
@@ -315,6 +320,8 @@ pub struct Judgement {
     pub levels: Vec<LevelVerdict>,
     /// One entry per kind found.
     pub anomalies: Vec<Anomaly>,
+    /// Further examples of the same kinds, one per component, if they were asked for; their counts are 1.
+    pub further: Vec<Anomaly>,
     /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle. What a level
     /// implies holds with it, and what implies a violated level is violated with it.
     pub certificates: Vec<(Level, Certificate)>,

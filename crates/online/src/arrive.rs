@@ -2,7 +2,8 @@
 
 use crate::change::Side;
 use crate::checker::Checker;
-use crate::key::{Effect, Read, Seen, Slot, Verdict, Version, Weight};
+use crate::key::{BEGIN, Effect, Read, Seen, Slot, Verdict, Version, Weight};
+use crate::ring::Cursor;
 use crate::{Event, Store, StoreError};
 use isolde_timestamp::{Axiom, Mode};
 
@@ -66,37 +67,47 @@ impl<S: Store> Checker<S> {
     ) -> Result<(), StoreError> {
         self.reload_for(key, slot)?;
         let version = Version::of(self.world.txn(slot), slot, effect);
+        let at = self.world.find(&self.keys[key as usize], slot);
         if self.options.rule.mode == Mode::Si {
-            self.check_conflicts(key, &version, events);
+            self.check_conflicts(key, at, &version, events);
         }
-        let (world, k) = (&self.world, &mut self.keys[key as usize]);
-        let at = k.versions.partition_point(|v| world.before(v, version.commit, slot));
         self.bytes += version.weight();
-        k.versions.insert(at, version);
+        let at = self.keys[key as usize].versions.insert(at, version);
         self.touch(key);
-        self.recheck(key, slot, now, events)
+        self.recheck(key, slot, at, now, events)
     }
 
-    /// NOCONFLICT: writers of which neither sees the other.
-    fn check_conflicts(&mut self, key: u32, version: &Version, events: &mut Vec<Event>) {
+    /// NOCONFLICT: writers of which neither sees the other. The version belongs here.
+    fn check_conflicts(&mut self, key: u32, at: Cursor, version: &Version, events: &mut Vec<Event>) {
         let txn = self.world.txn(version.txn);
         let versions = &self.keys[key as usize].versions;
         let commit = version.commit;
         let mut others: Vec<Slot> = Vec::new();
-        let mut look_at = |other: &Version| {
-            if !self.world.sees(txn, other) && !self.world.sees(self.world.txn(other.txn), version) {
+        let look_at = |other: &Version| {
+            // Transactions lie scattered in memory, so they are looked up last.
+            if (other.low == BEGIN || !self.options.rule.sees(other.low, commit))
+                && !self.world.sees(txn, other)
+                && !self.world.sees(self.world.txn(other.txn), version)
+            {
                 others.push(other.txn);
             }
         };
         match &txn.set {
             None => {
-                let from = versions.partition_point(|v| self.options.rule.sees(txn.start, v.commit));
-                versions.scan(from, |low, _| low <= commit).for_each(&mut look_at);
+                let rule = self.options.rule;
+                let mut from = match txn.start <= commit {
+                    true => at,
+                    false => versions.find(txn.start, |v| rule.sees(txn.start, v.commit)),
+                };
+                // Whatever committed between start and commit is a conflict, so there is little to walk past.
+                while let Some(before) = versions.prev(from)
+                    && versions.get(before).is_some_and(|v| !rule.sees(txn.start, v.commit))
+                {
+                    from = before;
+                }
+                versions.scan(from, commit, 0, look_at);
             }
-            Some(set) => {
-                let xmin = set.view().xmin;
-                versions.scan(versions.start(), |_, high| high >= xmin).for_each(&mut look_at);
-            }
+            Some(set) => versions.scan(versions.start(), crate::ring::END, set.view().xmin, look_at),
         }
         for other in others {
             let (later, earlier) = match self.world.order(version.txn, other) {

@@ -6,10 +6,10 @@
 //! exactly the reads that are wrong by all that has arrived: what the offline check finds.
 
 use crate::checker::Checker;
-use crate::key::{Effect, Key, Read, Slot, Verdict};
+use crate::key::{Effect, Key, Read, Slot, Verdict, Version};
 use crate::pending::{Away, Waiting};
 use crate::ring::{Cursor, Ring};
-use crate::world::Elsewhere;
+use crate::world::{Elsewhere, is};
 use crate::{Datum, Event, Finding, Store, StoreError, TxnKey};
 use isolde_history::Timestamp;
 use isolde_timestamp::{Axiom, Identity, Mode};
@@ -39,6 +39,9 @@ impl Key {
         }
     }
 }
+
+/// When a version was committed, and by whom.
+type Moment = (Timestamp, Slot);
 
 /// The axiom that a verdict breaks.
 fn broken(verdict: Verdict) -> Option<Axiom> {
@@ -71,23 +74,25 @@ impl<S: Store> Checker<S> {
         let world = &self.world;
         let by_place = self.options.rule.mode == Mode::Ser;
         let ring = self.keys[key as usize].side_mut(side);
-        let at = ring.partition_point(|r| match r.at.cmp(&read.at) {
+        let at = ring.find(read.at, |r| match r.at.cmp(&read.at) {
             Ordering::Equal if by_place => world.order(r.txn, read.txn) != Ordering::Greater,
             order => order != Ordering::Greater,
         });
         ring.insert(at, read)
     }
 
-    /// Judges again the reads that see the version of this transaction, up to the next one that hides it.
+    /// Judges again the reads that see the version of this transaction, which is here, up to the next one that hides it.
     pub(crate) fn recheck(
         &mut self,
         key: u32,
         slot: Slot,
+        mut mine: Cursor,
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
-        while self.recheck_in_memory(key, slot, now, events).is_err() {
+        while self.recheck_in_memory(key, slot, mine, now, events).is_err() {
             self.reload(key)?;
+            mine = self.world.find(&self.keys[key as usize], slot);
         }
         Ok(())
     }
@@ -96,32 +101,40 @@ impl<S: Store> Checker<S> {
         &mut self,
         key: u32,
         slot: Slot,
+        mine: Cursor,
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), Elsewhere> {
         let commit = self.world.txn(slot).commit;
         let ser = self.options.rule.mode == Mode::Ser;
-        let stop = self.hidden_by(key, slot, commit);
         let k = &self.keys[key as usize];
+        let stop = self.hidden_by(k, mine, commit);
+        let alone = self.stands_alone(k, mine, commit);
         let mut at = if ser {
-            k.reads.partition_point(|r| match r.at.cmp(&commit) {
+            k.reads.find(commit, |r| match r.at.cmp(&commit) {
                 Ordering::Equal => self.world.order(r.txn, slot) != Ordering::Greater,
                 order => order == Ordering::Less,
             })
         } else {
-            k.reads.partition_point(|r| !self.options.rule.sees(r.at, commit))
+            k.reads.find(commit, |r| !self.options.rule.sees(r.at, commit))
         };
         while let Some(read) = self.keys[key as usize].reads.get(at) {
-            let past = stop.is_some_and(|(commit, version)| match ser {
-                false => self.options.rule.sees(read.at, commit),
-                true => self.world.order(version, read.txn) == Ordering::Less,
-            });
-            if past {
+            let sees = |(commit, version): (Timestamp, Slot)| match (ser, read.at.cmp(&commit)) {
+                (false, _) => self.options.rule.sees(read.at, commit),
+                (true, Ordering::Equal) => self.world.order(version, read.txn) == Ordering::Less,
+                (true, order) => order == Ordering::Greater,
+            };
+            if stop.is_some_and(sees) {
                 break;
             }
-            let judged = self.world.judge(&self.keys[key as usize], read)?;
-            if judged.verdict != read.verdict {
-                self.change(key, Side::At, at, judged.verdict, now, events);
+            let verdict = match alone {
+                Some((value, next)) if read.txn != slot && !next.is_some_and(sees) => {
+                    Verdict::of(is(value, &read.seen))
+                }
+                _ => self.world.judge(&self.keys[key as usize], read)?.verdict,
+            };
+            if verdict != read.verdict {
+                self.change(key, Side::At, at, verdict, now, events);
             }
             at = self.keys[key as usize].reads.next(at);
         }
@@ -136,10 +149,22 @@ impl<S: Store> Checker<S> {
         Ok(())
     }
 
-    /// The first later versions that hide the one of this transaction from whoever sees them.
-    fn hidden_by(&self, key: u32, slot: Slot, commit: Timestamp) -> Option<(Timestamp, Slot)> {
-        let versions = &self.keys[key as usize].versions;
-        let mut at = versions.partition_point(|v| self.world.before(v, commit, slot));
+    /// A written value that decides alone what others must read, up to the version after it: nobody is tied with it.
+    fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Datum, Option<Moment>)> {
+        let versions = &key.versions;
+        let value = versions.get(at)?.effect.written()?;
+        let next = versions.get(versions.next(at));
+        let before = versions.prev(at).and_then(|before| versions.get(before));
+        let tied = |other: Option<&Version>| other.is_some_and(|other| other.commit == commit);
+        if self.options.rule.mode == Mode::Si && (tied(next) || tied(before)) {
+            return None;
+        }
+        Some((value, next.map(|next| (next.commit, next.txn))))
+    }
+
+    /// The first versions after this one that hide it from whoever sees them.
+    fn hidden_by(&self, key: &Key, mut at: Cursor, commit: Timestamp) -> Option<Moment> {
+        let versions = &key.versions;
         let ser = self.options.rule.mode == Mode::Ser;
         let is_write = |effect: &Effect| effect.written().is_some();
         loop {
@@ -303,7 +328,7 @@ impl<S: Store> Checker<S> {
     /// Where a read is.
     fn find_read(&self, key: u32, side: Side, moment: Timestamp, seq: u64) -> Option<Cursor> {
         let ring = self.keys[key as usize].side(side);
-        let mut at = ring.partition_point(|r| r.at < moment);
+        let mut at = ring.find(moment, |r| r.at < moment);
         while let Some(read) = ring.get(at).filter(|r| r.at == moment) {
             if self.world.txn(read.txn).seq == seq {
                 return Some(at);
@@ -376,10 +401,7 @@ impl<S: Store> Checker<S> {
     pub(crate) fn finding_of(&self, key: u32, read: &Read, axiom: Axiom) -> Finding {
         let k = &self.keys[key as usize];
         let expected = self.world.judge(k, read).ok().map(|judged| judged.expected);
-        let effect = |slot: Slot| {
-            let at = k.versions.partition_point(|v| self.world.before(v, self.world.txn(slot).commit, slot));
-            self.world.show_effect(&k.versions.get(at)?.effect)
-        };
+        let effect = |slot: Slot| self.world.show_effect(&k.versions.get(self.world.find(k, slot))?.effect);
         Finding {
             other: expected.flatten().map(|slot| self.world.name(slot)),
             read: Some(read.op),

@@ -260,6 +260,10 @@ impl<S: Store> Checker<S> {
             slots.push(self.key(op.key, batch)?);
             self.remember_text(op.cell, batch);
         }
+        let warm = slots
+            .iter()
+            .map(|&key| self.keys[key as usize].versions.warm() ^ self.keys[key as usize].reads.warm());
+        std::hint::black_box(warm.fold(0, |all, one| all ^ one));
         let mut footprint = std::mem::take(&mut self.footprint);
         let accesses = Ops { batch, first: ops.start, slots: &slots };
         footprint.pass(&accesses);

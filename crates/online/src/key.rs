@@ -74,6 +74,12 @@ pub(crate) enum Verdict {
     Tied = 2,
 }
 
+impl Verdict {
+    pub fn of(right: bool) -> Verdict {
+        if right { Verdict::Right } else { Verdict::Wrong }
+    }
+}
+
 /// An external read of the key.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
@@ -95,6 +101,10 @@ pub(crate) struct Read {
 }
 
 impl Bounded for Version {
+    fn at(&self) -> Timestamp {
+        self.commit
+    }
+
     fn low(&self) -> Timestamp {
         self.low
     }
@@ -105,6 +115,10 @@ impl Bounded for Version {
 }
 
 impl Bounded for Read {
+    fn at(&self) -> Timestamp {
+        self.at
+    }
+
     fn low(&self) -> Timestamp {
         self.at
     }
@@ -179,7 +193,7 @@ impl Weight for Version {
             Effect::Append(elements) => size_of_val::<[Datum]>(elements) + 16,
             _ => 0,
         };
-        size_of::<Version>() + list
+        size_of::<Version>() + size_of::<i64>() + list
     }
 }
 
@@ -189,6 +203,6 @@ impl Weight for Read {
             Seen::List(elements) => size_of_val::<[Datum]>(elements) + 16,
             Seen::One(_) => 0,
         };
-        size_of::<Read>() + list
+        size_of::<Read>() + size_of::<i64>() + list
     }
 }

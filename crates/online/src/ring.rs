@@ -2,15 +2,20 @@
 //!
 //! Blocks of at most [`BLOCK`] items. In order of arrival an insertion is a push; a late one moves part of one block; one
 //! that is hopelessly out of order costs the same, so no arrival order makes a hot key quadratic. Each block also knows two
-//! bounds of its items, so that a scan for items within such bounds passes over whole blocks.
+//! bounds of its items, so that a scan for items within such bounds passes over whole blocks, and whether the lower one
+//! ascends from item to item, so that it leaves a block at the first item beyond: writers of a key that follow one another
+//! start in the order of their commits.
 
 use isolde_history::Timestamp;
+use std::cmp::Ordering;
 
-/// Items per block: a block of reads or versions is a few pages.
-const BLOCK: usize = 128;
+/// Items per block: a block of reads or versions is about a page.
+const BLOCK: usize = 32;
 
 /// What a block summarises.
 pub(crate) trait Bounded {
+    /// What the sequence is sorted by in the first place.
+    fn at(&self) -> Timestamp;
     /// A block knows the least of these.
     fn low(&self) -> Timestamp;
     /// A block knows the greatest of these.
@@ -21,20 +26,60 @@ pub(crate) trait Bounded {
 #[derive(Clone, Debug)]
 struct Block<T> {
     items: Vec<T>,
+    /// The physical part of each item's `at`: searches read these, close together, instead of items, which are large.
+    places: Vec<i64>,
+    /// The first of them.
+    first: i64,
     low: Timestamp,
     high: u64,
+    /// Each item's `low` is at least that of the one before it.
+    ascending: bool,
 }
 
 impl<T: Bounded> Block<T> {
     fn of(items: Vec<T>) -> Block<T> {
+        let mut places = Vec::with_capacity(items.capacity());
+        places.extend(items.iter().map(|item| item.at().physical));
+        let first = places.first().copied().unwrap_or(i64::MIN);
         let low = items.iter().map(T::low).min().unwrap_or(END);
         let high = items.iter().map(T::high).max().unwrap_or(0);
-        Block { items, low, high }
+        let ascending = items.is_sorted_by_key(T::low);
+        Block { items, places, first, low, high, ascending }
+    }
+
+    fn insert(&mut self, at: usize, item: T) {
+        let low = item.low();
+        self.low = self.low.min(low);
+        self.high = self.high.max(item.high());
+        self.ascending = self.ascending
+            && self.items.get(at).is_none_or(|after| low <= after.low())
+            && at.checked_sub(1).is_none_or(|before| self.items[before].low() <= low);
+        self.places.insert(at, item.at().physical);
+        self.first = self.places[0];
+        self.items.insert(at, item);
+    }
+
+    /// Takes out a range of items; the bounds stay.
+    fn drain(&mut self, range: impl std::ops::RangeBounds<usize> + Clone) -> std::vec::Drain<'_, T> {
+        self.places.drain(range.clone());
+        self.first = self.places.first().copied().unwrap_or(i64::MIN);
+        self.items.drain(range)
+    }
+
+    /// [`Ring::find`], in this block.
+    #[inline]
+    fn find(&self, at: Timestamp, before: impl FnMut(&T) -> bool) -> usize {
+        let first = self.places.partition_point(|&place| place < at.physical);
+        if self.places.get(first) != Some(&at.physical) {
+            return first;
+        }
+        let same = self.places[first..].partition_point(|&place| place == at.physical);
+        first + self.items[first..first + same].partition_point(before)
     }
 }
 
 /// The greatest timestamp.
-const END: Timestamp = Timestamp { physical: i64::MAX, logical: i64::MAX };
+pub(crate) const END: Timestamp = Timestamp { physical: i64::MAX, logical: i64::MAX };
 
 /// A sorted sequence. Its order is the caller's: every search is by a predicate.
 #[derive(Clone, Debug)]
@@ -112,20 +157,19 @@ impl<T: Bounded> Ring<T> {
         Some(Cursor { block, item: self.blocks[block].items.len() - 1 })
     }
 
-    /// The first place whose item does not satisfy `before`, which holds for a beginning of the sequence.
+    /// The first place whose item does not satisfy `before`. That must hold for items before the moment `at`, fail for
+    /// items after it, and among those at it hold for a beginning.
     #[inline]
-    pub fn partition_point(&self, mut before: impl FnMut(&T) -> bool) -> Cursor {
-        let Some(last) = self.blocks.last() else { return self.end() };
-        // Nearly everything happens in the last block.
-        let block = if before(&last.items[0]) {
-            self.blocks.len() - 1
-        } else {
-            match self.blocks.partition_point(|block| before(&block.items[0])).checked_sub(1) {
-                Some(block) => block,
-                None => return self.start(),
-            }
+    pub fn find(&self, at: Timestamp, mut before: impl FnMut(&T) -> bool) -> Cursor {
+        // Nearly everything happens in the last few blocks.
+        let mut starts_before = |block: &Block<T>| match block.first.cmp(&at.physical) {
+            Ordering::Less => true,
+            Ordering::Equal => before(&block.items[0]),
+            Ordering::Greater => false,
         };
-        let item = partition_from_end(&self.blocks[block].items, before);
+        let after = partition_from_end(&self.blocks, &mut starts_before);
+        let Some(block) = after.checked_sub(1) else { return self.start() };
+        let item = self.blocks[block].find(at, before);
         if item == self.blocks[block].items.len() {
             Cursor { block: block + 1, item: 0 }
         } else {
@@ -150,32 +194,34 @@ impl<T: Bounded> Ring<T> {
             let last = index == BLOCK && block + 1 == self.blocks.len();
             let kept = if last { BLOCK } else { BLOCK / 2 };
             let mut rest = Vec::with_capacity(BLOCK);
-            rest.extend(self.blocks[block].items.drain(kept..));
+            rest.extend(self.blocks[block].drain(kept..));
             self.blocks.insert(block + 1, Block::of(rest));
             if index > kept || last {
                 (block, index) = (block + 1, index - kept);
             }
         }
-        let target = &mut self.blocks[block];
-        target.low = target.low.min(item.low());
-        target.high = target.high.max(item.high());
-        target.items.insert(index, item);
+        self.blocks[block].insert(index, item);
         Cursor { block, item: index }
     }
 
-    /// Items from a place on, in order, passing over blocks whose bounds do not satisfy `may_matter`.
-    pub fn scan(
-        &self,
-        from: Cursor,
-        may_matter: impl Fn(Timestamp, u64) -> bool,
-    ) -> impl Iterator<Item = &T> {
-        let blocks = self.blocks.get(from.block..).unwrap_or_default();
-        blocks.iter().enumerate().filter(move |(_, block)| may_matter(block.low, block.high)).flat_map(
-            move |(i, block)| {
-                let skip = if i == 0 { from.item } else { 0 };
-                &block.items[skip..]
-            },
-        )
+    /// Visits items from a place on, in order: all with a lower bound of at most `low` and an upper one of at least `high`,
+    /// and perhaps others.
+    #[inline]
+    pub fn scan(&self, from: Cursor, low: Timestamp, high: u64, mut visit: impl FnMut(&T)) {
+        let mut skip = from.item;
+        for block in self.blocks.get(from.block..).unwrap_or_default() {
+            let skip = std::mem::take(&mut skip);
+            if block.low > low || block.high < high {
+                continue;
+            }
+            for item in &block.items[skip..] {
+                if item.low() <= low {
+                    visit(item);
+                } else if block.ascending {
+                    break;
+                }
+            }
+        }
     }
 
     /// Takes out the items before a place.
@@ -187,9 +233,10 @@ impl<T: Bounded> Ring<T> {
         if end.item > 0
             && let Some(block) = self.blocks.first_mut()
         {
-            taken.extend(block.items.drain(..end.item));
+            taken.extend(block.drain(..end.item));
             // What is left stays for long, perhaps as the only item of its key.
             block.items.shrink_to(block.items.len() * 2);
+            block.places.shrink_to(block.items.len() * 2);
         }
         self.len -= taken.len();
         taken
@@ -207,6 +254,16 @@ impl<T: Bounded> Ring<T> {
         self.blocks = blocks;
     }
 
+    /// Reads a little of what an arrival will need. The result means nothing.
+    ///
+    /// Each step of a search waits for memory. Whoever does this for several keys, before searching any, waits for all of
+    /// them at the same time.
+    #[inline]
+    pub fn warm(&self) -> i64 {
+        let Some(block) = self.blocks.last() else { return 0 };
+        block.places[block.places.len() / 2] ^ block.items[block.items.len() - 1].at().logical
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.blocks.iter().flat_map(|block| &block.items)
     }
@@ -221,7 +278,16 @@ impl<T: Bounded> Ring<T> {
 mod tests {
     use super::*;
 
+    /// Moments of seven items each, told apart by `find`'s predicate alone.
+    fn at(item: u32) -> Timestamp {
+        Timestamp { physical: i64::from(item / 21), logical: i64::from(item / 7) }
+    }
+
     impl Bounded for u32 {
+        fn at(&self) -> Timestamp {
+            at(*self)
+        }
+
         fn low(&self) -> Timestamp {
             Timestamp { physical: i64::from(self % 50), logical: 0 }
         }
@@ -245,31 +311,28 @@ mod tests {
                 }
                 let mut ring = Ring::default();
                 for &item in &items {
-                    let at = ring.partition_point(|&x| x < item);
-                    let at = ring.insert(at, item);
-                    assert_eq!(ring.get(at), Some(&item));
+                    let place = ring.find(at(item), |&x| x < item);
+                    let place = ring.insert(place, item);
+                    assert_eq!(ring.get(place), Some(&item));
                 }
                 assert!(ring.iter().copied().eq(0..n), "{n} {order}");
                 assert_eq!(ring.len(), n as usize);
-                let mut at = ring.end();
+                let mut place = ring.end();
                 for expected in (0..n).rev() {
-                    at = ring.prev(at).unwrap();
-                    assert_eq!(ring.get(at), Some(&expected));
-                    let next = ring.next(at);
+                    place = ring.prev(place).unwrap();
+                    assert_eq!(ring.get(place), Some(&expected));
+                    let next = ring.next(place);
                     assert_eq!(ring.get(next).copied(), (expected + 1 < n).then_some(expected + 1));
                 }
-                assert_eq!(ring.prev(at), None);
-                let scanned: Vec<u32> = ring
-                    .scan(ring.partition_point(|&x| x < n / 2), |low, high| {
-                        low.physical < 3 && high >= u64::from(n / 3)
-                    })
-                    .copied()
-                    .filter(|x| x % 50 < 3 && x / 2 >= n / 3)
-                    .collect();
+                assert_eq!(ring.prev(place), None);
+                let mut scanned = Vec::new();
+                let low = Timestamp { physical: 2, logical: 0 };
+                ring.scan(ring.find(at(n / 2), |&x| x < n / 2), low, u64::from(n / 3), |&x| scanned.push(x));
+                scanned.retain(|x| x % 50 < 3 && x / 2 >= n / 3);
                 let expected = (n / 2..n).filter(|x| x % 50 < 3 && x / 2 >= n / 3);
                 assert!(scanned.into_iter().eq(expected), "{n} {order}");
                 let cut = n / 3;
-                let front = ring.take_front(ring.partition_point(|&x| x < cut));
+                let front = ring.take_front(ring.find(at(cut), |&x| x < cut));
                 assert!(front.iter().copied().eq(0..cut) && ring.iter().copied().eq(cut..n));
                 ring.put_front(front);
                 assert!(ring.iter().copied().eq(0..n));

@@ -76,7 +76,7 @@ impl<S: Store> Checker<S> {
     /// Writes what of a key is before a moment to the store; with `all`, every version too.
     fn spill(&mut self, key: u32, moment: Timestamp, all: bool) -> Result<(), StoreError> {
         let k = &self.keys[key as usize];
-        let ends = [Side::At, Side::Set].map(|side| k.side(side).partition_point(|r| r.at < moment));
+        let ends = [Side::At, Side::Set].map(|side| k.side(side).find(moment, |r| r.at < moment));
         let versions = if all { k.versions.end() } else { self.first_needed(k, moment) };
         if ends == [k.reads.start(), k.set_reads.start()] && versions == k.versions.start() {
             return Ok(());
@@ -143,7 +143,7 @@ impl<S: Store> Checker<S> {
     /// others. Versions with one commit stay together.
     fn first_needed(&self, key: &Key, moment: Timestamp) -> crate::ring::Cursor {
         let versions = &key.versions;
-        let mut at = versions.partition_point(|v| v.commit < moment);
+        let mut at = versions.find(moment, |v| v.commit < moment);
         while let Some(last) = versions.prev(at) {
             let Some(commit) = versions.get(last).map(|v| v.commit) else { break };
             // Back to the beginning of the group.

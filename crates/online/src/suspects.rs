@@ -18,6 +18,8 @@ const MANY: usize = 16;
 pub(crate) struct Suspects {
     window: Vec<i64>,
     next: usize,
+    /// The greatest commit that was none.
+    greatest: i64,
     suspects: Vec<(TxnName, Origin, i64)>,
 }
 
@@ -30,12 +32,11 @@ impl Suspects {
         name: impl FnOnce() -> TxnName,
     ) -> Vec<(TxnName, Origin)> {
         if self.window.len() < WINDOW {
+            self.greatest = if self.window.is_empty() { commit } else { self.greatest.max(commit) };
             self.window.push(commit);
             return Vec::new();
         }
-        // The window only slides, so most commits need no look at all of it.
-        let last = self.window[(self.next + WINDOW - 1) % WINDOW];
-        if commit > last {
+        if commit > self.greatest {
             let (low, high) =
                 self.window.iter().fold((i64::MAX, i64::MIN), |(l, h), &c| (l.min(c), h.max(c)));
             let span = high.saturating_sub(low).max(1);
@@ -44,9 +45,11 @@ impl Suspects {
                 if self.suspects.len() >= MANY {
                     self.window = self.suspects.drain(..).map(|s| s.2).collect();
                     self.next = 0;
+                    self.greatest = commit;
                 }
                 return Vec::new();
             }
+            self.greatest = commit;
         }
         self.window[self.next] = commit;
         self.next = (self.next + 1) % WINDOW;

@@ -4,6 +4,7 @@
 //! isolation several may share the last commit, and any of them will do; under serializability the order is total.
 
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
+use crate::ring::Cursor;
 use crate::{Datum, Shape, TxnName};
 use isolde_history::{SnapshotSet, Timestamp};
 use isolde_timestamp::{Mode, Rule, View, list};
@@ -162,6 +163,13 @@ impl World {
         }
     }
 
+    /// Where the version of a transaction is among those of a key, or belongs.
+    #[inline]
+    pub fn find(&self, key: &Key, slot: Slot) -> Cursor {
+        let commit = self.txn(slot).commit;
+        key.versions.find(commit, |version| self.before(version, commit, slot))
+    }
+
     /// Whether a transaction sees a version (of another) under snapshot isolation.
     #[inline]
     pub fn sees(&self, viewer: &Txn, version: &Version) -> bool {
@@ -182,10 +190,23 @@ impl World {
         let mut at = if by_set {
             key.versions.end()
         } else if ser {
-            key.versions.partition_point(|v| self.before(v, reader.commit, read.txn))
+            self.find(key, read.txn)
         } else {
-            key.versions.partition_point(|v| self.rule.sees(reader.start, v.commit))
+            key.versions.find(reader.start, |v| self.rule.sees(reader.start, v.commit))
         };
+        // Nearly always a value was written last, by another, and nobody committed at the same time.
+        if !by_set
+            && let Some(before) = key.versions.prev(at)
+            && let Some(last) = key.versions.get(before)
+            && let Effect::Write(value) = last.effect
+            && last.commit != reader.commit
+        {
+            let second = if ser { None } else { key.versions.prev(before) };
+            if second.and_then(|at| key.versions.get(at)).is_none_or(|v| v.commit != last.commit) {
+                let verdict = Verdict::of(is(value, &read.seen));
+                return Ok(Judged { verdict, expected: Some(last.txn) });
+            }
+        }
         // Visible versions, latest first.
         let mut visible = std::iter::from_fn(|| {
             loop {
@@ -208,7 +229,7 @@ impl World {
         let second = visible.next();
         let tied = !ser && second.is_some_and(|v| v.commit == last.commit);
         if let (Effect::Write(value), false) = (&last.effect, tied) {
-            return Ok(Judged { verdict: right(is(*value, &read.seen)), expected });
+            return Ok(Judged { verdict: Verdict::of(is(*value, &read.seen)), expected });
         }
         let mut tie = vec![last];
         let mut older = second;
@@ -240,7 +261,7 @@ impl World {
         };
         let verdict = match holds {
             true if tie.len() > 1 => Verdict::Tied,
-            holds => right(holds),
+            holds => Verdict::of(holds),
         };
         Ok(Judged { verdict, expected })
     }
@@ -262,7 +283,7 @@ impl World {
 
     /// A read that sees no version. The empty list will do, unless the key began as another.
     fn initially(&self, key: &Key, seen: &Seen) -> Verdict {
-        right(match (self.initial_keys.get(&key.name), seen) {
+        Verdict::of(match (self.initial_keys.get(&key.name), seen) {
             (Some(Seen::List(initial)), Seen::One(value)) => initial.is_empty() && *value == Datum::NIL,
             (Some(initial @ Seen::List(_)), seen) => initial == seen,
             (_, Seen::List(elements)) => elements.is_empty(),
@@ -325,15 +346,11 @@ impl World {
 
 /// Whether a value that was written is what was seen. An array that was written as one value has a fingerprint of its own, and
 /// no list that was read is compared with that: such a read counts as right.
-fn is(value: Datum, seen: &Seen) -> bool {
+pub(crate) fn is(value: Datum, seen: &Seen) -> bool {
     match seen {
         Seen::One(one) => *one == value,
         Seen::List(_) => value.shape() == Shape::Text,
     }
-}
-
-fn right(holds: bool) -> Verdict {
-    if holds { Verdict::Right } else { Verdict::Wrong }
 }
 
 /// A name as people write it.

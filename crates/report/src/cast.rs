@@ -109,9 +109,20 @@ impl<'a> Cast<'a> {
         match self.history.outcome(t) {
             Outcome::Committed => {}
             Outcome::Aborted => parts.push("aborted".to_owned()),
+            Outcome::Indeterminate if self.observed(t) => {
+                parts.push("outcome unknown, but observed, hence committed".to_owned());
+            }
             Outcome::Indeterminate => parts.push("outcome unknown".to_owned()),
         }
         parts
+    }
+
+    /// True if something of the witness follows from this transaction's having taken effect. That somebody saw its writes is
+    /// how one knows: without a known outcome it counts only then.
+    fn observed(&self, t: TxnId) -> bool {
+        let mut met = false;
+        for_each_edge(&self.anomaly.witness.edges, &mut |e| met |= [e.from, e.to].contains(&Node::Txn(t)));
+        met
     }
 
     /// The name of a transaction's session.

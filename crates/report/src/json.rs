@@ -40,7 +40,12 @@ fn document(subject: &Subject<'_>) -> Doc {
         ("history", facts(subject)),
         ("levels", Doc::Array(judgement.levels.iter().map(level).collect())),
         ("strongest", names(&judgement.strongest())),
-        ("anomalies", Doc::Array(judgement.anomalies.iter().map(|a| anomaly(subject.history, a)).collect())),
+        (
+            "anomalies",
+            Doc::Array(
+                judgement.anomalies.iter().map(|a| anomaly(subject.history, a, &judgement.further)).collect(),
+            ),
+        ),
     ];
     if let Some(mixed) = &judgement.mixed {
         fields.push(("mixed", self::mixed(subject.history, mixed)));
@@ -106,20 +111,31 @@ fn level(verdict: &LevelVerdict) -> Doc {
     Doc::Object(fields)
 }
 
-fn anomaly(history: &History, anomaly: &Anomaly) -> Doc {
+/// A kind of anomaly; `further` has more examples, of all kinds.
+fn anomaly(history: &History, anomaly: &Anomaly, further: &[Anomaly]) -> Doc {
     let cast = Cast::new(history, anomaly);
+    let mut fields = vec![("kind", anomaly.kind.name().into()), ("code", anomaly.kind.code().into())];
+    if let Some(pattern) = anomaly.pattern(history) {
+        fields.push(("pattern", pattern.name().into()));
+    }
+    fields.push(("count", anomaly.count.into()));
+    fields.push(("rules_out", names(&anomaly.kind.rules_out())));
+    fields.extend(shown(&cast));
+    let mut further = further.iter().filter(|a| a.kind == anomaly.kind).peekable();
+    if further.peek().is_some() {
+        let more = further.map(|a| Doc::Object(shown(&Cast::new(history, a)).into()));
+        fields.push(("further", Doc::Array(more.collect())));
+    }
+    Doc::Object(fields)
+}
+
+/// An example: its witness, and what that means.
+fn shown(cast: &Cast<'_>) -> [(&'static str, Doc); 2] {
     let witness = vec![
-        ("transactions", Doc::Array(cast.txns.iter().map(|&t| transaction(&cast, t)).collect())),
-        ("edges", Doc::Array(anomaly.witness.edges.iter().map(|e| edge(&cast, e)).collect())),
+        ("transactions", Doc::Array(cast.txns.iter().map(|&t| transaction(cast, t)).collect())),
+        ("edges", Doc::Array(cast.anomaly.witness.edges.iter().map(|e| edge(cast, e)).collect())),
     ];
-    Doc::Object(vec![
-        ("kind", anomaly.kind.name().into()),
-        ("code", anomaly.kind.code().into()),
-        ("count", anomaly.count.into()),
-        ("rules_out", names(&anomaly.kind.rules_out())),
-        ("witness", Doc::Object(witness)),
-        ("explanation", explain(history, anomaly).into()),
-    ])
+    [("witness", Doc::Object(witness)), ("explanation", explain(cast.history, cast.anomaly).into())]
 }
 
 fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {

@@ -38,6 +38,7 @@ mod example;
 mod explain;
 mod json;
 mod layout;
+mod matrix;
 mod refuted;
 mod sarif;
 mod stamps;
@@ -55,10 +56,11 @@ pub use dot::dot;
 pub use explain::explain;
 pub use json::{json, json_text};
 pub use layout::Style;
+pub use matrix::{Column, matrix_markdown, matrix_text};
 pub use sarif::sarif;
 pub use summary::summary_table;
 pub use svg::svg;
-pub use text::text;
+pub use text::{example_text, text};
 pub use vocabulary::{explain_anomaly, explain_level, levels_json, levels_text};
 
 use isolde_history::{History, Outcome};
@@ -148,6 +150,16 @@ impl Subject<'_> {
     /// The line of the input on which an anomaly shows first.
     fn line(&self, anomaly: &Anomaly) -> Option<u32> {
         anomaly.witness.transactions.iter().filter_map(|&t| self.history.line(t)).min()
+    }
+}
+
+/// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one pattern.
+fn everyday(history: &isolde_history::History, anomaly: &isolde_level::Anomaly) -> &'static str {
+    use isolde_level::AnomalyKind as A;
+    match anomaly.pattern(history) {
+        Some(pattern) => pattern.info().everyday,
+        None if matches!(anomaly.kind, A::GSingleItem | A::GNonadjacentItem | A::G2Item) => "",
+        None => anomaly.kind.info().everyday,
     }
 }
 

@@ -210,6 +210,14 @@ impl Teller<'_> {
                 self.value(*first),
                 self.value(*second)
             ),
+            Reason::Assumed { first, second, .. } => format!(
+                "It is assumed that {} wrote {} = {} before {} wrote {}",
+                self.of(*first),
+                self.key(*first),
+                self.value(*first),
+                self.of(*second),
+                self.value(*second)
+            ),
             Reason::Source { read, .. } => format!(
                 "{} read {} = {}, which several transactions wrote",
                 self.of(*read),

@@ -8,7 +8,7 @@ use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
 use crate::refuted::{Line, told};
-use crate::{Subject, titled};
+use crate::{Subject, everyday, titled};
 use isolde_level::{Anomaly, By, Certificate, Level, LevelVerdict, Mixed, Verdict};
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -31,7 +31,11 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     let shown = if style.verbose > 0 { anomalies.len() } else { EXAMPLES };
     for anomaly in anomalies.iter().take(shown) {
         out.push('\n');
-        out.push_str(&example(subject, anomaly, style));
+        out.push_str(&example_text(subject, anomaly, style));
+        for another in subject.judgement.further.iter().filter(|a| a.kind == anomaly.kind) {
+            out.push('\n');
+            out.push_str(&example_text(subject, another, style));
+        }
     }
     if anomalies.len() > shown {
         out.push_str("\nAlso found (-v shows an example of each):\n");
@@ -203,11 +207,12 @@ fn proof(subject: &Subject<'_>, cast: &Cast<'_>) -> Vec<Line> {
         .map_or(Vec::new(), |(level, refutation)| told(cast, level, refutation))
 }
 
-fn example(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
+/// One anomaly: how often it was found, its smallest example, and why that is one.
+pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
     let columns = style.columns();
     let cast = Cast::new(subject.history, anomaly);
-    let info = anomaly.kind.info();
-    let everyday = if info.everyday.is_empty() { String::new() } else { format!(": {}", info.everyday) };
+    let everyday = everyday(subject.history, anomaly);
+    let everyday = if everyday.is_empty() { String::new() } else { format!(": {everyday}") };
     let title = format!("{}{everyday}, {}", titled(anomaly.kind), times(anomaly.count));
     let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };

@@ -89,5 +89,6 @@ pub(crate) fn reason(cast: &Cast<'_>, why: VersionReason) -> String {
         }
         VersionReason::Given => "by the order of transactions that was given".to_owned(),
         VersionReason::Stamps => "by their commit timestamps".to_owned(),
+        VersionReason::Numbered => "by the version numbers of the database".to_owned(),
     }
 }

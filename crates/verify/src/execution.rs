@@ -19,12 +19,10 @@ pub(crate) struct Commits<'a> {
     pub reading: &'a Reading<'a>,
     pub order: Vec<TxnId>,
     place: Vec<u32>,
-    /// A list read after own appends is a read of what others had appended.
-    views: bool,
 }
 
 impl<'a> Commits<'a> {
-    fn new(reading: &'a Reading<'a>, level: Level, order: Vec<TxnId>) -> Result<Commits<'a>, Flaw> {
+    fn new(reading: &'a Reading<'a>, order: Vec<TxnId>) -> Result<Commits<'a>, Flaw> {
         let mut place = vec![INITIAL; reading.facts.history.txn_count()];
         for (&t, at) in order.iter().zip(1..) {
             match place.get_mut(t.index()) {
@@ -36,12 +34,12 @@ impl<'a> Commits<'a> {
         if let Some(missing) = reading.txns().find(|t| place[t.index()] == INITIAL) {
             return Err(Flaw::new(FlawKind::Missing).txns([missing]));
         }
-        Ok(Commits { reading, order, place, views: has_views(level) })
+        Ok(Commits { reading, order, place })
     }
 
     /// The reads that the level holds a transaction to, in program order.
     pub fn reads(&self, t: TxnId) -> impl DoubleEndedIterator<Item = External> + '_ {
-        self.reading.reads(t, self.views)
+        self.reading.external(t)
     }
 
     /// Where a transaction that counts stands.
@@ -101,22 +99,6 @@ impl<'a> Commits<'a> {
     }
 }
 
-/// Whether a list read after own appends says what others had appended: at all levels that know snapshots.
-pub(crate) fn has_views(level: Level) -> bool {
-    let weak = [
-        Level::ReadCommitted,
-        Level::ReadAtomic,
-        Level::Causal,
-        Level::ReadYourWrites,
-        Level::MonotonicReads,
-        Level::MonotonicWrites,
-        Level::WritesFollowReads,
-        Level::ReadUncommitted,
-        Level::AdyaReadCommitted,
-    ];
-    !weak.contains(&level)
-}
-
 /// Checks an execution against the definition of a level.
 pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Result<(), Flaw> {
     if level == Level::CutIsolation {
@@ -129,7 +111,7 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
             events.iter().filter(|e| matches!(e, Point::Commit(_))).map(|e| e.txn()).collect()
         }
     };
-    let commits = Commits::new(reading, level, commits)?;
+    let commits = Commits::new(reading, commits)?;
     if level.info().session_order {
         commits.keeps_sessions()?;
     }

@@ -65,7 +65,7 @@ impl<'a> Verifier<'a> {
             }
             Certificate::Violated(refutation) => {
                 let certain = Reading::new(&self.facts, &[])?;
-                refutation::check(&self.facts, &certain, level, refutation)
+                refutation::check(&self.facts, &certain, level, refutation, self.trusting)
             }
         }
     }
@@ -87,7 +87,8 @@ impl<'a> Verifier<'a> {
     /// an anomaly that it forbids, or a refutation refutes a level that it implies.
     pub fn judgement(&self, judgement: &Judgement) -> Result<(), Flaw> {
         let certain = Reading::new(&self.facts, &[])?;
-        for anomaly in judgement.anomalies.iter().filter(|a| !a.kind.is_stamp() && !a.kind.is_no_order()) {
+        let all = judgement.anomalies.iter().chain(&judgement.further);
+        for anomaly in all.filter(|a| !a.kind.is_stamp() && !a.kind.is_no_order()) {
             witness::check(&certain, anomaly, self.trusting)?;
         }
         for (level, certificate) in &judgement.certificates {

@@ -271,20 +271,13 @@ impl<'a> Reading<'a> {
         self.sources[op.index()]
     }
 
-    /// The external reads of a transaction, in program order.
+    /// The external reads of a transaction, in program order. A list after own appends is a read of what it shows below those.
     pub fn external(&self, t: TxnId) -> impl DoubleEndedIterator<Item = External> + '_ {
-        self.reads(t, false)
-    }
-
-    /// The external reads; with `views`, also list reads after own appends: below those they show what others had appended.
-    /// Levels with snapshots hold a transaction to that, weak levels do not.
-    pub fn reads(&self, t: TxnId, views: bool) -> impl DoubleEndedIterator<Item = External> + '_ {
         self.facts.history.op_range(t).filter_map(move |i| {
             let op = OpId(i as u32);
             let from = match self.sources[i] {
                 Source::Initial => None,
                 Source::From(write) => Some(write),
-                Source::Own if views => self.shown(op)?.last().copied(),
                 _ => return None,
             };
             Some(External { op, key: self.facts.history.heads()[i].key(), from })
@@ -423,7 +416,6 @@ impl<'a> Reading<'a> {
             return Err(Source::Open);
         }
         let source = match shown.last() {
-            _ if !mine.is_empty() => Source::Own,
             None => Source::Initial,
             Some(&last) => Source::From(last),
         };

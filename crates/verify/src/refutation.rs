@@ -6,7 +6,6 @@
 mod axioms;
 mod sources;
 
-use crate::execution::has_views;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{Facts, Reading, Source, check_choice};
 use isolde_history::{OpId, OpKind, Outcome, TxnId};
@@ -49,6 +48,7 @@ fn family(level: Level) -> Option<Family> {
         | Level::MonotonicReads
         | Level::MonotonicWrites
         | Level::WritesFollowReads
+        | Level::ConsistentView
         | Level::ParallelSnapshotIsolation => Family::Visible,
         Level::UpdateSerializable => Family::Updates,
         Level::AdyaReadCommitted => Family::Flow,
@@ -64,6 +64,7 @@ pub(crate) fn check(
     certain: &Reading<'_>,
     level: Level,
     refutation: &Refutation,
+    trusting: bool,
 ) -> Result<(), Flaw> {
     let Some(family) = family(level) else { return Err(Flaw::new(FlawKind::WrongKind)) };
     if refutation.steps.last().is_none_or(|last| !last.clause.is_empty()) {
@@ -76,7 +77,7 @@ pub(crate) fn check(
         possible: &possible,
         level,
         family,
-        views: has_views(level),
+        trusting,
         places_all: !level.info().real_time || facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
@@ -96,8 +97,8 @@ struct Proof<'a> {
     possible: &'a Reading<'a>,
     level: Level,
     family: Family,
-    /// A list read after own appends is a read of what others had appended.
-    views: bool,
+    /// What the caller assumed is taken as given.
+    trusting: bool,
     /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
     places_all: bool,
     clauses: Vec<Vec<Literal>>,
@@ -147,6 +148,7 @@ impl Proof<'_> {
             }
             Reason::Conflict { first, second } => self.conflict(&clause, *first, *second)?,
             Reason::Version { read, first, second } => self.version(&clause, *read, *first, *second)?,
+            Reason::Assumed { first, second, .. } => self.assumed(&clause, *first, *second)?,
             Reason::Source { read, element } => self.sources(&clause, *read, *element)?,
             Reason::Observed(choice) => {
                 self.returned(&clause, *choice)?;
@@ -306,7 +308,6 @@ impl Proof<'_> {
                 write == choice.write
                     || self.possible.shown(choice.read).is_some_and(|all| all.contains(&choice.write))
             }
-            Source::Own => self.possible.shown(choice.read).is_some_and(|all| all.contains(&choice.write)),
             Source::Open => self.only_candidate(choice),
             _ => return Err(unproven().ops([choice.read])),
         };

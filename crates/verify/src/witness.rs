@@ -392,7 +392,8 @@ impl Scene<'_> {
             VersionReason::Session { .. }
             | VersionReason::RealTime { .. }
             | VersionReason::Given
-            | VersionReason::Stamps => {
+            | VersionReason::Stamps
+            | VersionReason::Numbered => {
                 self.trusting && self.writes_key_of(first, second) && self.writes_key_of(second, first)
             }
         }

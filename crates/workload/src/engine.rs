@@ -88,7 +88,7 @@ pub(crate) trait Engine {
 }
 
 /// The engine for a specification.
-pub(crate) fn engine_for(spec: &Spec, seed: u64) -> Box<dyn Engine> {
+pub(crate) fn engine_for(spec: &Spec, seed: u64) -> Box<dyn Engine + Send> {
     let (cells, sessions) = (spec.keys as usize, spec.sessions as usize);
     let lists = spec.kind.is_list();
     match spec.level {

@@ -22,9 +22,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`client`] plans what sessions do against a real database, and [`Simulated`] is a simulated one to run them against.
+//!
 //! To add a level: one engine (see `engine.rs`), one variant of [`SimLevel`]. To add an anomaly: one row in `recipes.rs`.
 
 mod arrival;
+pub mod client;
 mod engine;
 mod inject;
 mod keys;
@@ -36,11 +39,13 @@ mod replicas;
 mod run;
 mod sample;
 mod shapes;
+mod simulated;
 mod spec;
 mod store;
 
 pub use arrival::{Arrival, Arrivals, Delay, NotADelay};
 pub use inject::Injection;
+pub use simulated::{Refused, Simulated};
 pub use spec::{Distribution, Kind, SimLevel, Spec, SpecError, UnknownName};
 
 use isolde_history::History;

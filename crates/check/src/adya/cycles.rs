@@ -53,6 +53,8 @@ pub(crate) struct Cyclic<'a> {
 /// What was found.
 pub(crate) struct Names {
     pub anomalies: Vec<Anomaly>,
+    /// Examples from other components, if they are wanted.
+    pub further: Vec<Anomaly>,
     /// Per bound, how many anti-dependencies it closes that the bounds before did not.
     pub closed: [usize; 3],
 }
@@ -61,6 +63,12 @@ pub(crate) struct Names {
 struct Named {
     count: u64,
     shortest: Option<Walk>,
+    /// One of each other component, if they are wanted.
+    others: Vec<Walk>,
+}
+
+impl Named {
+    const NONE: Named = Named { count: 0, shortest: None, others: Vec::new() };
 }
 
 impl<'a> Cyclic<'a> {
@@ -99,18 +107,25 @@ impl<'a> Cyclic<'a> {
     }
 
     /// Every kind of cycle up to a bound, with its count and shortest example.
-    pub fn name(&self, last: Bound, wanted: impl Fn(AnomalyKind) -> bool, budget: &Budget<'_>) -> Names {
-        let mut found = Vec::new();
+    pub fn name(
+        &self,
+        last: Bound,
+        wanted: impl Fn(AnomalyKind) -> bool,
+        every: bool,
+        budget: &Budget<'_>,
+    ) -> Names {
+        let (mut found, mut further) = (Vec::new(), Vec::new());
         let mut counts = [0; 3];
         // Anti-dependencies that edges of an earlier bound close.
         let mut closed: Vec<(u32, u32)> = Vec::new();
         for (bound, kinds) in Bound::ALL.into_iter().zip(KINDS).filter(|(b, _)| *b <= last) {
-            let search = Stage { cyclic: self, bound, budget };
+            let search = Stage { cyclic: self, bound, every, budget };
             let mut report = |kind: AnomalyKind, named: Named| {
+                let witness = |walk: &Walk| self.deps.witness(&self.outside(walk));
                 if let Some(walk) = named.shortest.filter(|_| named.count > 0) {
-                    let witness = self.deps.witness(&self.outside(&walk));
-                    found.push(Anomaly { kind, count: named.count, witness });
+                    found.push(Anomaly { kind, count: named.count, witness: witness(&walk) });
                 }
+                further.extend(named.others.iter().map(|w| Anomaly { kind, count: 1, witness: witness(w) }));
             };
             let [g0, g1c, single, nonadjacent, g2] = kinds;
             if wanted(g0) {
@@ -144,7 +159,7 @@ impl<'a> Cyclic<'a> {
                 }
             }
         }
-        Names { anomalies: found, closed: counts }
+        Names { anomalies: found, further, closed: counts }
     }
 
     fn has_predicates(&self) -> bool {
@@ -171,10 +186,24 @@ fn without_anti(graph: &Labelled, gone: &[(u32, u32)]) -> Labelled {
     Labelled::from_edges(graph.len(), graph.all_edges().map(keep).collect())
 }
 
+impl Named {
+    /// Takes a cycle of two for the example, unless there is none at all.
+    fn prefer(&mut self, pair: Walk) {
+        if let Some(best) = &mut self.shortest {
+            *best = pair;
+        }
+    }
+}
+
+/// Pairs that are looked at in the search for a pattern.
+const PAIRS: usize = 1000;
+
 /// The search with the orders of one bound.
 struct Stage<'a> {
     cyclic: &'a Cyclic<'a>,
     bound: Bound,
+    /// An example from each component is wanted.
+    every: bool,
     budget: &'a Budget<'a>,
 }
 
@@ -209,7 +238,7 @@ impl Stage<'_> {
 
     fn single(&self, open: &Labelled, newly: &[(u32, u32)]) -> Named {
         if newly.is_empty() {
-            return Named { count: 0, shortest: None };
+            return Named::NONE;
         }
         let closing = DEP | self.orders();
         let edges = open.all_edges().map(|(a, b, labels)| match newly.binary_search(&(a, b)) {
@@ -218,7 +247,10 @@ impl Stage<'_> {
         });
         let graph = Labelled::from_edges(open.len(), edges.collect());
         let parts = graph.cyclic_components(closing | RW);
-        let found = self.search(&graph, parts, &self.query(DEP, AntiCount::One, &[]));
+        let mut found = self.search(&graph, parts, &self.query(DEP, AntiCount::One, &[]));
+        if let Some(pair) = self.pair(newly.iter().copied(), WR) {
+            found.prefer(pair);
+        }
         Named { count: newly.len() as u64, ..found }
     }
 
@@ -254,7 +286,32 @@ impl Stage<'_> {
         let graph = &self.cyclic.graph;
         let all = graph.cyclic_components(DEP | RW | self.orders());
         let parts = self.needing(all, |bound| graph.components(DEP | RW | order_labels(bound)));
-        self.search(graph, parts, &self.query(DEP, AntiCount::Adjacent, &[]))
+        let mut found = self.search(graph, parts, &self.query(DEP, AntiCount::Adjacent, &[]));
+        let anti = graph.all_edges().filter(|e| e.2 & RW != 0).map(|(a, b, _)| (a, b));
+        if let Some(pair) = self.pair(anti, RW) {
+            found.prefer(pair);
+        }
+        found
+    }
+
+    /// Two transactions of which one missed a write of the other, and depends on it (or is missed by it) through another key:
+    /// read skew, write skew. Of the data alone.
+    fn pair(&self, anti: impl Iterator<Item = (u32, u32)>, back: Labels) -> Option<Walk> {
+        if self.bound != Bound::Data {
+            return None;
+        }
+        let Cyclic { deps, nodes, graph } = self.cyclic;
+        let txn = |i: u32| TxnId(nodes[i as usize]);
+        let key = |a: u32, b: u32, label: Labels| {
+            let edge = deps.edge(txn(a), txn(b), label)?;
+            edge.evidence.operations().first().map(|&op| deps.problem.history.op(op).key)
+        };
+        let mut pairs = anti.filter(|&(a, b)| graph.labels(b, a) & back != 0).take(PAIRS);
+        let (a, b) = pairs.find(|&(a, b)| match (key(a, b, RW), key(b, a, back)) {
+            (Some(one), Some(other)) => one != other,
+            _ => false,
+        })?;
+        Some(Walk { nodes: vec![a, b], labels: vec![RW, back] })
     }
 
     /// Cycles with an anti-dependency of a read by predicate among the others.
@@ -272,7 +329,7 @@ impl Stage<'_> {
         parts.sort_by_key(Vec::len);
         let stop = || self.budget.is_spent();
         let mut effort = Effort::new(EFFORT, &stop);
-        let mut named = Named { count: 0, shortest: None };
+        let mut named = Named::NONE;
         for part in parts {
             if effort.is_spent() {
                 // Every component has its turn, but a short one.
@@ -284,9 +341,23 @@ impl Stage<'_> {
             let found = search_component(&graph.induced(&part), query, &mut effort);
             let Found::Cycle(walk) = found else { continue };
             named.count += 1;
-            if named.shortest.as_ref().is_none_or(|best| walk.nodes.len() < best.nodes.len()) {
-                let nodes = walk.nodes.iter().map(|&i| part[i as usize]).collect();
-                named.shortest = Some(Walk { nodes, labels: walk.labels });
+            let nodes: Vec<u32> = walk.nodes.iter().map(|&i| part[i as usize]).collect();
+            let next = |i: usize| nodes[(i + 1) % nodes.len()];
+            // Having seen a write says more than having overwritten one.
+            let seen = |i: usize| query.count != AntiCount::None && graph.labels(nodes[i], next(i)) & WR != 0;
+            let told = |(i, &label): (usize, &Labels)| if label == WW && seen(i) { WR } else { label };
+            let labels = walk.labels.iter().enumerate().map(told).collect();
+            let mut walk = Walk { nodes, labels };
+            match &mut named.shortest {
+                Some(best) if best.nodes.len() > walk.nodes.len() => std::mem::swap(best, &mut walk),
+                Some(_) => {}
+                None => {
+                    named.shortest = Some(walk);
+                    continue;
+                }
+            }
+            if self.every {
+                named.others.push(walk);
             }
         }
         named

@@ -15,7 +15,7 @@ use super::depend::{Dependencies, RT};
 use super::direct;
 use super::extra::{Analyser, Given};
 use super::orders::{Bound, Clock};
-use super::registers::Inference;
+use super::registers::Registers;
 use super::shapes::{Shape, Shapes, Sorted};
 use crate::budget::Budget;
 use crate::verdicts::Board;
@@ -27,8 +27,10 @@ use isolde_level::{Anomaly, AnomalyKind, Level, Verdict};
 /// What the engine is asked.
 pub(crate) struct Question<'a> {
     pub asked: &'a [Level],
-    pub inference: &'a Inference,
+    pub registers: &'a Registers,
     pub analysers: &'a [&'a dyn Analyser],
+    /// An example from each component is wanted.
+    pub every: bool,
 }
 
 /// Levels that the weak engine decides by itself, of registers.
@@ -47,6 +49,7 @@ impl Question<'_> {
     /// False if dependencies have nothing to say that the weak engine does not say.
     pub fn is_about(&self, problem: Problem<'_>) -> bool {
         problem.history.has_lists()
+            || self.registers.contradiction.is_some()
             || !self.analysers.is_empty()
             || !self.asked.iter().all(|level| WEAK.contains(level))
     }
@@ -78,20 +81,34 @@ const GRAPHS: [(Shape, Bound, &[Level]); 14] = [
     (Shape::PREFIX, Bound::Session, &[Level::Prefix]),
     (Shape::FLOW, Bound::RealTime, &[Level::StrongReadCommitted]),
     (Shape::FLOW, Bound::Session, &[Level::StrongSessionReadCommitted]),
-    (Shape::FLOW, Bound::Data, &[Level::AdyaReadCommitted]),
+    // Of Elle's further models these are PL-2 without a few anomalies that need no search.
+    (
+        Shape::FLOW,
+        Bound::Data,
+        &[
+            Level::AdyaReadCommitted,
+            Level::MonotonicAtomicView,
+            Level::ElleReadAtomic,
+            Level::UpdateAtomic,
+            Level::ElleCausalCerone,
+            Level::EllePrefix,
+            Level::ElleParallelSnapshotIsolation,
+        ],
+    ),
     (Shape::WRITES, Bound::RealTime, &[Level::StrongReadUncommitted]),
     (Shape::WRITES, Bound::Session, &[Level::StrongSessionReadUncommitted]),
     (Shape::WRITES, Bound::Data, &[Level::ElleReadUncommitted, Level::ReadUncommitted]),
 ];
 
 /// Levels that follow from a serial order that respects a bound, beside those of [`GRAPHS`].
-const FOLLOW: [(Bound, Level); 6] = [
+const FOLLOW: [(Bound, Level); 7] = [
     (Bound::Session, Level::Causal),
     (Bound::Session, Level::ReadAtomic),
     (Bound::Session, Level::ReadCommitted),
     (Bound::Session, Level::ParallelSnapshotIsolation),
     (Bound::Data, Level::UpdateSerializable),
     (Bound::Data, Level::ConsistentView),
+    (Bound::Data, Level::ForwardConsistentView),
 ];
 
 /// The dependencies of a history, and the strongest graph that was asked about, sorted.
@@ -102,14 +119,13 @@ pub(crate) struct Engine<'a> {
     /// The strongest bound that can be looked at.
     last: Bound,
     serial: Sorted,
-    contradiction: Option<Anomaly>,
 }
 
 impl<'a> Engine<'a> {
     pub fn new(problem: Problem<'a>, question: &'a Question<'a>) -> Engine<'a> {
         let given = Given::collect(problem.history, problem.index, question.analysers);
         let given_labels = given.labels();
-        let (deps, contradiction) = Dependencies::new(problem, question.inference, given);
+        let deps = Dependencies::new(problem, question.registers, given);
         let clock = match question.bound() {
             Bound::RealTime => Clock::new(problem),
             _ => None,
@@ -119,13 +135,13 @@ impl<'a> Engine<'a> {
         let last = if timed { question.bound() } else { question.bound().min(Bound::Session) };
         let shapes = Shapes { deps: &deps, clock: clock.as_ref(), chosen: Vec::new() };
         let serial = shapes.sort(Shape::SERIAL, last);
-        Engine { question, deps, clock, last, serial, contradiction }
+        Engine { question, deps, clock, last, serial }
     }
 
     /// Notes what needs no search, and every level that follows from the absence of any cycle. True if that is
     /// everything that was asked about.
     pub fn prove(&self, board: &mut Board<'_>) -> bool {
-        self.contradiction.iter().cloned().for_each(|anomaly| board.found(anomaly));
+        self.question.registers.contradiction.iter().cloned().for_each(|anomaly| board.found(anomaly));
         self.question.analysers.iter().flat_map(|a| a.anomalies()).for_each(|anomaly| board.found(anomaly));
         let finders = [
             direct::lost_updates,
@@ -190,11 +206,12 @@ impl Judge<'_, '_> {
 
     fn cyclic(&mut self, last: Bound, found: &Components, budget: &Budget<'_>) {
         let cyclic = Cyclic::new(self.shapes.deps, self.shapes.clock, last, found);
-        let names = cyclic.name(last, |kind| self.board.wants(kind), budget);
+        let names = cyclic.name(last, |kind| self.board.wants(kind), self.question.every, budget);
         for anomaly in &names.anomalies {
             self.mark_damaged(anomaly);
         }
         names.anomalies.iter().cloned().for_each(|anomaly| self.board.found(anomaly));
+        names.further.iter().cloned().for_each(|anomaly| self.board.example(anomaly));
         if budget.is_spent() {
             self.board.interrupt();
             return;
@@ -300,7 +317,13 @@ impl Judge<'_, '_> {
                 || self.shapes.sort(Shape::FLOW, bound).is_err();
             match (broken, total) {
                 (true, _) => self.board.decide(level, Verdict::Violated),
-                (false, true) => self.prove_by(Shape::FLOW, bound, level),
+                (false, true) => {
+                    self.prove_by(Shape::FLOW, bound, level);
+                    if level == Level::ConsistentView {
+                        // Nobody knows when transactions started: perhaps all before any committed.
+                        self.board.hold(Level::ForwardConsistentView);
+                    }
+                }
                 (false, false) => self.open(level),
             }
         }

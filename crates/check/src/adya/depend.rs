@@ -8,11 +8,10 @@
 
 use super::extra::Given;
 use super::lists::{Lists, Place};
-use super::registers::{Inference, Registers};
+use super::registers::Registers;
 use crate::weak::Problem;
 use isolde_graph::labelled::{Labelled, Labels};
 use isolde_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId};
-use isolde_level::Anomaly;
 
 pub(crate) const WW: Labels = 1;
 pub(crate) const WR: Labels = 2;
@@ -29,7 +28,7 @@ pub(crate) struct Dependencies<'a> {
     pub problem: Problem<'a>,
     pub graph: Labelled,
     pub lists: Lists,
-    pub registers: Registers,
+    pub registers: &'a Registers,
     pub given: Given,
     /// A register whose writers are in no known order.
     pub open_register: Option<KeyId>,
@@ -69,23 +68,18 @@ impl Edges {
 }
 
 impl<'a> Dependencies<'a> {
-    pub fn new(
-        problem: Problem<'a>,
-        assumed: &Inference,
-        given: Given,
-    ) -> (Dependencies<'a>, Option<Anomaly>) {
+    pub fn new(problem: Problem<'a>, registers: &'a Registers, given: Given) -> Dependencies<'a> {
         let lists = Lists::new(problem);
-        let (registers, contradiction) = Registers::new(problem, assumed);
         let mut edges = Edges { all: Vec::with_capacity(problem.history.op_count() * 2), cut_off: false };
         let initial_readers = add_reads(problem, &lists, &mut edges);
         add_list_orders(problem, &lists, &mut edges);
-        add_register_orders(problem, &registers, initial_readers, &mut edges);
+        add_register_orders(problem, registers, initial_readers, &mut edges);
         for (from, to, label) in given.edges() {
             edges.add(from, to, label);
         }
         let graph = Labelled::from_edges(problem.txn_count(), edges.all);
-        let found = Dependencies {
-            open_register: open_register(problem, &lists, &registers),
+        Dependencies {
+            open_register: open_register(problem, &lists, registers),
             open_list: problem.history.keys().find(|&key| {
                 let later = lists.later(key);
                 later.iter().any(|a| a.txn != later[0].txn)
@@ -96,8 +90,7 @@ impl<'a> Dependencies<'a> {
             registers,
             given,
             cut_off: edges.cut_off,
-        };
-        (found, contradiction)
+        }
     }
 
     /// True if the version order of every key is known, up to appends that nobody saw.
@@ -190,16 +183,16 @@ fn add_register_orders(
         let readers: Vec<TxnId> = readers.iter().map(|&(_, t)| t).collect();
         edges.product(&readers, problem.index.writers(key), RW);
     }
-    if registers.list.is_empty() {
+    if registers.pairs().next().is_none() {
         return;
     }
     let mut readers: Vec<(KeyId, TxnId, TxnId)> = Vec::new();
     for t in problem.committed() {
-        readers.extend(problem.reads(t).filter_map(|r| Some((r.key, r.from?, t))));
+        let reads = problem.reads(t).filter(|&r| problem.is_installed(r));
+        readers.extend(reads.filter_map(|r| Some((r.key, r.from?, t))));
     }
     readers.sort_unstable();
-    for &(key, from, to) in &registers.list {
-        let Some(writer) = from else { continue };
+    for (key, writer, to) in registers.pairs() {
         edges.add(writer, to, WW);
         let first = readers.partition_point(|r| (r.0, r.1) < (key, writer));
         for &(.., reader) in readers[first..].iter().take_while(|r| (r.0, r.1) == (key, writer)) {

@@ -1,6 +1,7 @@
 //! Adya's levels and phenomena, inferred from what clients saw (Adya 1999; Elle, Kingsbury & Alvaro 2020).
 //!
-//! Lists show the order of their versions, registers little of it (`lists.rs`, `registers.rs`). From that follow
+//! Lists show the order of their versions, registers little of it (`lists.rs`, `registers.rs`; what the caller assumes of
+//! them: `assume.rs`). From that follow
 //! dependencies between transactions that hold in every interpretation of the history (`depend.rs`), to which sessions and
 //! real time add orders (`orders.rs`). A level is a set of relations that must not form a cycle (`shapes.rs`).
 //!
@@ -12,18 +13,22 @@
 //! Cost: O(operations) to build, O(edges) per level; on histories with cycles, the searches of `cycles.rs`, which count
 //! their steps. Predicates and sets are other modules' business.
 
+mod assume;
 mod cycles;
 mod decide;
 mod depend;
 mod direct;
 mod examples;
 pub(crate) mod extra;
+mod listing;
 mod lists;
 mod orders;
 mod registers;
 mod shapes;
 mod witness;
 
+pub use assume::Inference;
 pub(crate) use decide::{Engine, Question};
 pub use extra::{Analyser, ExtraEdge, MonotonicKeys};
-pub use registers::Inference;
+pub use listing::{Dependency, dependencies};
+pub(crate) use registers::Registers;

@@ -132,6 +132,9 @@ impl Dependencies<'_> {
                 Source::Initial => None,
                 _ => return None,
             };
+            if !self.problem.is_installed(Read { op: read, key, from: version }) {
+                return None;
+            }
             let write = self.problem.write_of(to, key)?;
             let reason = self.registers.reason(key, version, to)?;
             let seen = version.and_then(|w| self.register_write(w, key, read));

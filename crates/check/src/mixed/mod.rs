@@ -110,11 +110,6 @@ fn decide(problem: Problem<'_>, declared: &[Level], budget: &Budget<'_>) -> (Ver
     if let Some(t) = faulty(problem, declared) {
         return (Verdict::Violated, vec![t]);
     }
-    if let Some(t) = reads_list_after_own_append(problem, declared) {
-        let who = problem.history.txn_name(t);
-        let reason = format!("{who} reads a list after appending to it, which this check does not model");
-        return (Verdict::Unknown { reason }, Vec::new());
-    }
     let Some(demands) = Demands::collect(problem, declared) else {
         return (Verdict::Violated, Vec::new());
     };
@@ -150,19 +145,5 @@ fn faulty(problem: Problem<'_>, declared: &[Level]) -> Option<TxnId> {
         let reads: Vec<_> = problem.reads(t).collect();
         matches!(level, Level::CutIsolation | Level::ReadAtomic)
             && reads.iter().any(|a| reads.iter().any(|b| a.key == b.key && a.from != b.from))
-    })
-}
-
-/// A list read after own appends is a read of what others appended at these levels, and the index does not say so.
-fn reads_list_after_own_append(problem: Problem<'_>, declared: &[Level]) -> Option<TxnId> {
-    let history = problem.history;
-    problem.committed().find(|&t| {
-        let level = declared[t.index()];
-        let looks = matches!(family(level), Some(Family::Snapshot { .. } | Family::Serial))
-            || matches!(level, Level::ReadAtomic | Level::Causal);
-        looks
-            && history.ops(t).any(|(op, o)| {
-                history.list(o.value).is_some() && problem.index.source(op) == isolde_history::Source::Own
-            })
     })
 }

@@ -300,6 +300,7 @@ fn named(history: &History, judgement: &Judgement, goal: Goal) -> (Vec<TxnId>, V
                     ops.extend([first, second]);
                 }
                 Reason::Version { read, first, second } => ops.extend([read, first, second]),
+                Reason::Assumed { first, second, .. } => ops.extend([first, second]),
                 Reason::Source { read, .. } | Reason::Impossible { read } => ops.push(*read),
                 Reason::Observed(c) | Reason::Intermediate(c) => ops.extend([c.read, c.write]),
                 Reason::Implied(_) => {}

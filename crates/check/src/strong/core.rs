@@ -4,7 +4,7 @@
 //! What a refutation rests on is a history of its own, in which the same contradiction arises; whatever contradicts itself
 //! there contradicts itself in the whole history. So a search on the small history, which costs next to nothing, can drop
 //! one reader after another, then one read after another (deletion minimisation). For registers with certain sources;
-//! lists show more than the reads one would keep.
+//! lists show more than the reads one would keep, and assumptions are about the whole.
 
 use super::facts::{Facts, From};
 use super::model::Rules;
@@ -29,7 +29,7 @@ pub(crate) fn reduced(
     whole: &Refutation,
     budget: &Budget<'_>,
 ) -> Option<Refutation> {
-    if facts.has_open_reads() || !facts.lists.is_empty() {
+    if facts.has_open_reads() || !facts.lists.is_empty() || !facts.assumed.is_empty() {
         return None;
     }
     let mut reads = spoken_of(facts, whole);
@@ -170,7 +170,7 @@ impl Excerpt {
     fn refute(&self, rules: Rules, budget: &Budget<'_>) -> Option<Refutation> {
         let index = Index::build(&self.history, NonZeroUsize::MIN);
         let reads = ExternalReads::new(&self.history, &index);
-        let problem = Problem { history: &self.history, index: &index, reads: &reads };
+        let problem = Problem { history: &self.history, index: &index, reads: &reads, assumed: &[] };
         let facts = Facts::new(problem, &index, false);
         let ways = Ways { no_guess: true, no_saturation: false };
         let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
@@ -238,6 +238,9 @@ impl Excerpt {
             }
             Reason::Repeated { first, second } => {
                 Reason::Repeated { first: self.op(first), second: self.op(second) }
+            }
+            Reason::Assumed { first, second, reason } => {
+                Reason::Assumed { first: self.op(first), second: self.op(second), reason }
             }
             Reason::Source { read, element } => Reason::Source { read: self.op(read), element },
             Reason::Observed(choice) => Reason::Observed(self.choice(choice)),

@@ -7,7 +7,7 @@
 
 use super::open_lists::{Appends, OpenList};
 use crate::weak::Problem;
-use crate::weak::problem::Stamped;
+use crate::weak::problem::{Stamped, VersionEdge};
 use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
 use rustc_hash::FxHashMap;
 
@@ -31,8 +31,6 @@ pub(crate) struct Found {
     pub reader: TxnId,
     pub key: KeyId,
     pub from: From,
-    /// It is what a list shows below the reader's own appends: weak levels do not call that a read.
-    pub own: bool,
 }
 
 /// A read, or an element of a list, that several writes explain.
@@ -95,6 +93,8 @@ pub(crate) struct Facts<'a> {
     pub appends: Appends,
     /// No other engine has looked at the history.
     pub alone: bool,
+    /// What is assumed about the order of registers' versions.
+    pub assumed: &'a [VersionEdge],
     pub hopeless: Option<Hopeless>,
 }
 
@@ -118,6 +118,7 @@ impl<'a> Facts<'a> {
             open_lists: Vec::new(),
             appends: Appends::new(problem, index, alone),
             alone,
+            assumed: problem.assumed,
             hopeless: None,
         };
         let appends = facts.collect_lists();
@@ -257,7 +258,7 @@ impl<'a> Facts<'a> {
                     if let (From::Open(open), true) = (from, self.appends.is_open(key)) {
                         self.open[open as usize].read = Some(self.reads.len() as u32);
                     }
-                    self.reads.push(Found { op, reader: t, key, from, own: own > 0 });
+                    self.reads.push(Found { op, reader: t, key, from });
                 }
             }
             self.read_start.push(self.reads.len() as u32);
@@ -271,14 +272,13 @@ impl<'a> Facts<'a> {
             Source::Initial => return Some(From::Initial),
             Source::From(t) => From::Txn(t),
             Source::Ambiguous => UNNUMBERED,
-            Source::Own => From::Initial,
-            Source::NotJudged | Source::Fault => return None,
+            Source::Own | Source::NotJudged | Source::Fault => return None,
         };
         if matches!(from, From::Txn(_)) && appends.is_empty() {
             return Some(from);
         }
         let Some(elements) = self.history.list(self.history.values()[op.index()]) else {
-            return (from != From::Initial).then_some(from);
+            return Some(from);
         };
         // What the list shows below the transaction's own appends.
         let Some(shown) = elements.len().checked_sub(own).filter(|&shown| shown > 0) else {
@@ -301,7 +301,7 @@ impl<'a> Facts<'a> {
         let (history, first) = (self.history, self.open.len() as u32);
         let elements = history.list(history.values()[op.index()])?;
         let shown = &elements[..elements.len().saturating_sub(own)];
-        let (list, open) = self.appends.list(history, op, reader, shown, own > 0, first);
+        let (list, open) = self.appends.list(history, op, reader, shown, first);
         let from = match list.elements.last() {
             None => From::Initial,
             Some(&super::open_lists::Element::Certain(write)) => From::Txn(history.txn_of(write)),
@@ -330,7 +330,7 @@ impl<'a> Facts<'a> {
             }
         }
         for i in 0..self.reads.len() {
-            let Found { op, reader, key, from: UNNUMBERED, .. } = self.reads[i] else { continue };
+            let Found { op, reader, key, from: UNNUMBERED } = self.reads[i] else { continue };
             let value = self.history.values()[op.index()];
             let writers = wanted.get(&(key, value)).map_or(&[][..], Vec::as_slice);
             let (candidates, intermediate) =

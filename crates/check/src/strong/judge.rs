@@ -12,7 +12,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::verdicts::Board;
 use crate::weak::Problem;
 use isolde_history::Index;
-use isolde_level::{Anomaly, Level, Refutation, Verdict};
+use isolde_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict};
 use std::num::NonZeroUsize;
 
 /// The levels that this engine decides, strongest first; from causal on only where values repeat.
@@ -81,6 +81,26 @@ pub(crate) fn judge(
     }
 }
 
+/// Consistent view (PL-2+) of a history whose every transaction is a session: there it is parallel snapshot isolation.
+/// `None`: not decided.
+pub(crate) fn parallel_without_sessions(
+    problem: Problem<'_>,
+    budget: &Budget<'_>,
+) -> Option<Result<(), (Anomaly, Refutation)>> {
+    let facts = Facts::new(problem, problem.index, false);
+    let rules = Rules::of(Level::ParallelSnapshotIsolation).filter(|_| facts.hopeless.is_none())?;
+    match search::decide(&facts, rules, Ways::default(), budget, &mut Progress::default()).ok()? {
+        Found::Holds(_) => Some(Ok(())),
+        found => {
+            let (mut anomaly, refutation) = story::tell(problem, &facts, rules, found, budget);
+            if !Level::ConsistentView.forbids(anomaly.kind) {
+                anomaly = Anomaly { kind: AnomalyKind::Pl2PlusCycleExists, ..anomaly };
+            }
+            (!refutation.steps.is_empty()).then_some(Err((anomaly, refutation)))
+        }
+    }
+}
+
 /// Without predicates, what refutes serializability refutes repeatable read, which is less.
 fn refute(board: &mut Board<'_>, level: Level, anomaly: Anomaly, refutation: Refutation) {
     board.found(anomaly);
@@ -131,7 +151,7 @@ impl Engine<'_> {
         let Some(rules) = Rules::of(level) else { return };
         let unknown = |reason: String| Verdict::Unknown { reason };
         if let Some(Hopeless::PartOfATransaction(read, write)) =
-            self.facts.hopeless.filter(|_| rules.has_views())
+            self.facts.hopeless.filter(|_| rules.follows_reads())
         {
             let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
             refute(board, level, anomaly, refutation);

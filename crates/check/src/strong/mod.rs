@@ -26,4 +26,4 @@ mod story;
 mod updates;
 mod visible;
 
-pub(crate) use judge::judge;
+pub(crate) use judge::{judge, parallel_without_sessions};

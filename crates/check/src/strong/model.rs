@@ -8,7 +8,7 @@
 use super::facts::{Facts, Found, From};
 use isolde_graph::Csr;
 use isolde_history::{KeyId, OpId, Outcome, TxnId};
-use isolde_level::{Level, Point};
+use isolde_level::{Level, Point, VersionReason};
 
 /// What kind of demands a level makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,11 +90,6 @@ impl Rules {
         matches!(self.family, Family::Snapshot | Family::Prefix)
     }
 
-    /// A list read after own appends is a read of what others had appended.
-    pub fn has_views(self) -> bool {
-        !matches!(self.family, Family::Visible(_) | Family::Flow | Family::Writes | Family::Cut)
-    }
-
     /// Readers come after what they read, and read only what is final.
     pub fn follows_reads(self) -> bool {
         !matches!(self.family, Family::Writes | Family::Cut)
@@ -145,6 +140,12 @@ pub(crate) enum Why {
         first: OpId,
         second: OpId,
     },
+    /// The caller says so.
+    Assumed {
+        first: OpId,
+        second: OpId,
+        reason: VersionReason,
+    },
     /// The axiom about this read and this other writer, one of whose alternatives earlier edges rule out.
     Axiom {
         read: u32,
@@ -194,6 +195,7 @@ impl<'a> Model<'a> {
             model.add_reads();
         }
         model.add_lists();
+        model.add_assumed();
         if rules.reads_latest() {
             model.add_initial_reads();
             model.add_next_writers();
@@ -287,16 +289,11 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether the level calls this a read.
-    pub fn is_read(&self, read: &Found) -> bool {
-        !read.own || self.rules.has_views()
-    }
-
     fn add_reads(&mut self) {
         let rules = self.rules;
         let mut last = None;
         let mut edges = Vec::new();
-        for (i, read) in self.facts.reads.iter().enumerate().filter(|(_, read)| self.is_read(read)) {
+        for (i, read) in self.facts.reads.iter().enumerate() {
             if let Some(w) = self.certain_source(read)
                 && last != Some((w, read.reader))
             {
@@ -321,6 +318,19 @@ impl<'a> Model<'a> {
                 if rules.family == Family::Snapshot {
                     self.push(rules.commit(a), rules.begin(b), 1, conflict(a, b));
                 }
+            }
+        }
+    }
+
+    fn add_assumed(&mut self) {
+        let (facts, rules) = (self.facts, self.rules);
+        for edge in facts.assumed {
+            let (a, b) = (edge.from, edge.to);
+            let why = Why::Assumed { first: edge.first, second: edge.second, reason: edge.reason };
+            self.push(rules.commit(a), rules.commit(b), 0, why);
+            if rules.family == Family::Snapshot {
+                let key = facts.history.op(edge.first).key;
+                self.push(rules.commit(a), rules.begin(b), 1, Why::Conflict { key, first: a, second: b });
             }
         }
     }

@@ -14,11 +14,11 @@ use isolde_history::{FaultKind, OpId, TxnId};
 use isolde_level::Choice;
 use rustc_hash::FxHashSet;
 
-/// The variable for what an open read (or element) is. It comes before the reader if the level calls it a read.
+/// The variable for what an open read (or element) is. It comes before the reader, unless the level does not care.
 pub(crate) fn source(model: &Model<'_>, open: u32, write: OpId) -> Var {
     let (facts, rules) = (model.facts, model.rules);
     let read = facts.open[open as usize].read.map(|i| &facts.reads[i as usize]);
-    let read = read.filter(|read| rules.follows_reads() && model.is_read(read));
+    let read = read.filter(|_| rules.follows_reads());
     let edge = read.map(|read| (rules.commit(facts.history.txn_of(write)), rules.begin(read.reader)));
     Var::Source { open, write, edge }
 }
@@ -89,11 +89,11 @@ impl Writer<'_, '_> {
 
     /// What follows from reads of those who may have taken effect.
     fn certain_reads(&mut self) {
-        let (model, facts, rules) = (self.model, self.facts, self.model.rules);
+        let (facts, rules) = (self.facts, self.model.rules);
         for (i, read) in facts.reads.iter().enumerate() {
             let From::Txn(writer) = read.from else { continue };
             let Some(absent) = self.absent(read.reader) else { continue };
-            if rules.follows_reads() && model.is_read(read) {
+            if rules.follows_reads() {
                 let follows = self.solver.before(rules.commit(writer), rules.begin(read.reader));
                 self.solver.add(vec![absent, follows], Cause::Follows { read: i as u32, writer });
             }
@@ -159,7 +159,7 @@ impl Writer<'_, '_> {
                 }
             }
         }
-        if rules.follows_reads() && (!list.own || rules.has_views()) {
+        if rules.follows_reads() {
             for write in self.appends(last) {
                 if facts.appends.place(write).1 > 0 {
                     let clause = self.element(last, write).map(|l| !l).into_iter().chain(absent).collect();
@@ -202,8 +202,8 @@ impl Writer<'_, '_> {
             Family::Cut => {
                 for t in facts.txns() {
                     let reads = &facts.reads[facts.reads_of(t)];
-                    for (i, a) in reads.iter().enumerate().filter(|(_, a)| !a.own) {
-                        let next = reads[i + 1..].iter().find(|b| b.key == a.key && !b.own);
+                    for (i, a) in reads.iter().enumerate() {
+                        let next = reads[i + 1..].iter().find(|b| b.key == a.key);
                         if let Some(b) = next {
                             self.same_source(t, a, b);
                         }

@@ -29,8 +29,6 @@ pub(crate) struct OpenList {
     pub op: OpId,
     pub reader: TxnId,
     pub key: KeyId,
-    /// It is below the reader's own appends.
-    pub own: bool,
     /// What it shows of others' appends, oldest first.
     pub elements: Vec<Element>,
 }
@@ -136,7 +134,6 @@ impl Appends {
         op: OpId,
         reader: TxnId,
         shown: &[Value],
-        own: bool,
         first: u32,
     ) -> (OpenList, Vec<Open>) {
         let key = history.op(op).key;
@@ -163,7 +160,7 @@ impl Appends {
                 }
             });
         }
-        (OpenList { op, reader, key, own, elements }, open)
+        (OpenList { op, reader, key, elements }, open)
     }
 }
 

@@ -333,6 +333,7 @@ impl<'a> Prover<'a> {
         let other_of = |a: (u32, u32), b: (u32, u32)| if (edge.from, edge.to) == a { b } else { a };
         match edge.why {
             Why::Version { read, first, second } => Some((Reason::Version { read, first, second }, None)),
+            Why::Assumed { first, second, reason } => Some((Reason::Assumed { first, second, reason }, None)),
             Why::Conflict { key, first, second } => {
                 let a = (rules.commit(first), rules.begin(second));
                 let b = (rules.commit(second), rules.begin(first));
@@ -361,7 +362,7 @@ pub(crate) fn price(edge: &Edge) -> u32 {
     match edge.why {
         Why::Program => 1,
         Why::Session | Why::Read(_) | Why::RealTime => 2,
-        Why::Version { .. } => 3,
+        Why::Version { .. } | Why::Assumed { .. } => 3,
         Why::Axiom { .. } | Why::Conflict { .. } => 6 + edge.rank.min(1000) * 4,
     }
 }

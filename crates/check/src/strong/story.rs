@@ -12,7 +12,7 @@ use super::search;
 use crate::budget::Budget;
 use crate::weak::Problem;
 use isolde_graph::{Graph, components};
-use isolde_history::{OpId, Source, TxnId};
+use isolde_history::{OpId, TxnId};
 use isolde_level::{
     self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Literal, Node, Point, Reason, Refutation,
     Relation, Step, VersionReason, Witness,
@@ -141,6 +141,7 @@ fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anoma
                 operations.extend([*first, *second]);
             }
             Reason::Version { read, first, second } => operations.extend([*read, *first, *second]),
+            Reason::Assumed { first, second, .. } => operations.extend([*first, *second]),
             Reason::Cycle(points) => transactions.extend(points.iter().map(|p: &Point| p.txn())),
             Reason::Source { read, .. } | Reason::Impossible { read } => operations.push(*read),
             Reason::Observed(choice) | Reason::Intermediate(choice) => {
@@ -197,14 +198,10 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
     Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(problem, edges) })
 }
 
-/// A read, unless it is of a list below the reader's own appends: that is no dependency for those who name anomalies. Nor is
-/// one of a list whose appends are open.
+/// A read, unless it is of a list whose appends are open: whose they are is not told in one sentence.
 fn outside(model: &Model<'_>, read: u32) -> Option<Found> {
     let read = model.facts.reads[read as usize];
-    if model.facts.appends.is_open(read.key) {
-        return None;
-    }
-    (model.facts.index.source(read.op) != Source::Own).then_some(read)
+    (!model.facts.appends.is_open(read.key)).then_some(read)
 }
 
 /// An edge with its evidence, if that is simple.
@@ -219,6 +216,9 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
         }
         Why::Version { read, first, second } => {
             (Relation::VersionOrder, Evidence::Version { first, second, read })
+        }
+        Why::Assumed { first, second, reason } => {
+            (Relation::VersionOrder, Evidence::Ordered { first, second, reason })
         }
         Why::Axiom { read, other } => {
             let read = outside(model, read)?;

@@ -70,9 +70,9 @@ impl<D: Decided> View<'_, D> {
         }
     }
 
-    /// The reads of a transaction that the level calls reads, in program order.
+    /// The reads of a transaction, in program order.
     fn reads(&self, t: TxnId) -> impl Iterator<Item = usize> + use<'_, D> {
-        self.facts.reads_of(t).filter(|&i| self.model.is_read(&self.facts.reads[i]))
+        self.facts.reads_of(t)
     }
 
     /// The reads that have another transaction as their source, with it.

@@ -354,7 +354,7 @@ mod tests {
             let history = random::mutated(&mut rng, reference, &shape);
             let index = Index::build(&history, 1.try_into().unwrap());
             let reads = ExternalReads::new(&history, &index);
-            let problem = Problem { history: &history, index: &index, reads: &reads };
+            let problem = Problem { history: &history, index: &index, reads: &reads, assumed: &[] };
             let budget = Budget::unlimited();
             let ground = Ground::new(problem, true, &budget);
             for level in Weak::ALL {

@@ -1,6 +1,7 @@
 //! The history as the weak levels see it: committed transactions, session order, external reads.
 
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId};
+use isolde_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use isolde_level::{Evidence, VersionReason};
 
 /// Who a read got its value from: a transaction, or the initial state (which precedes everything).
 pub(crate) type Writer = Option<TxnId>;
@@ -86,6 +87,8 @@ pub(crate) struct Problem<'a> {
     pub history: &'a History,
     pub index: &'a Index,
     pub reads: &'a ExternalReads,
+    /// What the caller assumes about the order of registers' versions.
+    pub assumed: &'a [VersionEdge],
 }
 
 impl<'a> Problem<'a> {
@@ -131,16 +134,17 @@ impl<'a> Problem<'a> {
         (t.0 + 1..end).map(TxnId).find(|&n| self.index.is_committed(n))
     }
 
-    /// The version-order edges that list reads show: consecutive appends by different transactions, and from the last
-    /// observed append to every committed append that no read shows. With the operations that prove them.
+    /// The version-order edges that are assumed of registers and those that list reads show: consecutive appends by different
+    /// transactions, and from the last observed append to every committed append that no read shows.
     pub fn version_edges(&self) -> Vec<VersionEdge> {
-        let mut edges = Vec::new();
+        let mut edges = self.assumed.to_vec();
         for order in self.index.version_orders() {
             let txn = |op: OpId| self.history.txn_of(op);
+            let reason = VersionReason::Shown { read: order.read };
             for pair in order.appends.windows(2) {
                 let (from, to) = (txn(pair[0]), txn(pair[1]));
                 if from != to {
-                    edges.push(VersionEdge { from, to, first: pair[0], second: pair[1], read: order.read });
+                    edges.push(VersionEdge { from, to, first: pair[0], second: pair[1], reason });
                 }
             }
             let Some(&last) = order.appends.last() else { continue };
@@ -151,7 +155,7 @@ impl<'a> Problem<'a> {
                     o.kind == OpKind::Append && o.key == order.key && observed.binary_search(op).is_err()
                 });
                 if let Some((second, _)) = missing {
-                    edges.push(VersionEdge { from: txn(last), to, first: last, second, read: order.read });
+                    edges.push(VersionEdge { from: txn(last), to, first: last, second, reason });
                 }
             }
         }
@@ -167,29 +171,47 @@ impl<'a> Problem<'a> {
             .map(|i| OpId(i as u32))
     }
 
-    /// The write a read returned: same key, same value (for a list: its last element).
+    /// True if a read of a register returned a version: not what its writer went on to replace.
+    pub fn is_installed(&self, read: Read) -> bool {
+        read.from.is_none_or(|writer| self.write_seen(read) == self.write_of(writer, read.key))
+    }
+
+    /// The write a read returned: same key, same value (for a list: the last element that is not the reader's own).
     pub fn write_seen(&self, read: Read) -> Option<OpId> {
         let value = self.history.op(read.op).value;
-        let value = self.history.list(value).map_or(Some(value), |elements| elements.last().copied())?;
-        self.history
-            .op_range(read.from?)
-            .rev()
-            .find(|&i| {
+        let written = |value: Value| {
+            let mut ops = self.history.op_range(read.from?).rev();
+            let is_it = |&i: &usize| {
                 let head = self.history.heads()[i];
                 !head.is_read() && head.key() == read.key && self.history.values()[i] == value
-            })
-            .map(|i| OpId(i as u32))
+            };
+            ops.find(is_it).map(|i| OpId(i as u32))
+        };
+        match self.history.list(value) {
+            None => written(value),
+            Some(elements) => elements.iter().rev().find_map(|&element| written(element)),
+        }
     }
 }
 
-/// `from` appended before `to`, as a read shows.
+/// `from` wrote or appended before `to`, as a list shows or as is assumed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VersionEdge {
     pub from: TxnId,
     pub to: TxnId,
     pub first: OpId,
     pub second: OpId,
-    pub read: OpId,
+    pub reason: VersionReason,
+}
+
+impl VersionEdge {
+    pub fn evidence(&self) -> Evidence {
+        let VersionEdge { first, second, reason, .. } = *self;
+        match reason {
+            VersionReason::Shown { read } => Evidence::Version { first, second, read },
+            reason => Evidence::Ordered { first, second, reason },
+        }
+    }
 }
 
 /// A value per key (or transaction) that holds for one round at a time: starting a round forgets all values in O(1).

@@ -218,7 +218,7 @@ impl<'a> Explainer<'a> {
                     from: Node::Txn(a),
                     to: Node::Txn(b),
                     relation: Relation::VersionOrder,
-                    evidence: Evidence::Version { first: e.first, second: e.second, read: e.read },
+                    evidence: e.evidence(),
                 }),
                 Label::Demanded(e) => {
                     let t3 = self.problem.history.txn_of(e.read);

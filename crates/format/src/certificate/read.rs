@@ -300,6 +300,7 @@ impl Reader<'_> {
                 "initial" => Ok(VersionReason::Initial),
                 "given" => Ok(VersionReason::Given),
                 "stamps" => Ok(VersionReason::Stamps),
+                "numbered" => Ok(VersionReason::Numbered),
                 _ => Err(c.shape("initial, given or stamps")),
             };
         }
@@ -361,6 +362,11 @@ impl Reader<'_> {
             "conflict" => Reason::Conflict { first: self.op(&of.item(0))?, second: self.op(&of.item(1))? },
             "repeated" => Reason::Repeated { first: self.op(&of.item(0))?, second: self.op(&of.item(1))? },
             "version" => Reason::Version { read: op("read")?, first: op("first")?, second: op("second")? },
+            "assumed" => Reason::Assumed {
+                first: op("first")?,
+                second: op("second")?,
+                reason: self.version_reason(&of.get("reason"))?,
+            },
             "source" => Reason::Source { read: op("read")?, element: of.get("element").number()? },
             "observed" => Reason::Observed(self.choice(&of)?),
             "intermediate" => Reason::Intermediate(self.choice(&of)?),

@@ -184,6 +184,7 @@ impl Writer<'_> {
             VersionReason::Initial => json!("initial"),
             VersionReason::Given => json!("given"),
             VersionReason::Stamps => json!("stamps"),
+            VersionReason::Numbered => json!("numbered"),
             VersionReason::Shown { read } => json!({"shown": self.op(read)}),
             VersionReason::Missing { read } => json!({"missing": self.maybe(read)}),
             VersionReason::ReadThenWritten { read } => json!({"read_then_written": self.op(read)}),
@@ -225,6 +226,10 @@ impl Writer<'_> {
             Reason::Version { read, first, second } => (
                 "version",
                 json!({"read": self.op(*read), "first": self.op(*first), "second": self.op(*second)}),
+            ),
+            Reason::Assumed { first, second, reason } => (
+                "assumed",
+                json!({"first": self.op(*first), "second": self.op(*second), "reason": self.version_reason(*reason)}),
             ),
             Reason::Source { read, element } => {
                 ("source", json!({"read": self.op(*read), "element": element}))

@@ -317,10 +317,14 @@ fn operations(json: &mut Json<'_>, columns: &mut Columns) -> Result<(), Fault> {
             }
             _ => return Err(Fault::new(at, "expected one value to be written")),
         };
-        columns.mops.push(Mop { kind, key, cell });
         if json.element(&mut inner)? {
-            return Err(json.expected("\"]\" after the value of an operation"));
+            let number = integer(json, "a version number")?;
+            columns.versions.push((columns.mops.len() as u32, number));
+            if json.element(&mut inner)? {
+                return Err(json.expected("\"]\" after the version number of an operation"));
+            }
         }
+        columns.mops.push(Mop { kind, key, cell });
     }
     Ok(())
 }
@@ -353,19 +357,20 @@ fn read_outcome(json: &mut Json<'_>) -> Result<Outcome, Fault> {
     }
 }
 
+fn integer(json: &mut Json<'_>, what: &str) -> Result<i64, Fault> {
+    json.peek();
+    let at = json.at();
+    match json.scalar(what)? {
+        Scalar::Int(i) => Ok(i),
+        _ => Err(Fault::new(at, "expected an integer of 64 bits")),
+    }
+}
+
 /// `[physical, logical]`, or a number alone.
 fn timestamp(json: &mut Json<'_>) -> Result<Timestamp, Fault> {
     const WHAT: &str = "a timestamp such as 12 or [12, 0]";
-    let integer = |json: &mut Json<'_>| {
-        json.peek();
-        let at = json.at();
-        match json.scalar(WHAT)? {
-            Scalar::Int(i) => Ok(i),
-            _ => Err(Fault::new(at, "expected an integer of 64 bits")),
-        }
-    };
     if json.peek() != Some(b'[') {
-        return Ok(Timestamp { physical: integer(json)?, logical: 0 });
+        return Ok(Timestamp { physical: integer(json, WHAT)?, logical: 0 });
     }
     json.open(b'[', WHAT)?;
     let (mut first, mut parts) = (true, [0; 2]);
@@ -373,7 +378,7 @@ fn timestamp(json: &mut Json<'_>) -> Result<Timestamp, Fault> {
         if !json.element(&mut first)? {
             return Err(Fault::new(json.at() - 1, format!("expected {WHAT}")));
         }
-        *part = integer(json)?;
+        *part = integer(json, WHAT)?;
     }
     if json.element(&mut first)? {
         return Err(json.expected("\"]\" after two parts of a timestamp"));

@@ -99,6 +99,15 @@ impl Merger {
         for (name, value) in &t.meta {
             assembler.builder.set_metadata(draft, name, value);
         }
+        let first = columns.versions.partition_point(|v| (v.0 as usize) < t.mops.start);
+        for &(mop, number) in &columns.versions[first..] {
+            // Numbers of later transactions of the block may follow.
+            if t.mops.contains(&(mop as usize)) {
+                assembler.builder.set_version(draft, mop - t.mops.start as u32, number);
+            } else {
+                break;
+            }
+        }
         assembler.add(draft, columns, t.mops, true);
         Ok(())
     }

@@ -105,7 +105,8 @@ fn transaction(out: &mut String, history: &History, t: TxnId) {
         value(out, history, label);
     }
     out.push_str(",\"ops\":[");
-    for (i, (_, op)) in history.ops(t).enumerate() {
+    for (i, (id, op)) in history.ops(t).enumerate() {
+        let version = history.version(id);
         if i > 0 {
             out.push(',');
         }
@@ -115,9 +116,12 @@ fn transaction(out: &mut String, history: &History, t: TxnId) {
             OpKind::Append => "[\"append\",",
         });
         value(out, history, history.key_label(op.key));
-        if op.value != Value::UNKNOWN {
+        if op.value != Value::UNKNOWN || version.is_some() {
             out.push(',');
             value(out, history, op.value);
+        }
+        if let Some(number) = version {
+            let _ = write!(out, ",{number}");
         }
         out.push(']');
     }

@@ -39,6 +39,8 @@ pub(crate) struct Mop {
 pub(crate) struct Columns {
     pub mops: Vec<Mop>,
     pub elements: Vec<Value>,
+    /// Version numbers by place in `mops`, ascending.
+    pub versions: Vec<(u32, i64)>,
     atoms: Atoms,
     /// Text and keywords by kind, so that a known name costs no allocation.
     known: [FxHashMap<Box<str>, Value>; 2],
@@ -52,6 +54,7 @@ impl Columns {
         const MANY: usize = 1 << 16;
         self.mops.clear();
         self.elements.clear();
+        self.versions.clear();
         if self.moved.len() > MANY {
             *self = Columns {
                 mops: std::mem::take(&mut self.mops),
@@ -69,6 +72,7 @@ impl Columns {
     pub fn truncate(&mut self, (mops, elements): (usize, usize)) {
         self.mops.truncate(mops);
         self.elements.truncate(elements);
+        self.versions.retain(|v| (v.0 as usize) < mops);
     }
 
     #[inline]

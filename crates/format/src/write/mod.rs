@@ -298,6 +298,12 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     note(intervals, "real-time interval", "real-time intervals", "");
     note(ends, "time", "times", "at which a transaction of unknown outcome ended");
     note(metadata, "transaction", "transactions", "with metadata");
+    let numbered = |t: TxnId| history.ops(t).filter(|(op, _)| history.version(*op).is_some()).count();
+    let versions = match history.has_versions() && format != Format::Isolde {
+        true => history.txns().map(numbered).sum(),
+        false => 0,
+    };
+    note(versions, "version number", "version numbers", "");
     lost
 }
 

@@ -13,6 +13,7 @@ mod measure;
 mod online;
 mod peers;
 mod table;
+mod weakdb;
 
 pub use measure::{CaseFlags, run_case};
 
@@ -33,7 +34,7 @@ use std::time::Duration;
     isolde bench peers adversarial/hot-key --json\n          \
     isolde bench --full --dir /big/disk")]
 pub struct Flags {
-    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, timestamps, online, adversarial, strong, large) or single cases such as skew/zipf [default: a quick choice of all]
+    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, large) or single cases such as skew/zipf [default: a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
     /// Also the cases that take minutes and gigabytes: W3, 50 million operations
@@ -87,6 +88,13 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             return Err(Failure::input("online is measured alone"));
         }
         online::measure(flags.json, global.quiet)?;
+        return Ok(Exit::Holds);
+    }
+    if flags.cases.iter().any(|name| name == "weakdb") {
+        if flags.cases.len() > 1 {
+            return Err(Failure::input("weakdb is measured alone"));
+        }
+        weakdb::measure(flags.json, global.quiet)?;
         return Ok(Exit::Holds);
     }
     let chosen = choose(flags)?;

@@ -10,6 +10,10 @@ pub mod levels;
 pub mod lint;
 pub mod shell;
 pub mod shrink;
+pub mod sql;
 pub mod stats;
+pub mod test;
 pub mod verify;
 pub mod watch;
+#[cfg(feature = "weakdb")]
+pub mod weakdb;

@@ -23,6 +23,9 @@ pub struct Flags {
     /// The certificate that `check --certificate` wrote
     #[arg(value_name = "CERT")]
     certificate: PathBuf,
+    /// Take as given what `check` was told to assume (--wfr-keys and the like): no history shows it
+    #[arg(long)]
+    trust_assumptions: bool,
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,
@@ -36,7 +39,10 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let text = std::fs::read(&flags.certificate).map_err(|error| Failure::io(&flags.certificate, error))?;
     let (judgement, flaw) = match certificate::read(&history, &text) {
         Ok(statement) => {
-            let flaw = Verifier::new(&history).judgement(&statement.judgement).err();
+            let flaw = Verifier::new(&history)
+                .trusting(flags.trust_assumptions)
+                .judgement(&statement.judgement)
+                .err();
             (statement.judgement, flaw.map(|flaw| flaw.message(&history)))
         }
         // It can be read, and is not about this history.

@@ -91,8 +91,8 @@ pub(crate) static TABLE: [AnomalyInfo; 12] = [
     },
     AnomalyInfo {
         everyday: "write skew",
-        definition: "Two transactions each read what the other then overwrote. Searches report it as \
-                     G2-item or G2.",
+        definition: "Two transactions each missed what the other wrote, under different keys: a cycle of two rw edges. \
+                     Counted with G2-item; the example there is one if there is any.",
         instance: PER_COMPONENT,
         source: "Berenson et al. 1995, A5B; Elle",
         implies: &[A::G2],
@@ -103,7 +103,7 @@ pub(crate) static TABLE: [AnomalyInfo; 12] = [
     AnomalyInfo {
         everyday: "read skew",
         definition: "A transaction read one key from another transaction and a second key in a version \
-                     that the other had already replaced. Searches report it as G-single-item.",
+                     that the other had already replaced: a cycle of a wr and an rw edge. Counted with G-single-item.",
         instance: PER_COMPONENT,
         source: "Berenson et al. 1995, A5A",
         implies: &[A::GSingleItem, A::FracturedReadCm],
@@ -113,7 +113,7 @@ pub(crate) static TABLE: [AnomalyInfo; 12] = [
     AnomalyInfo {
         everyday: "long fork",
         definition: "Two readers each saw one of two independent writes and missed the other: they \
-                     disagree on which was first. Searches report it as G-nonadjacent-item.",
+                     disagree on which was first. Counted with G-nonadjacent-item.",
         instance: PER_COMPONENT,
         source: "Sovran et al. 2011; Cerone, Bernardi & Gotsman 2015",
         implies: &[A::GNonadjacentItem],

@@ -67,7 +67,7 @@ const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static
     AnomalyInfo { definition, instance, source: "Elle (Kingsbury & Alvaro 2020)", ..AnomalyInfo::row(kind) }
 }
 
-pub(crate) static TABLE: [AnomalyInfo; 35] = [
+pub(crate) static TABLE: [AnomalyInfo; 36] = [
     never(
         A::GMonotonic,
         "G-monotonic",
@@ -143,6 +143,11 @@ pub(crate) static TABLE: [AnomalyInfo; 35] = [
     no_order(
         A::Pl3uCycleExists,
         "Whatever the order of each key's writers, the updates, or they and one reader, have a cycle.",
+    ),
+    no_order(
+        A::Pl2PlusCycleExists,
+        "Whatever the order of each key's writers, some read contradicts consistent view, though no single pattern says \
+         why.",
     ),
     no_sources!(CutIsolationCycleExists "cut isolation"),
     no_sources!(ReadCommittedCycleExists "read committed"),

@@ -57,14 +57,15 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         definition: "What a transaction reads is consistent: no cycle with exactly one anti-dependency.",
         source: "Adya 1999, PL-2+",
         implies: &[L::MonotonicView, L::CursorStability],
-        forbids: &[A::G1, A::GSingle],
+        forbids: &[A::G1, A::GSingle, A::Pl2PlusCycleExists],
         ..LevelInfo::row(L::ConsistentView)
     },
     LevelInfo {
         aliases: &["pl-fcv"],
         elle_name: Some("PL-FCV"),
         definition: "Consistent view of a state that may contain more than had committed at the \
-                     transaction's start.",
+                     transaction's start. Of a history that does not say when transactions started, this is \
+                     consistent view.",
         source: "Adya 1999, PL-FCV",
         implies: &[L::ConsistentView],
         forbids: &[A::G1, A::GSib],
@@ -83,7 +84,8 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         aliases: &["mav"],
         elle_name: Some("monotonic-atomic-view"),
         definition: "Having read one of a transaction's writes, a reader sees all of them from then on. \
-                     Elle looks for nothing beyond PL-2; read-committed is the level that checks it.",
+                     Elle looks for nothing beyond PL-2, and neither does this name; read-committed is the level \
+                     that checks it.",
         source: "Bailis et al. 2013; Elle",
         implies: &[L::AdyaReadCommitted],
         ..LevelInfo::row(L::MonotonicAtomicView)

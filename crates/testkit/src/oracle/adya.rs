@@ -9,7 +9,10 @@
 //! A list read counts without the reader's own appends at its end, without what no committed transaction appended, and
 //! with repeated elements only once. The order of a list starts with what all reads agree on.
 
+mod assumed;
 mod raw;
+
+pub use assumed::Assumed;
 
 use super::relation::Relation;
 use isolde_history::{History, Outcome};
@@ -70,19 +73,28 @@ pub struct Interpretations {
     pub internal: bool,
     /// Every key's versions have one order only.
     pub total: bool,
+    /// Keys whose versions have no order that agrees with what is assumed; of them nothing is assumed then.
+    pub contradicted: usize,
 }
 
-/// The interpretations of a history; `None` if a value was written by several transactions, or there are more than
-/// `limit` interpretations.
+/// The interpretations of a history: [`interpretations_under`] no assumption.
 pub fn interpretations(history: &History, limit: usize) -> Option<Interpretations> {
+    interpretations_under(history, &Assumed::default(), limit)
+}
+
+/// The interpretations of a history that agree with what is assumed; `None` if a value was written by several transactions, or there are more than
+/// `limit` interpretations.
+pub fn interpretations_under(history: &History, assumed: &Assumed, limit: usize) -> Option<Interpretations> {
     let raw = Raw::new(history);
     let base = raw.closed(&raw.committed())?;
+    let contradicted = raw.contradicted(&base, assumed)?;
     let mut found = Interpretations {
         likely: Vec::new(),
         unlikely: Vec::new(),
         dirty: raw.dirty(&base),
         internal: raw.internal(&base),
         total: false,
+        contradicted: contradicted.iter().filter(|c| **c).count(),
     };
     let open: Vec<usize> =
         (0..raw.n).filter(|&t| raw.outcome(t) == Outcome::Indeterminate && !base[t]).collect();
@@ -98,7 +110,10 @@ pub fn interpretations(history: &History, limit: usize) -> Option<Interpretation
         if !seen.insert(exists.clone()) {
             continue;
         }
-        let orders = raw.all_orders(&exists, &base, limit)?;
+        let agrees = |key: usize, order: &[usize]| {
+            contradicted[key] || raw.agrees(&exists, &base, key, order, assumed)
+        };
+        let orders = raw.all_orders(&exists, &base, limit, &agrees)?;
         let made = orders.iter().map(|order| raw.interpret(&exists, &base, order)).collect::<Vec<_>>();
         if exists == base {
             found.total = made.len() == 1;
@@ -142,6 +157,13 @@ impl Interpretations {
 }
 
 impl Interpretation {
+    /// The pairs of transactions of which the first made an earlier version of some key.
+    pub fn version_order(&self) -> Vec<(usize, usize)> {
+        let n = self.edges.len();
+        let pairs = (0..n).flat_map(|a| (0..n).map(move |b| (a, b)));
+        pairs.filter(|&(a, b)| self.edges[a][b] & WW != 0).collect()
+    }
+
     /// True if some simple cycle is of this make-up.
     pub fn has(&self, phenomenon: Phenomenon, needs: Needs) -> bool {
         self.found.contains(&(phenomenon, needs))

@@ -10,12 +10,12 @@ use super::relation::{Orders, Relation};
 use super::taps::repeatable;
 use isolde_history::{History, OpKind};
 
-pub(super) fn satisfies(history: &History, level: WeakLevel) -> bool {
+pub(super) fn satisfies(history: &History, level: WeakLevel, versions: &[(usize, usize)]) -> bool {
     let facts = Facts::new(history);
-    facts.readings(Ambiguous::Enumerate).iter().any(|reading| holds(&facts, reading, level))
+    facts.readings(Ambiguous::Enumerate).iter().any(|reading| holds(&facts, reading, level, versions))
 }
 
-fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
+fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel, versions: &[(usize, usize)]) -> bool {
     if level == WeakLevel::CutIsolation {
         return repeatable(reading);
     }
@@ -36,7 +36,7 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
     let mut before = vec![0u32; facts.txn_count()];
     for a in 0..before.len() {
         for (b, must_precede) in before.iter_mut().enumerate() {
-            if orders.hb.has(a, b) || required.has(a, b) {
+            if orders.hb.has(a, b) || required.has(a, b) || versions.contains(&(a, b)) {
                 *must_precede |= 1 << a;
             }
         }

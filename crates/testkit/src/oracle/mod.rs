@@ -72,7 +72,12 @@ pub fn explanations(history: &History) -> u64 {
 /// assert!(!satisfies(&fractured, WeakLevel::ReadAtomic));
 /// ```
 pub fn satisfies(history: &History, level: WeakLevel) -> bool {
-    levels::satisfies(history, level)
+    levels::satisfies(history, level, &[])
+}
+
+/// [`satisfies`] with versions in a given order: of each pair the first transaction commits first.
+pub fn satisfies_in(history: &History, level: WeakLevel, versions: &[(usize, usize)]) -> bool {
+    levels::satisfies(history, level, versions)
 }
 
 /// The strong levels that this oracle decides (algorithms.md 3.1, 7).
@@ -127,7 +132,16 @@ impl StrongLevel {
 /// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::StrictSerializable), None);
 /// ```
 pub fn strongly_satisfies(history: &History, level: StrongLevel) -> Option<bool> {
-    strong::satisfies(history, level)
+    strong::satisfies(history, level, &[])
+}
+
+/// [`strongly_satisfies`] with versions in a given order: of each pair the first transaction commits first.
+pub fn strongly_satisfies_in(
+    history: &History,
+    level: StrongLevel,
+    versions: &[(usize, usize)],
+) -> Option<bool> {
+    strong::satisfies(history, level, versions)
 }
 
 /// Adya's levels below serializability that are no weak or strong level of the above.

@@ -181,7 +181,8 @@ impl<'a> Facts<'a> {
         JudgedRead { op: read, judgement, observed }
     }
 
-    /// A list shows all appends up to the last element. Own earlier appends must be its tail; the rest is others' work.
+    /// A list shows all appends up to the last element. Own earlier appends must be its tail; the rest is others' work, and
+    /// read from them: an append says nothing about what was there, unlike a write.
     fn judge_list(&self, read: usize) -> JudgedRead {
         let Flat { txn, key, value, .. } = self.ops[read];
         let fault = |f| JudgedRead { op: read, judgement: Judgement::Fault(f), observed: Vec::new() };
@@ -223,8 +224,6 @@ impl<'a> Facts<'a> {
                 true => Judgement::Fault(Fault::NotMyLastWrite),
                 false => Judgement::Fault(Fault::NotMyOwnWrite),
             }
-        } else if !own.is_empty() {
-            Judgement::Internal
         } else if body.is_empty() {
             Judgement::Initial
         } else {
@@ -310,9 +309,10 @@ impl<'a> Facts<'a> {
                 Judgement::Initial => {
                     reading.external.push(External { op: read.op, reader: txn, key, from: None });
                 }
-                Judgement::Internal | Judgement::Foreign => {
+                Judgement::Internal => {}
+                Judgement::Foreign => {
                     let Some(seen) = seen else { continue };
-                    if let (Judgement::Foreign, Some(&write)) = (&read.judgement, seen.last()) {
+                    if let Some(&write) = seen.last() {
                         reading.read_taps[INTERMEDIATE] += u64::from(self.written_again_later(write));
                         let from = Some(self.ops[write].txn);
                         reading.external.push(External { op: read.op, reader: txn, key, from });

@@ -28,10 +28,12 @@ struct Game<'a> {
     seen: Vec<Seen>,
     /// Per transaction, whom it must follow.
     after: Vec<u32>,
+    /// Per transaction, who must have committed before it commits.
+    installed: Vec<u32>,
     lists: Vec<bool>,
 }
 
-pub(super) fn satisfies(history: &History, level: StrongLevel) -> Option<bool> {
+pub(super) fn satisfies(history: &History, level: StrongLevel, versions: &[(usize, usize)]) -> Option<bool> {
     use StrongLevel as L;
     let facts = Facts::new(history);
     let sessions = !matches!(level, L::Serializable | L::SnapshotIsolation);
@@ -44,7 +46,8 @@ pub(super) fn satisfies(history: &History, level: StrongLevel) -> Option<bool> {
         if reading.read_taps != [0; 6] || reading.duplicate_elements > 0 {
             return false;
         }
-        let game = Game::new(&facts, reading, sessions, real_time);
+        let mut game = Game::new(&facts, reading, sessions, real_time);
+        versions.iter().for_each(|&(a, b)| game.installed[b] |= 1 << a);
         match level {
             L::Serializable | L::StrongSessionSerializable | L::StrictSerializable => game.serial(),
             L::SnapshotIsolation | L::StrongSessionSnapshotIsolation | L::StrongSnapshotIsolation => {
@@ -94,7 +97,7 @@ impl<'a> Game<'a> {
                 after[b] |= u32::from(before) << a;
             }
         }
-        Game { facts, exists, seen, after, lists }
+        Game { facts, exists, seen, after, installed: vec![0; n], lists }
     }
 
     fn txns(&self) -> impl Iterator<Item = usize> + '_ {
@@ -132,7 +135,8 @@ impl<'a> Game<'a> {
             if done == self.exists {
                 return true;
             }
-            for t in self.txns().filter(|&t| done >> t & 1 == 0 && self.after[t] & !done == 0) {
+            let late = |t: usize| (self.after[t] | self.installed[t]) & !done != 0;
+            for t in self.txns().filter(|&t| done >> t & 1 == 0 && !late(t)) {
                 if self.sees_its_reads(t, &state) {
                     let next = (done | 1 << t, self.write(t, &state));
                     if met.insert(next.clone()) {
@@ -161,7 +165,8 @@ impl<'a> Game<'a> {
                     (begun | 1 << t, done, state.clone())
                 } else if done >> t & 1 == 0 {
                     let running = (0..self.after.len()).filter(|&o| o != t && (begun & !done) >> o & 1 == 1);
-                    if conflicts && running.into_iter().any(|o| self.both_write(t, o)) {
+                    let late = self.installed[t] & !done != 0;
+                    if late || conflicts && running.into_iter().any(|o| self.both_write(t, o)) {
                         continue;
                     }
                     (begun, done | 1 << t, self.write(t, &state))
@@ -183,7 +188,8 @@ impl<'a> Game<'a> {
     /// Are there version orders that parallel snapshot isolation allows?
     fn parallel(&self) -> bool {
         let mut depends = Relation::empty(self.after.len());
-        for (t, before) in self.after.iter().enumerate() {
+        for (t, (after, installed)) in self.after.iter().zip(&self.installed).enumerate() {
+            let before = after | installed;
             (0..self.after.len()).filter(|&o| before >> o & 1 == 1).for_each(|o| depends.add(o, t));
         }
         for seen in &self.seen {

@@ -29,12 +29,7 @@ impl Proof<'_> {
             }
             None => {
                 self.guarded(clause, r)?;
-                let initial = match self.possible.source(read) {
-                    Source::Initial => true,
-                    Source::Own => self.views && self.possible.shown(read).is_some_and(<[OpId]>::is_empty),
-                    _ => false,
-                };
-                if !initial {
+                if self.possible.source(read) != Source::Initial {
                     return Err(unproven().ops([read]));
                 }
             }
@@ -98,7 +93,8 @@ impl Proof<'_> {
                 _ => self.reads_from(a, b),
             };
             let (before, after) = (Point::Commit(a), Point::Commit(b));
-            let version = (self.level == Level::ParallelSnapshotIsolation || updates)
+            let version = (matches!(self.level, Level::ParallelSnapshotIsolation | Level::ConsistentView)
+                || updates)
                 && self.write_a_key(a, b)
                 && (clause.literals.contains(&Literal::Before(after, before))
                     || self.units.contains(&Literal::Before(before, after)));
@@ -116,7 +112,9 @@ impl Proof<'_> {
             Level::MonotonicReads => fits(&[Read, Session]),
             Level::MonotonicWrites => fits(&[Session, Read]),
             Level::WritesFollowReads => fits(&[Read, Session, Read]),
-            Level::ParallelSnapshotIsolation => links.iter().all(|has| has.contains(&true)),
+            Level::ParallelSnapshotIsolation | Level::ConsistentView => {
+                links.iter().all(|has| has.contains(&true))
+            }
             Level::UpdateSerializable => {
                 links.iter().all(|has| has.contains(&true))
                     && links.last().is_some_and(|has| has[Link::Read as usize])
@@ -127,14 +125,12 @@ impl Proof<'_> {
         if seen { Ok(()) } else { Err(unproven().txns(stops)) }
     }
 
-    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones, and after own
-    /// appends only some levels see a read at all.
+    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones.
     pub(super) fn is_version(&self, choice: Choice) -> bool {
         let history = self.facts.history;
         let (read, write) = (history.op(choice.read), history.op(choice.write));
         match self.possible.source(choice.read) {
             Source::From(_) | Source::Open => {}
-            Source::Own if self.views => {}
             _ => return false,
         }
         match history.list(read.value) {
@@ -142,7 +138,7 @@ impl Proof<'_> {
             Some(elements) => {
                 let own = self.own_appends(choice.read);
                 let others = &elements[..elements.len().saturating_sub(own)];
-                (own == 0 || self.views) && others.last() == Some(&write.value)
+                others.last() == Some(&write.value)
             }
         }
     }
@@ -162,13 +158,12 @@ impl Proof<'_> {
     /// The reads of a transaction whose source is certain: the read, and whose write it returned.
     pub(super) fn certain_reads(&self, r: TxnId) -> Vec<(OpId, Option<TxnId>)> {
         let mut found: Vec<(OpId, Option<TxnId>)> =
-            self.possible.reads(r, self.views).map(|read| (read.op, self.possible.writer(read))).collect();
+            self.possible.external(r).map(|read| (read.op, self.possible.writer(read))).collect();
         // Of a list the last element may be certain although others are not.
         for (read, op) in self.facts.history.ops(r) {
             let open = self.possible.source(read) == Source::Open;
             let own = if open { self.own_appends(read) } else { 0 };
-            if let Some(elements) =
-                self.facts.history.list(op.value).filter(|_| open && (own == 0 || self.views))
+            if let Some(elements) = self.facts.history.list(op.value).filter(|_| open)
                 && let Some(&last) = elements[..elements.len().saturating_sub(own)].last()
                 && let Some(write) = self.facts.candidates(r, op.key, last).only()
             {
@@ -221,5 +216,19 @@ impl Proof<'_> {
         self.guarded(clause, b)?;
         clause.has(Literal::Before(Point::Commit(a), Point::Begin(b)))?;
         clause.has(Literal::Before(Point::Commit(b), Point::Begin(a)))
+    }
+
+    /// What the caller assumed proves nothing by itself; taken as given, it is about two writers of one key.
+    pub(super) fn assumed(&self, clause: &Clause, first: OpId, second: OpId) -> Result<(), Flaw> {
+        self.write(first)?;
+        self.write(second)?;
+        let (a, b) = (self.facts.owner(first), self.facts.owner(second));
+        let history = self.facts.history;
+        if !self.trusting || a == b || history.op(first).key != history.op(second).key {
+            return Err(unproven().ops([first, second]));
+        }
+        self.guarded(clause, a)?;
+        self.guarded(clause, b)?;
+        clause.has(Literal::Before(Point::Commit(a), Point::Commit(b)))
     }
 }

@@ -20,8 +20,6 @@ struct Read {
     candidates: Vec<OpId>,
     /// Appends shown, for lists.
     shown: Vec<OpId>,
-    /// A list read after own appends.
-    after_own: bool,
 }
 
 struct Problem<'a> {
@@ -80,19 +78,6 @@ impl Problem<'_> {
         ops.iter().filter(is_final).map(|(op, _)| *op).collect()
     }
 
-    /// At levels with snapshots a list read after own appends is a read of what others appended.
-    fn views(&self) -> bool {
-        self.snapshot
-            || matches!(
-                self.level,
-                Level::Serializable
-                    | Level::RepeatableRead
-                    | Level::StrongSessionSerializable
-                    | Level::StrictSerializable
-                    | Level::ParallelSnapshotIsolation
-            )
-    }
-
     /// All lists of a key that a transaction reads must agree on what others appended.
     fn lists_repeat(&self) -> bool {
         matches!(self.level, Level::ReadAtomic | Level::Causal)
@@ -143,11 +128,7 @@ impl Problem<'_> {
                         if distinct.len() < shown.len() {
                             return None;
                         }
-                        let candidates = if own.is_empty() || self.views() {
-                            shown.last().copied().into_iter().collect()
-                        } else {
-                            Vec::new()
-                        };
+                        let candidates = shown.last().copied().into_iter().collect();
                         // A transaction's appends reach a list in program order, none without those before it.
                         for (i, &a) in shown.iter().enumerate() {
                             let earlier =
@@ -156,11 +137,7 @@ impl Problem<'_> {
                                 return None;
                             }
                         }
-                        // After an own append it shows versions only: no candidate, although it shows something.
-                        if own.is_empty() || !shown.is_empty() || self.views() || self.lists_repeat() {
-                            let after_own = !own.is_empty();
-                            self.reads.push(Read { op, txn: t, candidates, shown, after_own });
-                        }
+                        self.reads.push(Read { op, txn: t, candidates, shown });
                     }
                     None => {
                         if own.last().is_some_and(|&w| history.op(w).value == o.value) {
@@ -182,7 +159,7 @@ impl Problem<'_> {
                                 .push(([Literal::NotCommitted(t)].into(), Reason::Impossible { read: op }));
                             continue;
                         }
-                        self.reads.push(Read { op, txn: t, candidates, shown: Vec::new(), after_own: false });
+                        self.reads.push(Read { op, txn: t, candidates, shown: Vec::new() });
                     }
                 }
             }
@@ -305,9 +282,6 @@ impl Problem<'_> {
                         }
                     }
                 }
-            }
-            if read.after_own && !self.views() {
-                continue;
             }
             let sources: Vec<Option<OpId>> = match read.candidates[..] {
                 [] => vec![None],

@@ -2,7 +2,7 @@
 //!
 //! Plume's Figures 8 and 9 vary one parameter at a time around 25 sessions × 200 transactions × 20 operations, half of them
 //! reads, on 10,000 keys used alike; the groups named after a parameter do the same, over a range that contains the
-//! paper's. `lists` is its Figure 10, `large` its Figure 13, `timestamps` Figures 4 to 10 of Chronos and AION, `peers` the
+//! paper's. `lists` is its Figure 10, `elle` Elle's Figure 4, `large` its Figure 13, `timestamps` Figures 4 to 10 of Chronos and AION, `peers` the
 //! shapes on which other tools were measured, `adversarial` what could break the promise that time per operation stays about
 //! the same, and `strong` what serializability and snapshot isolation are decided on.
 
@@ -10,7 +10,7 @@ use super::measure::Question;
 use isolde_workload::{Distribution, Injection, Kind, SimLevel, Spec};
 
 /// The groups, in the order in which they run.
-pub const GROUPS: [&str; 12] = [
+pub const GROUPS: [&str; 13] = [
     "peers",
     "sessions",
     "transactions",
@@ -19,6 +19,7 @@ pub const GROUPS: [&str; 12] = [
     "keys",
     "skew",
     "lists",
+    "elle",
     "timestamps",
     "adversarial",
     "strong",
@@ -95,6 +96,7 @@ impl Case {
     pub fn questions(&self) -> &'static [Question] {
         match self.group {
             "strong" => &Question::STRONG,
+            "elle" => &Question::ELLE,
             "timestamps" => &Question::STAMPS,
             _ => &Question::ALL,
         }
@@ -116,6 +118,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = peers();
     cases.extend(parameters());
     cases.extend(lists());
+    cases.extend(elle());
     cases.extend(timestamps());
     cases.extend(adversarial());
     cases.extend(strong());
@@ -195,6 +198,39 @@ fn lists() -> Vec<Case> {
     }
     let shape = Spec::shape("W4").unwrap_or_default();
     cases.push(Case::new("lists", "W4", "list-append, shape of peers.md", shape));
+    cases
+}
+
+/// Elle's Figure 4: list-append on a serializable database with real time, transactions of one to five operations on 100 keys
+/// at a time, 100 appends per key. Time against concurrency, at one length; against length, with 20 clients; and up to millions of
+/// transactions.
+fn elle() -> Vec<Case> {
+    let spec = |sessions: u32, txns: u32| Spec {
+        kind: Kind::ListAppend,
+        level: SimLevel::Serializable,
+        sessions,
+        txns_per_session: txns / sessions,
+        min_ops_per_txn: Some(1),
+        ops_per_txn: 5,
+        keys: 100,
+        writes_per_key: Some(100),
+        real_time: true,
+        ..Spec::default()
+    };
+    let mut cases = Vec::new();
+    for clients in [1, 5, 10, 20, 40, 100, 200] {
+        let about = "list-append with real time, 100,000 transactions, number of clients";
+        let case = Case::new("elle", format!("clients-{clients}"), about, spec(clients, 100_000));
+        cases.push(case.quick([5, 100].contains(&clients)));
+    }
+    for txns in [25_000, 50_000, 200_000, 400_000] {
+        let about = "list-append with real time, 20 clients, number of transactions";
+        cases.push(Case::new("elle", format!("transactions-{txns}"), about, spec(20, txns)));
+    }
+    for txns in [1_000_000, 5_000_000] {
+        let about = "list-append with real time, 20 clients, number of transactions";
+        cases.push(Case::new("elle", format!("transactions-{txns}"), about, spec(20, txns)).huge());
+    }
     cases
 }
 

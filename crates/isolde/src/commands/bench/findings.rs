@@ -62,6 +62,24 @@ pub fn of(rows: &[Row]) -> Vec<Finding> {
             limit: 1.5,
         });
     }
+    // Elle's Figure 4: concurrency hardly matters, and length is paid for once.
+    for question in Question::ELLE {
+        let time = |name: &str| {
+            Some((named(name)?.facts.transactions as f64, named(name)?.answer(question)?.total.min))
+        };
+        let pairs = [
+            ("elle/clients-5", "elle/clients-100", 1.5),
+            ("elle/transactions-50000", "elle/transactions-400000", 1.5),
+            ("elle/transactions-1000000", "elle/transactions-5000000", 1.5),
+        ];
+        for (few, many, limit) in pairs {
+            let (Some((few_txns, few_ms)), Some((many_txns, many_ms))) = (time(few), time(many)) else {
+                continue;
+            };
+            let what = format!("time per transaction, {many} to {few}, {}", question.name());
+            findings.push(Finding { what, ratio: (many_ms / many_txns) / (few_ms / few_txns), limit });
+        }
+    }
     // Against loading as users see it: `load` ends with the indexed history.
     let share = |figures: &Figures| figures.check.min / (figures.load.min + figures.index.min);
     for (kind, sorted, holds) in [

@@ -51,6 +51,10 @@ pub enum Question {
     Serializable,
     /// Strong session snapshot isolation alone: what PolySI and VeriStrong call SI.
     SnapshotIsolation,
+    /// Strict serializability alone: what Elle asks unless told otherwise.
+    Strict,
+    /// Serializability alone, without session order.
+    PlainSerializable,
 }
 
 impl Question {
@@ -63,6 +67,9 @@ impl Question {
     /// Those about strong levels.
     pub const STRONG: [Question; 2] = [Question::Serializable, Question::SnapshotIsolation];
 
+    /// Those about lists with real time.
+    pub const ELLE: [Question; 2] = [Question::Strict, Question::PlainSerializable];
+
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -74,6 +81,8 @@ impl Question {
             Question::SerStamps => "ser",
             Question::Serializable => "session-ser",
             Question::SnapshotIsolation => "session-si",
+            Question::Strict => "strict",
+            Question::PlainSerializable => "serializable",
         }
     }
 
@@ -87,6 +96,8 @@ impl Question {
             Question::SerStamps => &[Level::StrongSessionSerializable],
             Question::Serializable => &[Level::StrongSessionSerializable],
             Question::SnapshotIsolation => &[Level::StrongSessionSnapshotIsolation],
+            Question::Strict => &[Level::StrictSerializable],
+            Question::PlainSerializable => &[Level::Serializable],
             Question::AllWeak => &[
                 Level::CutIsolation,
                 Level::ReadCommitted,

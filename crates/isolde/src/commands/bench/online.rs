@@ -16,7 +16,7 @@ use isolde_workload::{Arrival, Arrivals, Distribution, Generator, Kind, SimLevel
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::time::Instant;
 
 /// Transactions of the experiments on throughput, and of those on flip-flops.
@@ -84,14 +84,15 @@ fn run(stream: &Stream, mode: Mode, gc: Gc) -> Result<Outcome, Failure> {
     let options = Options { rule: Rule { mode, tie: Tie::Inclusive }, gc, ..Options::default() };
     let mut checker = Checker::new(options, DiskStore::temporary()?);
     let (mut rates, mut memory, mut total) = (Vec::new(), Vec::new(), 0);
-    let (blocks, (sender, parsed)) = (stream.clone(), sync_channel(16));
+    let (blocks, (sender, parsed), (spare, used)) = (stream.clone(), sync_channel(16), channel());
     let since = Instant::now();
     std::thread::spawn(move || {
         let mut ingest = Ingest::default();
         for (at, bytes) in blocks {
             let block =
                 Block { source: 0, name: "bench".into(), bytes, last: false, reply: None, replayed: false };
-            if sender.send((at, ingest.parse(block, Batch::default()))).is_err() {
+            let batch: Batch = used.try_recv().unwrap_or_default();
+            if sender.send((at, ingest.parse(block, batch))).is_err() {
                 break;
             }
         }
@@ -102,6 +103,7 @@ fn run(stream: &Stream, mode: Mode, gc: Gc) -> Result<Outcome, Failure> {
         checker.accept(&parsed.batch, at, &mut events)?;
         total += events.len();
         events.clear();
+        _ = spare.send(parsed.batch);
         if (n + 1) % (stream.len() / POINTS).max(1) == 0 {
             let arrived = checker.stats().arrived;
             rates.push((arrived - before) as f64 / point.elapsed().as_secs_f64());

@@ -8,24 +8,28 @@ use std::fmt::Write;
 
 /// Which side the text of a column is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
+pub enum Side {
+    /// Left.
     Left,
+    /// Right.
     Right,
 }
 
 /// A table whose columns are as wide as they need to be.
-struct Table {
+pub struct Table {
     columns: Vec<(&'static str, Side)>,
-    rows: Vec<Vec<String>>,
+    /// As many cells each as there are columns.
+    pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    fn new(columns: Vec<(&'static str, Side)>) -> Table {
+    /// An empty table.
+    pub fn new(columns: Vec<(&'static str, Side)>) -> Table {
         Table { columns, rows: Vec::new() }
     }
 
     /// Columns in which every row is empty are left out.
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let used = |i: usize| self.rows.iter().any(|row| !row[i].is_empty());
         let shown: Vec<usize> = (0..self.columns.len()).filter(|&i| used(i)).collect();
         let width = |i: usize| {

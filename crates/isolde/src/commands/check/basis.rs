@@ -50,10 +50,10 @@ pub struct Split {
 }
 
 impl BasisFlags {
-    /// Divides the levels asked for (none: all).
-    pub fn split(&self, history: &History, levels: &[Level]) -> Result<Split, &'static str> {
+    /// Divides the levels asked for (none: all). `values`: they are the default, timestamps or not.
+    pub fn split(&self, history: &History, levels: &[Level], values: bool) -> Result<Split, &'static str> {
         let stamped = history.stamps().is_some();
-        let basis = self.by.unwrap_or(if stamped { Basis::Timestamps } else { Basis::Values });
+        let basis = self.by.unwrap_or(if stamped && !values { Basis::Timestamps } else { Basis::Values });
         if basis != Basis::Values && !stamped {
             return Err("the history has no timestamps; leave out --by, or use --by values");
         }

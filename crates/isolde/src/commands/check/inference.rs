@@ -24,9 +24,32 @@ pub struct InferenceFlags {
     /// number
     #[arg(long, value_name = "FILE")]
     transaction_order: Option<PathBuf>,
+    /// Assume that registers were written in the order of the version numbers that the database gave (format isolde)
+    #[arg(long)]
+    version_numbers: bool,
+    /// Judge by values with the database's timestamps for order: registers were written in the order of commits, and who
+    /// committed before another started came first (instead of real time)
+    #[arg(long)]
+    timestamp_order: bool,
 }
 
 impl InferenceFlags {
+    /// True if timestamps order values.
+    pub fn timestamp_order(&self) -> bool {
+        self.timestamp_order
+    }
+
+    /// The history with the database's clock for real time, if that is wanted.
+    pub fn timed(&self, history: History) -> Result<History, Failure> {
+        match self.timestamp_order {
+            true if history.stamps().is_none() => {
+                Err(Failure::input("the history has no timestamps; leave out --timestamp-order"))
+            }
+            true => Ok(history.timed_by_stamps()),
+            false => Ok(history),
+        }
+    }
+
     /// The assumptions about a history.
     pub fn of(&self, history: &History) -> Result<Inference, Failure> {
         let transaction_order = match &self.transaction_order {
@@ -37,9 +60,19 @@ impl InferenceFlags {
             writes_follow_reads: self.wfr_keys,
             sequential_keys: self.sequential_keys,
             linearizable_keys: self.linearizable_keys,
-            commit_stamps: false,
+            commit_stamps: self.timestamp_order,
+            version_numbers: self.numbered(history)?,
             transaction_order,
         })
+    }
+}
+
+impl InferenceFlags {
+    fn numbered(&self, history: &History) -> Result<bool, Failure> {
+        if self.version_numbers && !history.has_versions() {
+            return Err(Failure::input("the history has no version numbers; leave out --version-numbers"));
+        }
+        Ok(self.version_numbers)
     }
 }
 

@@ -53,6 +53,9 @@ pub struct Flags {
     /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
+    /// Show an example from every component of the dependency graph that has a cycle, not only the smallest of its kind
+    #[arg(long)]
+    every_component: bool,
     /// Write the proof of every verdict, as JSON, for `isolde verify`
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
@@ -169,7 +172,11 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         }
     };
     let path = path.display().to_string();
-    let split = flags.basis.split(&history, &flags.level).map_err(Failure::input)?;
+    let history = flags.inference.timed(history)?;
+    let split = flags
+        .basis
+        .split(&history, &flags.level, flags.inference.timestamp_order())
+        .map_err(Failure::input)?;
     let index = split.values.is_some().then(|| Index::build(&history, load::threads(global)));
     let load = since.elapsed();
     let since = Instant::now();
@@ -198,6 +205,7 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
                 anomalies: anomalies.clone(),
                 certificates,
                 inference: flags.inference.of(&history)?,
+                every_component: flags.every_component,
                 ..Request::default()
             };
             let mut judgement = isolde_check::check(&history, &index, &request, &budget);
@@ -304,11 +312,13 @@ fn second_opinion(
         return Err(found.join("; "));
     }
     let verifier = Verifier::new(history);
+    let assumes = request.inference != Inference::default();
     for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
         let tried = verifier.try_everything(answer.level);
         let disagree = match answer.verdict {
             Verdict::Holds => tried == Some(false),
-            Verdict::Violated => tried == Some(true),
+            // What is assumed rules orders out.
+            Verdict::Violated => tried == Some(true) && !assumes,
             Verdict::Unknown { .. } => false,
         };
         if disagree {

@@ -12,8 +12,9 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long levels may be searched for that cannot be decided in polynomial time: nobody asked for them here.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to look for more if that is asked for, and if it is only to be mentioned.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const GLANCE: Duration = Duration::from_secs(2);
 
 /// Isolde's findings.
 pub(super) struct Beyond {
@@ -24,10 +25,16 @@ pub(super) struct Beyond {
 
 impl Beyond {
     /// Checks the models asked about, or everything if none was.
-    pub fn find(history: &History, options: &Options, answer: &Answer, global: &Global) -> Beyond {
+    pub fn find(
+        history: &History,
+        options: &Options,
+        answer: &Answer,
+        patience: Duration,
+        global: &Global,
+    ) -> Beyond {
         let index = Index::build(history, load::threads(global));
         let since = Instant::now();
-        let spent = || interrupt::is_requested() || since.elapsed() >= PATIENCE;
+        let spent = || interrupt::is_requested() || since.elapsed() >= patience;
         let inference = Inference {
             writes_follow_reads: options.wfr_keys,
             sequential_keys: options.sequential_keys,
@@ -41,6 +48,12 @@ impl Beyond {
         let more = judgement.anomalies.iter().filter(|a| !named(a.kind.code()));
         let more = more.map(|a| (a.kind.code(), a.count, explain(history, a))).collect();
         Beyond { judgement, more }
+    }
+
+    /// The levels that are violated, whatever Elle says.
+    pub fn violated(&self) -> Vec<&'static str> {
+        let violated = self.judgement.levels.iter().filter(|l| l.verdict == Verdict::Violated);
+        violated.map(|l| l.level.name()).collect()
     }
 
     /// Lets these findings count: the verdict and the boundary become at least as bad.

@@ -14,7 +14,7 @@ use crate::load::{self, Read};
 use crate::progress::Progress;
 use crate::{interrupt, terminal};
 use clap::Args;
-use extended::Beyond;
+use extended::{Beyond, GLANCE, PATIENCE};
 use isolde_check::Budget;
 use isolde_check::elle::{self, Datatype, Options, Validity};
 use isolde_check::models::{self, Model, Valid};
@@ -284,7 +284,19 @@ fn transactions(
         terminal::tell(&format!("warning: {name}: {objection}"));
     }
     let wanted = global.verbose > 0 || flags.extended;
-    let beyond = wanted.then(|| Beyond::find(&history, options, &answer, global));
+    let beyond = wanted.then(|| Beyond::find(&history, options, &answer, PATIENCE, global));
+    // Of registers Elle infers little, so its "true" is not left to stand alone.
+    let blind = options.datatype == Datatype::RwRegister && answer.validity == Validity::Valid;
+    if blind && !wanted && !global.quiet && !options.models.is_empty() {
+        let violated = Beyond::find(&history, options, &answer, GLANCE, global).violated();
+        if !violated.is_empty() {
+            terminal::tell(&format!(
+                "warning: {name}: Elle's inference finds nothing, but {} is violated: --extended lets that count, isolde check \
+                 explains it",
+                violated.join(", ")
+            ));
+        }
+    }
     if let (true, Some(beyond)) = (flags.extended, &beyond) {
         beyond.merge_into(&mut answer);
     }

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -75,7 +75,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     }
     // The loop ends when no source is left; servers are sources that never end.
     drop(hub);
-    let parsed = parse(ingest, received);
+    let (spare, used) = channel();
+    watch.spare = Some(spare);
+    let parsed = parse(ingest, received, used);
     watch.run(&parsed, flags.exit_when_idle)?;
     watch.end()
 }
@@ -86,12 +88,12 @@ fn source_name(path: &Path) -> String {
 
 const STANDARD_INPUT: &str = "standard input";
 
-/// Parses on a thread of its own.
-fn parse(mut ingest: Ingest, received: Receiver<Block>) -> Receiver<Parsed> {
+/// Parses on a thread of its own, into batches that were used before if there are any: their memory is warm.
+fn parse(mut ingest: Ingest, received: Receiver<Block>, used: Receiver<Batch>) -> Receiver<Parsed> {
     let (sender, parsed) = sync_channel(DEPTH);
     std::thread::spawn(move || {
         for block in received {
-            if sender.send(ingest.parse(block, Batch::default())).is_err() {
+            if sender.send(ingest.parse(block, used.try_recv().unwrap_or_default())).is_err() {
                 break;
             }
         }
@@ -172,6 +174,8 @@ struct Watch {
     settle_ms: u64,
     /// When transactions arrived that have not settled.
     arrivals: VecDeque<u64>,
+    /// Where batches go that were taken in.
+    spare: Option<Sender<Batch>>,
 }
 
 impl Watch {
@@ -236,6 +240,7 @@ impl Watch {
             status: false,
             settle_ms: options.settle_ms,
             arrivals: VecDeque::new(),
+            spare: None,
         };
         if fresh {
             watch.make_checkpoint()?;
@@ -348,6 +353,10 @@ impl Watch {
             let taken = Taken { transactions: batch.len() as u64, malformed: bad.len() as u64, lines };
             // Whoever asked may be gone.
             _ = reply.send(taken);
+        }
+        if let Some(spare) = &self.spare {
+            // At the end nobody parses any more.
+            _ = spare.send(batch);
         }
         Ok(())
     }

@@ -1,29 +1,29 @@
 //! The operations of a history, and every way to order its versions.
 
-use super::{Interpretation, RT, RW, SO, WR, WW, phenomena};
+use super::{Assumed, Interpretation, RT, RW, SO, WR, WW, phenomena};
 use isolde_history::{History, OpKind, Outcome, TxnId, Value};
 use std::collections::BTreeSet;
 
 /// The order of versions of every key: operations.
 pub(super) type Orders = Vec<Vec<usize>>;
 
-struct Op {
-    txn: usize,
-    kind: OpKind,
-    key: usize,
-    value: Value,
+pub(super) struct Op {
+    pub txn: usize,
+    pub kind: OpKind,
+    pub key: usize,
+    pub value: Value,
 }
 
 pub(super) struct Raw<'a> {
-    history: &'a History,
-    ops: Vec<Op>,
+    pub history: &'a History,
+    pub ops: Vec<Op>,
     pub n: usize,
     keys: usize,
-    lists: Vec<bool>,
+    pub lists: Vec<bool>,
 }
 
 /// Where a read got its value.
-enum Origin {
+pub(super) enum Origin {
     Nothing,
     Initial,
     Write(usize),
@@ -53,7 +53,7 @@ impl<'a> Raw<'a> {
         (0..self.n).map(|t| self.outcome(t) == Outcome::Committed).collect()
     }
 
-    fn own_before(&self, read: usize) -> Vec<usize> {
+    pub fn own_before(&self, read: usize) -> Vec<usize> {
         let r = &self.ops[read];
         (0..read)
             .filter(|&w| {
@@ -70,7 +70,7 @@ impl<'a> Raw<'a> {
         (0..self.ops.len()).filter(writes).collect()
     }
 
-    fn reads(&self, exists: &[bool]) -> Vec<usize> {
+    pub fn reads(&self, exists: &[bool]) -> Vec<usize> {
         let known = |&i: &usize| {
             let op = &self.ops[i];
             op.kind == OpKind::Read && op.value != Value::UNKNOWN && exists[op.txn]
@@ -142,7 +142,7 @@ impl<'a> Raw<'a> {
         (longest[..length].to_vec(), length == longest.len())
     }
 
-    fn origin(&self, exists: &[bool], read: usize) -> Origin {
+    pub fn origin(&self, exists: &[bool], read: usize) -> Origin {
         let op = &self.ops[read];
         if self.own_before(read).last().is_some_and(|&w| self.ops[w].value == op.value) {
             return Origin::Nothing;
@@ -160,10 +160,18 @@ impl<'a> Raw<'a> {
         }
     }
 
-    pub fn all_orders(&self, exists: &[bool], seen: &[bool], limit: usize) -> Option<Vec<Orders>> {
+    /// Every order of every key's versions that `agrees`.
+    pub fn all_orders(
+        &self,
+        exists: &[bool],
+        seen: &[bool],
+        limit: usize,
+        agrees: &dyn Fn(usize, &[usize]) -> bool,
+    ) -> Option<Vec<Orders>> {
         let mut all: Vec<Orders> = vec![Vec::new()];
         for key in 0..self.keys {
-            let orders = self.key_orders(exists, seen, key)?;
+            let mut orders = self.key_orders(exists, seen, key)?;
+            orders.retain(|order| agrees(key, order));
             if all.len() * orders.len() > limit {
                 return None;
             }
@@ -175,6 +183,15 @@ impl<'a> Raw<'a> {
                 .collect();
         }
         Some(all)
+    }
+
+    /// Per key, whether no order of its versions agrees with what is assumed.
+    pub fn contradicted(&self, seen: &[bool], assumed: &Assumed) -> Option<Vec<bool>> {
+        let none = |key: usize| {
+            let orders = self.key_orders(seen, seen, key)?;
+            Some(!orders.iter().any(|order| self.agrees(seen, seen, key, order, assumed)))
+        };
+        (0..self.keys).map(none).collect()
     }
 
     fn key_orders(&self, exists: &[bool], seen: &[bool], key: usize) -> Option<Vec<Vec<usize>>> {

@@ -1,0 +1,275 @@
+//! What the caller assumes about the versions of registers, and the facts that follow.
+//!
+//! A fact says that one version of a key comes before another, and why. Each assumption is a rule about single keys:
+//! - *writes follow reads*: who reads a key and then writes it writes a later version;
+//! - *sequential keys*: along a session, operation by operation, versions of a key never go back;
+//! - *linearizable keys*: that, and also from a transaction that ended to one that began after it;
+//! - *a given order, commit timestamps, version numbers*: versions are in the order of these numbers.
+//!
+//! Between versions that two sessions touch, only neighbours become facts; the rest is their transitive closure. O(operations),
+//! with linearizable keys times their concurrency.
+
+use crate::weak::Problem;
+use crate::weak::problem::{Read, Stamped};
+use isolde_history::{History, KeyId, OpId, OpKind, Outcome, Source, TxnId};
+use isolde_level::VersionReason;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// What may be assumed about the versions of registers. By default nothing, and only the initial state's place is known.
+///
+/// A wrong assumption gives wrong answers, or shows itself as `cyclic-versions`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inference {
+    /// A transaction that reads a key and then writes it writes a later version.
+    pub writes_follow_reads: bool,
+    /// Each key by itself is sequentially consistent: no session goes back to an older version.
+    pub sequential_keys: bool,
+    /// Each key by itself is linearizable: nobody goes back to an older version than was seen or written before.
+    pub linearizable_keys: bool,
+    /// Versions are in the order of commit timestamps.
+    pub commit_stamps: bool,
+    /// Versions are in the order of the numbers that the database gave them (`History::version`).
+    pub version_numbers: bool,
+    /// Versions are in the order of these numbers, where both transactions have one.
+    pub transaction_order: BTreeMap<TxnId, i64>,
+}
+
+impl Inference {
+    /// What answers rest on, as a sentence; none if nothing is assumed.
+    pub fn told(&self) -> Option<String> {
+        let all = [
+            (
+                self.writes_follow_reads,
+                "a transaction that reads a key and then writes it writes a later version",
+            ),
+            (self.sequential_keys, "each key by itself is sequentially consistent"),
+            (self.linearizable_keys, "each key by itself is linearizable"),
+            (self.commit_stamps, "keys were written in the order of commit timestamps"),
+            (self.version_numbers, "keys were written in the order of their version numbers"),
+            (
+                !self.transaction_order.is_empty(),
+                "keys were written in the order of transactions that was given",
+            ),
+        ];
+        let made: Vec<&str> = all.iter().filter(|(made, _)| *made).map(|(_, what)| *what).collect();
+        (!made.is_empty()).then(|| format!("Assumed of registers: {}.", made.join("; ")))
+    }
+}
+
+/// The writer of a version; none for the initial one.
+pub(crate) type Version = Option<TxnId>;
+
+/// One version of a register comes before another. The later one may turn out to be the initial one: a contradiction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Fact {
+    pub key: KeyId,
+    pub from: Version,
+    pub to: Version,
+    pub reason: VersionReason,
+}
+
+/// Everything that follows from the assumptions, sorted, one reason for each pair.
+pub(super) fn facts(problem: Problem<'_>, assumed: &Inference) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = Vec::new();
+    // What is linearizable is sequential, and along a session a read comes before the write that follows it.
+    if assumed.sequential_keys || assumed.linearizable_keys {
+        sequential(problem, &mut facts);
+    } else if assumed.writes_follow_reads {
+        writes_follow_reads(problem, &mut facts);
+    }
+    if assumed.linearizable_keys {
+        linearizable(problem, &mut facts);
+    }
+    numbered(problem, assumed, &mut facts);
+    facts.retain(|f| f.from != f.to);
+    facts.sort_unstable();
+    facts.dedup_by_key(|f| (f.key, f.from, f.to));
+    facts
+}
+
+/// The version of a register that an operation of a committed transaction read or wrote. Reads after an own write, of lists
+/// and of what no transaction installed show none.
+fn version(problem: Problem<'_>, txn: TxnId, op: OpId) -> Option<Version> {
+    let o = problem.history.op(op);
+    match (o.kind, problem.index.source(op)) {
+        (OpKind::Write, _) => Some(Some(txn)),
+        (OpKind::Read, Source::From(writer)) if problem.history.list(o.value).is_none() => {
+            let read = Read { op, key: o.key, from: Some(writer) };
+            problem.is_installed(read).then_some(Some(writer))
+        }
+        (OpKind::Read, Source::Initial) if problem.history.list(o.value).is_none() => Some(None),
+        _ => None,
+    }
+}
+
+/// The operations of a committed transaction that show versions.
+fn touched(problem: Problem<'_>, t: TxnId) -> impl Iterator<Item = (OpId, KeyId, Version)> {
+    problem.history.op_range(t).filter_map(move |i| {
+        let op = OpId(i as u32);
+        Some((op, problem.history.heads()[i].key(), version(problem, t, op)?))
+    })
+}
+
+fn writes_follow_reads(problem: Problem<'_>, facts: &mut Vec<Fact>) {
+    let mut reads: Vec<(KeyId, Version, OpId)> = Vec::new();
+    for t in problem.committed() {
+        reads.clear();
+        for (op, key, version) in touched(problem, t) {
+            if version != Some(t) {
+                reads.push((key, version, op));
+                continue;
+            }
+            let before = reads.iter().filter(|r| r.0 == key);
+            facts.extend(before.map(|&(_, from, read)| {
+                let reason = VersionReason::ReadThenWritten { read };
+                Fact { key, from, to: Some(t), reason }
+            }));
+            reads.retain(|r| r.0 != key);
+        }
+    }
+}
+
+fn sequential(problem: Problem<'_>, facts: &mut Vec<Fact>) {
+    let mut last: Stamped<Option<(Version, OpId, TxnId)>> = Stamped::new(problem.history.key_count());
+    for session in problem.history.sessions() {
+        last.next_round();
+        for t in problem.history.session_txns(session).filter(|&t| problem.index.is_committed(t)) {
+            for (op, key, version) in touched(problem, t) {
+                if let Some(Some((from, before, by))) = last.get(key.index()) {
+                    let reason = match by == t && version == Some(t) {
+                        true => VersionReason::ReadThenWritten { read: before },
+                        false => VersionReason::Session { before, after: op },
+                    };
+                    facts.push(Fact { key, from, to: version, reason });
+                }
+                last.set(key.index(), Some((version, op, t)));
+            }
+        }
+    }
+}
+
+/// The first and last version of a key that a transaction touched.
+#[derive(Clone, Copy)]
+struct Touch {
+    txn: TxnId,
+    key: KeyId,
+    first: (Version, OpId),
+    last: (Version, OpId),
+}
+
+fn linearizable(problem: Problem<'_>, facts: &mut Vec<Fact>) {
+    let history: &History = problem.history;
+    let Some(intervals) = history.intervals() else { return };
+    let mut touches: Vec<Touch> = Vec::new();
+    let mut place: Stamped<u32> = Stamped::new(history.key_count());
+    for txn in problem.committed() {
+        place.next_round();
+        for (op, key, version) in touched(problem, txn) {
+            match place.get(key.index()) {
+                Some(i) => touches[i as usize].last = (version, op),
+                None => {
+                    place.set(key.index(), touches.len() as u32);
+                    touches.push(Touch { txn, key, first: (version, op), last: (version, op) });
+                }
+            }
+        }
+    }
+    let began = |t: &Touch| intervals[t.txn.index()].invoked;
+    let ended = |t: &Touch| match history.outcome(t.txn) {
+        Outcome::Committed => intervals[t.txn.index()].completed,
+        _ => None,
+    };
+    touches.sort_by_key(|t| (t.key, began(t), t.txn));
+    for begun in touches.chunk_by(|a, b| a.key == b.key) {
+        let mut done: Vec<(u64, &Touch)> = begun.iter().filter_map(|t| Some((ended(t)?, t))).collect();
+        done.sort_by_key(|(end, t)| (*end, t.txn));
+        let (mut frontier, mut next): (Vec<(u64, &Touch)>, usize) = (Vec::new(), 0);
+        for touch in begun {
+            while let Some(&(end, earlier)) = done.get(next)
+                && end < began(touch)
+            {
+                frontier.retain(|&(other_end, _)| other_end >= began(earlier));
+                frontier.push((end, earlier));
+                next += 1;
+            }
+            facts.extend(frontier.iter().map(|&(_, earlier)| Fact {
+                key: touch.key,
+                from: earlier.last.0,
+                to: touch.first.0,
+                reason: VersionReason::RealTime { before: earlier.last.1, after: touch.first.1 },
+            }));
+        }
+    }
+}
+
+/// Orders that are given as numbers: of transactions, of commits, or of versions themselves.
+fn numbered(problem: Problem<'_>, assumed: &Inference, facts: &mut Vec<Fact>) {
+    let history = problem.history;
+    let given = &assumed.transaction_order;
+    let stamps = history.stamps().filter(|_| assumed.commit_stamps);
+    if !given.is_empty() || stamps.is_some() {
+        for key in history.keys() {
+            let writers = || problem.index.writers(key).iter().filter(|&&t| wrote(problem, t, key));
+            let by_number = writers().filter_map(|&t| Some((*given.get(&t)?, Some(t)))).collect();
+            chain(key, by_number, VersionReason::Given, facts);
+            if let Some(stamps) = stamps {
+                let by_commit = writers().map(|&t| (stamps[t.index()].commit, Some(t))).collect();
+                chain(key, by_commit, VersionReason::Stamps, facts);
+            }
+        }
+    }
+    if assumed.version_numbers && history.has_versions() {
+        for (key, versions) in numbers(problem) {
+            chain(key, versions, VersionReason::Numbered, facts);
+        }
+    }
+}
+
+/// True if the transaction replaced a register, rather than appended to a list.
+fn wrote(problem: Problem<'_>, t: TxnId, key: KeyId) -> bool {
+    problem.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write)
+}
+
+/// The numbers that the database gave the versions of each key, as writers were told or readers saw. A version that was shown
+/// under several numbers has none.
+fn numbers(problem: Problem<'_>) -> Vec<(KeyId, Vec<(i64, Version)>)> {
+    let mut shown: FxHashMap<(KeyId, Version), Option<i64>> = FxHashMap::default();
+    for t in problem.committed() {
+        // Of several writes of a transaction only the last makes a version.
+        let last = |op: OpId, key: KeyId| problem.write_of(t, key) == Some(op);
+        for (op, key, version) in touched(problem, t) {
+            let Some(number) = problem.history.version(op) else { continue };
+            if version == Some(t) && !last(op, key) {
+                continue;
+            }
+            let known = shown.entry((key, version)).or_insert(Some(number));
+            if *known != Some(number) {
+                *known = None;
+            }
+        }
+    }
+    let mut all: Vec<(KeyId, i64, Version)> =
+        shown.into_iter().filter_map(|((key, version), number)| Some((key, number?, version))).collect();
+    all.sort_unstable();
+    let keys = all.chunk_by(|a, b| a.0 == b.0);
+    keys.map(|of| (of[0].0, of.iter().map(|&(_, number, version)| (number, version)).collect())).collect()
+}
+
+/// Pairs between equal numbers and the next larger ones that are written out.
+const TIES: usize = 4096;
+
+/// Facts between each number's versions and the next number's.
+fn chain<N: Ord + Copy>(
+    key: KeyId,
+    mut numbered: Vec<(N, Version)>,
+    reason: VersionReason,
+    facts: &mut Vec<Fact>,
+) {
+    numbered.sort_unstable();
+    let groups: Vec<&[(N, Version)]> = numbered.chunk_by(|a, b| a.0 == b.0).collect();
+    for pair in groups.windows(2) {
+        let pairs = pair[0].iter().flat_map(|&(_, from)| pair[1].iter().map(move |&(_, to)| (from, to)));
+        facts.extend(pairs.take(TIES).map(|(from, to)| Fact { key, from, to, reason }));
+    }
+}

@@ -1,0 +1,52 @@
+//! Models of Elle's lattice that are a level of ours but for session order.
+//!
+//! In a history whose every transaction is a session of its own, session order says nothing, so:
+//! - *consistent view* (Adya's PL-2+: neither G1 nor G-single) is parallel snapshot isolation there, `(wr ∪ ww)+ ; rw?`
+//!   irreflexive. The search needs a clock entry per pair of transactions, so large histories are left out;
+//! - *forward consistent view* (PL-FCV) is consistent view: it differs by the order of starts, of which a history without
+//!   start timestamps says nothing, so that all transactions may have started before any committed.
+//!
+//! Only what other engines left open comes here, and no history with reads that nothing explains.
+
+use crate::budget::Budget;
+use crate::strong;
+use crate::verdicts::Board;
+use crate::weak::Problem;
+use crate::weak::problem::ExternalReads;
+use isolde_history::Index;
+use isolde_level::Level;
+use std::num::NonZeroUsize;
+
+/// Transactions for which pairs fit into memory.
+const LARGEST: usize = 4000;
+
+/// Decides what is asked for and still open.
+pub(crate) fn judge(problem: Problem<'_>, asked: &[Level], budget: &Budget<'_>, board: &mut Board<'_>) {
+    let level = Level::ConsistentView;
+    // What is canonical implies it, or has an engine of its own.
+    let wanted = asked.iter().any(|a| a.implies(level) && !a.is_canonical());
+    let explained = problem.index.faults().is_empty() && problem.index.ambiguous_reads() == 0;
+    if !wanted || board.is_settled(level) || !explained || !problem.assumed.is_empty() {
+        return;
+    }
+    if problem.txn_count() > LARGEST {
+        board.unknown(level, format!("more than {LARGEST} transactions would have to be put in order"));
+        return;
+    }
+    let history = problem.history.without_sessions();
+    let index = Index::build(&history, NonZeroUsize::MIN);
+    let reads = ExternalReads::new(&history, &index);
+    let alone = Problem { history: &history, index: &index, reads: &reads, assumed: &[] };
+    match strong::parallel_without_sessions(alone, &budget.search()) {
+        Some(Ok(())) => {
+            board.hold(level);
+            board.hold(Level::ForwardConsistentView);
+        }
+        Some(Err((anomaly, refutation))) => {
+            board.found(anomaly);
+            board.refute(level, refutation);
+        }
+        None => {}
+    }
+    board.close();
+}

@@ -1,0 +1,155 @@
+//! MariaDB: a consistent snapshot with its place in the binary log, and the events of that log.
+//!
+//! A transaction is in the log from its Gtid event to its Xid event (a statement of the schema: to the one event after its Gtid).
+//! Its place is where it ends, and a snapshot at a place contains what ends up to there.
+
+use super::{Collector, Commit, Ended, Seen};
+use crate::{Connection, Database, Error, Isolation, Kind, Target, Value};
+
+/// Bits of a place that are the offset in a file; the others are the file's number.
+const OFFSET: u32 = 40;
+
+pub(super) fn begin(session: &mut dyn Connection, isolation: &Isolation) -> Result<Seen, Error> {
+    let snapshot = format!("{} WITH CONSISTENT SNAPSHOT", isolation.begin());
+    session.begin(&Isolation::new(isolation.name(), isolation.setup(), snapshot))?;
+    let reply = session.run("SHOW STATUS LIKE 'binlog_snapshot_%'")?;
+    let rows = reply.first().map(|r| r.rows.as_slice()).unwrap_or_default();
+    let value = |name: &str| {
+        let named = |row: &&Vec<Value>| {
+            row.first().and_then(Value::as_text).is_some_and(|n| n.eq_ignore_ascii_case(name))
+        };
+        rows.iter().find(named).and_then(|row| row.get(1)).and_then(Value::as_text)
+    };
+    let offset = value("binlog_snapshot_position").and_then(|text| text.parse().ok());
+    let found = value("binlog_snapshot_file").zip(offset).and_then(|(file, offset)| place(file, offset));
+    found.map(Seen::UpTo).ok_or_else(|| Error::new(Kind::Unsupported, "the server writes no binary log"))
+}
+
+pub(super) fn commit(session: &mut dyn Connection) -> Ended {
+    // What a session wrote last stays, so it is cleared by asking before and after.
+    let last = |session: &mut dyn Connection| -> Result<Option<u64>, Error> {
+        let reply = session.query("SELECT @@last_gtid", &[])?;
+        Ok(reply.value().and_then(Value::as_text).and_then(sequence))
+    };
+    let before = match last(session) {
+        Ok(before) => before,
+        Err(error) => return Ended { number: None, result: Err(error) },
+    };
+    let result = session.commit();
+    let number = match result {
+        // If the session is lost right now, the number is; the commit is not.
+        Ok(()) => last(session).ok().flatten().filter(|&number| Some(number) != before),
+        Err(_) => None,
+    };
+    Ended { number, result }
+}
+
+/// The place of an offset in a file such as `binlog.000012`.
+fn place(file: &str, offset: u64) -> Option<u64> {
+    let number: u64 = file.rsplit_once('.')?.1.parse().ok()?;
+    Some(number << OFFSET | offset)
+}
+
+/// The sequence number of a GTID such as `0-1-17`.
+fn sequence(gtid: &str) -> Option<u64> {
+    gtid.rsplit_once('-')?.1.parse().ok()
+}
+
+/// Where in the binary log we are.
+pub(super) struct Binlog {
+    target: Target,
+    session: Option<Box<dyn Connection>>,
+    file: String,
+    offset: u64,
+    /// The transaction whose end has not come yet, and whether it is a single statement.
+    open: Option<(u64, bool)>,
+}
+
+impl Binlog {
+    pub(super) fn new(target: &Target) -> Result<Binlog, Error> {
+        let mut session = target.connect()?;
+        let status = session.query("SHOW MASTER STATUS", &[])?;
+        let row = status.rows.first().map(Vec::as_slice).unwrap_or_default();
+        let file = row.first().and_then(Value::as_text).map(str::to_owned);
+        let offset = row.get(1).and_then(Value::as_int).and_then(|o| u64::try_from(o).ok());
+        let Some((file, offset)) = file.zip(offset) else {
+            return Err(Error::new(Kind::Unsupported, "the server writes no binary log"));
+        };
+        Ok(Binlog { target: target.clone(), session: Some(session), file, offset, open: None })
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Error> {
+        match &mut self.session {
+            Some(session) if !session.is_lost() => {}
+            gone => *gone = Some(self.target.connect()?),
+        }
+        let session = self.session.as_mut().ok_or_else(|| Error::new(Kind::Lost, "no session"))?;
+        Ok(session.run(sql)?.into_iter().next().unwrap_or_default().rows)
+    }
+
+    /// Takes one event: place, kind, end and text.
+    fn event(&mut self, row: &[Value], commits: &mut Vec<Commit>) -> Result<(), Error> {
+        let odd = || Error::new(Kind::Other, format!("cannot read the event {row:?}"));
+        let text = |at: usize| row.get(at).and_then(Value::as_text).ok_or_else(odd);
+        let end = row.get(4).and_then(Value::as_int).and_then(|e| u64::try_from(e).ok()).ok_or_else(odd)?;
+        let (kind, info) = (text(2)?, text(5)?);
+        if kind == "Gtid" {
+            let gtid = info.split_whitespace().skip_while(|word| *word != "GTID").nth(1);
+            let number = gtid.and_then(sequence).ok_or_else(odd)?;
+            self.open = Some((number, !info.starts_with("BEGIN")));
+        } else if let Some((number, single)) = self.open
+            && (single || kind == "Xid" || kind == "Query" && info.eq_ignore_ascii_case("COMMIT"))
+        {
+            self.open = None;
+            let place = place(&self.file, end).ok_or_else(odd)?;
+            commits.push(Commit { number, place });
+        }
+        // Events that are not in the file have no end.
+        self.offset = self.offset.max(end);
+        Ok(())
+    }
+}
+
+impl Collector for Binlog {
+    fn poll(&mut self) -> Result<Vec<Commit>, Error> {
+        const PAGE: usize = 5_000;
+        let mut commits = Vec::new();
+        loop {
+            let asked = format!("SHOW BINLOG EVENTS IN '{}' FROM {} LIMIT {PAGE}", self.file, self.offset);
+            let events = self.run(&asked)?;
+            for event in &events {
+                self.event(event, &mut commits)?;
+            }
+            if events.len() == PAGE {
+                continue;
+            }
+            // The server goes on in another file when one is full, and when it starts.
+            let files = self.run("SHOW BINARY LOGS")?;
+            let names = files.iter().filter_map(|row| row.first().and_then(Value::as_text));
+            match names.skip_while(|name| *name != self.file).nth(1) {
+                // Something may have come at the end of the old one meanwhile.
+                Some(_) if !events.is_empty() => {}
+                Some(next) => (self.file, self.offset, self.open) = (next.to_owned(), 4, None),
+                None => return Ok(commits),
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_numbers() {
+        assert_eq!(place("binlog.000002", 331), Some(2 << 40 | 331));
+        assert!(place("binlog.000002", 4) > place("binlog.000001", 1 << 30));
+        assert_eq!(place("binlog", 4), None);
+        assert_eq!(sequence("0-1-17"), Some(17));
+        assert_eq!(sequence(""), None);
+    }
+}

@@ -1,0 +1,334 @@
+//! Throw-away servers: real databases from the binaries on this machine, on loopback ports, in a folder of their own.
+//!
+//! A [`Server`] has one node, or three for a cluster. Nodes can be stopped, killed, paused and started again while sessions
+//! run; everything takes `&self`, so one thread can make trouble while others work. Processes get a signal from the kernel
+//! when this process dies, however it dies. Folders are removed on drop; a program that is ended by a signal calls
+//! [`remove_all`] first.
+//!
+//! Data is not synchronised to disk: a killed process loses nothing by that, only a machine without power would.
+
+#[cfg(feature = "mysql")]
+mod galera;
+#[cfg(feature = "mysql")]
+mod mariadb;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod process;
+
+use crate::Target;
+use process::{Folder, children, signal, wait_until};
+use rustix::process::Signal;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use thiserror::Error;
+
+/// A database that can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// One PostgreSQL server.
+    Postgres,
+    /// One MariaDB server.
+    Mariadb,
+    /// Three MariaDB nodes that replicate synchronously.
+    Galera,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Engine; 3] = [Engine::Postgres, Engine::Mariadb, Engine::Galera];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Postgres => "postgres",
+            Engine::Mariadb => "mariadb",
+            Engine::Galera => "galera",
+        }
+    }
+}
+
+/// How to start a server, beyond the usual.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Settings, as the configuration file (PostgreSQL) or the command line (MariaDB, without hyphens) has them.
+    pub settings: Vec<(String, String)>,
+    /// Certificate and key, in PEM files, for TLS. They are copied.
+    pub tls: Option<(PathBuf, PathBuf)>,
+}
+
+/// Why a server does not run.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// A program is missing.
+    #[error("{program} is not on this machine; Debian has it in the package {package}")]
+    Missing {
+        /// The program.
+        program: &'static str,
+        /// The package that has it.
+        package: &'static str,
+    },
+    /// Files or processes could not be made.
+    #[error("cannot start a server: {0}")]
+    Io(#[from] io::Error),
+    /// A program failed.
+    #[error("{what} failed:\n{log}")]
+    Failed {
+        /// Which one.
+        what: String,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// The engine was left out of this build.
+    #[error("this build of isolde has no {0}")]
+    LeftOut(&'static str),
+}
+
+/// What differs between engines.
+trait Program: Send + Sync {
+    /// The command that runs the node in the foreground. `alone`: no other node runs.
+    fn command(&self, alone: bool) -> Result<Command, ServerError>;
+    /// The signal that asks it to end properly.
+    fn farewell(&self) -> Signal;
+    /// Whether it takes statements.
+    fn ready(&self, pid: u32) -> bool;
+    /// Whether it keeps processes of its own that have to be signalled too.
+    fn forks(&self) -> bool;
+}
+
+struct Node {
+    target: Target,
+    log: PathBuf,
+    program: Box<dyn Program>,
+    child: Mutex<Option<Child>>,
+}
+
+struct Inner {
+    engine: Engine,
+    nodes: Vec<Node>,
+    // After the nodes: dropped when no process is left.
+    folder: Folder,
+}
+
+/// A throw-away server. Ends, and is removed, when dropped.
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+static RUNNING: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills every server of this process and removes its folder: for a program that is about to be ended by a signal.
+pub fn remove_all() {
+    for inner in locked(&RUNNING).drain(..).filter_map(|weak| weak.upgrade()) {
+        inner.kill_all();
+        inner.folder.remove();
+    }
+}
+
+impl Server {
+    /// Makes a database and starts it.
+    pub fn start(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
+        // Ports cannot be reserved, so somebody else may have taken one in the meantime.
+        for _ in 0..2 {
+            match Server::attempt(engine, setup) {
+                Err(ServerError::Failed { log, .. }) if log.contains("ddress already in use") => {}
+                done => return done,
+            }
+        }
+        Server::attempt(engine, setup)
+    }
+
+    fn attempt(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
+        let (folder, nodes) = match engine {
+            #[cfg(feature = "postgres")]
+            Engine::Postgres => postgres::create(setup)?,
+            #[cfg(feature = "mysql")]
+            Engine::Mariadb => mariadb::create(setup)?,
+            #[cfg(feature = "mysql")]
+            Engine::Galera => galera::create(setup)?,
+            #[allow(unreachable_patterns, reason = "reached in builds without some database")]
+            other => return Err(ServerError::LeftOut(other.name())),
+        };
+        let inner = Arc::new(Inner { engine, nodes, folder });
+        {
+            let mut running = locked(&RUNNING);
+            running.retain(|weak| weak.strong_count() > 0);
+            running.push(Arc::downgrade(&inner));
+        }
+        let server = Server { inner };
+        // The first node alone makes the cluster that the others join.
+        for node in 0..server.nodes() {
+            server.launch(node)?;
+        }
+        (0..server.nodes()).try_for_each(|node| server.wait_ready(node))?;
+        Ok(server)
+    }
+
+    /// What runs.
+    pub fn engine(&self) -> Engine {
+        self.inner.engine
+    }
+
+    /// How many nodes it has.
+    pub fn nodes(&self) -> usize {
+        self.inner.nodes.len()
+    }
+
+    /// Where a node is reached: an administrator without password, in a database of its own.
+    pub fn target(&self, node: usize) -> &Target {
+        &self.inner.nodes[node].target
+    }
+
+    /// Where all nodes are reached.
+    pub fn targets(&self) -> Vec<Target> {
+        self.inner.nodes.iter().map(|n| n.target.clone()).collect()
+    }
+
+    /// Its folder, with logs.
+    pub fn folder(&self) -> &Path {
+        self.inner.folder.path()
+    }
+
+    /// The end of a node's log.
+    pub fn log(&self, node: usize) -> String {
+        process::tail(&fs::read_to_string(&self.inner.nodes[node].log).unwrap_or_default())
+    }
+
+    /// Whether the node's process runs (or is paused).
+    pub fn is_running(&self, node: usize) -> bool {
+        self.inner.nodes[node].is_running()
+    }
+
+    /// Ends a node properly and waits for it.
+    pub fn stop(&self, node: usize) -> Result<(), ServerError> {
+        self.inner.nodes[node].stop()
+    }
+
+    /// Kills a node with all its processes, as a crash would, and waits until they are gone.
+    pub fn kill(&self, node: usize) {
+        self.inner.nodes[node].kill();
+    }
+
+    /// Starts a node that was stopped or killed, and waits until it takes statements.
+    pub fn start_again(&self, node: usize) -> Result<(), ServerError> {
+        if !self.is_running(node) {
+            self.launch(node)?;
+        }
+        self.wait_ready(node)
+    }
+
+    /// Pauses all processes of a node: the kernel accepts connections for it, and nothing is answered. Returns when they have stopped.
+    pub fn pause(&self, node: usize) {
+        let node = &self.inner.nodes[node];
+        wait_until(Duration::from_secs(10), || {
+            node.signal_all(Signal::STOP);
+            node.processes().into_iter().all(process::is_stopped)
+        });
+    }
+
+    /// Lets a paused node go on.
+    pub fn resume(&self, node: usize) {
+        self.inner.nodes[node].signal_all(Signal::CONT);
+    }
+
+    fn launch(&self, node: usize) -> Result<(), ServerError> {
+        let alone = !(0..self.nodes()).any(|other| other != node && self.is_running(other));
+        let node = &self.inner.nodes[node];
+        let mut command = node.program.command(alone)?;
+        let log = File::options().append(true).create(true).open(&node.log)?;
+        command.stdout(log.try_clone()?).stderr(log);
+        *locked(&node.child) = Some(process::spawn(command)?);
+        // Others can only join what is there.
+        match alone && self.nodes() > 1 {
+            true => self.wait_ready_of(node),
+            false => Ok(()),
+        }
+    }
+
+    fn wait_ready(&self, node: usize) -> Result<(), ServerError> {
+        self.wait_ready_of(&self.inner.nodes[node])
+    }
+
+    fn wait_ready_of(&self, node: &Node) -> Result<(), ServerError> {
+        let mut running = true;
+        let ready = wait_until(Duration::from_secs(90), || {
+            running = node.is_running();
+            !running || node.pid().is_some_and(|pid| node.program.ready(pid))
+        });
+        if running && ready {
+            return Ok(());
+        }
+        let log = process::tail(&fs::read_to_string(&node.log).unwrap_or_default());
+        Err(ServerError::Failed { what: format!("starting {}", self.inner.engine.name()), log })
+    }
+}
+
+impl Node {
+    fn is_running(&self) -> bool {
+        locked(&self.child).as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    fn pid(&self) -> Option<u32> {
+        locked(&self.child).as_ref().map(Child::id)
+    }
+
+    /// The node's processes, the one that makes others first.
+    fn processes(&self) -> Vec<u32> {
+        let Some(pid) = self.pid().filter(|_| self.is_running()) else { return Vec::new() };
+        let more = if self.program.forks() { children(pid) } else { Vec::new() };
+        std::iter::once(pid).chain(more).collect()
+    }
+
+    fn signal_all(&self, what: Signal) {
+        // The first one is signalled first, so that it makes no more of them while we look.
+        if let Some(pid) = self.pid().filter(|_| self.is_running()) {
+            signal(pid, what);
+        }
+        self.processes().into_iter().skip(1).for_each(|pid| signal(pid, what));
+    }
+
+    fn stop(&self) -> Result<(), ServerError> {
+        if let Some(pid) = self.pid().filter(|_| self.is_running()) {
+            signal(pid, Signal::CONT);
+            signal(pid, self.program.farewell());
+            if !wait_until(Duration::from_secs(60), || !self.is_running()) {
+                self.kill();
+                return Err(ServerError::Failed { what: "stopping".to_owned(), log: String::new() });
+            }
+        }
+        Ok(())
+    }
+
+    fn kill(&self) {
+        // A process that is stopped cannot start others while we look for them.
+        if let Some(pid) = self.pid().filter(|_| self.is_running()) {
+            signal(pid, Signal::STOP);
+        }
+        let processes = self.processes();
+        processes.iter().for_each(|&pid| signal(pid, Signal::KILL));
+        if let Some(child) = locked(&self.child).as_mut() {
+            let _ = child.wait();
+        }
+        let gone = |pid: &u32| !Path::new("/proc").join(pid.to_string()).join("exe").exists();
+        wait_until(Duration::from_secs(10), || processes.iter().all(gone));
+    }
+}
+
+impl Inner {
+    fn kill_all(&self) {
+        self.nodes.iter().for_each(Node::kill);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.kill_all();
+    }
+}

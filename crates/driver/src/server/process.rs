@@ -1,0 +1,193 @@
+//! Processes that do not outlive us, and folders that go with them.
+
+use super::ServerError;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The account that a server runs as if we are root, which servers refuse.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Account(pub(super) &'static str);
+
+/// A command that runs under the account if we are root, and gets the signal when this process dies, however it dies.
+pub(super) fn command(program: &Path, account: Account, on_death: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.arg(format!("--pdeathsig={on_death}"));
+    if rustix::process::geteuid().is_root() {
+        command
+            .arg(format!("--reuid={0}", account.0))
+            .arg(format!("--regid={0}", account.0))
+            .arg("--init-groups");
+    }
+    command.arg("--").arg(program).stdin(Stdio::null()).current_dir("/");
+    command
+}
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// Starts a process from a thread that lives as long as this process: the kernel means the *thread* when it says that a
+/// parent died.
+pub(super) fn spawn(command: Command) -> io::Result<Child> {
+    static KEEPER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
+    let keeper = KEEPER.get_or_init(|| {
+        let (sender, orders) = channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, answer) in orders {
+                // Nobody waits any more: then nobody needs the process either.
+                if let Err(unsent) = answer.send(command.spawn())
+                    && let Ok(mut child) = unsent.0
+                {
+                    let _ = child.kill();
+                }
+            }
+        });
+        Mutex::new(sender)
+    });
+    let (answer, child) = channel();
+    let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+    keeper.lock().unwrap_or_else(PoisonError::into_inner).send((command, answer)).map_err(|_| gone(()))?;
+    child.recv().map_err(|_| gone(()))?
+}
+
+/// Runs to the end; the error shows the last lines of what it printed.
+pub(super) fn finish(mut command: Command, what: &str) -> Result<String, ServerError> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = spawn(command).and_then(Child::wait_with_output).map_err(ServerError::Io)?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    match output.status.success() {
+        true => Ok(text),
+        false => Err(ServerError::Failed { what: what.to_owned(), log: tail(&text) }),
+    }
+}
+
+/// The last lines of a log.
+pub(super) fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+/// Sends a signal; a process that is gone is fine.
+pub(super) fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The processes that a process has started and that still are its own.
+pub(super) fn children(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(other) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        // The name, in parentheses, may contain anything; the parent is the second field after it.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        if parent == Some(pid) {
+            found.push(other);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Whether every thread of a process has stopped, or the process is gone. A signal to stop takes effect a moment later.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok()).all(|stat| {
+        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+        matches!(state, None | Some('T' | 't' | 'Z' | 'X'))
+    })
+}
+
+/// Waits until something is so, looking often.
+pub(super) fn wait_until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if so() {
+            return true;
+        }
+        if start.elapsed() > limit {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ports of the loopback that were free a moment ago, all different.
+///
+/// Below those that the kernel hands out itself: nobody's outgoing connection takes one before the server does.
+pub(super) fn free_ports(count: usize) -> io::Result<Vec<u16>> {
+    let mut listeners: Vec<TcpListener> = Vec::with_capacity(count);
+    for _ in 0..10_000 {
+        if listeners.len() == count {
+            break;
+        }
+        listeners.extend(TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..32_000))));
+    }
+    match listeners.len() == count {
+        true => listeners.iter().map(|l| l.local_addr().map(|a| a.port())).collect(),
+        false => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}
+
+/// A folder of our own that is removed with everything in it.
+#[derive(Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(name: &str, account: Account) -> Result<Folder, ServerError> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let path = loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("isolde-{name}-{}-{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => break path,
+                // Left behind by a process of the same number that was killed.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(ServerError::Io(e)),
+            }
+        };
+        let folder = Folder(path);
+        give(&folder.0, account)?;
+        Ok(folder)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn remove(&self) {
+        // Nothing can be done about a folder that does not want to go.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Makes the account the owner, if we are root.
+pub(super) fn give(path: &Path, account: Account) -> Result<(), ServerError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let mut chown = Command::new("chown");
+    chown.arg("-R").arg(format!("{0}:{0}", account.0)).arg(path);
+    finish(chown, "chown").map(drop)
+}
+
+/// The first of these programs that exists: in the search path, or in one of the folders.
+pub(super) fn find(program: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).chain(folders.iter().cloned()).map(|f| f.join(program)).find(|f| f.is_file())
+}

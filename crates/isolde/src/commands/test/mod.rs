@@ -1,0 +1,291 @@
+//! `isolde test`: drives a database from concurrent sessions, records what they saw, checks it, and keeps everything.
+//!
+//! A *run* is one engine at one isolation level with one workload; it has a folder of its own under `runs/`, with the history,
+//! the result, the report and a log. One URL is one run; without a URL there are two, of SQLite and of a simulated store, to show what
+//! the answers look like; `--matrix` is a run per isolation level of the database.
+
+mod environment;
+mod faults;
+mod flags;
+mod folder;
+mod judge;
+mod live;
+mod subject;
+
+pub use flags::Flags;
+
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, terminal};
+use folder::RunFolder;
+use isolde_driver::client::{Control, Online, Plan, Summary, run as drive};
+use isolde_level::{AnomalyKind, Level, Verdict};
+use isolde_report::{Column, Subject, example_text, matrix_markdown, matrix_text};
+use isolde_timestamp::Mode;
+use isolde_workload::client::Workload;
+use judge::Judged;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use subject::{Arena, Candidate};
+
+/// A run and its answer.
+struct Done {
+    /// Its heading in tables.
+    head: String,
+    /// What was driven, in full.
+    described: String,
+    workload: Workload,
+    summary: Summary,
+    judged: Judged,
+    folder: PathBuf,
+}
+
+impl Done {
+    fn subject<'a>(&'a self, required: &'a [Level]) -> Subject<'a> {
+        Subject {
+            history: &self.judged.history,
+            facts: &self.judged.facts,
+            judgement: &self.judged.judgement,
+            timing: Some(self.judged.timing),
+            required,
+        }
+    }
+}
+
+/// Tests.
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    let spec = flags.spec()?;
+    let arena = Arena::open(flags, global)?;
+    let candidates = arena.candidates(flags, &spec)?;
+    let several = candidates.len() > 1;
+    let mut done = Vec::new();
+    for candidate in candidates {
+        if interrupt::is_requested() {
+            break;
+        }
+        if !global.quiet && several {
+            terminal::tell(&format!("running {} against {}", candidate.spec.workload.name(), candidate.head));
+        }
+        done.push(one(candidate, &arena, flags, global)?);
+    }
+    let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
+    let subjects: Vec<Subject<'_>> = done.iter().map(|d| d.subject(&flags.level)).collect();
+    if let Some(path) = &flags.junit {
+        crate::destination::write_file(path, isolde_report::junit(&subjects).as_bytes())?;
+    }
+    if let Some(path) = &flags.sarif {
+        crate::destination::write_file(path, isolde_report::sarif(&subjects).as_bytes())?;
+    }
+    if flags.json {
+        let runs: Vec<Value> = done.iter().map(|d| document(d, flags)).collect();
+        let whole = json!({"isolde": env!("CARGO_PKG_VERSION"), "schema": 1, "runs": runs});
+        terminal::print(&format!("{whole:#}\n"))?;
+    } else {
+        terminal::print(&text(&done, flags, &arena, global))?;
+    }
+    if let Some(path) = &flags.markdown {
+        crate::destination::write_file(path, markdown(&done).as_bytes())?;
+    }
+    if annotate {
+        terminal::tell(isolde_report::github(&subjects).trim_end());
+    }
+    Ok(exit(&done, &flags.level))
+}
+
+/// One run from beginning to end.
+fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Global) -> Result<Done, Failure> {
+    let engine = candidate.engine()?;
+    let described = engine.describe();
+    let folder = RunFolder::create(&flags.runs, &candidate.name(), candidate.spec.workload)?;
+    let control = Control::default();
+    let online = match flags.online {
+        true => Some(Online { collector: arena.collector()?, history: Box::new(folder.stamped()?) }),
+        false => None,
+    };
+    let plan = Plan {
+        engine: &*engine,
+        spec: &candidate.spec,
+        sessions: flags.sessions,
+        limit: flags.limit(),
+        faults: faults::source(arena, flags.fault_every, candidate.spec.seed),
+        online,
+    };
+    let outputs = folder.outputs()?;
+    let live = live::Live::new(global, &candidate.head, &folder, flags);
+    let driven = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| live.watch(&control));
+        let driven = drive(plan, &control, outputs);
+        live.end();
+        _ = watcher.join();
+        driven
+    });
+    let summary = driven.map_err(|error| {
+        Failure::input(format_args!("{described}: {error}\n  log: {}", folder.log().display()))
+    })?;
+    drop(engine);
+    let judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
+    let mut head = std::mem::take(&mut candidate.head);
+    if several_workloads(flags) {
+        let _ = write!(head, " {}", candidate.spec.workload.name());
+    }
+    let done = Done {
+        head,
+        described,
+        workload: candidate.spec.workload,
+        summary,
+        judged,
+        folder: folder.path().to_owned(),
+    };
+    let subject = done.subject(&flags.level);
+    let report = format!("{}\n{}", heading(&done), isolde_report::text(&subject, &Default::default()));
+    folder.keep(&report, &document(&done, flags))?;
+    folder.also_write(flags.to, &done.judged.history)?;
+    Ok(done)
+}
+
+fn several_workloads(flags: &Flags) -> bool {
+    flags.workload.len() > 1
+}
+
+/// What was run, and how it went.
+fn heading(done: &Done) -> String {
+    let s = &done.summary;
+    let finished = s.committed + s.aborted + s.indeterminate;
+    let rate = finished as f64 / s.elapsed.as_secs_f64().max(1e-9);
+    let mut out = format!(
+        "{}: {} of {finished} transactions committed, {} aborted, {} of unknown outcome, in {:.1} s ({rate:.0}/s)",
+        done.described,
+        s.committed,
+        s.aborted,
+        s.indeterminate,
+        s.elapsed.as_secs_f64(),
+    );
+    if s.faults > 0 {
+        let _ = write!(out, "; {} faults", s.faults);
+    }
+    for (kind, (count, message)) in &s.causes {
+        let line = message.lines().next().unwrap_or_default();
+        let _ = write!(out, "\n  {kind} ×{count}, first: {line}");
+    }
+    if let Some(online) = &s.online {
+        let _ =
+            write!(out, "\n  online: {} transactions checked by the server's timestamps, ", online.checked);
+        if online.violations.is_empty() {
+            out.push_str("no violation of snapshot isolation");
+        }
+        let counts: Vec<String> = online.violations.iter().map(|(code, n)| format!("{code} ×{n}")).collect();
+        out.push_str(&counts.join(", "));
+        for (n, what) in [
+            (online.learnt, "committed although the client never learnt it"),
+            (online.missing, "never turned up in the server's log"),
+        ] {
+            if n > 0 {
+                let _ = write!(out, "; {n} {what}");
+            }
+        }
+        for example in &online.examples {
+            let _ = write!(out, "\n    {example}");
+        }
+    }
+    out.push('\n');
+    out
+}
+
+/// The run as JSON: what `--json` prints and `result.json` keeps.
+fn document(done: &Done, flags: &Flags) -> Value {
+    let s = &done.summary;
+    let causes: serde_json::Map<String, Value> =
+        s.causes.iter().map(|(kind, (count, _))| ((*kind).to_owned(), json!(count))).collect();
+    let online = s.online.as_ref().map(|o| {
+        json!({"checked": o.checked, "violations": o.violations, "examples": o.examples,
+               "learnt": o.learnt, "missing": o.missing})
+    });
+    json!({
+        "target": done.described,
+        "name": done.head,
+        "workload": done.workload.name(),
+        "sessions": flags.sessions,
+        "seed": flags.seed,
+        "committed": s.committed,
+        "aborted": s.aborted,
+        "indeterminate": s.indeterminate,
+        "causes": causes,
+        "faults": s.faults,
+        "online": online,
+        "elapsed_ms": s.elapsed.as_millis() as u64,
+        "folder": done.folder.display().to_string(),
+        "result": isolde_report::json(&[done.subject(&flags.level)]),
+    })
+}
+
+fn columns(done: &[Done]) -> Vec<Column<'_>> {
+    done.iter().map(|d| Column { head: &d.head, judgement: &d.judged.judgement }).collect()
+}
+
+fn markdown(done: &[Done]) -> String {
+    let mut out = matrix_markdown(&columns(done));
+    out.push('\n');
+    for d in done {
+        let _ = writeln!(out, "- {}", heading(d).lines().next().unwrap_or_default());
+    }
+    out
+}
+
+fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String {
+    let style = terminal::style(global);
+    let mut out = String::new();
+    for d in done {
+        out.push_str(&heading(d));
+    }
+    out.push('\n');
+    match done {
+        [one] => out.push_str(&isolde_report::text(&one.subject(&flags.level), &style)),
+        several => {
+            out.push_str(&matrix_text(&columns(several), &style));
+            for d in several.iter().filter(|_| !flags.level.is_empty()) {
+                let verdict = |l: &Level| d.judged.judgement.verdict(*l).map_or("not decided", Verdict::name);
+                let words: Vec<String> = flags.level.iter().map(|l| format!("{l} {}", verdict(l))).collect();
+                let _ = writeln!(out, "required of {}: {}", d.head, words.join(", "));
+            }
+            if let Some((d, anomaly)) = telling(several) {
+                let _ = write!(out, "\nOf {}:\n", d.head);
+                out.push_str(&example_text(&d.subject(&flags.level), anomaly, &style));
+            }
+        }
+    }
+    out.push('\n');
+    for d in done {
+        let _ = writeln!(out, "kept: {}", d.judged.facts.path);
+    }
+    let _ = writeln!(out, "next: {}", arena.next_step(flags));
+    out
+}
+
+/// The anomaly to explain where there is room for one: a write skew if there is one, of the last run that has any.
+fn telling(done: &[Done]) -> Option<(&Done, &isolde_level::Anomaly)> {
+    let of_kind = |wanted: Option<AnomalyKind>| {
+        done.iter().rev().find_map(|d| {
+            let found = d.judged.judgement.anomalies.iter();
+            let found = found.filter(|a| wanted.is_none_or(|kind| kind == a.kind));
+            found.min_by_key(|a| a.witness.transactions.len()).map(|a| (d, a))
+        })
+    };
+    of_kind(Some(AnomalyKind::G2Item)).or_else(|| of_kind(None))
+}
+
+/// A violated level decides; then an undecided one, or an interrupt.
+fn exit(done: &[Done], required: &[Level]) -> Exit {
+    let any = |wanted: fn(&Verdict) -> bool| {
+        done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))
+    };
+    let by_timestamps = required.iter().any(|&l| Mode::of(l) == Some(Mode::Si))
+        && done.iter().any(|d| d.summary.online.as_ref().is_some_and(|o| !o.violations.is_empty()));
+    if by_timestamps || any(|v| *v == Verdict::Violated) {
+        Exit::Violated
+    } else if any(|v| matches!(v, Verdict::Unknown { .. })) || interrupt::is_requested() {
+        Exit::Undecided
+    } else {
+        Exit::Holds
+    }
+}

@@ -1,0 +1,393 @@
+//! What is tested: databases by URL, throw-away servers, simulated stores, programs.
+
+use super::environment::completed;
+use super::faults;
+use super::flags::Flags;
+use crate::cli::Global;
+use crate::exit::Failure;
+use crate::terminal;
+use isolde_driver::broken::{Broken, Bug};
+use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine, WeakEngine};
+use isolde_driver::collect::{self, Collector};
+use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
+use isolde_driver::server::{Engine as Product, Server, Setup};
+use isolde_driver::{Database, Family, Isolation, Target};
+use isolde_level::Level;
+use isolde_workload::SimLevel;
+use isolde_workload::client::ClientSpec;
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What stays while runs come and go.
+pub struct Arena {
+    kind: Kind,
+    /// Where the nodes of a database that is reached by TCP are, not through a proxy.
+    pub direct: Vec<Target>,
+    /// A proxy in front of each, if faults need one.
+    pub proxies: Vec<Proxy>,
+    /// The sessions of the run.
+    pub sessions: Sessions,
+    /// The faults to make.
+    pub faults: Vec<Fault>,
+    /// The bug that the database is given on purpose.
+    bug: Option<Bug>,
+}
+
+enum Kind {
+    /// Nothing was named: SQLite beside a simulated store.
+    Showcase(Scratch),
+    Database(Target),
+    Server(Server),
+    Simulated(Option<SimLevel>),
+    Weak(Level),
+    Exec(String),
+}
+
+impl Kind {
+    fn open(flags: &Flags, global: &Global) -> Result<Kind, Failure> {
+        if let Some(product) = flags.throwaway {
+            if !global.quiet {
+                terminal::tell(&format!("starting a throw-away {}", product.name()));
+            }
+            let mut setup = Setup::default();
+            if product == Product::Postgres {
+                // Hot keys in any order deadlock often, and PostgreSQL looks for that only after a second of waiting.
+                setup.settings.push(("deadlock_timeout".to_owned(), "10ms".to_owned()));
+            }
+            let server = Server::start(product, &setup).map_err(Failure::input)?;
+            return Ok(Kind::Server(server));
+        }
+        let from_environment = || std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
+        let Some(url) = flags.url.clone().or_else(from_environment) else {
+            return Ok(Kind::Showcase(Scratch::new()?));
+        };
+        let kind = match url.split_once(':') {
+            Some(("exec", command)) => Kind::Exec(command.to_owned()),
+            Some(("weakdb", level)) => Kind::Weak(level.parse().map_err(Failure::input)?),
+            Some(("simulated", "")) => Kind::Simulated(None),
+            Some(("simulated", level)) => Kind::Simulated(Some(level.parse().map_err(Failure::input)?)),
+            _ => {
+                let target = url.parse().map_err(|e| {
+                    Failure::input(format_args!(
+                        "{e}\n  help: postgres://…, mysql://…, sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD"
+                    ))
+                })?;
+                Kind::Database(completed(&url, target, &|name| std::env::var(name).ok()))
+            }
+        };
+        if flags.url.is_none() && !global.quiet {
+            terminal::tell("testing the database of DATABASE_URL");
+        }
+        Ok(kind)
+    }
+}
+
+/// A temporary folder.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, Failure> {
+        let path = std::env::temp_dir().join(format!("isolde-test-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|e| Failure::io(&path, e))?;
+        Ok(Scratch(path))
+    }
+
+    fn sqlite(&self) -> Result<Target, Failure> {
+        let url = format!("sqlite:{}", escape(&self.0.join("test.db")));
+        url.parse().map_err(Failure::input)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A folder in the way of nobody.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A path in a URL.
+fn escape(path: &Path) -> String {
+    path.display().to_string().replace('%', "%25").replace('?', "%3F")
+}
+
+/// A run to be.
+pub struct Candidate<'a> {
+    /// Its heading.
+    pub head: String,
+    pub spec: ClientSpec,
+    make: Box<Make<'a>>,
+}
+
+/// Makes the engine for a workload.
+type Make<'a> = dyn Fn(&ClientSpec) -> Result<Box<dyn Engine>, Failure> + 'a;
+
+impl Candidate<'_> {
+    pub fn engine(&self) -> Result<Box<dyn Engine>, Failure> {
+        (self.make)(&self.spec)
+    }
+
+    /// A name for its folder.
+    pub fn name(&self) -> String {
+        let plain =
+            |c: char| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' };
+        let mut name: String = self.head.chars().map(plain).collect();
+        while name.contains("--") {
+            name = name.replace("--", "-");
+        }
+        format!("{}-{}", name.trim_matches('-'), self.spec.workload.name())
+    }
+}
+
+/// Under faults nobody waits for an answer longer than this.
+const IMPATIENCE: Duration = Duration::from_secs(5);
+
+impl Arena {
+    /// Finds out what is to be tested, and starts what has to be started.
+    pub fn open(flags: &Flags, global: &Global) -> Result<Arena, Failure> {
+        let kind = Kind::open(flags, global)?;
+        let reached = |target: &Target| target.address().is_some();
+        let direct: Vec<Target> = match &kind {
+            Kind::Database(target) if reached(target) => vec![target.clone()],
+            Kind::Server(server) => server.targets(),
+            _ => Vec::new(),
+        };
+        let own = matches!(kind, Kind::Server(_));
+        let faults = faults::named(&flags.fault, |fault| match fault.needs() {
+            Needs::Server => own,
+            Needs::Proxy | Needs::Administrator => !direct.is_empty(),
+        })?;
+        let mut proxies = Vec::new();
+        if faults.iter().any(|fault| fault.needs() == Needs::Proxy) {
+            for target in &direct {
+                let (host, port) = target.address().unwrap_or(("localhost", 0));
+                let unknown = |e| Failure::input(format_args!("{host}:{port}: {e}"));
+                let address = (host, port).to_socket_addrs().map_err(unknown)?.next();
+                let address = address.ok_or_else(|| Failure::input(format_args!("{host} has no address")))?;
+                proxies.push(Proxy::new(address).map_err(unknown)?);
+            }
+        }
+        let sessions = Sessions::default();
+        Ok(Arena { kind, direct, proxies, sessions, faults, bug: flags.bug })
+    }
+    /// The server that was started, if one was.
+    pub fn server(&self) -> Option<&Server> {
+        if let Kind::Server(server) = &self.kind { Some(server) } else { None }
+    }
+
+    /// Where sessions reach the database: through proxies, if there are some.
+    fn targets(&self) -> Vec<Target> {
+        let nodes = match &self.kind {
+            Kind::Database(target) => vec![target.clone()],
+            Kind::Server(server) => server.targets(),
+            _ => Vec::new(),
+        };
+        let impatient =
+            |target: Target| target.with_statement_timeout(IMPATIENCE).with_connect_timeout(IMPATIENCE);
+        let through = |(i, target): (usize, Target)| {
+            let target = if self.faults.is_empty() { target } else { impatient(target) };
+            match self.proxies.get(i) {
+                Some(proxy) => target.via("127.0.0.1", proxy.address().port()),
+                None => target,
+            }
+        };
+        nodes.into_iter().enumerate().map(through).collect()
+    }
+
+    /// The runs to do.
+    pub fn candidates(&self, flags: &Flags, specs: &[ClientSpec]) -> Result<Vec<Candidate<'_>>, Failure> {
+        let mut all = Vec::new();
+        for spec in specs {
+            self.of_workload(flags, spec, &mut all)?;
+        }
+        Ok(all)
+    }
+
+    fn of_workload<'a>(
+        &'a self,
+        flags: &Flags,
+        spec: &ClientSpec,
+        all: &mut Vec<Candidate<'a>>,
+    ) -> Result<(), Failure> {
+        let (sessions, encoding) = (flags.sessions, flags.encoding());
+        let mut spec = spec.clone();
+        if matches!(self.kind, Kind::Showcase(_)) && flags.writes_per_key.is_none() {
+            // Short lists make examples that are easy to read.
+            spec.writes_per_key = spec.writes_per_key.map(|n| n.min(8));
+        }
+        let spec = &spec;
+        let simulated = |level: SimLevel, head: String| Candidate {
+            head,
+            spec: spec.clone(),
+            make: Box::new(move |spec| Ok(Box::new(SimulatedEngine::new(level, spec, sessions)))),
+        };
+        match &self.kind {
+            Kind::Showcase(scratch) => {
+                all.extend(self.sql(vec![scratch.sqlite()?], flags, spec, encoding, Some("SQLite"))?);
+                if !flags.matrix {
+                    all.push(simulated(SimLevel::SnapshotIsolation, "simulated snapshot-isolation".into()));
+                }
+            }
+            Kind::Database(_) | Kind::Server(_) => {
+                all.extend(self.sql(self.targets(), flags, spec, encoding, None)?);
+            }
+            Kind::Simulated(level) => {
+                let named = flags.isolation.as_deref().map(str::parse).transpose().map_err(Failure::input)?;
+                let levels = match named.or(*level) {
+                    Some(level) if !flags.matrix => vec![level],
+                    _ if flags.matrix => SimLevel::ALL.into_iter().rev().collect(),
+                    _ => vec![SimLevel::Serializable],
+                };
+                all.extend(levels.into_iter().map(|level| simulated(level, level.name().to_owned())));
+            }
+            Kind::Weak(level) => {
+                let level = *level;
+                all.push(Candidate {
+                    head: format!("weakdb {level}"),
+                    spec: spec.clone(),
+                    make: Box::new(move |spec| {
+                        Ok(Box::new(WeakEngine::new(level, spec).map_err(Failure::input)?))
+                    }),
+                });
+            }
+            Kind::Exec(command) => {
+                if flags.matrix {
+                    return Err(Failure::input("--matrix takes a database whose isolation levels are known"));
+                }
+                let (command, isolation) = (command.clone(), flags.isolation.clone());
+                all.push(Candidate {
+                    head: "exec".to_owned(),
+                    spec: spec.clone(),
+                    make: Box::new(move |spec| {
+                        Ok(Box::new(ExecEngine::new(&command, spec, isolation.as_deref())))
+                    }),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A command worth trying after this one.
+    pub fn next_step(&self, flags: &Flags) -> String {
+        let installed = |program: &str| {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+        };
+        match &self.kind {
+            Kind::Showcase(_) if installed("mariadbd") => {
+                "isolde test --throwaway mariadb --matrix".to_owned()
+            }
+            Kind::Showcase(_) => "isolde test postgres://USER@HOST/DATABASE --matrix".to_owned(),
+            _ if !flags.matrix && !matches!(self.kind, Kind::Exec(_)) => {
+                "the same with --matrix: every isolation level of this database".to_owned()
+            }
+            _ if flags.fault.is_empty() && self.server().is_some() => {
+                "the same with --fault all --duration 30s: does it hold when things break?".to_owned()
+            }
+            _ => "isolde explain G2-item, or any other name above".to_owned(),
+        }
+    }
+}
+
+impl Arena {
+    /// Runs against databases that speak SQL: at one level, or at all.
+    fn sql(
+        &self,
+        targets: Vec<Target>,
+        flags: &Flags,
+        spec: &ClientSpec,
+        encoding: Encoding,
+        name: Option<&str>,
+    ) -> Result<Vec<Candidate<'_>>, Failure> {
+        let Some(first) = targets.first() else { return Ok(Vec::new()) };
+        let reached = |e: isolde_driver::Error| Failure::input(format_args!("{first}: {e}"));
+        let product = first.product().map_err(reached)?;
+        let all = first.isolations().map_err(reached)?;
+        let chosen: Vec<Isolation> = match &flags.isolation {
+            Some(wanted) => {
+                let known = || all.iter().map(Isolation::name).collect::<Vec<_>>().join(", ");
+                let found = product.isolation(wanted);
+                let found = found.ok_or_else(|| {
+                    let known = known();
+                    Failure::input(format_args!(
+                        "{product} has no isolation level {wanted:?}; it has {known}"
+                    ))
+                })?;
+                vec![found]
+            }
+            None if flags.matrix => all,
+            // SQLite's modes are all serializable; the plain one is what people use.
+            None if product.family == Family::Sqlite => all.into_iter().take(1).collect(),
+            None => all.into_iter().last().into_iter().collect(),
+        };
+        let online = flags.online;
+        if online {
+            let session = first.connect().map_err(reached)?;
+            let fit = |isolation: &&Isolation| !collect::suits(&*session, isolation);
+            if let Some(unfit) = chosen.iter().find(fit) {
+                return Err(Failure::input(format_args!(
+                    "--online: {product} does not tell what transactions at {unfit} see; choose another --isolation"
+                )));
+            }
+        }
+        let runs = chosen.into_iter().map(|isolation| {
+            let targets = targets.clone();
+            let mut head = match name {
+                Some(name) => format!("{name} {isolation}"),
+                None => isolation.name().to_owned(),
+            };
+            if let Some(bug) = self.bug {
+                head = format!("{head} with {}", bug.name());
+            }
+            let make = move |spec: &ClientSpec| -> Result<Box<dyn Engine>, Failure> {
+                let databases = targets.iter().enumerate().map(|(node, target)| self.database(node, target));
+                let databases = databases.collect::<Result<Vec<_>, _>>()?;
+                let engine = SqlEngine::new(databases, isolation.clone(), spec, encoding);
+                let engine = engine.map_err(Failure::input)?;
+                Ok(Box::new(if online { engine.with_stamps() } else { engine }))
+            };
+            Candidate { head, spec: spec.clone(), make: Box::new(make) }
+        });
+        Ok(runs.collect())
+    }
+
+    /// The order of commits, from the server.
+    pub fn collector(&self) -> Result<Box<dyn Collector>, Failure> {
+        // MariaDB's place in the binary log and its snapshot were seen to disagree under load: that would be a false alarm.
+        let postgres = |target: &&Target| target.family() == Family::Postgres;
+        let target = self.direct.first().filter(postgres);
+        let target = target.ok_or_else(|| Failure::input("--online takes a PostgreSQL server"))?;
+        collect::collector(target).map_err(|e| Failure::input(format_args!("{target}: {e}")))
+    }
+
+    /// A node as sessions see it: tracked, and with the bug that was asked for.
+    fn database(&self, node: usize, target: &Target) -> Result<Box<dyn Database>, Failure> {
+        let tracked = |target: Target| Tracked::new(target, node, &self.sessions);
+        Ok(match self.bug {
+            None => Box::new(tracked(target.clone())),
+            Some(Bug::StaleFailover) => {
+                let reached = |e: isolde_driver::Error| Failure::input(format_args!("{target}: {e}"));
+                let copy = match target.family() {
+                    Family::Sqlite => {
+                        let path = target.to_string();
+                        target.with_database(&format!("{}.copy", path.trim_start_matches("sqlite:")))
+                    }
+                    _ => {
+                        const COPY: &str = "isolde_copy";
+                        let mut session = target.connect().map_err(reached)?;
+                        session.run(&format!("DROP DATABASE IF EXISTS {COPY}")).map_err(reached)?;
+                        session.run(&format!("CREATE DATABASE {COPY}")).map_err(reached)?;
+                        target.with_database(COPY)
+                    }
+                };
+                let broken = Broken::with_failover(tracked(target.clone()), tracked(copy), LAG, TAKES_OVER);
+                Box::new(broken.map_err(reached)?)
+            }
+            Some(bug) => Box::new(Broken::new(tracked(target.clone()), bug)),
+        })
+    }
+}
+
+/// How many commits a copy is behind, and after how many it takes over.
+const LAG: usize = 20;
+const TAKES_OVER: u64 = 400;

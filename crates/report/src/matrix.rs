@@ -1,0 +1,187 @@
+//! Levels against runs: a row per level, a column per run. What a database keeps, and what it doesn't, at a glance.
+
+use crate::layout::{Style, Tone, padded, thousands, width};
+use crate::titled;
+use isolde_level::{Judgement, Level, Verdict};
+use std::fmt::Write;
+
+/// A run and what was found out about its history.
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'a> {
+    /// Its heading: a database, an isolation level.
+    pub head: &'a str,
+    /// The verdicts.
+    pub judgement: &'a Judgement,
+}
+
+/// The levels that any column has a verdict for, weakest first.
+fn levels(columns: &[Column<'_>]) -> Vec<Level> {
+    let asked = |level: &Level| columns.iter().any(|c| c.judgement.verdict(*level).is_some());
+    Level::ALL.iter().copied().filter(asked).collect()
+}
+
+/// A heading in lines of at most `columns`, unless a part of a word is longer. Long words break after `_` and `-`.
+fn lines(head: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in head.split(' ').filter(|w| !w.is_empty()) {
+        let mut space = " ";
+        let parts: Vec<&str> =
+            if width(word) > columns { word.split_inclusive(['_', '-']).collect() } else { vec![word] };
+        for part in parts {
+            match lines.last_mut() {
+                Some(line) if line.is_empty() => line.push_str(part),
+                Some(line) if width(line) + width(space) + width(part) <= columns => {
+                    line.push_str(space);
+                    line.push_str(part);
+                }
+                _ => lines.push(part.to_owned()),
+            }
+            space = "";
+        }
+    }
+    lines
+}
+
+/// The table for people, then the anomalies of each column.
+pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
+    const NARROW: usize = 12;
+    let rows = levels(columns);
+    let first = rows.iter().map(|l| width(l.name())).max().unwrap_or(0);
+    let heads: Vec<Vec<String>> = columns.iter().map(|c| lines(c.head, NARROW)).collect();
+    let widths: Vec<usize> =
+        heads.iter().map(|h| h.iter().map(|l| width(l)).max().unwrap_or(0).max("VIOLATED".len())).collect();
+    let height = heads.iter().map(Vec::len).max().unwrap_or(0);
+    let mut out = String::new();
+    for line in 0..height {
+        let mut text = format!("  {}", " ".repeat(first));
+        for (head, w) in heads.iter().zip(&widths) {
+            // Headings stand on the table.
+            let at = (line + head.len()).checked_sub(height);
+            text.push_str("   ");
+            text.push_str(&padded(at.map_or("", |at| &head[at]), *w));
+        }
+        let _ = writeln!(out, "{}", text.trim_end());
+    }
+    for level in rows {
+        let mut text = format!("  {}", padded(level.name(), first));
+        for (i, (column, w)) in columns.iter().zip(&widths).enumerate() {
+            let (word, tone) = match column.judgement.verdict(level) {
+                Some(Verdict::Holds) => ("holds", Tone::Good),
+                Some(Verdict::Violated) => ("VIOLATED", Tone::Bad),
+                Some(Verdict::Unknown { .. }) => ("unknown", Tone::Open),
+                None => ("", Tone::Open),
+            };
+            let gap = if i + 1 == columns.len() { 0 } else { w - width(word) };
+            text.push_str("   ");
+            text.push_str(&style.paint(tone, word));
+            text.push_str(&" ".repeat(gap));
+        }
+        let _ = writeln!(out, "{}", text.trim_end());
+    }
+    out.push('\n');
+    for column in columns {
+        let found = anomalies(column.judgement);
+        let found = if found.is_empty() { "no anomaly".to_owned() } else { found };
+        let start = format!("{}: ", column.head);
+        out.push_str(&crate::layout::wrap(&start, 2, style.columns(), &found));
+    }
+    out
+}
+
+/// The same as Markdown.
+pub fn matrix_markdown(columns: &[Column<'_>]) -> String {
+    let mut out = String::from("| level |");
+    for column in columns {
+        let _ = write!(out, " {} |", column.head);
+    }
+    out.push_str("\n|---|");
+    out.push_str(&"---|".repeat(columns.len()));
+    out.push('\n');
+    for level in levels(columns) {
+        let _ = write!(out, "| {level} |");
+        for column in columns {
+            let word = match column.judgement.verdict(level) {
+                Some(Verdict::Holds) => "holds",
+                Some(Verdict::Violated) => "**violated**",
+                Some(Verdict::Unknown { .. }) => "unknown",
+                None => "",
+            };
+            let _ = write!(out, " {word} |");
+        }
+        out.push('\n');
+    }
+    out.push_str("| *anomalies* |");
+    for column in columns {
+        let kinds: Vec<String> = column.judgement.anomalies.iter().map(|a| titled(a.kind)).collect();
+        let _ = write!(out, " {} |", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") });
+    }
+    out.push('\n');
+    out
+}
+
+fn anomalies(judgement: &Judgement) -> String {
+    let named = |a: &isolde_level::Anomaly| match a.count {
+        1 => titled(a.kind),
+        n => format!("{} ×{}", titled(a.kind), thousands(n)),
+    };
+    judgement.anomalies.iter().map(named).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde_level::{By, LevelVerdict};
+
+    fn judgement(verdicts: &[(Level, Verdict)]) -> Judgement {
+        let levels = verdicts
+            .iter()
+            .map(|(level, verdict)| LevelVerdict {
+                level: *level,
+                by: By::Values,
+                verdict: verdict.clone(),
+                anomalies: Vec::new(),
+            })
+            .collect();
+        Judgement { levels, ..Judgement::default() }
+    }
+
+    #[test]
+    fn headings_break_where_they_must() {
+        assert_eq!(
+            lines("REPEATABLE READ with innodb_snapshot_isolation", 12),
+            ["REPEATABLE", "READ with", "innodb_", "snapshot_", "isolation"]
+        );
+        assert_eq!(lines("SQLite DEFERRED", 12), ["SQLite", "DEFERRED"]);
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let open = Verdict::Unknown { reason: "time".into() };
+        let a = judgement(&[(Level::Causal, Verdict::Holds), (Level::Serializable, Verdict::Violated)]);
+        let b = judgement(&[(Level::Causal, Verdict::Violated), (Level::Serializable, open)]);
+        let columns = [
+            Column { head: "READ COMMITTED", judgement: &a },
+            Column { head: "SERIALIZABLE", judgement: &b },
+        ];
+        assert_eq!(
+            matrix_text(&columns, &Style::default()),
+            "                 READ
+                 COMMITTED   SERIALIZABLE
+  causal         holds       VIOLATED
+  serializable   VIOLATED    unknown
+
+READ COMMITTED: no anomaly
+SERIALIZABLE: no anomaly
+"
+        );
+        assert_eq!(
+            matrix_markdown(&columns),
+            "| level | READ COMMITTED | SERIALIZABLE |
+|---|---|---|
+| causal | holds | **violated** |
+| serializable | **violated** | unknown |
+| *anomalies* | none | none |
+"
+        );
+    }
+}

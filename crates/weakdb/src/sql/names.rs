@@ -1,0 +1,533 @@
+//! What columns a statement can name, and the types of its expressions.
+//!
+//! Clients ask for the types of parameters and results before anything runs (Describe, COM_STMT_PREPARE). They are inferred
+//! from the tree. Scopes are flat: all tables of a statement, outer and inner, are in one list, and an unqualified name is
+//! looked up in their order. Where two of them have a column of one name and different types this may guess wrong; values are
+//! then sent as what they are, since the guess only decides their form.
+
+use super::catalogue::{Catalogue, Table};
+use super::types::Type;
+use isolde_sqltext::Dialect;
+use isolde_sqltext::ast::{
+    BinaryOperator as Op, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
+    ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor,
+    TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
+};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// As clients see it.
+    pub name: String,
+    /// Its type.
+    pub kind: Type,
+    /// The table it comes from, if it is a plain column.
+    pub table: Option<String>,
+}
+
+/// Something that columns come from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The name it goes by, in lower case.
+    pub alias: String,
+    /// Its columns.
+    pub columns: Vec<(String, Type)>,
+    /// The table, if it is one.
+    pub table: Option<Arc<Table>>,
+}
+
+/// Gives the columns of a catalogue table.
+pub type System = dyn Fn(&str) -> Option<Vec<(String, Type)>>;
+
+/// All sources of a statement.
+pub struct Names<'a> {
+    catalogue: &'a Catalogue,
+    dialect: Dialect,
+    /// In the order of the text.
+    pub sources: Vec<Source>,
+    ctes: BTreeMap<String, Vec<(String, Type)>>,
+    system: &'a System,
+}
+
+/// The last part of a name.
+#[must_use]
+pub fn bare(name: &ObjectName) -> String {
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .map_or_else(|| name.to_string(), |ident| ident.value.clone())
+}
+
+impl<'a> Names<'a> {
+    /// The sources of a statement. `system` gives the columns of catalogue tables.
+    pub fn of(statement: &Statement, catalogue: &'a Catalogue, dialect: Dialect, system: &'a System) -> Self {
+        let mut names = Self { catalogue, dialect, sources: Vec::new(), ctes: BTreeMap::new(), system };
+        if let Statement::Insert(Insert { table: TableObject::TableName(name), table_alias, .. }) = statement
+        {
+            names.add_table(name, table_alias.as_ref().map(|a| &a.alias));
+        }
+        let _ = statement.visit(&mut names);
+        names
+    }
+
+    /// A table of the catalogue.
+    #[must_use]
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        self.catalogue.table(name)
+    }
+
+    fn add_table(&mut self, name: &ObjectName, alias: Option<&Ident>) {
+        let bare = bare(name);
+        let bare = bare.strip_suffix(super::engine::ROWS).unwrap_or(&bare).to_owned();
+        let known = self.catalogue.table(&bare);
+        let columns = match &known {
+            Some(table) => table.columns.iter().map(|c| (c.name.clone(), c.kind)).collect(),
+            None => match self.ctes.get(&bare.to_lowercase()) {
+                Some(columns) => columns.clone(),
+                None => match self.catalogue.view(&bare) {
+                    Some(view) => view.columns,
+                    None => (self.system)(&super::rewrite::relation(name)).unwrap_or_default(),
+                },
+            },
+        };
+        let alias = alias.map_or(bare, |a| a.value.clone()).to_lowercase();
+        self.sources.push(Source { alias, columns, table: known });
+    }
+
+    /// The type of a column.
+    #[must_use]
+    pub fn column(&self, qualifier: Option<&str>, name: &str) -> Option<Type> {
+        let fits = |source: &&Source| qualifier.is_none_or(|q| source.alias.eq_ignore_ascii_case(q));
+        let of =
+            |s: &Source| s.columns.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind);
+        self.sources.iter().filter(fits).find_map(of)
+    }
+
+    /// The columns of a query's result.
+    #[must_use]
+    pub fn query(&self, query: &Query) -> Vec<ResultColumn> {
+        self.body(&query.body)
+    }
+
+    fn body(&self, body: &SetExpr) -> Vec<ResultColumn> {
+        let mut body = body;
+        loop {
+            match body {
+                SetExpr::Select(select) => return self.select(select),
+                SetExpr::Query(query) => body = &query.body,
+                SetExpr::SetOperation { left, .. } => body = left,
+                SetExpr::Values(values) => {
+                    let first = values.rows.first().map(|row| row.content.as_slice()).unwrap_or_default();
+                    let column = |(at, expr)| ResultColumn {
+                        name: format!("column{}", at + 1),
+                        kind: self.expr(expr),
+                        table: None,
+                    };
+                    return first.iter().enumerate().map(column).collect();
+                }
+                _ => return Vec::new(),
+            }
+        }
+    }
+
+    fn select(&self, select: &Select) -> Vec<ResultColumn> {
+        self.items(&select.projection, &select.from)
+    }
+
+    /// The columns of a select list, or of RETURNING.
+    #[must_use]
+    pub fn items(&self, items: &[SelectItem], from: &[TableWithJoins]) -> Vec<ResultColumn> {
+        let mut columns = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => columns.push(self.item(expr, self.name_of(expr))),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    columns.push(self.item(expr, alias.value.clone()))
+                }
+                SelectItem::ExprWithAliases { .. } => {}
+                SelectItem::Wildcard(_) => {
+                    for alias in aliases(from) {
+                        self.all_of(&alias, &mut columns);
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    self.all_of(&bare(name), &mut columns);
+                }
+                SelectItem::QualifiedWildcard(..) => {}
+            }
+        }
+        columns
+    }
+
+    fn item(&self, expr: &Expr, name: String) -> ResultColumn {
+        let table = match expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => self.table_of(expr),
+            _ => None,
+        };
+        ResultColumn { name, kind: self.expr(expr), table }
+    }
+
+    fn table_of(&self, expr: &Expr) -> Option<String> {
+        let (qualifier, name) = match expr {
+            Expr::Identifier(name) => (None, &name.value),
+            Expr::CompoundIdentifier(parts) if parts.len() > 1 => {
+                (Some(parts[parts.len() - 2].value.as_str()), &parts[parts.len() - 1].value)
+            }
+            _ => return None,
+        };
+        let fits = |s: &&Source| qualifier.is_none_or(|q| s.alias.eq_ignore_ascii_case(q));
+        let found = self
+            .sources
+            .iter()
+            .filter(fits)
+            .find(|s| s.columns.iter().any(|c| c.0.eq_ignore_ascii_case(name)))?;
+        found.table.as_ref().map(|t| t.name.clone())
+    }
+
+    fn all_of(&self, alias: &str, columns: &mut Vec<ResultColumn>) {
+        if let Some(source) = self.sources.iter().find(|s| s.alias.eq_ignore_ascii_case(alias)) {
+            let table = source.table.as_ref().map(|t| t.name.clone());
+            let all = source.columns.iter().map(|(name, kind)| ResultColumn {
+                name: name.clone(),
+                kind: *kind,
+                table: table.clone(),
+            });
+            columns.extend(all);
+        }
+    }
+
+    /// What a column without AS is called.
+    fn name_of(&self, expr: &Expr) -> String {
+        match (expr, self.dialect) {
+            (Expr::Identifier(name), _) => name.value.clone(),
+            (Expr::CompoundIdentifier(parts), Dialect::PostgreSql) => {
+                parts.last().map(|p| p.value.clone()).unwrap_or_default()
+            }
+            (Expr::CompoundIdentifier(parts), _) => match parts.first() {
+                Some(first) if first.value.starts_with('@') => expr.to_string(),
+                _ => parts.last().map(|p| p.value.clone()).unwrap_or_default(),
+            },
+            (Expr::Nested(inner), Dialect::PostgreSql) => self.name_of(inner),
+            (Expr::Function(function), Dialect::PostgreSql) => bare(&function.name).to_lowercase(),
+            (Expr::Cast { expr, data_type, .. }, Dialect::PostgreSql) => match self.name_of(expr) {
+                name if name == "?column?" => Type::declared(data_type).map_or("?column?".into(), short_name),
+                name => name,
+            },
+            (Expr::Case { .. }, Dialect::PostgreSql) => "case".into(),
+            (Expr::Exists { .. }, Dialect::PostgreSql) => "exists".into(),
+            (Expr::Extract { .. }, Dialect::PostgreSql) => "extract".into(),
+            (Expr::Substring { .. }, Dialect::PostgreSql) => "substring".into(),
+            (Expr::Value(v), Dialect::PostgreSql) if matches!(v.value, Value::Boolean(_)) => "bool".into(),
+            (Expr::Subquery(query), Dialect::PostgreSql) => {
+                self.query(query).first().map_or_else(|| "?column?".into(), |c| c.name.clone())
+            }
+            (_, Dialect::PostgreSql) => "?column?".into(),
+            (expr, _) => expr.to_string(),
+        }
+    }
+
+    /// The type of an expression.
+    #[must_use]
+    pub fn expr(&self, expr: &Expr) -> Type {
+        match expr {
+            Expr::Identifier(name) => self.column(None, &name.value).unwrap_or(Type::Unknown),
+            Expr::CompoundIdentifier(parts) if parts.len() > 1 => {
+                let (qualifier, name) = (&parts[parts.len() - 2].value, &parts[parts.len() - 1].value);
+                self.column(Some(qualifier), name).unwrap_or(Type::Unknown)
+            }
+            Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => self.expr(inner),
+            Expr::Value(value) => match &value.value {
+                Value::Number(text, _) if text.contains(['.', 'e', 'E']) => Type::Numeric(
+                    text.split_once('.').and_then(|(_, digits)| u8::try_from(digits.len()).ok()),
+                ),
+                Value::Number(text, _) if text.parse::<i32>().is_ok() => Type::Int4,
+                Value::Number(..) => Type::Int8,
+                Value::Boolean(_) => Type::Bool,
+                Value::HexStringLiteral(_) => Type::Bytes,
+                Value::Null | Value::Placeholder(_) => Type::Unknown,
+                _ => Type::Text,
+            },
+            Expr::Cast { data_type, .. } => Type::declared(data_type).unwrap_or(Type::Unknown),
+            Expr::TypedString(typed) => Type::declared(&typed.data_type).unwrap_or(Type::Unknown),
+            Expr::UnaryOp { op: UnaryOperator::Not | UnaryOperator::BangNot, .. } => Type::Bool,
+            Expr::UnaryOp { expr, .. } => self.expr(expr),
+            Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Expr::Function(function) => self.function(function),
+            Expr::Case { conditions, else_result, .. } => {
+                let results = conditions.iter().map(|c| &c.result).chain(else_result.as_deref());
+                results.map(|e| self.expr(e)).reduce(common).unwrap_or(Type::Unknown)
+            }
+            Expr::Subquery(query) => self.query(query).first().map_or(Type::Unknown, |c| c.kind),
+            Expr::Extract { .. } => Type::Numeric(None),
+            Expr::Position { .. } => Type::Int4,
+            Expr::Ceil { expr, .. } | Expr::Floor { expr, .. } => match self.expr(expr) {
+                Type::Numeric(_) => Type::Numeric(Some(0)),
+                kind => kind,
+            },
+            Expr::Substring { .. } | Expr::Trim { .. } | Expr::Overlay { .. } => Type::Text,
+            Expr::AtTimeZone { .. } => Type::Timestamp,
+            Expr::Interval(_) => Type::Text,
+            Expr::Exists { .. }
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsDistinctFrom(..)
+            | Expr::IsNotDistinctFrom(..)
+            | Expr::InList { .. }
+            | Expr::InSubquery { .. }
+            | Expr::Between { .. }
+            | Expr::Like { .. }
+            | Expr::ILike { .. }
+            | Expr::RLike { .. }
+            | Expr::AnyOp { .. }
+            | Expr::AllOp { .. } => Type::Bool,
+            _ => Type::Unknown,
+        }
+    }
+
+    fn binary(&self, left: &Expr, op: &Op, right: &Expr) -> Type {
+        let (a, b) = (self.expr(left), self.expr(right));
+        match op {
+            Op::Plus | Op::Minus if matches!(right, Expr::Interval(_)) => match a {
+                Type::Date => Type::Timestamp,
+                kind => kind,
+            },
+            Op::Minus if a == Type::Date && b == Type::Date => Type::Int4,
+            Op::Plus | Op::Minus if a == Type::Date => Type::Date,
+            Op::Divide if self.dialect == Dialect::MySql => match common(a, b) {
+                Type::Float4 | Type::Float8 => Type::Float8,
+                _ => Type::Numeric(Some(4)),
+            },
+            Op::Divide if matches!(common(a, b), Type::Numeric(_)) => Type::Numeric(None),
+            Op::Multiply => match (a, b) {
+                (Type::Numeric(Some(x)), Type::Numeric(Some(y))) => Type::Numeric(Some((x + y).min(10))),
+                _ => common(a, b),
+            },
+            Op::Plus | Op::Minus | Op::Divide | Op::Modulo => common(a, b),
+            Op::MyIntegerDivide | Op::BitwiseAnd | Op::BitwiseOr | Op::BitwiseXor => Type::Int8,
+            Op::StringConcat if self.dialect == Dialect::PostgreSql => Type::Text,
+            Op::Arrow | Op::HashArrow => Type::Json,
+            Op::LongArrow | Op::HashLongArrow => Type::Text,
+            _ => Type::Bool,
+        }
+    }
+
+    fn function(&self, function: &Function) -> Type {
+        let args = arguments(function);
+        let first = || args.first().map_or(Type::Unknown, |e| self.expr(e));
+        let mysql = self.dialect == Dialect::MySql;
+        match bare(&function.name).to_lowercase().as_str() {
+            // What the rewriter puts in place of operators and casts.
+            "weak_cast" => match args.get(1) {
+                Some(Expr::Value(v)) => {
+                    v.value.clone().into_string().map_or(Type::Unknown, |code| Type::from_code(&code))
+                }
+                _ => Type::Unknown,
+            },
+            "weak_decimal" | "weak_trunc" => first(),
+            "weak_divide" | "weak_quotient" => match args.as_slice() {
+                [left, right] => self.binary(left, &Op::Divide, right),
+                _ => Type::Unknown,
+            },
+            "weak_shift" => Type::Timestamp,
+            "weak_not" | "weak_any" | "weak_matches" => Type::Bool,
+            "weak_today" | "weak_day" | "weak_date_plus" => Type::Date,
+            "weak_date_minus" => Type::Unknown,
+            "count" | "row_number" | "rank" | "dense_rank" | "nextval" | "currval" | "lastval" | "setval" => {
+                Type::Int8
+            }
+            "last_insert_id" | "row_count" | "found_rows" | "connection_id" | "unix_timestamp" => Type::Int8,
+            "sum" => match first() {
+                Type::Float4 | Type::Float8 => Type::Float8,
+                Type::Numeric(scale) => Type::Numeric(scale),
+                _ if mysql => Type::Numeric(Some(0)),
+                Type::Int8 => Type::Numeric(Some(0)),
+                _ => Type::Int8,
+            },
+            "avg" => match first() {
+                Type::Float4 | Type::Float8 => Type::Float8,
+                Type::Numeric(Some(scale)) if mysql => Type::Numeric(Some(scale + 4)),
+                _ if mysql => Type::Numeric(Some(4)),
+                _ => Type::Numeric(None),
+            },
+            "min" | "max" | "abs" | "lag" | "lead" | "first_value" | "last_value" => first(),
+            "coalesce" | "greatest" | "least" | "ifnull" | "nvl" => {
+                args.iter().map(|e| self.expr(e)).reduce(common).unwrap_or(Type::Unknown)
+            }
+            "nullif" => first(),
+            "if" | "iif" => args.iter().skip(1).map(|e| self.expr(e)).reduce(common).unwrap_or(Type::Unknown),
+            "round" | "trunc" | "truncate" => match (first(), args.get(1)) {
+                (Type::Float4 | Type::Float8, _) => Type::Float8,
+                (kind, None) if kind.is_integer() => kind,
+                (_, None) => Type::Numeric(Some(0)),
+                (_, Some(Expr::Value(v))) => match &v.value {
+                    Value::Number(n, _) => Type::Numeric(n.parse().ok()),
+                    _ => Type::Numeric(None),
+                },
+                _ => Type::Numeric(None),
+            },
+            "mod" | "floor" | "ceil" | "ceiling" => match first() {
+                Type::Numeric(_) => Type::Numeric(Some(0)),
+                kind => kind,
+            },
+            "power" | "pow" | "sqrt" | "exp" | "ln" | "log" | "rand" | "random" => Type::Float8,
+            "length" | "char_length" | "character_length" | "octet_length" | "strpos" | "position"
+            | "instr" | "pg_backend_pid" | "sign" | "ascii" => Type::Int4,
+            "now" if mysql => Type::Timestamp,
+            "now" | "transaction_timestamp" | "clock_timestamp" | "statement_timestamp" => Type::TimestampTz,
+            "current_timestamp" => {
+                if mysql {
+                    Type::Timestamp
+                } else {
+                    Type::TimestampTz
+                }
+            }
+            "localtimestamp" | "sysdate" | "date_add" | "date_sub" | "utc_timestamp" | "from_unixtime" => {
+                Type::Timestamp
+            }
+            "date_trunc" => args.get(1).map_or(Type::Timestamp, |e| self.expr(e)),
+            "current_date" | "curdate" | "date" => Type::Date,
+            "current_time" | "curtime" | "localtime" => Type::Time,
+            "date_part" => Type::Float8,
+            "year" | "month" | "day" | "hour" | "minute" | "second" | "datediff" | "dayofweek" => Type::Int4,
+            "bool_and"
+            | "bool_or"
+            | "every"
+            | "pg_table_is_visible"
+            | "has_table_privilege"
+            | "pg_is_in_recovery"
+            | "has_schema_privilege" => Type::Bool,
+            "pg_try_advisory_lock" | "pg_try_advisory_xact_lock" => Type::Bool,
+            "gen_random_uuid" | "uuid_generate_v4" => Type::Uuid,
+            "to_regtype" | "to_regclass" => Type::Oid,
+            _ => Type::Text,
+        }
+    }
+}
+
+/// The type of a value that is one or the other.
+fn common(a: Type, b: Type) -> Type {
+    let rank = |kind: Type| match kind {
+        Type::Bool => 0,
+        Type::Int1 | Type::Int2 => 1,
+        Type::Int4 => 2,
+        Type::Int8 | Type::Oid => 3,
+        Type::Numeric(_) => 4,
+        Type::Float4 => 5,
+        _ => 6,
+    };
+    match (a, b) {
+        (Type::Unknown, other) | (other, Type::Unknown) => other,
+        (Type::Numeric(Some(x)), Type::Numeric(Some(y))) => Type::Numeric(Some(x.max(y))),
+        (Type::Numeric(None), Type::Numeric(_)) | (Type::Numeric(_), Type::Numeric(None)) => {
+            Type::Numeric(None)
+        }
+        (a, b) if a.is_number() && b.is_number() => {
+            if rank(a) >= rank(b) {
+                a
+            } else {
+                b
+            }
+        }
+        (a, b) if a.is_number() && matches!(b, Type::Text | Type::Varchar(_)) => a,
+        (a, b) if b.is_number() && matches!(a, Type::Text | Type::Varchar(_)) => b,
+        (a, _) => a,
+    }
+}
+
+fn short_name(kind: Type) -> String {
+    match kind {
+        Type::Int2 | Type::Int1 => "int2",
+        Type::Int4 => "int4",
+        Type::Int8 => "int8",
+        Type::Float4 => "float4",
+        Type::Float8 => "float8",
+        Type::Bool => "bool",
+        Type::Varchar(_) => "varchar",
+        Type::Char(_) => "bpchar",
+        Type::Timestamp => "timestamp",
+        Type::TimestampTz => "timestamptz",
+        Type::Time => "time",
+        other => other.name(),
+    }
+    .to_owned()
+}
+
+/// The expressions a function is applied to.
+#[must_use]
+pub fn arguments(function: &Function) -> Vec<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+    let expr = |arg| match arg {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref e))
+        | &FunctionArg::Named { arg: FunctionArgExpr::Expr(ref e), .. } => Some(e),
+        _ => None,
+    };
+    list.args.iter().filter_map(expr).collect()
+}
+
+/// The names that a FROM clause binds, in order.
+fn aliases(from: &[TableWithJoins]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut waiting: Vec<&TableWithJoins> = from.iter().rev().collect();
+    while let Some(item) = waiting.pop() {
+        for factor in std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation)) {
+            match factor {
+                TableFactor::NestedJoin { table_with_joins, .. } => waiting.push(table_with_joins),
+                TableFactor::Table { alias: Some(a), .. }
+                | TableFactor::Derived { alias: Some(a), .. }
+                | TableFactor::Function { alias: Some(a), .. } => found.push(a.name.value.clone()),
+                TableFactor::Table { name, .. } => found.push(bare(name)),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+impl Visitor for Names<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for cte in query.with.iter().flat_map(|w| &w.cte_tables) {
+            cte.query.visit(self)?;
+            let mut columns: Vec<(String, Type)> =
+                self.query(&cte.query).into_iter().map(|c| (c.name, c.kind)).collect();
+            for (column, named) in columns.iter_mut().zip(&cte.alias.columns) {
+                column.0.clone_from(&named.name.value);
+            }
+            self.ctes.insert(cte.alias.name.value.to_lowercase(), columns);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table { name, alias, args, .. } => {
+                let called = alias.as_ref().map(|a| &a.name);
+                if args.is_some() {
+                    let alias = called.map_or_else(|| bare(name), |a| a.value.clone());
+                    let columns = vec![(alias.clone(), Type::Int4)];
+                    self.sources.push(Source { alias: alias.to_lowercase(), columns, table: None });
+                } else {
+                    self.add_table(name, called);
+                }
+            }
+            TableFactor::Derived { subquery, alias: Some(alias), .. } => {
+                let mut columns: Vec<(String, Type)> =
+                    self.query(subquery).into_iter().map(|c| (c.name, c.kind)).collect();
+                for (column, named) in columns.iter_mut().zip(&alias.columns) {
+                    column.0.clone_from(&named.name.value);
+                }
+                self.sources.push(Source { alias: alias.name.value.to_lowercase(), columns, table: None });
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,397 @@
+//! From the text of a statement to what is to be done.
+//!
+//! Everything that depends only on the text and the definitions happens here, once per text: parsing, types of parameters and
+//! results, the query for SQLite. Statements that write become queries for the rows and values to write.
+
+use super::access::{Access, accesses};
+use super::catalogue::{Catalogue, Table};
+use super::changes::table_of;
+use super::error::{Code, SqlError};
+use super::names::{Names, ResultColumn, bare};
+use super::parameters::parameters;
+use super::rewrite::{rewrite, rewrite_expr};
+use super::show;
+use super::system;
+use super::types::Type;
+use isolde_sqltext::ast::{Expr, FromTable, ObjectType, Query, SetExpr, Statement};
+use isolde_sqltext::{Control, Dialect, Kind, Setting, control, parse, settings, tokens};
+use std::sync::Arc;
+
+/// A statement that is ready to run.
+#[derive(Debug)]
+pub struct Prepared {
+    /// As the client sent it.
+    pub text: Arc<str>,
+    /// What to do.
+    pub plan: Plan,
+    /// The types of its parameters.
+    pub parameters: Vec<Type>,
+    /// The columns of its result; empty if it has none.
+    pub columns: Vec<ResultColumn>,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Plan {
+    /// Nothing: no statement.
+    Empty,
+    /// Steer transactions.
+    Control(Control),
+    /// Set variables.
+    Set(Vec<Setting>),
+    /// Read.
+    Query(QueryPlan),
+    /// Add rows.
+    Insert(Box<InsertPlan>),
+    /// Change rows.
+    Update(Box<UpdatePlan>),
+    /// Remove rows.
+    Delete(Box<DeletePlan>),
+    /// Remove all rows of these tables.
+    Truncate(Vec<Arc<Table>>),
+    /// Change definitions.
+    Define(Box<Statement>),
+    /// Tell about the database itself.
+    Show(Box<Statement>),
+    /// Nothing, successfully.
+    Ignore(&'static str),
+}
+
+impl Plan {
+    /// Whether it writes rows.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        matches!(self, Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::Truncate(_))
+    }
+}
+
+/// A query of SQLite.
+#[derive(Debug, Default)]
+pub struct QueryPlan {
+    /// Its text.
+    pub sql: String,
+    /// It says FOR UPDATE or FOR SHARE.
+    pub locks: bool,
+    /// The parts of tables that it looks at.
+    pub accesses: Vec<Access>,
+    /// It looks at nothing but the catalogue.
+    pub constant: bool,
+}
+
+/// RETURNING, for the row whose number is the parameter after all others.
+#[derive(Debug)]
+pub struct Returning {
+    /// The query.
+    pub sql: String,
+}
+
+/// What to do with a row that is there already.
+#[derive(Debug)]
+pub enum OnDuplicate {
+    /// Fail.
+    Fail,
+    /// Leave it.
+    Ignore(Option<Vec<usize>>),
+    /// Put the new one in its place.
+    Replace,
+    /// Change it: the query gives the new values, from the parameters, the row's number, and the values that were to be inserted.
+    Update {
+        /// The constraint that it is about.
+        target: Option<Vec<usize>>,
+        /// The columns to change.
+        columns: Vec<usize>,
+        /// The query.
+        sql: String,
+    },
+}
+
+/// INSERT.
+#[derive(Debug)]
+pub struct InsertPlan {
+    /// Where.
+    pub table: Arc<Table>,
+    /// The columns given.
+    pub columns: Vec<usize>,
+    /// The query for the rows; none: so many rows of defaults.
+    pub source: Result<QueryPlan, usize>,
+    /// Where a row says DEFAULT.
+    pub defaults: Vec<Vec<bool>>,
+    /// What to do with duplicates.
+    pub duplicate: OnDuplicate,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// UPDATE.
+#[derive(Debug)]
+pub struct UpdatePlan {
+    /// Where.
+    pub table: Arc<Table>,
+    /// The columns assigned.
+    pub columns: Vec<usize>,
+    /// Gives the rows' numbers and the new values.
+    pub source: QueryPlan,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// DELETE.
+#[derive(Debug)]
+pub struct DeletePlan {
+    /// Where.
+    pub table: Arc<Table>,
+    /// Gives the rows' numbers.
+    pub source: QueryPlan,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// Makes plans.
+pub struct Planner<'a> {
+    /// The definitions.
+    pub catalogue: &'a Catalogue,
+    /// Whose SQL it is.
+    pub dialect: Dialect,
+}
+
+impl Planner<'_> {
+    /// The plan of one statement.
+    pub fn plan(&self, text: &str) -> Result<Prepared, SqlError> {
+        let prepared =
+            |plan| Prepared { text: text.into(), plan, parameters: Vec::new(), columns: Vec::new() };
+        let Some(first) = tokens(self.dialect, text).next() else { return Ok(prepared(Plan::Empty)) };
+        if let Some(control) = control(self.dialect, text) {
+            return Ok(prepared(Plan::Control(control)));
+        }
+        if first.is("SET")
+            && let Some(settings) = settings(self.dialect, text)
+        {
+            return Ok(prepared(Plan::Set(settings)));
+        }
+        if let Some(tag) = ignored(self.dialect, text) {
+            return Ok(prepared(Plan::Ignore(tag)));
+        }
+        if let Some(verb) = foreign(self.dialect, text) {
+            return Err(SqlError::unsupported(verb));
+        }
+        let statement = parse(self.dialect, &self.numbered(text))?;
+        self.statement(text, statement)
+    }
+
+    /// The text with MySQL's parameters numbered, so that they keep their numbers wherever the tree moves them.
+    fn numbered(&self, text: &str) -> String {
+        if self.dialect == Dialect::PostgreSql {
+            return text.to_owned();
+        }
+        let mut numbered = String::with_capacity(text.len() + 16);
+        let mut done = 0;
+        let places = tokens(self.dialect, text).filter(|t| t.kind == Kind::Parameter && t.text == "?");
+        for (at, token) in places.enumerate() {
+            numbered.push_str(&text[done..token.end()]);
+            numbered.push_str(&(at + 1).to_string());
+            done = token.end();
+        }
+        numbered.push_str(&text[done..]);
+        numbered
+    }
+
+    /// `$3` or `?3`.
+    pub(super) fn parameter(&self, number: usize) -> String {
+        format!("{}{number}", if self.dialect == Dialect::PostgreSql { '$' } else { '?' })
+    }
+
+    pub(super) fn names(&self, statement: &Statement) -> Names<'_> {
+        Names::of(statement, self.catalogue, self.dialect, &system::columns)
+    }
+
+    fn statement(&self, text: &str, statement: Statement) -> Result<Prepared, SqlError> {
+        let names = self.names(&statement);
+        let parameters = parameters(&names, &statement);
+        let count = parameters.len();
+        let mut columns = Vec::new();
+        let plan = match statement {
+            Statement::Query(ref query) => {
+                if let Some(plan) = writing(query) {
+                    return Err(SqlError::unsupported(plan));
+                }
+                columns = names.query(query);
+                Plan::Query(self.query(statement)?)
+            }
+            Statement::Insert(insert) => {
+                if let Some(items) = &insert.returning {
+                    columns = names.items(items, &[table_of(&insert.table)?]);
+                }
+                Plan::Insert(Box::new(self.insert(insert, count)?))
+            }
+            Statement::Update(update) => {
+                if let Some(items) = &update.returning {
+                    columns = names.items(items, std::slice::from_ref(&update.table));
+                }
+                Plan::Update(Box::new(self.update(update, count)?))
+            }
+            Statement::Delete(delete) => {
+                if let Some(items) = &delete.returning {
+                    let from = match &delete.from {
+                        FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from) => from,
+                    };
+                    columns = names.items(items, from);
+                }
+                Plan::Delete(Box::new(self.delete(delete, count)?))
+            }
+            Statement::Truncate(truncate) => {
+                let tables = truncate.table_names.iter().map(|t| self.catalogue.require(&bare(&t.name)));
+                Plan::Truncate(tables.collect::<Result<_, _>>()?)
+            }
+            Statement::CreateTable(_)
+            | Statement::AlterTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::CreateView(_)
+            | Statement::CreateSequence { .. }
+            | Statement::RenameTable(_)
+            | Statement::Drop {
+                object_type:
+                    ObjectType::Table
+                    | ObjectType::View
+                    | ObjectType::Index
+                    | ObjectType::Sequence
+                    | ObjectType::Schema
+                    | ObjectType::Database,
+                ..
+            }
+            | Statement::CreateSchema { .. }
+            | Statement::CreateDatabase { .. } => Plan::Define(Box::new(statement)),
+            Statement::ShowVariable { .. }
+            | Statement::ShowVariables { .. }
+            | Statement::ShowStatus { .. }
+            | Statement::ShowTables { .. }
+            | Statement::ShowColumns { .. }
+            | Statement::ShowCreate { .. }
+            | Statement::ShowDatabases { .. }
+            | Statement::ShowSchemas { .. }
+            | Statement::ShowCollation { .. }
+            | Statement::ShowCharset(_)
+            | Statement::ExplainTable { .. } => {
+                columns = show::show_columns(&statement, self.dialect);
+                Plan::Show(Box::new(statement))
+            }
+            Statement::Use(_) => Plan::Ignore("USE"),
+            Statement::Grant(_) => Plan::Ignore("GRANT"),
+            Statement::Revoke(_) => Plan::Ignore("REVOKE"),
+            Statement::Comment { .. } => Plan::Ignore("COMMENT"),
+            Statement::CreateExtension(_) => Plan::Ignore("CREATE EXTENSION"),
+            Statement::Analyze(_) => Plan::Ignore("ANALYZE"),
+            Statement::Vacuum(_) => Plan::Ignore("VACUUM"),
+            Statement::Discard { .. } => Plan::Ignore("DISCARD ALL"),
+            Statement::Deallocate { .. } => Plan::Ignore("DEALLOCATE"),
+            Statement::Reset(_) => Plan::Ignore("RESET"),
+            Statement::LISTEN { .. } => Plan::Ignore("LISTEN"),
+            Statement::UNLISTEN { .. } => Plan::Ignore("UNLISTEN"),
+            Statement::NOTIFY { .. } => Plan::Ignore("NOTIFY"),
+            Statement::Lock(_) => Plan::Ignore("LOCK TABLE"),
+            Statement::LockTables { .. } => Plan::Ignore("LOCK TABLES"),
+            Statement::UnlockTables => Plan::Ignore("UNLOCK TABLES"),
+            other => {
+                return Err(SqlError::unsupported(format!(
+                    "the statement {}",
+                    construct(&other.to_string())
+                )));
+            }
+        };
+        Ok(Prepared { text: text.into(), plan, parameters, columns })
+    }
+
+    pub(super) fn query(&self, statement: Statement) -> Result<QueryPlan, SqlError> {
+        let accesses = accesses(&statement, &|name| self.catalogue.table(name))?;
+        let names = self.names(&statement);
+        for source in &names.sources {
+            if source.columns.is_empty() && source.table.is_none() {
+                let text = format!("relation \"{}\" does not exist", source.alias);
+                return Err(SqlError::new(Code::UndefinedTable, text));
+            }
+        }
+        // A view hides its tables from the text.
+        let through_view = names.sources.iter().any(|s| s.table.is_none());
+        let constant = accesses.is_empty() && !through_view;
+        let rewritten = rewrite(statement, &names, self.dialect)?;
+        Ok(QueryPlan { sql: rewritten.sql, locks: rewritten.locks, accesses, constant })
+    }
+
+    pub(super) fn query_of(&self, text: &str) -> Result<QueryPlan, SqlError> {
+        self.query(parse(self.dialect, text)?)
+    }
+
+    /// An expression over one table, for DEFAULT and CHECK.
+    pub fn expression(&self, expr: &Expr, table: &Table) -> Result<String, SqlError> {
+        let statement = parse(self.dialect, "SELECT 1")?;
+        let mut names = self.names(&statement);
+        names.sources.push(super::names::Source {
+            alias: table.name.to_lowercase(),
+            columns: table.columns.iter().map(|c| (c.name.clone(), c.kind)).collect(),
+            table: None,
+        });
+        rewrite_expr(expr.clone(), &names, self.dialect)
+    }
+
+    /// The query of a view, and its columns.
+    pub fn view(&self, query: Box<Query>) -> Result<(String, Vec<(String, Type)>), SqlError> {
+        let statement = Statement::Query(query);
+        let names = self.names(&statement);
+        let columns = match &statement {
+            Statement::Query(query) => names.query(query).into_iter().map(|c| (c.name, c.kind)).collect(),
+            _ => Vec::new(),
+        };
+        Ok((self.query(statement)?.sql, columns))
+    }
+}
+
+fn writing(query: &Query) -> Option<&'static str> {
+    let writes = |q: &Query| matches!(*q.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_));
+    let within = query.with.iter().flat_map(|w| &w.cte_tables).any(|cte| writes(&cte.query));
+    (writes(query) || within).then_some("statements that write inside WITH")
+}
+
+/// The first words of a statement.
+fn construct(text: &str) -> String {
+    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// Statements that are SQL but not here, whether or not the parser knows them.
+fn foreign(dialect: Dialect, text: &str) -> Option<String> {
+    const VERBS: &str =
+        "PREPARE EXECUTE COPY EXPLAIN CALL DECLARE FETCH MOVE CLOSE LOAD HANDLER DO MERGE INSTALL IMPORT";
+    const OBJECTS: &str = "TRIGGER FUNCTION PROCEDURE EVENT RULE TYPE DOMAIN AGGREGATE OPERATOR POLICY PUBLICATION SUBSCRIPTION \
+        MATERIALIZED ROLE SERVER TABLESPACE LANGUAGE CAST";
+    let words: Vec<String> = tokens(dialect, text).take(4).map(|t| t.text.to_ascii_uppercase()).collect();
+    let first = words.first()?;
+    if VERBS.split_whitespace().any(|v| v == first) {
+        return Some(first.clone());
+    }
+    let defines = matches!(first.as_str(), "CREATE" | "DROP" | "ALTER");
+    let object = words.iter().skip(1).find(|w| !matches!(w.as_str(), "OR" | "REPLACE"))?;
+    (defines && OBJECTS.split_whitespace().any(|o| o == object)).then(|| format!("{first} {object}"))
+}
+
+/// Statements that do nothing here, and that the parser need not know.
+fn ignored(dialect: Dialect, text: &str) -> Option<&'static str> {
+    let words: Vec<String> = tokens(dialect, text).take(3).map(|t| t.text.to_ascii_uppercase()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Some(match (dialect, words.as_slice()) {
+        (_, ["ANALYZE", ..]) => "ANALYZE",
+        (Dialect::PostgreSql, ["VACUUM", ..]) => "VACUUM",
+        (Dialect::PostgreSql, ["DISCARD", ..]) => "DISCARD ALL",
+        (Dialect::PostgreSql, ["DEALLOCATE", ..]) => "DEALLOCATE",
+        (Dialect::PostgreSql, ["RESET", ..]) => "RESET",
+        (Dialect::PostgreSql, ["CHECKPOINT", ..]) => "CHECKPOINT",
+        (Dialect::PostgreSql, ["SET", "CONSTRAINTS", ..]) => "SET CONSTRAINTS",
+        (Dialect::PostgreSql, ["LOCK", "TABLE", ..]) => "LOCK TABLE",
+        (Dialect::PostgreSql, ["CREATE", "EXTENSION", ..]) => "CREATE EXTENSION",
+        (Dialect::PostgreSql, ["ALTER", "SEQUENCE" | "DATABASE" | "ROLE" | "USER" | "SYSTEM", ..]) => "ALTER",
+        (Dialect::MySql, ["USE", ..]) => "USE",
+        (Dialect::MySql, ["FLUSH" | "KILL" | "OPTIMIZE", ..]) => "FLUSH",
+        (Dialect::MySql, ["LOCK" | "UNLOCK", "TABLES" | "TABLE", ..]) => "LOCK TABLES",
+        (Dialect::MySql, ["CREATE" | "DROP" | "ALTER", "DATABASE" | "SCHEMA" | "USER", ..]) => {
+            "CREATE DATABASE"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,63 @@
+//! One trait, six levels.
+//!
+//! The state of the store is a history: committed transactions, open ones with what they have read so far, session order,
+//! and who read from whom. A level decides which committed writes of a key an open transaction may read such that this
+//! history, with all open transactions as if they committed, stays within the level. That is monotone for every level here: taking reads or
+//! transactions away never makes a good history bad, so what is refused can never be mended later, and something is
+//! always allowed.
+//!
+//! An open transaction's own writes are not part of the question: nobody sees them before it commits.
+
+use super::base::{Base, KeyId, Seq};
+use super::error::{Conflict, Error};
+use super::strong::{Snapshots, Strength};
+use super::weak::{Visibility, Weak};
+use isolde_level::Level;
+
+/// An isolation level at work. Sessions are numbered from 0; each has at most one open transaction.
+pub(crate) trait Isolation: Send {
+    /// A new session.
+    fn open_session(&mut self);
+
+    /// The session begins a transaction.
+    fn begin(&mut self, session: usize, read_only: bool);
+
+    /// Writers of the key, in ascending slices, that contain all that are allowed. Never empty.
+    fn spans<'a>(&'a self, base: &'a Base, session: usize, key: KeyId) -> Vec<&'a [Seq]>;
+
+    /// Whether this member of the spans is allowed.
+    fn allows(&self, base: &Base, session: usize, key: KeyId, source: Seq) -> bool;
+
+    /// True if `a` certainly comes before `b` in every order of commits that explains the history.
+    fn before(&self, a: Seq, b: Seq) -> bool;
+
+    /// The open transaction read the key from an allowed source.
+    fn observe(&mut self, base: &Base, session: usize, key: KeyId, source: Seq);
+
+    /// The open transaction writes the key, or no longer does (a savepoint was rolled back to).
+    fn write(&mut self, session: usize, key: KeyId, writes: bool);
+
+    /// Whether it may commit.
+    fn may_commit(&self, base: &Base, session: usize) -> Result<(), Conflict>;
+
+    /// It commits; `seq` is its place if it wrote anything, and is already in `base`.
+    fn commit(&mut self, base: &Base, session: usize, seq: Option<Seq>);
+
+    /// It never happened.
+    fn abort(&mut self, base: &Base, session: usize);
+}
+
+/// The level at work.
+pub(crate) fn isolation(level: Level) -> Result<Box<dyn Isolation>, Error> {
+    Ok(match level {
+        Level::ReadCommitted => Box::new(Weak::new(Visibility::Read)),
+        Level::ReadAtomic => Box::new(Weak::new(Visibility::ReadAndSession)),
+        Level::Causal => Box::new(Weak::new(Visibility::Causal)),
+        Level::Prefix => Box::new(Snapshots::new(Strength::Prefix)),
+        Level::SnapshotIsolation | Level::StrongSessionSnapshotIsolation => {
+            Box::new(Snapshots::new(Strength::Snapshot))
+        }
+        Level::Serializable | Level::StrongSessionSerializable => Box::new(Snapshots::new(Strength::Serial)),
+        other => return Err(Error::Level(other)),
+    })
+}

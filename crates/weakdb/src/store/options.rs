@@ -1,0 +1,83 @@
+//! What a store is told when it is made.
+
+use super::choice::{Chooser, Replay};
+use isolde_level::Level;
+use std::time::Duration;
+
+/// How transactions of different sessions share the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Schedule {
+    /// They may overlap as the client makes them; nothing is locked between statements.
+    #[default]
+    Interleaved,
+    /// One after another, as in the paper: `begin` waits until no other transaction is open.
+    Serial,
+}
+
+/// What one key stands for where tables are stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Granularity {
+    /// A column of a row.
+    #[default]
+    Cell,
+    /// A whole row.
+    Row,
+}
+
+/// What a store is told when it is made. The fields that matter most: `level` and `seed`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The isolation level to show: read committed, read atomic, causal, prefix, snapshot isolation or serializable
+    /// (the last two in their session variants, which is what those names mean here).
+    pub level: Level,
+    /// Decides every choice. A choice depends on the seed and on which read of which transaction of which session it is,
+    /// not on how threads happened to run.
+    pub seed: u64,
+    /// How transactions overlap.
+    pub schedule: Schedule,
+    /// `Some(p)`: with probability `p` an older value than the newest allowed one, if there is one. `None`: every allowed
+    /// value with the same probability.
+    pub stale: Option<f64>,
+    /// The probability with which a commit fails for no other reason than to test retry loops.
+    pub abort: f64,
+    /// Sessions begin with [`latest`](super::Session::set_latest) on.
+    pub latest: bool,
+    /// A random time to wait before each transaction, from the first to the second.
+    pub delay: Option<(Duration, Duration)>,
+    /// What a key stands for in tables.
+    pub granularity: Granularity,
+    /// Keep the history, for [`Store::history`](super::Store::history).
+    pub record: bool,
+    /// Keep the choices, for [`Store::choices`](super::Store::choices).
+    pub record_choices: bool,
+    /// With `record_choices`: keep also what else could have been chosen.
+    pub record_alternatives: bool,
+    /// Choices to repeat.
+    pub replay: Option<Replay>,
+    /// Who chooses instead of chance and [`Options::replay`].
+    pub chooser: Option<Chooser>,
+    /// With [`Schedule::Serial`], how long `begin` waits.
+    pub patience: Duration,
+}
+
+impl Options {
+    /// The defaults, at this level.
+    pub fn new(level: Level) -> Options {
+        Options {
+            level,
+            seed: 0,
+            schedule: Schedule::default(),
+            stale: None,
+            abort: 0.0,
+            latest: false,
+            delay: None,
+            granularity: Granularity::default(),
+            record: false,
+            record_choices: false,
+            record_alternatives: false,
+            replay: None,
+            chooser: None,
+            patience: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Every history that a store produces is accepted at its level by the checker, and by the oracle where it is small.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{LEVELS, Run, oracle, random_program};
+use isolde_check::{Budget, Request, check};
+use isolde_history::Index;
+use isolde_level::Verdict;
+use isolde_testkit::number;
+use isolde_weakdb::Options;
+
+fn run(seed: u64, options: Options, sizes: [usize; 4], aborts: u8) -> Run {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let [sessions, txns, ops, keys] = sizes;
+    let program = random_program(&mut rng, sessions, txns, ops, keys);
+    let mut run = Run::new(&program, options);
+    loop {
+        let busy: Vec<usize> = (0..sessions).filter(|&s| !run.is_finished(s)).collect();
+        if busy.is_empty() {
+            return run;
+        }
+        let s = busy[rng.usize(..busy.len())];
+        if run.has_open(s) && rng.u8(..) < aborts {
+            run.abort(s);
+        } else {
+            run.step(s);
+        }
+    }
+}
+
+#[test]
+fn by_the_oracle() {
+    let (cases, first) = (number("ISOLDE_CASES", 400), number("ISOLDE_SEED", 1));
+    for level in LEVELS {
+        for seed in first..first + cases {
+            let options = Options { seed, record: true, ..Options::new(level) };
+            let run = run(seed, options, [3, 2, 3, 2], 20);
+            let history = run.store.history().unwrap();
+            assert!(oracle(&history, level), "{} at seed {seed}: {}", level.name(), run.text(None));
+        }
+    }
+}
+
+#[test]
+fn by_the_checker() {
+    let (cases, first) = (number("ISOLDE_CASES", 400) / 20, number("ISOLDE_SEED", 1));
+    for level in LEVELS {
+        let mut refused = 0;
+        for seed in first..first + cases {
+            let stale = [None, Some(0.2), Some(0.9)][seed as usize % 3];
+            let options = Options { seed, record: true, stale, ..Options::new(level) };
+            let run = run(seed, options, [4, 12, 4, 3], 10);
+            refused += run.refused;
+            let history = run.store.history().unwrap();
+            let index = Index::build(&history, 1.try_into().unwrap());
+            let request = Request { levels: vec![level], ..Request::default() };
+            let judgement = check(&history, &index, &request, &Budget::unlimited());
+            assert_eq!(judgement.verdict(level), Some(&Verdict::Holds), "{} at seed {seed}", level.name());
+        }
+        let refuses = !["read-committed", "read-atomic", "causal", "prefix"].contains(&level.name());
+        assert_eq!(refused > 0, refuses, "{}: {refused} refused", level.name());
+    }
+}

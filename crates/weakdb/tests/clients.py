@@ -1,0 +1,179 @@
+"""Real clients against a weakdb at the serializable level. Usage: clients.py PGPORT MYPORT"""
+import sys
+
+pg_port, my_port = int(sys.argv[1]), int(sys.argv[2])
+
+
+def expect(found, wanted, what):
+    assert found == wanted, f"{what}: {found!r}, not {wanted!r}"
+
+
+def psycopg_client():
+    import psycopg
+
+    url = f"host=127.0.0.1 port={pg_port} user=postgres dbname=weakdb"
+    with psycopg.connect(url) as c:
+        c.execute("CREATE TABLE p (id INT PRIMARY KEY, name TEXT, price NUMERIC(8,2), ok BOOLEAN, at TIMESTAMP, raw BYTEA)")
+        c.commit()
+        import datetime
+        import decimal
+
+        at = datetime.datetime(2026, 11, 16, 8, 28, 0, 500000)
+        row = (1, "näme's", decimal.Decimal("12.50"), True, at, b"\x00\xff")
+        c.execute("INSERT INTO p VALUES (%s, %s, %s, %s, %s, %s)", row)
+        c.execute("INSERT INTO p (id, name) VALUES (%s, %s)", (2, None))
+        expect(c.execute("SELECT * FROM p WHERE id = %s", (1,)).fetchone(), row, "psycopg row")
+        expect(c.execute("SELECT * FROM p WHERE id = %s", (1,), binary=True).fetchone(), row, "psycopg binary row")
+        expect(c.execute("SELECT name, price FROM p WHERE id = 2").fetchone(), (None, None), "psycopg NULL")
+        for i in range(8):  # from the fifth on by name
+            expect(c.execute("SELECT count(*) FROM p WHERE id <= %s", (i,)).fetchone(), (min(i, 2),), "psycopg prepared")
+        c.rollback()
+        expect(c.execute("SELECT count(*) FROM p").fetchone(), (0,), "psycopg rollback")
+        c.commit()
+        c.execute("INSERT INTO p (id) VALUES (1)")
+        try:
+            c.execute("INSERT INTO p (id) VALUES (1)")
+            raise AssertionError("no error")
+        except psycopg.errors.UniqueViolation as e:
+            expect(e.diag.constraint_name, "p_pkey", "psycopg constraint")
+        try:
+            c.execute("SELECT 1")
+            raise AssertionError("no error")
+        except psycopg.errors.InFailedSqlTransaction:
+            pass
+        c.rollback()
+        with c.transaction():
+            c.execute("INSERT INTO p (id) VALUES (7)")
+            try:
+                with c.transaction():
+                    c.execute("INSERT INTO p (id) VALUES (8)")
+                    raise KeyError
+            except KeyError:
+                pass
+        expect(c.execute("SELECT id FROM p").fetchall(), [(7,)], "psycopg savepoint")
+        c.commit()
+        with c.pipeline():
+            a = c.execute("SELECT 1 + %s", (1,))
+            b = c.execute("UPDATE p SET name = 'x' RETURNING name")
+            expect((a.fetchone(), b.fetchone()), ((2,), ("x",)), "psycopg pipeline")
+        c.commit()
+        c.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        expect(c.execute("SHOW transaction_isolation").fetchone(), ("serializable",), "psycopg level")
+    with psycopg.connect(url) as a, psycopg.connect(url) as b:
+        for c in (a, b):
+            c.execute("UPDATE p SET name = name || 'y' WHERE id = 7")
+        a.commit()
+        try:
+            b.commit()
+            raise AssertionError("no error")
+        except psycopg.errors.SerializationFailure:
+            pass
+
+
+def sqlalchemy_client(url, kind):
+    import sqlalchemy as sa
+    from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
+
+    class Base(DeclarativeBase):
+        pass
+
+    class Author(Base):
+        __tablename__ = f"author_{kind}"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        name: Mapped[str] = mapped_column(sa.String(30), unique=True)
+        born: Mapped[int | None]
+        books: Mapped[list["Book"]] = relationship(back_populates="author")
+
+    class Book(Base):
+        __tablename__ = f"book_{kind}"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        title: Mapped[str] = mapped_column(sa.String(30))
+        author_id: Mapped[int] = mapped_column(sa.ForeignKey(f"author_{kind}.id"))
+        author: Mapped[Author] = relationship(back_populates="books")
+
+    engine = sa.create_engine(url)
+    Base.metadata.create_all(engine)
+    Base.metadata.create_all(engine)  # finds that all is there
+    with Session(engine) as s:
+        s.add(Author(name="Ann", books=[Book(title="A"), Book(title="B")]))
+        s.add(Author(name="Bob", born=1970))
+        s.commit()
+        names = s.scalars(sa.select(Author.name).join(Author.books).group_by(Author.name)).all()
+        expect(names, ["Ann"], f"SQLAlchemy {kind} join")
+        ann = s.scalars(sa.select(Author).where(Author.name == "Ann")).one()
+        expect([b.title for b in ann.books], ["A", "B"], f"SQLAlchemy {kind} lazy load")
+        expect(ann.born, None, f"SQLAlchemy {kind} NULL")
+        ann.name = "Anna"
+        s.commit()
+        s.add(Author(name="Bob"))
+        try:
+            s.commit()
+            raise AssertionError("no error")
+        except sa.exc.IntegrityError:
+            s.rollback()
+        expect(s.scalar(sa.select(sa.func.count()).select_from(Author)), 2, f"SQLAlchemy {kind} count")
+        s.delete(s.get(Book, 1))
+        s.commit()
+        expect(s.scalars(sa.select(Book.id).order_by(Book.id.desc()).limit(1)).all(), [2], f"SQLAlchemy {kind} delete")
+    expect(sa.inspect(engine).has_table(f"book_{kind}"), True, f"SQLAlchemy {kind} inspect")
+    expect(sa.inspect(engine).has_table("nothing"), False, f"SQLAlchemy {kind} inspect")
+    engine.dispose()
+
+
+def pymysql_client():
+    import pymysql
+
+    def connect(**more):
+        return pymysql.connect(host="127.0.0.1", port=my_port, user="root", password="any", database="weakdb", **more)
+
+    c = connect()
+    expect(c.get_autocommit(), False, "PyMySQL autocommit")
+    cur = c.cursor()
+    cur.execute("CREATE TABLE m (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20), n DECIMAL(8,2), at DATETIME)")
+    cur.execute("INSERT INTO m (v, n, at) VALUES (%s, %s, %s)", ("it's \\ 'x'", "1.50", "2026-11-16 08:28:00"))
+    expect(cur.lastrowid, 1, "PyMySQL lastrowid")
+    cur.execute("INSERT INTO m (v) VALUES (NULL)")
+    cur.execute("SELECT id, v, n, at FROM m ORDER BY id")
+    import datetime
+    import decimal
+
+    first = (1, "it's \\ 'x'", decimal.Decimal("1.50"), datetime.datetime(2026, 11, 16, 8, 28))
+    expect(cur.fetchall(), (first, (2, None, None, None)), "PyMySQL rows")
+    c.rollback()
+    cur.execute("SELECT count(*) FROM m")
+    expect(cur.fetchone(), (0,), "PyMySQL rollback")
+    cur.execute("INSERT INTO m (id) VALUES (5)")
+    try:
+        cur.execute("INSERT INTO m (id) VALUES (5)")
+        raise AssertionError("no error")
+    except pymysql.err.IntegrityError as e:
+        expect(e.args[0], 1062, "PyMySQL code")
+    c.commit()
+    try:
+        cur.execute("SELECT * FROM nothing")
+        raise AssertionError("no error")
+    except pymysql.err.ProgrammingError as e:
+        expect(e.args[0], 1146, "PyMySQL code")
+    try:
+        cur.execute("CREATE TRIGGER t BEFORE INSERT ON m FOR EACH ROW SET NEW.v = 1")
+        raise AssertionError("no error")
+    except pymysql.err.MySQLError as e:
+        assert e.args[0] in (1235, 1064), e
+    d = connect()
+    for x in (c, d):
+        x.cursor().execute("UPDATE m SET v = concat(coalesce(v, ''), 'y') WHERE id = 5")
+    c.commit()
+    try:
+        d.commit()
+        raise AssertionError("no error")
+    except pymysql.err.OperationalError as e:
+        expect(e.args[0], 1213, "PyMySQL code")
+    c.close()
+    d.close()
+
+
+psycopg_client()
+pymysql_client()
+sqlalchemy_client(f"postgresql+psycopg://postgres@127.0.0.1:{pg_port}/weakdb", "pg")
+sqlalchemy_client(f"mysql+pymysql://root@127.0.0.1:{my_port}/weakdb", "my")
+print("all clients agree")

@@ -1,0 +1,318 @@
+//! SQL through the library, at the serializable level, where answers are those of any database.
+
+#![cfg(feature = "sql")]
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use isolde_level::Level;
+use isolde_sqltext::Dialect;
+use isolde_weakdb::sql::{Code, Database, Session, Status};
+use isolde_weakdb::{Granularity, Options, Store, Value};
+
+const PG: Dialect = Dialect::PostgreSql;
+const MY: Dialect = Dialect::MySql;
+
+fn database(granularity: Granularity) -> Database {
+    let options = Options { granularity, record: true, ..Options::new(Level::Serializable) };
+    Database::new(Store::new(options).unwrap())
+}
+
+fn session(dialect: Dialect) -> Session {
+    database(Granularity::Cell).session(dialect, "a").unwrap()
+}
+
+/// Rows as text, as the dialect prints them.
+fn ask(session: &mut Session, sql: &str) -> String {
+    let dialect = session.dialect();
+    let outcome = session.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let columns = outcome.columns.unwrap_or_default();
+    let row = |row: &Vec<Value>| {
+        let cells =
+            row.iter().zip(&columns).map(|(v, c)| c.kind.text(v, dialect).unwrap_or_else(|| "NULL".into()));
+        cells.collect::<Vec<_>>().join("|")
+    };
+    outcome.rows.iter().map(row).collect::<Vec<_>>().join(" ")
+}
+
+fn run(session: &mut Session, sql: &str) -> String {
+    session.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).tag
+}
+
+fn code(session: &mut Session, sql: &str) -> Code {
+    session.execute(sql, &[]).expect_err(sql).code
+}
+
+fn shop(session: &mut Session) {
+    run(session, "CREATE TABLE customer (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL, city VARCHAR(20))");
+    run(
+        session,
+        "CREATE TABLE orders (cid INT NOT NULL, no INT NOT NULL, total NUMERIC(10,2), PRIMARY KEY (cid, no))",
+    );
+    run(session, "INSERT INTO customer VALUES (1, 'Ann', 'Rome'), (2, 'Bob', NULL), (3, 'Cy', 'Oslo')");
+    run(session, "INSERT INTO orders (cid, no, total) VALUES (1, 1, 10.10), (1, 2, 20.20), (2, 1, 5)");
+}
+
+#[test]
+fn queries() {
+    for dialect in [PG, MY] {
+        let s = &mut session(dialect);
+        shop(s);
+        for (sql, expected) in [
+            ("SELECT name FROM customer WHERE id = 2", "Bob"),
+            ("SELECT * FROM customer WHERE id = 3", "3|Cy|Oslo"),
+            ("SELECT count(*) FROM customer WHERE id = 9", "0"),
+            ("SELECT sum(total) FROM orders", "35.30"),
+            (
+                "SELECT c.name, count(o.no) FROM customer c LEFT JOIN orders o ON o.cid = c.id GROUP BY c.name ORDER BY c.name",
+                "Ann|2 Bob|1 Cy|0",
+            ),
+            ("SELECT name FROM customer WHERE id IN (SELECT cid FROM orders WHERE total > 15)", "Ann"),
+            (
+                "SELECT name FROM customer c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.cid = c.id)",
+                "Cy",
+            ),
+            ("SELECT cid, sum(total) FROM orders GROUP BY cid HAVING sum(total) > 6", "1|30.30"),
+            ("SELECT DISTINCT cid FROM orders ORDER BY cid DESC LIMIT 1 OFFSET 1", "1"),
+            (
+                "SELECT name FROM customer WHERE name LIKE 'A%' UNION ALL SELECT city FROM customer WHERE id = 3",
+                "Ann Oslo",
+            ),
+            ("(SELECT 1) UNION (SELECT 2)", "1 2"),
+            (
+                "SELECT CASE WHEN city IS NULL THEN 'none' ELSE city END FROM customer ORDER BY id",
+                "Rome none Oslo",
+            ),
+            ("SELECT id FROM customer WHERE id BETWEEN 2 AND 3 ORDER BY 1", "2 3"),
+            ("SELECT upper(name), length(name), coalesce(city, '-') FROM customer WHERE id = 2", "BOB|3|-"),
+            ("SELECT total + 0.2 FROM orders WHERE cid = 1 AND no = 1", "10.30"),
+            (
+                "SELECT (SELECT max(no) FROM orders WHERE cid = customer.id) FROM customer ORDER BY id",
+                "2 1 NULL",
+            ),
+            ("WITH t AS (SELECT cid AS c FROM orders) SELECT count(*) FROM t WHERE c = 1", "2"),
+            (
+                "SELECT a.id, b.id FROM customer a CROSS JOIN customer b WHERE a.id < b.id ORDER BY 1, 2",
+                "1|2 1|3 2|3",
+            ),
+            ("SELECT sum(total) = 35.3 FROM orders", if dialect == PG { "t" } else { "1" }),
+            ("SELECT id FROM customer ORDER BY city, id", if dialect == PG { "3 1 2" } else { "2 3 1" }),
+        ] {
+            assert_eq!(ask(s, sql), expected, "{sql}");
+        }
+    }
+}
+
+#[test]
+fn writes() {
+    for dialect in [PG, MY] {
+        for granularity in [Granularity::Cell, Granularity::Row] {
+            let s = &mut database(granularity).session(dialect, "a").unwrap();
+            shop(s);
+            assert_eq!(run(s, "UPDATE orders SET total = total * 2 WHERE cid = 1"), "UPDATE 2");
+            assert_eq!(ask(s, "SELECT total FROM orders ORDER BY cid, no"), "20.20 40.40 5.00");
+            assert_eq!(run(s, "DELETE FROM orders WHERE total > 30"), "DELETE 1");
+            assert_eq!(run(s, "UPDATE customer SET id = 30 WHERE id = 3"), "UPDATE 1");
+            assert_eq!(ask(s, "SELECT id, name FROM customer ORDER BY id"), "1|Ann 2|Bob 30|Cy");
+            assert_eq!(
+                run(s, "INSERT INTO customer (id, name) SELECT id + 100, name FROM customer WHERE id < 10"),
+                "INSERT 0 2"
+            );
+            assert_eq!(ask(s, "SELECT count(*) FROM customer"), "5");
+            assert_eq!(run(s, "UPDATE customer SET city = NULL"), "UPDATE 5");
+            assert_eq!(ask(s, "SELECT count(city) FROM customer"), "0");
+            assert_eq!(run(s, "DELETE FROM customer"), "DELETE 5");
+            assert_eq!(ask(s, "SELECT count(*) FROM customer"), "0");
+        }
+    }
+}
+
+#[test]
+fn upserts_and_returning() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (id SERIAL PRIMARY KEY, k TEXT UNIQUE, n INT DEFAULT 7)");
+    assert_eq!(ask(s, "INSERT INTO t (k) VALUES ('a'), ('b') RETURNING id, n"), "1|7 2|7");
+    assert_eq!(code(s, "INSERT INTO t (k) VALUES ('a')"), Code::Unique);
+    assert_eq!(run(s, "INSERT INTO t (k) VALUES ('a') ON CONFLICT DO NOTHING"), "INSERT 0 0");
+    let upsert =
+        "INSERT INTO t (k, n) VALUES ('a', 5) ON CONFLICT (k) DO UPDATE SET n = t.n + excluded.n RETURNING n";
+    assert_eq!(ask(s, upsert), "12");
+    assert_eq!(ask(s, "UPDATE t SET n = n + 1 WHERE k = 'b' RETURNING t.*"), "2|b|8");
+    assert_eq!(ask(s, "DELETE FROM t WHERE k = 'b' RETURNING id"), "2");
+    assert_eq!(ask(s, "INSERT INTO t (k) VALUES ('b') RETURNING k"), "b");
+    assert_eq!(ask(s, "INSERT INTO t (id, k) VALUES (DEFAULT, 'z') RETURNING n"), "7");
+
+    let s = &mut session(MY);
+    run(s, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, k VARCHAR(9) UNIQUE, n INT DEFAULT 7)");
+    assert_eq!(s.execute("INSERT INTO t (k) VALUES ('a')", &[]).unwrap().last_id, Some(1));
+    let upsert = "INSERT INTO t (k, n) VALUES ('a', 5) ON DUPLICATE KEY UPDATE n = n + VALUES(n)";
+    assert_eq!(s.execute(upsert, &[]).unwrap().count, 2);
+    assert_eq!(ask(s, "SELECT n FROM t"), "12");
+    assert_eq!(s.execute("REPLACE INTO t (id, k) VALUES (1, 'c')", &[]).unwrap().count, 2);
+    assert_eq!(s.execute("INSERT IGNORE INTO t (id, k) VALUES (1, 'c')", &[]).unwrap().count, 0);
+    assert_eq!(ask(s, "SELECT last_insert_id()"), "2");
+    run(s, "INSERT INTO t SET id = 10, k = 'x'");
+    assert_eq!(s.execute("INSERT INTO t (k) VALUES ('y')", &[]).unwrap().last_id, Some(11));
+    run(s, "UPDATE t a JOIN t b ON a.id = b.id SET a.n = b.n + 1 WHERE b.k = 'x'");
+    assert_eq!(ask(s, "SELECT n FROM t WHERE id = 10"), "8");
+}
+
+#[test]
+fn constraints() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE p (id INT PRIMARY KEY, v INT CHECK (v > 0))");
+    run(
+        s,
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT REFERENCES p(id) ON DELETE CASCADE, q INT REFERENCES p)",
+    );
+    run(s, "INSERT INTO p VALUES (1, 1), (2, 2), (3, NULL)");
+    assert_eq!(code(s, "INSERT INTO p VALUES (1, 1)"), Code::Unique);
+    assert_eq!(code(s, "INSERT INTO p VALUES (4, 0)"), Code::Check);
+    assert_eq!(code(s, "INSERT INTO p VALUES (NULL, 1)"), Code::NotNull);
+    assert_eq!(code(s, "UPDATE p SET v = -1"), Code::Check);
+    assert_eq!(code(s, "INSERT INTO c VALUES (1, 9, NULL)"), Code::NoParent);
+    run(s, "INSERT INTO c VALUES (1, 1, 2), (2, 1, NULL), (3, 3, NULL)");
+    assert_eq!(code(s, "DELETE FROM p WHERE id = 2"), Code::HasChildren);
+    assert_eq!(run(s, "DELETE FROM p WHERE id = 1"), "DELETE 1");
+    assert_eq!(ask(s, "SELECT id FROM c"), "3");
+    assert_eq!(code(s, "INSERT INTO p VALUES ('x', 1)"), Code::InvalidValue);
+    assert_eq!(code(s, "SELECT nothing FROM p"), Code::UndefinedColumn);
+    assert_eq!(code(s, "SELECT absent FROM p"), Code::UndefinedColumn);
+    assert_eq!(code(s, "SELECT \"absent\" FROM p"), Code::UndefinedColumn);
+    assert_eq!(code(s, "SELECT 1 FROM nowhere"), Code::UndefinedTable);
+    assert_eq!(code(s, "SELECT nofunction(1)"), Code::UndefinedFunction);
+    assert_eq!(code(s, "SELEC 1"), Code::Syntax);
+    assert_eq!(code(s, "SELECT 1/0"), Code::DivisionByZero);
+    assert_eq!(code(s, "CREATE TABLE p (id INT)"), Code::DuplicateTable);
+    assert_eq!(code(s, "CREATE FUNCTION f() RETURNS int AS 'x' LANGUAGE sql"), Code::Unsupported);
+    assert_eq!(code(s, "COPY p FROM STDIN"), Code::Unsupported);
+    assert_eq!(code(s, "SELECT DISTINCT ON (id) id FROM p"), Code::Unsupported);
+}
+
+#[test]
+fn transactions() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    run(s, "BEGIN");
+    run(s, "INSERT INTO t VALUES (1, 1)");
+    run(s, "SAVEPOINT a");
+    run(s, "INSERT INTO t VALUES (2, 2)");
+    assert_eq!(code(s, "INSERT INTO t VALUES (1, 1)"), Code::Unique);
+    assert_eq!(s.status(), Status::Failed);
+    assert_eq!(code(s, "SELECT 1"), Code::InFailed);
+    run(s, "ROLLBACK TO a");
+    assert_eq!(ask(s, "SELECT id FROM t"), "1");
+    assert_eq!(run(s, "COMMIT"), "COMMIT");
+    assert_eq!(s.status(), Status::Idle);
+    run(s, "BEGIN");
+    assert_eq!(code(s, "SELECT broken"), Code::UndefinedColumn);
+    assert_eq!(run(s, "COMMIT"), "ROLLBACK");
+    run(s, "BEGIN READ ONLY");
+    assert_eq!(code(s, "DELETE FROM t"), Code::ReadOnly);
+    run(s, "ROLLBACK");
+    assert_eq!(code(s, "SAVEPOINT x"), Code::NoTransaction);
+    let several = s.script("INSERT INTO t VALUES (5, 5); INSERT INTO t VALUES (5, 5)");
+    assert!(several[0].is_ok() && several[1].is_err());
+    assert_eq!(ask(s, "SELECT count(*) FROM t"), "1");
+    assert_eq!(s.status(), Status::Idle);
+
+    let s = &mut session(MY);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    run(s, "SET autocommit=0");
+    run(s, "INSERT INTO t VALUES (1, 1)");
+    assert_eq!(code(s, "INSERT INTO t VALUES (2, 2), (1, 1)"), Code::Unique);
+    assert_eq!(ask(s, "SELECT id FROM t"), "1");
+    run(s, "ROLLBACK");
+    assert_eq!(ask(s, "SELECT count(*) FROM t"), "0");
+}
+
+#[test]
+fn conflicts_are_refused_at_commit() {
+    let database = database(Granularity::Cell);
+    let (a, b) = (&mut database.session(PG, "a").unwrap(), &mut database.session(PG, "b").unwrap());
+    run(a, "CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    run(a, "INSERT INTO t VALUES (1, 0)");
+    for s in [&mut *a, &mut *b] {
+        run(s, "BEGIN");
+        run(s, "UPDATE t SET v = v + 1 WHERE id = 1");
+    }
+    run(a, "COMMIT");
+    assert_eq!(code(b, "COMMIT"), Code::Serialization);
+    assert_eq!(b.status(), Status::Idle);
+    // Phantoms: both count, both insert.
+    for s in [&mut *a, &mut *b] {
+        run(s, "BEGIN");
+        assert_eq!(ask(s, "SELECT count(*) FROM t WHERE v = 7"), "0");
+    }
+    run(a, "INSERT INTO t VALUES (10, 7)");
+    run(b, "INSERT INTO t VALUES (11, 7)");
+    run(a, "COMMIT");
+    assert_eq!(code(b, "COMMIT"), Code::Serialization);
+    // A key that is not there was looked for.
+    for s in [&mut *a, &mut *b] {
+        run(s, "BEGIN");
+        assert_eq!(ask(s, "SELECT count(*) FROM t WHERE id = 20"), "0");
+    }
+    run(a, "INSERT INTO t VALUES (20, 1)");
+    run(b, "INSERT INTO t VALUES (21, 1)");
+    run(a, "COMMIT");
+    assert_eq!(code(b, "COMMIT"), Code::Serialization);
+}
+
+#[test]
+fn definitions() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (a INT, b TEXT)");
+    run(s, "INSERT INTO t VALUES (1, 'x'), (1, 'x')");
+    assert_eq!(ask(s, "SELECT count(*) FROM t"), "2");
+    run(s, "ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 4");
+    assert_eq!(ask(s, "SELECT * FROM t"), "1|x|4 1|x|4");
+    run(s, "CREATE VIEW w AS SELECT a, sum(c) AS total FROM t GROUP BY a");
+    assert_eq!(ask(s, "SELECT total FROM w"), "8");
+    run(s, "DROP VIEW w");
+    run(s, "DROP TABLE t");
+    run(s, "CREATE TABLE t (a INT PRIMARY KEY)");
+    assert_eq!(ask(s, "SELECT count(*) FROM t"), "0");
+    run(s, "CREATE UNIQUE INDEX i ON t (a)");
+    run(s, "INSERT INTO t SELECT g FROM generate_series(1, 20) g");
+    assert_eq!(ask(s, "SELECT sum(a) FROM t"), "210");
+    run(s, "TRUNCATE t");
+    assert_eq!(ask(s, "SELECT count(*) FROM t"), "0");
+    run(s, "CREATE TABLE d (at TIMESTAMP DEFAULT now(), day DATE, ok BOOLEAN, u UUID)");
+    run(s, "INSERT INTO d (day, ok) VALUES ('2026-11-16', 'yes')");
+    assert_eq!(ask(s, "SELECT day + 1, ok, day > '2026-01-01' FROM d WHERE ok"), "2026-11-17|t|t");
+    assert_eq!(
+        ask(s, "SELECT extract(year FROM day), day + INTERVAL '1 month' FROM d"),
+        "2026|2026-12-16 00:00:00"
+    );
+    assert_eq!(ask(s, "SELECT '12'::int + 1, CAST(3.7 AS int)"), "13|4");
+}
+
+#[test]
+fn what_clients_ask_when_they_connect() {
+    let s = &mut session(PG);
+    shop(s);
+    assert_eq!(ask(s, "select current_schema()"), "public");
+    assert_eq!(ask(s, "show standard_conforming_strings"), "on");
+    assert_eq!(ask(s, "SHOW TRANSACTION ISOLATION LEVEL"), "read committed");
+    assert!(ask(s, "select pg_catalog.version()").starts_with("PostgreSQL 15"));
+    let has = "SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON \
+               pg_catalog.pg_namespace.oid = pg_catalog.pg_class.relnamespace WHERE pg_catalog.pg_class.relname = 'orders' \
+               AND pg_catalog.pg_class.relkind = ANY (ARRAY['r'::VARCHAR, 'p'::VARCHAR]) AND \
+               pg_catalog.pg_table_is_visible(pg_catalog.pg_class.oid) AND pg_catalog.pg_namespace.nspname != 'pg_catalog'";
+    assert_eq!(ask(s, has), "orders");
+    let columns = "SELECT column_name FROM information_schema.columns WHERE table_name = 'orders' ORDER BY ordinal_position";
+    assert_eq!(ask(s, columns), "cid no total");
+
+    let s = &mut session(MY);
+    shop(s);
+    assert_eq!(
+        ask(s, "SELECT @@max_allowed_packet, @@system_time_zone, @@session.autocommit"),
+        "1073741824|UTC|1"
+    );
+    assert_eq!(ask(s, "SHOW VARIABLES LIKE 'lower_case_table_names'"), "lower_case_table_names|0");
+    assert_eq!(ask(s, "SHOW TABLES"), "customer orders");
+    assert_eq!(ask(s, "DESCRIBE customer").split(' ').next().unwrap(), "id|int(11)|NO|PRI|NULL|");
+    assert_eq!(code(s, "DESCRIBE nothing"), Code::UndefinedTable);
+    assert_eq!(ask(s, "SELECT 7 / 2, 7 DIV 2, 1 || 0"), "3.5000|3|1");
+    run(s, "SET @x = 5");
+    assert_eq!(ask(s, "SELECT @x + 1"), "6");
+}
