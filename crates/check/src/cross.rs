@@ -1,13 +1,17 @@
 //! The same question asked another way: `check --cross-check`.
 //!
-//! Every level is decided again by an algorithm that takes another road, and the two answers must not contradict each other.
-//! The weak levels are decided once by trying orders and mending them, once by collecting every demand at once; they share
-//! the index and the classification of anomalies, but not the search. An answer that one way leaves open contradicts
-//! nothing.
+//! Every level is decided again by algorithms that take another road, and the answers must not contradict each other; an
+//! answer that one way leaves open contradicts nothing.
+//!
+//! - *Another order of search.* The weak levels are decided once by trying orders and mending them, once by collecting every
+//!   demand at once; strong levels start from another order, and saturate or not.
+//! - *The solver's encoding* of every level, weak ones and PL-1 to PL-3U too, against the engines for weak levels and for
+//!   dependencies ([`Request::search_only`]). They share the index of reads, nothing else.
+//! - *Timestamps against values*: a level that holds by timestamps (none of them equal) holds by values.
 
-use crate::{Budget, Request, check};
+use crate::{Budget, Inference, Request, check};
 use isolde_history::{History, Index};
-use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
+use isolde_level::{AnomalyKind, By, Judgement, Level, LevelVerdict, Verdict};
 use std::fmt;
 
 /// Two answers of which at most one is right.
@@ -51,7 +55,7 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// Decides everything again, another way, and compares.
+/// Decides everything again, in other ways, and compares.
 pub fn cross_check(
     history: &History,
     index: &Index,
@@ -61,11 +65,52 @@ pub fn cross_check(
 ) -> Vec<Disagreement> {
     let way = if request.no_guess { "orders are tried first" } else { "all demands are collected at once" };
     let other = Request { no_guess: !request.no_guess, certificates: false, ..request.clone() };
-    compare(judgement, &check(history, index, &other, budget), way)
+    let mut found = compare(judgement, &check(history, index, &other, budget), way);
+    if request.anomalies.is_some() || request.inference != Inference::default() {
+        // Assumptions are the dependency engine's alone, and a search does not look for single anomalies.
+        return found;
+    }
+    // What a faulty list still says is the dependency engine's business alone.
+    let loose = [Level::ReadUncommitted, Level::AdyaReadCommitted, Level::CutIsolation];
+    let comparable = |l: &LevelVerdict| index.faults().is_empty() || !loose.contains(&l.level);
+    let levels: Vec<Level> =
+        judgement.levels.iter().filter(|l| l.by == By::Values && comparable(l)).map(|l| l.level).collect();
+    if levels.is_empty() {
+        return found;
+    }
+    let other = Request { levels, search_only: true, no_saturation: !request.no_saturation, ..other };
+    let mut second = check(history, index, &other, budget);
+    second.levels.retain(comparable);
+    found.extend(opposite(judgement, &second, "everything is left to the solver"));
+    found
 }
 
-/// Where two judgements contradict each other. What the second leaves out or open contradicts nothing.
-pub fn compare(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<Disagreement> {
+/// Decides by values what holds by timestamps, unless equal timestamps had to be given the benefit of the doubt.
+pub fn cross_check_stamps(
+    history: &History,
+    judgement: &Judgement,
+    budget: &Budget<'_>,
+) -> Vec<Disagreement> {
+    let holds = |l: &&LevelVerdict| l.by == By::Timestamps && l.verdict == Verdict::Holds;
+    let levels: Vec<Level> = judgement.levels.iter().filter(holds).map(|l| l.level).collect();
+    if levels.is_empty() || judgement.anomalies.iter().any(|a| a.kind == AnomalyKind::TieStamp) {
+        return Vec::new();
+    }
+    let index = Index::build(history, std::num::NonZeroUsize::MIN);
+    let by_values = check(history, &index, &Request { levels, ..Request::default() }, budget);
+    let mut found = Vec::new();
+    for given in judgement.levels.iter().filter(holds) {
+        if by_values.verdict(given.level) == Some(&Verdict::Violated) {
+            let (given, level) = (given.verdict.clone(), given.level);
+            let (other, way) = (Verdict::Violated, "values decide");
+            found.push(Disagreement::Verdict { level, given, other, way });
+        }
+    }
+    found
+}
+
+/// Levels that hold in one judgement and are violated in the other.
+fn opposite(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<Disagreement> {
     let mut found = Vec::new();
     for a in &given.levels {
         for b in other.levels.iter().filter(|b| (b.level, b.by) == (a.level, a.by)) {
@@ -76,6 +121,12 @@ pub fn compare(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<D
             }
         }
     }
+    found
+}
+
+/// Where two judgements contradict each other. What the second leaves out or open contradicts nothing.
+pub fn compare(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<Disagreement> {
+    let mut found = opposite(given, other, way);
     // Counts are comparable only if neither ran out of time.
     let open = |j: &Judgement| j.levels.iter().any(|l| matches!(l.verdict, Verdict::Unknown { .. }));
     if open(given) != open(other) {
@@ -93,7 +144,6 @@ pub fn compare(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde_level::{By, LevelVerdict};
 
     fn judged(verdict: Verdict) -> Judgement {
         let level = Level::Causal;

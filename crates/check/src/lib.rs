@@ -45,7 +45,7 @@ mod weak;
 
 pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, dependencies};
 pub use budget::{Budget, OutOfBudget};
-pub use cross::{Disagreement, compare, cross_check};
+pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Judgement, Level};
@@ -64,6 +64,10 @@ pub struct Request {
     pub no_guess: bool,
     /// Never work out what follows from the known order before searching, at strong levels; again the answers are the same.
     pub no_saturation: bool,
+    /// Leave everything to the search: the engines for weak levels and for dependencies are not asked, and lists are read
+    /// element by element. The answers are the same, the cost is not; anomalies get no names. For checking one way against
+    /// the other.
+    pub search_only: bool,
     /// Also give an example from each component that has a cycle of some kind, not only the smallest of the kind.
     pub every_component: bool,
     /// What may be assumed about the order of a register's versions.

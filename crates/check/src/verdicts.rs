@@ -35,6 +35,11 @@ pub(crate) fn judge(
     for anomaly in direct::faults(problem) {
         board.found(anomaly);
     }
+    if request.search_only {
+        board.close();
+        strong::judge(problem, asked, request, budget, &mut board);
+        return board.judgement(problem, asked, request.certificates);
+    }
     let needs_cut = asked.iter().any(|l| l.implies(Level::CutIsolation));
     if board.wants(AnomalyKind::NonRepeatableRead) && (needs_cut || request.anomalies.is_some()) {
         match direct::non_repeatable_reads(problem) {
@@ -93,6 +98,8 @@ fn judge_weak(
     for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
         match answer {
             Some(Answer::Holds(order)) => board.prove(level, Execution::commits(order)),
+            // Where values repeat, what has no witness is left to the search, which has a proof.
+            Some(Answer::Violated) if problem.index.ambiguous_reads() > 0 => {}
             Some(Answer::Violated) => board.decide(level, Verdict::Violated),
             None => {}
         }

@@ -114,6 +114,7 @@ pub struct Index {
     writers: Vec<TxnId>,
     version_orders: Vec<VersionOrder>,
     ambiguous: usize,
+    repeats_elements: bool,
 }
 
 const OPS_PER_THREAD: usize = 120_000;
@@ -153,6 +154,7 @@ impl Index {
             writers: resolved.writers.txns,
             version_orders,
             ambiguous,
+            repeats_elements: resolved.appends.any_repeated(),
         }
     }
 
@@ -191,7 +193,13 @@ impl Index {
         &self.version_orders
     }
 
-    /// Number of reads whose value several transactions wrote.
+    /// Whether some element was appended to a list more than once, by transactions that did not abort.
+    pub fn repeats_elements(&self) -> bool {
+        self.repeats_elements
+    }
+
+    /// Number of reads whose value several transactions wrote, and of lists that show an element which was appended more than
+    /// once.
     pub fn ambiguous_reads(&self) -> usize {
         self.ambiguous
     }

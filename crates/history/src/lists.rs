@@ -26,8 +26,9 @@ pub struct VersionOrder {
 #[derive(Default)]
 pub(crate) struct Appends {
     by_element: FxHashMap<(KeyId, Value), OpId>,
-    /// Elements that several transactions appended, none of them aborted: any may be the one that a list shows.
-    repeated: FxHashSet<(KeyId, Value)>,
+    /// Elements that were appended more than once, by transactions that did not abort, and all those appends: any may be the
+    /// one that a list shows.
+    repeated: FxHashMap<(KeyId, Value), Vec<OpId>>,
     list_keys: FxHashSet<KeyId>,
 }
 
@@ -48,8 +49,8 @@ impl Appends {
                     // A client's retry: what an aborted transaction also tried to append is the committed one's.
                     if aborted(*entry) {
                         *entry = op;
-                    } else if txn(*entry) != txn(op) {
-                        appends.repeated.insert(element);
+                    } else if *entry != op {
+                        appends.repeated.entry(element).or_insert_with(|| vec![*entry]).push(op);
                     }
                 }
             } else if value.is_list() && head.kind() == OpKind::Read {
@@ -60,7 +61,16 @@ impl Appends {
     }
 
     pub fn is_repeated(&self, key: KeyId, element: Value) -> bool {
-        !self.repeated.is_empty() && self.repeated.contains(&(key, element))
+        !self.repeated.is_empty() && self.repeated.contains_key(&(key, element))
+    }
+
+    pub fn any_repeated(&self) -> bool {
+        !self.repeated.is_empty()
+    }
+
+    /// The appends of an element that was appended more than once.
+    pub fn all_of(&self, key: KeyId, element: Value) -> &[OpId] {
+        self.repeated.get(&(key, element)).map_or(&[], Vec::as_slice)
     }
 
     #[inline]

@@ -236,13 +236,17 @@ impl<'a> Shared<'a> {
             false if elements.starts_with(longest) => longest.len(),
             false => 0,
         };
-        if let Some(judged) = self.judge_each(t, read, key, elements, known) {
-            return Some(judged);
+        if let Some(fault) = self.fault_of_elements(t, read, key, elements, known) {
+            return Some(fault);
         }
-        if elements.len() > longest.len() {
+        let repeated = elements[known..].iter().any(|&e| self.appends.is_repeated(key, e));
+        if elements.len() > longest.len() && !repeated {
             sound.insert(key, elements);
         }
-        own?;
+        let open = Judged::Source(PackedSource::AMBIGUOUS);
+        if own.is_none() {
+            return repeated.then_some(open);
+        }
         let mine: Vec<Value> = self
             .history
             .op_range(t)
@@ -251,14 +255,15 @@ impl<'a> Shared<'a> {
             .map(|i| self.history.values()[i])
             .collect();
         if let Some(others) = elements.strip_suffix(mine.as_slice()) {
-            return Some(self.judge_others(key, others));
+            let repeated = repeated && others.iter().any(|&e| self.appends.is_repeated(key, e));
+            return Some(if repeated { open } else { self.judge_others(key, others) });
         }
-        let last = elements.last().and_then(|&e| appends.of(key, e));
-        Some(match last {
-            Some(a) if self.history.txn_of(a) == t && a != own? => {
-                Judged::Fault(FaultKind::NotMyLastWrite, Some(a))
-            }
-            _ => Judged::Fault(FaultKind::NotMyOwnWrite, last),
+        // With an element in it that was appended twice, whose appends a list shows is open.
+        let last = elements.last().filter(|_| !repeated).and_then(|&e| appends.of(key, e));
+        let older = elements.last().is_some_and(|e| mine.contains(e)) && elements.last() != mine.last();
+        Some(match older {
+            true => Judged::Fault(FaultKind::NotMyLastWrite, last),
+            false => Judged::Fault(FaultKind::NotMyOwnWrite, last),
         })
     }
 
@@ -291,7 +296,7 @@ impl<'a> Shared<'a> {
 
     /// Looks up every element beyond the first `known`. Of several things wrong with a list the worst is reported, whatever
     /// its place.
-    fn judge_each(
+    fn fault_of_elements(
         &self,
         t: TxnId,
         read: OpId,
@@ -301,17 +306,7 @@ impl<'a> Shared<'a> {
     ) -> Option<Judged> {
         let mut worst: Option<(FaultKind, Option<OpId>)> = None;
         for &e in &elements[known..] {
-            let append = self.appends.of(key, e);
-            let fault = match append.map(|a| (a, self.history.txn_of(a))) {
-                None => (FaultKind::ThinAir, None),
-                // Of several appends of the element another may be the one that is shown.
-                Some(_) if self.appends.is_repeated(key, e) => continue,
-                Some((a, writer)) if writer != t && !self.committed[writer.index()] => {
-                    (FaultKind::Aborted, Some(a))
-                }
-                Some((a, writer)) if writer == t && a > read => (FaultKind::Future, Some(a)),
-                Some(_) => continue,
-            };
+            let Some(fault) = self.fault_of_element(t, read, key, e) else { continue };
             if worst.is_none_or(|(kind, _)| fault.0 < kind) {
                 worst = Some(fault);
             }
@@ -322,10 +317,29 @@ impl<'a> Shared<'a> {
         if let Some(later) = self.later_append_shown(t, read, key, &elements[..known]) {
             return Some(Judged::Fault(FaultKind::Future, Some(later)));
         }
-        if elements[known..].iter().any(|&e| self.appends.is_repeated(key, e)) {
-            return Some(Judged::Source(PackedSource::AMBIGUOUS));
-        }
         has_duplicate(elements, known).then_some(Judged::Fault(FaultKind::DuplicateElement, None))
+    }
+
+    /// What is wrong with an element, whoever else appended it.
+    fn fault_of_element(
+        &self,
+        t: TxnId,
+        read: OpId,
+        key: KeyId,
+        element: Value,
+    ) -> Option<(FaultKind, Option<OpId>)> {
+        let writer = |a: OpId| self.history.txn_of(a);
+        let append = self.appends.of(key, element);
+        let Some(append) = append else { return Some((FaultKind::ThinAir, None)) };
+        let all = self.appends.all_of(key, element);
+        if all.iter().any(|&a| writer(a) != t || a < read) {
+            // Of several appends of the element another may be the one that is shown.
+            return None;
+        }
+        if writer(append) == t {
+            return (append > read).then_some((FaultKind::Future, Some(append)));
+        }
+        (!self.committed[writer(append).index()]).then_some((FaultKind::Aborted, Some(append)))
     }
 }
 

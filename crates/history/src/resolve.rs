@@ -92,8 +92,12 @@ impl Resolved {
         let (key, value) = (history.heads()[read.index()].key(), history.values()[read.index()]);
         match history.list(value) {
             Some(elements) => {
-                let certain = elements.iter().filter(|&&e| !self.appends.is_repeated(key, e));
-                certain.filter_map(|&e| self.appends.of(key, e)).for_each(|a| f(history.txn_of(a)));
+                let (repeated, certain): (Vec<_>, Vec<_>) =
+                    elements.iter().partition(|&&e| self.appends.is_repeated(key, e));
+                certain.iter().filter_map(|&&e| self.appends.of(key, e)).for_each(|a| f(history.txn_of(a)));
+                if !repeated.is_empty() {
+                    self.for_each_only_append(history, read, elements, f);
+                }
             }
             None => {
                 let by_value = self.table.as_ref().map(|table| table.source(history, key, value));
@@ -101,6 +105,32 @@ impl Resolved {
                 if let Some(seen) = Seen::unpack(source) {
                     f(seen.txn());
                 }
+            }
+        }
+    }
+}
+
+impl Resolved {
+    /// Calls `f` with who made, of the appends of an element that was appended several times, the only one that was not the
+    /// reader's own.
+    fn for_each_only_append(
+        &self,
+        history: &History,
+        read: OpId,
+        elements: &[Value],
+        mut f: impl FnMut(TxnId),
+    ) {
+        let (t, key) = (history.txn_of(read), history.heads()[read.index()].key());
+        let own: Vec<Value> = history
+            .ops(t)
+            .take_while(|(op, _)| *op < read)
+            .filter(|(_, o)| o.kind != OpKind::Read && o.key == key)
+            .map(|(_, o)| o.value)
+            .collect();
+        for &e in elements.strip_suffix(own.as_slice()).unwrap_or(elements) {
+            let mut others = self.appends.all_of(key, e).iter().filter(|&&a| history.txn_of(a) != t);
+            if let (Some(&only), None) = (others.next(), others.next()) {
+                f(history.txn_of(only));
             }
         }
     }

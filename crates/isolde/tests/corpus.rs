@@ -24,8 +24,8 @@ fn corpus() -> Option<PathBuf> {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Scratch {
-        let path = std::env::temp_dir().join(format!("isolde-corpus-{}", std::process::id()));
+    fn new(test: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("isolde-corpus-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Scratch(path)
     }
@@ -49,7 +49,7 @@ fn unpacked(file: &Path, scratch: &Path) -> PathBuf {
 #[test]
 fn weak_levels_of_real_histories() {
     let Some(corpus) = corpus() else { return };
-    let scratch = Scratch::new();
+    let scratch = Scratch::new("weak");
     let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
     let mut met = 0;
     for row in index.lines().skip(1) {
@@ -146,6 +146,82 @@ fn timestamped_histories() {
         }
     }
     assert!(met > 35, "only {met} expectations were found");
+}
+
+/// Lines that fit on a screen.
+const SCREEN: usize = 40;
+
+/// The fewest lines in which a violation is told whole; none if every example leaves something out.
+fn shortest(
+    history: &isolde_history::History,
+    judgement: &isolde_level::Judgement,
+    level: Level,
+) -> Option<usize> {
+    let facts = isolde_report::HistoryFacts::of(history, "", "");
+    let told = judgement.anomalies.iter().filter(|a| level.forbids(a.kind)).filter_map(|anomaly| {
+        let mut one = judgement.clone();
+        one.anomalies = vec![anomaly.clone()];
+        for answer in &mut one.levels {
+            answer.anomalies.retain(|&kind| kind == anomaly.kind);
+        }
+        let subject = isolde_report::Subject {
+            history,
+            facts: &facts,
+            judgement: &one,
+            timing: None,
+            required: &[level],
+        };
+        let text = isolde_report::text(&subject, &isolde_report::Style::default());
+        (!text.contains("the whole proof has")).then(|| text.lines().count())
+    });
+    told.min()
+}
+
+/// Every violation of snapshot isolation and serializability has a proof that the verifier accepts and that fits on a screen.
+/// Every twelfth of those with up to 1,500 transactions; all of them if `ISOLDE_CORPUS_ALL` is set (`scripts/corpus` does).
+#[test]
+fn proofs_fit_on_a_screen() {
+    let Some(corpus) = corpus() else { return };
+    let all = std::env::var_os("ISOLDE_CORPUS_ALL").is_some();
+    let scratch = Scratch::new("proofs");
+    let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
+    let violated = |row: &&str| row.contains(" si=fail") || row.contains(" ser=fail");
+    let (mut met, mut long) = (0, Vec::new());
+    for row in index.lines().skip(1).filter(violated).step_by(if all { 1 } else { 12 }) {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let [id, file, format, model, ..] = columns[..] else { panic!("{row}") };
+        if model.contains("timestamped") || format == "facts-json" {
+            continue;
+        }
+        let path = unpacked(&corpus.join(file), &scratch.0);
+        let loaded = isolde_format::read(Input::open(&path).unwrap(), &ReadOptions::default()).unwrap();
+        if !all && loaded.history.txn_count() > 1_500 {
+            continue;
+        }
+        let index = Index::build(&loaded.history, 1.try_into().unwrap());
+        for (word, level) in [
+            ("si=fail", Level::StrongSessionSnapshotIsolation),
+            ("ser=fail", Level::StrongSessionSerializable),
+        ] {
+            if !columns[9].split_whitespace().any(|w| w == word) {
+                continue;
+            }
+            let request = Request { levels: vec![level], certificates: true, ..Request::default() };
+            let mut judgement = check(&loaded.history, &index, &request, &Budget::unlimited());
+            isolde_check::shrink::tighten(&loaded.history, &mut judgement, &Budget::unlimited());
+            assert_eq!(judgement.verdict(level), Some(&Verdict::Violated), "{id} {level}");
+            let flaw = isolde_verify::Verifier::new(&loaded.history).judgement(&judgement).err();
+            assert!(flaw.is_none(), "{id} {level}: {}", flaw.unwrap().message(&loaded.history));
+            match shortest(&loaded.history, &judgement, level) {
+                Some(lines) if lines <= SCREEN => {}
+                lines => long.push(format!("{id} {level}: {lines:?} lines")),
+            }
+            met += 1;
+        }
+    }
+    assert!(long.is_empty(), "{} of {met}:\n{}", long.len(), long.join("\n"));
+    eprintln!("{met} violations");
+    assert!(met > 20, "only {met} violations were found");
 }
 
 /// Where Isolde says less than Elle, on purpose.

@@ -56,8 +56,8 @@ impl Point {
 pub struct Choice {
     /// The read; a list read has a choice for each element that several transactions appended.
     pub read: OpId,
-    /// The write, of the value read (an append of one of its elements) by another transaction: of several by the same
-    /// transaction, its last.
+    /// The write, of the value read (an append of one of its elements) by another transaction: of several to a register by
+    /// the same transaction, its last.
     pub write: OpId,
 }
 
@@ -139,6 +139,9 @@ pub enum Reason {
     /// * Other levels ask `o < w` only if `o` is visible to `r`: by a path from `o` through `path` to `r` whose links are of
     ///   the kinds that the level sees. The clause has `o < w` (without `w`: nothing), and parallel snapshot isolation,
     ///   which sees version order as well, lets a link be two writers of one key if the clause has its reverse.
+    /// * PL-3U: by a path that ends with one that `r` reads from. All on it write; a link may also be two writers of one key,
+    ///   or lead from a transaction to one that replaced what it read: if it read `w'`, the clause has the other before `w'`.
+    ///   If `r` writes, the clause may have `r < o` instead, as at serializable levels.
     Axiom {
         /// The read.
         read: OpId,
@@ -157,14 +160,32 @@ pub enum Reason {
         /// A write of the same key by another transaction.
         second: OpId,
     },
-    /// A list read shows `first` right before `second`, or shows `first` last and `second` not at all: the clause has
-    /// `Commit(first) < Commit(second)`.
+    /// A list shows all appends to its key up to its last element, by commit and then by program order.
+    ///
+    /// * It shows `first` right before `second`: the clause has `Commit(first) < Commit(second)`. Nothing, if that cannot be:
+    ///   `second` does not follow `first` in their transaction, or of two transactions the one appended more after `first`, or
+    ///   the other more before `second`.
+    /// * It shows `first` last and `second`, by another transaction, not at all: the clause has
+    ///   `Commit(first) < Commit(second)`, and `ReadsFrom` of `second` if that may be one of the elements.
+    /// * It begins with `second`, though the same transaction appended `first` before: the clause needs nothing.
+    ///
+    /// What of this is not certain the clause has as `NotReadsFrom`.
     Version {
-        /// The list read; it is certain.
+        /// The list read.
         read: OpId,
         /// An append.
         first: OpId,
-        /// An append to the same key by another transaction.
+        /// Another append to the same key.
+        second: OpId,
+    },
+    /// Two reads of one key by one transaction, which repeats its reads. Cut isolation: they returned two transactions' writes
+    /// (or one the initial value); those that are not certain the clause has as `NotReadsFrom`. Read atomic and
+    /// causal: two lists that differ in what they show of others' appends. All levels: the two are the same read, which returned
+    /// one write only; the clause has `NotReadsFrom` of two writes of one value.
+    Repeated {
+        /// The one.
+        first: OpId,
+        /// The other.
         second: OpId,
     },
     /// The caller says that `first` made an earlier version of its key than `second`: the clause has

@@ -198,6 +198,18 @@ impl Teller<'_> {
                 self.value(*second),
                 self.of(*second)
             ),
+            Reason::Repeated { first, second } if first == second => format!(
+                "{} read each element of {} from one transaction only",
+                self.of(*first),
+                self.key(*first)
+            ),
+            Reason::Repeated { first, second } => format!(
+                "{} read {} = {} and {}, and would have to repeat its reads",
+                self.of(*first),
+                self.key(*first),
+                self.value(*first),
+                self.value(*second)
+            ),
             Reason::Assumed { first, second, .. } => format!(
                 "It is assumed that {} wrote {} = {} before {} wrote {}",
                 self.of(*first),

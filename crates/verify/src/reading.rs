@@ -60,7 +60,7 @@ pub(crate) struct Facts<'a> {
     written: FxHashMap<(KeyId, Value), Group>,
     /// All writes, grouped by key and value, ascending inside a group.
     all: Vec<OpId>,
-    /// The last of each transaction that did not abort, grouped likewise.
+    /// Those of transactions that did not abort, grouped likewise; of a register only the last of each transaction.
     live: Vec<OpId>,
 }
 
@@ -126,7 +126,9 @@ impl<'a> Facts<'a> {
                     continue;
                 }
                 match self.live[live..].last() {
-                    Some(&last) if self.owner(last) == self.owner(op) => self.live.pop(),
+                    Some(&last) if self.owner(last) == self.owner(op) && !self.is_list[same[0].0.index()] => {
+                        self.live.pop()
+                    }
                     _ => None,
                 };
                 self.live.push(op);
@@ -181,8 +183,8 @@ impl<'a> Facts<'a> {
     pub fn candidates(&self, reader: TxnId, key: KeyId, value: Value) -> Candidates<'_> {
         let live = self.written.get(&(key, value)).map_or(&[][..], |g| &self.live[g.live.clone()]);
         let before = live.partition_point(|&op| self.owner(op) < reader);
-        let own = usize::from(live.get(before).is_some_and(|&op| self.owner(op) == reader));
-        Candidates { before: &live[..before], after: &live[before + own..] }
+        let after = live.partition_point(|&op| self.owner(op) <= reader);
+        Candidates { before: &live[..before], after: &live[after..] }
     }
 
     fn wrote_itself(&self, reader: TxnId, key: KeyId, value: Value) -> bool {
@@ -212,7 +214,7 @@ impl Candidates<'_> {
         self.before.len() + self.after.len()
     }
 
-    fn only(&self) -> Option<OpId> {
+    pub fn only(&self) -> Option<OpId> {
         if self.len() == 1 { self.iter().next() } else { None }
     }
 }

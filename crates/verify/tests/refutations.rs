@@ -114,9 +114,9 @@ fn mutate(refutation: &Refutation, history: &History, rng: &mut fastrand::Rng) -
                 2 => *other = op,
                 _ => path.push(txn),
             },
-            Reason::Conflict { first, second } | Reason::Assumed { first, second, .. } => {
-                *(if rng.bool() { first } else { second }) = op
-            }
+            Reason::Conflict { first, second }
+            | Reason::Repeated { first, second }
+            | Reason::Assumed { first, second, .. } => *(if rng.bool() { first } else { second }) = op,
             Reason::Implied(hints) => {
                 let i = rng.usize(..hints.len());
                 hints[i] = rng.u32(..at as u32 + 2);

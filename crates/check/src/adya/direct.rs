@@ -185,7 +185,10 @@ pub(crate) fn intermediate_reads(problem: Problem<'_>, _: &Lists) -> Option<Anom
         let (writer, key) = (history.txn_of(write), history.op(write).key);
         history.ops(writer).any(|(op, o)| op > write && o.key == key && o.kind != OpKind::Read)
     };
-    let mut found = index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite).filter_map(|f| {
+    // With an element that was appended twice in it, whose appends a list shows is open.
+    let clear = |op: OpId| !index.repeats_elements() || history.list(history.op(op).value).is_none();
+    let faults = index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite && clear(f.op));
+    let mut found = faults.filter_map(|f| {
         let writer = history.txn_of(f.other?);
         let foreign = writer != history.txn_of(f.op) && index.is_committed(writer);
         (foreign && replaced(f.other?)).then_some((f.op, f.other?, writer))

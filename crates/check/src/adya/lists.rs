@@ -305,6 +305,10 @@ impl Repaired {
                     && let Some(elements) = history.list(o.value)
                 {
                     let foreign = without_own_tail(history, t, read, elements);
+                    // Whose append an element is that was appended twice is open.
+                    if foreign.iter().any(|&e| appended.get(&(o.key, e)) == Some(&None)) {
+                        continue;
+                    }
                     bodies.entry(o.key).or_default().push((read, known(&appended, o.key, foreign)));
                 }
             }

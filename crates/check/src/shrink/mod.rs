@@ -296,7 +296,9 @@ fn named(history: &History, judgement: &Judgement, goal: Goal) -> (Vec<TxnId>, V
                     ops.extend(write.iter().chain([read, other]));
                     txns.extend(path);
                 }
-                Reason::Conflict { first, second } => ops.extend([first, second]),
+                Reason::Conflict { first, second } | Reason::Repeated { first, second } => {
+                    ops.extend([first, second]);
+                }
                 Reason::Version { read, first, second } => ops.extend([read, first, second]),
                 Reason::Assumed { first, second, .. } => ops.extend([first, second]),
                 Reason::Source { read, .. } | Reason::Impossible { read } => ops.push(*read),

@@ -2,10 +2,11 @@
 
 use super::facts::From;
 use super::model::{Family, Model};
+use super::open_lists::Element;
 use super::scan::Decided;
 use super::search::Decisions;
 use super::solver::Solver;
-use isolde_history::{Source, TxnId};
+use isolde_history::{OpId, TxnId};
 use isolde_level::{Choice, Execution, Order};
 
 /// The execution behind an order that misses nothing. Transactions of unknown outcome that nobody turns out to have read
@@ -15,25 +16,26 @@ pub(crate) fn execution(model: &Model<'_>, solver: &Solver) -> Execution {
     let order: Vec<u32> = solver.order.order().iter().copied().filter(|&node| model.counts(node)).collect();
     let mut counts = facts.certain.clone();
     let mut choices = Vec::new();
-    if !facts.open.is_empty() {
+    if facts.has_open_reads() {
         let sources = sources(model, solver, &order);
         let mut work: Vec<TxnId> = facts.txns().filter(|t| counts[t.index()]).collect();
         while let Some(t) = work.pop() {
-            for i in facts.reads_of(t) {
-                let read = &facts.reads[i];
-                let (from, open) = match read.from {
-                    From::Open(open) => (sources[open as usize], true),
-                    From::Txn(w) => (Some(w), false),
-                    From::Initial => continue,
-                };
-                let Some(w) = from else { continue };
-                if let (Some(write), true) = (facts.write_of(w, read.key), open) {
-                    // Every read of the value, not only the first.
-                    let first = facts.history.op(read.op);
-                    let same = facts.history.ops(t).filter(|&(op, o)| o == first && op >= read.op);
-                    let open = same.filter(|(op, _)| facts.index.source(*op) == Source::Ambiguous);
-                    choices.extend(open.map(|(op, _)| Choice { read: op, write }));
+            let mut observed: Vec<TxnId> = Vec::new();
+            for i in facts.open_of(t) {
+                let Some((writer, write)) = sources[i] else { continue };
+                choices.push(Choice { read: facts.open[i].op, write });
+                observed.push(writer);
+            }
+            observed.extend(facts.reads[facts.reads_of(t)].iter().filter_map(|read| match read.from {
+                From::Txn(w) => Some(w),
+                _ => None,
+            }));
+            for element in facts.open_lists_of(t).iter().flat_map(|list| &list.elements) {
+                if let Element::Certain(write) = element {
+                    observed.push(facts.history.txn_of(*write));
                 }
+            }
+            for w in observed {
                 if !counts[w.index()] {
                     counts[w.index()] = true;
                     work.push(w);
@@ -42,6 +44,9 @@ pub(crate) fn execution(model: &Model<'_>, solver: &Solver) -> Execution {
         }
         choices.sort_unstable();
         choices.dedup();
+    }
+    if rules.family == Family::Cut {
+        return Execution { order: Order::Any, choices };
     }
     let events = order.into_iter().filter(|&node| counts[rules.txn(node).index()]);
     let order = if rules.is_split() {
@@ -52,13 +57,15 @@ pub(crate) fn execution(model: &Model<'_>, solver: &Solver) -> Execution {
     Execution { order, choices }
 }
 
-/// What each open read returned in this order: the latest writer before it if that is a candidate, else what the solver
-/// chose.
-fn sources(model: &Model<'_>, solver: &Solver, order: &[u32]) -> Vec<Option<TxnId>> {
+/// What each open read is in this order: the latest writer before it if that will do, else what the solver chose.
+fn sources(model: &Model<'_>, solver: &Solver, order: &[u32]) -> Vec<Option<(TxnId, OpId)>> {
     let (facts, rules) = (model.facts, model.rules);
     let decisions = Decisions { model, solver };
-    let parallel = rules.family == Family::Parallel;
-    let mut sources: Vec<Option<TxnId>> = vec![None; facts.open.len()];
+    let mut sources: Vec<Option<(TxnId, OpId)>> =
+        (0..facts.open.len() as u32).map(|open| decisions.source(open)).collect();
+    if !rules.reads_latest() {
+        return sources;
+    }
     let mut last: Vec<Option<TxnId>> = vec![None; facts.history.key_count()];
     for &node in order {
         let t = rules.txn(node);
@@ -66,14 +73,12 @@ fn sources(model: &Model<'_>, solver: &Solver, order: &[u32]) -> Vec<Option<TxnI
             continue;
         }
         if node == rules.begin(t) {
-            for i in facts.reads_of(t) {
-                let read = &facts.reads[i];
-                if let From::Open(open) = read.from {
-                    let latest = last[read.key.index()];
-                    let fits = latest.filter(|l| facts.open[open as usize].candidates.contains(l));
-                    let fits = fits.filter(|_| !parallel);
-                    sources[open as usize] = fits.or_else(|| decisions.source(open));
-                }
+            for read in &facts.reads[facts.reads_of(t)] {
+                let From::Open(open) = read.from else { continue };
+                let candidates = &facts.open[open as usize];
+                let latest = last[read.key.index()].filter(|_| !candidates.of_list);
+                let fits = latest.and_then(|l| candidates.candidates.iter().find(|c| c.0 == l));
+                sources[open as usize] = fits.copied().or(sources[open as usize]);
             }
         }
         if node == rules.commit(t) {

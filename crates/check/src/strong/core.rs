@@ -29,7 +29,7 @@ pub(crate) fn reduced(
     whole: &Refutation,
     budget: &Budget<'_>,
 ) -> Option<Refutation> {
-    if !facts.open.is_empty() || !facts.lists.is_empty() || !facts.assumed.is_empty() {
+    if facts.has_open_reads() || !facts.lists.is_empty() || !facts.assumed.is_empty() {
         return None;
     }
     let mut reads = spoken_of(facts, whole);
@@ -171,7 +171,7 @@ impl Excerpt {
         let index = Index::build(&self.history, NonZeroUsize::MIN);
         let reads = ExternalReads::new(&self.history, &index);
         let problem = Problem { history: &self.history, index: &index, reads: &reads, assumed: &[] };
-        let facts = Facts::new(problem, &index);
+        let facts = Facts::new(problem, &index, false);
         let ways = Ways { no_guess: true, no_saturation: false };
         let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
         let refutation = match found {
@@ -235,6 +235,9 @@ impl Excerpt {
             }
             Reason::Version { read, first, second } => {
                 Reason::Version { read: self.op(read), first: self.op(first), second: self.op(second) }
+            }
+            Reason::Repeated { first, second } => {
+                Reason::Repeated { first: self.op(first), second: self.op(second) }
             }
             Reason::Assumed { first, second, reason } => {
                 Reason::Assumed { first: self.op(first), second: self.op(second), reason }

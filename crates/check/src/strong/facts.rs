@@ -2,8 +2,10 @@
 //! order of appends that lists show.
 //!
 //! Everything is taken from the index once, for all levels. Reads whose value several transactions wrote stay *open*, with
-//! their candidates; transactions of unknown outcome that only open reads can have seen *may* have committed.
+//! their candidates (lists: `open_lists.rs`); transactions of unknown outcome that only open reads can have seen *may* have
+//! committed.
 
+use super::open_lists::{Appends, OpenList};
 use crate::weak::Problem;
 use crate::weak::problem::{Stamped, VersionEdge};
 use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
@@ -22,7 +24,7 @@ pub(crate) enum From {
 const UNNUMBERED: From = From::Open(u32::MAX);
 
 /// What a transaction found under a key it had not written (or, on lists, below its own appends). Repeated reads with the
-/// same answer count once.
+/// same answer count once, unless some reads are open: then two of them may have returned different writes of one value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub op: OpId,
@@ -31,15 +33,26 @@ pub(crate) struct Found {
     pub from: From,
 }
 
-/// A read that several transactions explain.
+/// A read, or an element of a list, that several writes explain.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
-    /// Its place in [`Facts::reads`].
-    pub read: u32,
-    /// Those whose final write of the key has the value, ascending.
-    pub candidates: Vec<TxnId>,
-    /// Those that wrote the value and then another one: nobody else may see that.
-    pub intermediate: Vec<TxnId>,
+    pub op: OpId,
+    pub reader: TxnId,
+    /// Which element of the list; 0 for a register.
+    pub element: u32,
+    /// Its place in [`Facts::reads`], unless it is an older element of a list.
+    pub read: Option<u32>,
+    pub of_list: bool,
+    /// The writes that it may have returned and who made them, ascending. Of a register only final ones.
+    pub candidates: Vec<(TxnId, OpId)>,
+    /// Registers: writes of the value that their transaction replaced. Nobody else may see that.
+    pub intermediate: Vec<(TxnId, OpId)>,
+}
+
+impl Open {
+    pub fn may_be_from(&self, t: TxnId) -> bool {
+        self.candidates.iter().any(|c| c.0 == t)
+    }
 }
 
 /// The order in which transactions appended to a list, as its longest read shows it.
@@ -54,13 +67,11 @@ pub(crate) struct ListOrder {
     pub later: Vec<(TxnId, OpId)>,
 }
 
-/// Why no level above read committed can hold, or none can be decided, whatever the order.
+/// Why no level with snapshots can hold, whatever the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hopeless {
     /// A list read shows part of another transaction's appends, up to this one.
     PartOfATransaction(OpId, OpId),
-    /// A list read shows an element that several transactions appended.
-    OpenList(OpId),
 }
 
 pub(crate) struct Facts<'a> {
@@ -75,8 +86,13 @@ pub(crate) struct Facts<'a> {
     pub open: Vec<Open>,
     /// Transactions that may have committed but for a read that nothing explains, or only a write (it is named) that its
     /// transaction replaced.
-    pub impossible: Vec<(TxnId, OpId, Option<OpId>)>,
+    pub impossible: Vec<(TxnId, OpId, FaultKind, Option<OpId>)>,
     pub lists: Vec<ListOrder>,
+    /// Reads of lists that do not show for sure whose appends they show, and all others of the same keys.
+    pub open_lists: Vec<OpenList>,
+    pub appends: Appends,
+    /// No other engine has looked at the history.
+    pub alone: bool,
     /// What is assumed about the order of registers' versions.
     pub assumed: &'a [VersionEdge],
     pub hopeless: Option<Hopeless>,
@@ -84,7 +100,8 @@ pub(crate) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// `problem.index` knows what certainly committed, `index` what may have; they are the same unless reads are open.
-    pub fn new(problem: Problem<'a>, index: &'a Index) -> Facts<'a> {
+    /// `alone`: no other engine has looked at the history, so lists are taken element by element, and nothing is left out.
+    pub fn new(problem: Problem<'a>, index: &'a Index, alone: bool) -> Facts<'a> {
         let history = problem.history;
         let certain = history.txns().map(|t| problem.index.is_committed(t)).collect();
         let mut facts = Facts {
@@ -98,6 +115,9 @@ impl<'a> Facts<'a> {
             open: Vec::new(),
             impossible: Vec::new(),
             lists: Vec::new(),
+            open_lists: Vec::new(),
+            appends: Appends::new(problem, index, alone),
+            alone,
             assumed: problem.assumed,
             hopeless: None,
         };
@@ -106,6 +126,23 @@ impl<'a> Facts<'a> {
         facts.find_candidates();
         facts.find_impossible();
         facts
+    }
+
+    /// Whether any read is open, so that more than the order of events is to be found out.
+    pub fn has_open_reads(&self) -> bool {
+        !self.open.is_empty() || !self.open_lists.is_empty()
+    }
+
+    /// The open reads and elements of a transaction, as places in `open`.
+    pub fn open_of(&self, t: TxnId) -> std::ops::Range<usize> {
+        let at = |t: TxnId| self.open.partition_point(|o| o.reader < t);
+        at(t)..at(TxnId(t.0 + 1))
+    }
+
+    /// The open lists that a transaction read.
+    pub fn open_lists_of(&self, t: TxnId) -> &[OpenList] {
+        let at = |t: TxnId| self.open_lists.partition_point(|l| l.reader < t);
+        &self.open_lists[at(t)..at(TxnId(t.0 + 1))]
     }
 
     /// The transactions that took effect or may have, session by session.
@@ -156,7 +193,7 @@ impl<'a> Facts<'a> {
     fn collect_lists(&mut self) -> FxHashMap<KeyId, &'a [OpId]> {
         let mut appends: FxHashMap<KeyId, &'a [OpId]> = FxHashMap::default();
         let index = self.index;
-        for order in index.version_orders() {
+        for order in index.version_orders().iter().filter(|o| !self.appends.is_open(o.key)) {
             if appends.insert(order.key, &order.appends).is_some() {
                 // Reads that contradict each other: a fault, which the levels below have reported.
                 continue;
@@ -186,6 +223,7 @@ impl<'a> Facts<'a> {
     fn collect_operations(&mut self, appends: &FxHashMap<KeyId, &'a [OpId]>) {
         let history = self.history;
         let keys = history.key_count();
+        let once = self.index.ambiguous_reads() == 0 && !self.alone;
         let mut written: Stamped<u32> = Stamped::new(keys);
         let mut found: Stamped<u32> = Stamped::new(keys);
         for t in history.txns() {
@@ -204,14 +242,22 @@ impl<'a> Facts<'a> {
                         continue;
                     }
                     let own = written.get(key.index()).unwrap_or(0) as usize;
-                    let Some(from) = self.source(op, own, appends) else { continue };
+                    let from = match self.appends.is_open(key) {
+                        true => self.open_list(op, t, own),
+                        false => self.source(op, own, appends),
+                    };
+                    let Some(from) = from else { continue };
                     if let Some(earlier) = found.get(key.index())
+                        && once
                         && self.reads[earlier as usize].from == from
                         && history.values()[self.reads[earlier as usize].op.index()] == history.values()[i]
                     {
                         continue;
                     }
                     found.set(key.index(), self.reads.len() as u32);
+                    if let (From::Open(open), true) = (from, self.appends.is_open(key)) {
+                        self.open[open as usize].read = Some(self.reads.len() as u32);
+                    }
                     self.reads.push(Found { op, reader: t, key, from });
                 }
             }
@@ -234,10 +280,6 @@ impl<'a> Facts<'a> {
         let Some(elements) = self.history.list(self.history.values()[op.index()]) else {
             return Some(from);
         };
-        if matches!(from, From::Open(_)) {
-            self.hopeless = self.hopeless.or(Some(Hopeless::OpenList(op)));
-            return None;
-        }
         // What the list shows below the transaction's own appends.
         let Some(shown) = elements.len().checked_sub(own).filter(|&shown| shown > 0) else {
             return Some(From::Initial);
@@ -251,20 +293,39 @@ impl<'a> Facts<'a> {
         Some(From::Txn(author))
     }
 
+    /// Notes what a list of unclear origin may show; returns what its last element is from.
+    fn open_list(&mut self, op: OpId, reader: TxnId, own: usize) -> Option<From> {
+        if matches!(self.index.source(op), Source::NotJudged | Source::Fault) {
+            return None;
+        }
+        let (history, first) = (self.history, self.open.len() as u32);
+        let elements = history.list(history.values()[op.index()])?;
+        let shown = &elements[..elements.len().saturating_sub(own)];
+        let (list, open) = self.appends.list(history, op, reader, shown, first);
+        let from = match list.elements.last() {
+            None => From::Initial,
+            Some(&super::open_lists::Element::Certain(write)) => From::Txn(history.txn_of(write)),
+            Some(&super::open_lists::Element::Open(open)) => From::Open(open),
+        };
+        self.open.extend(open);
+        self.open_lists.push(list);
+        Some(from)
+    }
+
     fn find_candidates(&mut self) {
         if self.index.ambiguous_reads() == 0 {
             return;
         }
-        let mut wanted: FxHashMap<(KeyId, Value), Vec<TxnId>> = FxHashMap::default();
+        let mut wanted: FxHashMap<(KeyId, Value), Vec<(TxnId, OpId)>> = FxHashMap::default();
         for read in self.reads.iter().filter(|r| r.from == UNNUMBERED) {
             wanted.insert((read.key, self.history.values()[read.op.index()]), Vec::new());
         }
         for t in self.history.txns().filter(|&t| self.index.is_committed(t)) {
-            for (_, o) in self.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read) {
-                if let Some(writers) = wanted.get_mut(&(o.key, o.value))
-                    && writers.last() != Some(&t)
-                {
-                    writers.push(t);
+            for (op, o) in self.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read) {
+                let Some(writers) = wanted.get_mut(&(o.key, o.value)) else { continue };
+                match writers.last_mut() {
+                    Some(last) if last.0 == t => last.1 = op,
+                    _ => writers.push((t, op)),
                 }
             }
         }
@@ -272,29 +333,38 @@ impl<'a> Facts<'a> {
             let Found { op, reader, key, from: UNNUMBERED } = self.reads[i] else { continue };
             let value = self.history.values()[op.index()];
             let writers = wanted.get(&(key, value)).map_or(&[][..], Vec::as_slice);
-            let (candidates, intermediate): (Vec<TxnId>, Vec<TxnId>) =
-                writers.iter().filter(|&&w| w != reader).partition(|&&w| {
-                    self.write_of(w, key).is_some_and(|op| self.history.values()[op.index()] == value)
-                });
-            self.reads[i].from = From::Open(self.open.len() as u32);
-            self.open.push(Open { read: i as u32, candidates, intermediate });
+            let (candidates, intermediate) =
+                writers.iter().filter(|w| w.0 != reader).partition(|w| self.write_of(w.0, key) == Some(w.1));
+            let read = Some(i as u32);
+            self.open.push(Open { op, reader, element: 0, read, of_list: false, candidates, intermediate });
+        }
+        // By reader, so that those of a transaction lie together; the reads learn their numbers.
+        let mut order: Vec<u32> = (0..self.open.len() as u32).collect();
+        order.sort_by_key(|&i| (self.open[i as usize].reader, i));
+        let mut number = vec![0; order.len()];
+        let mut sorted = Vec::with_capacity(order.len());
+        for (new, &old) in order.iter().enumerate() {
+            number[old as usize] = new as u32;
+            sorted.push(self.open[old as usize].clone());
+        }
+        self.open = sorted;
+        for list in &mut self.open_lists {
+            list.renumber(&number);
+        }
+        for (i, open) in self.open.iter().enumerate() {
+            if let Some(read) = open.read {
+                self.reads[read as usize].from = From::Open(i as u32);
+            }
         }
     }
 
     fn find_impossible(&mut self) {
-        let uncertain = self.history.txns().find(|&t| self.index.is_committed(t) && !self.certain[t.index()]);
-        if let (Some(t), false) = (uncertain, self.lists.is_empty()) {
-            // The version orders would rest on reads that may not have happened.
-            self.hopeless =
-                self.hopeless.or(Some(Hopeless::OpenList(OpId(self.history.op_range(t).start as u32))));
-        }
         for fault in self.index.faults() {
             let t = self.history.txn_of(fault.op);
             if !self.certain[t.index()] && fault.kind != FaultKind::IncompatibleOrder {
                 let replaced = fault.other.filter(|_| fault.kind == FaultKind::Intermediate);
-                self.impossible.push((t, fault.op, replaced));
+                self.impossible.push((t, fault.op, fault.kind, replaced));
             }
         }
-        self.impossible.dedup_by_key(|i| i.0);
     }
 }

@@ -15,8 +15,8 @@ use isolde_history::Index;
 use isolde_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict};
 use std::num::NonZeroUsize;
 
-/// The levels that this engine decides, strongest first.
-const LEVELS: [Level; 8] = [
+/// The levels that this engine decides, strongest first; from causal on only where values repeat.
+const LEVELS: [Level; 19] = [
     Level::StrictSerializable,
     Level::StrongSessionSerializable,
     Level::Serializable,
@@ -25,6 +25,17 @@ const LEVELS: [Level; 8] = [
     Level::SnapshotIsolation,
     Level::Prefix,
     Level::ParallelSnapshotIsolation,
+    Level::UpdateSerializable,
+    Level::Causal,
+    Level::ReadAtomic,
+    Level::ReadCommitted,
+    Level::ReadYourWrites,
+    Level::MonotonicReads,
+    Level::MonotonicWrites,
+    Level::WritesFollowReads,
+    Level::AdyaReadCommitted,
+    Level::ReadUncommitted,
+    Level::CutIsolation,
 ];
 
 /// Decides what is asked for and still open.
@@ -36,6 +47,7 @@ pub(crate) fn judge(
     board: &mut Board<'_>,
 ) {
     let timed = problem.history.intervals().is_some();
+    let repeats = problem.index.ambiguous_reads() > 0;
     let needed = |level: Level| match level {
         Level::StrictSerializable | Level::StrongSnapshotIsolation => timed && asked.contains(&level),
         // Without predicates, repeatable read is serializability.
@@ -46,16 +58,20 @@ pub(crate) fn judge(
         Level::StrongSessionSnapshotIsolation => {
             asked.contains(&level) || !timed && asked.contains(&Level::StrongSnapshotIsolation)
         }
-        _ => asked.contains(&level),
+        Level::Prefix
+        | Level::ParallelSnapshotIsolation
+        | Level::SnapshotIsolation
+        | Level::UpdateSerializable => asked.contains(&level),
+        // Of these the other engines have decided all that have certain sources.
+        _ => (repeats || request.search_only) && asked.contains(&level),
     };
     let open =
         |board: &Board<'_>| LEVELS.into_iter().find(|&l| needed(l) && board.get(l).is_none_or(undecided));
     if open(board).is_none() {
         return;
     }
-    let possible = (problem.index.ambiguous_reads() > 0)
-        .then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
-    let facts = Facts::new(problem, possible.as_ref().unwrap_or(problem.index));
+    let possible = repeats.then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
+    let facts = Facts::new(problem, possible.as_ref().unwrap_or(problem.index), request.search_only);
     let engine = Engine { problem, facts: &facts, request, budget: budget.search() };
     for level in LEVELS {
         if needed(level) && board.get(level).is_none_or(undecided) {
@@ -71,7 +87,7 @@ pub(crate) fn parallel_without_sessions(
     problem: Problem<'_>,
     budget: &Budget<'_>,
 ) -> Option<Result<(), (Anomaly, Refutation)>> {
-    let facts = Facts::new(problem, problem.index);
+    let facts = Facts::new(problem, problem.index, false);
     let rules = Rules::of(Level::ParallelSnapshotIsolation).filter(|_| facts.hopeless.is_none())?;
     match search::decide(&facts, rules, Ways::default(), budget, &mut Progress::default()).ok()? {
         Found::Holds(_) => Some(Ok(())),
@@ -134,19 +150,12 @@ impl Engine<'_> {
     fn decide(&self, level: Level, board: &mut Board<'_>) {
         let Some(rules) = Rules::of(level) else { return };
         let unknown = |reason: String| Verdict::Unknown { reason };
-        match self.facts.hopeless {
-            Some(Hopeless::PartOfATransaction(read, write)) => {
-                let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
-                refute(board, level, anomaly, refutation);
-                return;
-            }
-            Some(Hopeless::OpenList(_)) => {
-                let reason =
-                    "a list shows an element that several transactions appended, so its order is open";
-                board.decide(level, unknown(reason.to_owned()));
-                return;
-            }
-            None => {}
+        if let Some(Hopeless::PartOfATransaction(read, write)) =
+            self.facts.hopeless.filter(|_| rules.follows_reads())
+        {
+            let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
+            refute(board, level, anomaly, refutation);
+            return;
         }
         if self.proves_session_variant(level, board) {
             return;

@@ -3,20 +3,27 @@
 use super::scan::Demand;
 use super::solver::Lit;
 use isolde_history::{OpId, TxnId};
+use isolde_level::Choice;
 
 /// Why a clause is true.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
     /// The level demands it.
     Demand(Demand),
-    /// An open read returned one of its candidates.
+    /// An open read (or element) is one of its candidates.
     Source(u32),
-    /// What a read (a place in `Facts::reads`) returned took effect.
-    Observed { read: u32, writer: TxnId },
+    /// What a read returned took effect.
+    Observed(Choice),
     /// A transaction of unknown outcome, if it took effect, followed what it read.
     Follows { read: u32, writer: TxnId },
     /// A transaction of unknown outcome did not take effect: nothing explains this read, or only a write that was replaced.
     Impossible { read: OpId, replaced: Option<OpId> },
+    /// A list shows (or may show) these two neighbours, or begins with the second.
+    Version { read: OpId, first: OpId, second: OpId },
+    /// A list's last element would be this append, after which its transaction made more.
+    Intermediate { read: OpId, write: OpId },
+    /// Two reads of a transaction that repeats its reads.
+    Repeated { first: OpId, second: OpId },
     /// These edges close a cycle with known ones, in this order.
     Cycle(Vec<Lit>),
     /// Earlier clauses imply it.

@@ -1,5 +1,6 @@
 //! Strong levels, decided from what clients saw alone: serializability, snapshot isolation, prefix consistency, parallel
-//! snapshot isolation, with and without sessions and real time.
+//! snapshot isolation, update serializability, with and without sessions and real time. Where values repeat, so that what a
+//! read returned is a choice, the weak levels too.
 //!
 //! A level is a question about the order of events (`model.rs`). An order is guessed from what is known about time
 //! (`guess.rs`) and played (`scan.rs`); what it misses becomes clauses for a solver (`solver.rs`), which finds a better
@@ -14,12 +15,15 @@ mod heap;
 mod judge;
 mod log;
 mod model;
-mod parallel;
+mod open;
+mod open_lists;
 mod refute;
 mod saturate;
 mod scan;
 mod search;
 mod solver;
 mod story;
+mod updates;
+mod visible;
 
 pub(crate) use judge::{judge, parallel_without_sessions};

@@ -21,6 +21,29 @@ pub(crate) enum Family {
     Snapshot,
     /// One event per transaction, standing for `so ∪ wr ∪ ww`; no read misses a write that these put between.
     Parallel,
+    /// One event; transactions that write are serial, and dependencies among them never lead from what replaced a read of
+    /// another transaction to something that it read (PL-3U).
+    Updates,
+    /// One event; whatever is visible to a read, in this sense, precedes what it returned.
+    Visible(Visible),
+    /// One event; reads follow what they returned (PL-2).
+    Flow,
+    /// One event; lists show an order (PL-1).
+    Writes,
+    /// No order at all: a transaction repeats its reads.
+    Cut,
+}
+
+/// What a weak level takes into account when a transaction reads (algorithms.md 2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Visible {
+    ReadCommitted,
+    ReadAtomic,
+    Causal,
+    ReadYourWrites,
+    MonotonicReads,
+    MonotonicWrites,
+    WritesFollowReads,
 }
 
 /// A level's definition.
@@ -44,6 +67,17 @@ impl Rules {
             | Level::StrongSnapshotIsolation => Family::Snapshot,
             Level::Prefix => Family::Prefix,
             Level::ParallelSnapshotIsolation => Family::Parallel,
+            Level::UpdateSerializable => Family::Updates,
+            Level::ReadCommitted => Family::Visible(Visible::ReadCommitted),
+            Level::ReadAtomic => Family::Visible(Visible::ReadAtomic),
+            Level::Causal => Family::Visible(Visible::Causal),
+            Level::ReadYourWrites => Family::Visible(Visible::ReadYourWrites),
+            Level::MonotonicReads => Family::Visible(Visible::MonotonicReads),
+            Level::MonotonicWrites => Family::Visible(Visible::MonotonicWrites),
+            Level::WritesFollowReads => Family::Visible(Visible::WritesFollowReads),
+            Level::AdyaReadCommitted => Family::Flow,
+            Level::ReadUncommitted => Family::Writes,
+            Level::CutIsolation => Family::Cut,
             _ => return None,
         };
         let info = level.info();
@@ -54,6 +88,16 @@ impl Rules {
     #[inline]
     pub fn is_split(self) -> bool {
         matches!(self.family, Family::Snapshot | Family::Prefix)
+    }
+
+    /// Readers come after what they read, and read only what is final.
+    pub fn follows_reads(self) -> bool {
+        !matches!(self.family, Family::Writes | Family::Cut)
+    }
+
+    /// All reads return the latest write before them.
+    pub fn reads_latest(self) -> bool {
+        matches!(self.family, Family::Serial | Family::Prefix | Family::Snapshot)
     }
 
     #[inline]
@@ -147,10 +191,12 @@ impl<'a> Model<'a> {
         if rules.real_time {
             model.add_real_time();
         }
-        model.add_reads();
+        if rules.follows_reads() {
+            model.add_reads();
+        }
         model.add_lists();
         model.add_assumed();
-        if rules.family != Family::Parallel {
+        if rules.reads_latest() {
             model.add_initial_reads();
             model.add_next_writers();
         }
@@ -246,19 +292,17 @@ impl<'a> Model<'a> {
     fn add_reads(&mut self) {
         let rules = self.rules;
         let mut last = None;
+        let mut edges = Vec::new();
         for (i, read) in self.facts.reads.iter().enumerate() {
             if let Some(w) = self.certain_source(read)
                 && last != Some((w, read.reader))
             {
                 last = Some((w, read.reader));
-                self.edges.push(Edge {
-                    from: rules.commit(w),
-                    to: rules.begin(read.reader),
-                    rank: 0,
-                    why: Why::Read(i as u32),
-                });
+                let (from, to) = (rules.commit(w), rules.begin(read.reader));
+                edges.push(Edge { from, to, rank: 0, why: Why::Read(i as u32) });
             }
         }
+        self.edges.append(&mut edges);
     }
 
     fn add_lists(&mut self) {

@@ -5,9 +5,10 @@
 //! the level, one of whose alternatives earlier edges rule out) is derived first: the axiom, the cycle that rules the
 //! alternative out, and the conclusion.
 
-use super::facts::From;
+use super::facts::{Found, From};
 use super::log::{Cause, Log};
 use super::model::{Edge, Family, Model, Why};
+use super::open_lists::Element;
 use super::scan::Demand;
 use super::solver::{Lit, Solver, Var};
 use crate::budget::Budget;
@@ -125,9 +126,12 @@ impl<'a> Prover<'a> {
         let entry = &solver.log.entries[id as usize];
         let clause: Vec<Literal> = entry.lits.iter().map(|&l| self.literal(solver, l)).collect();
         let reason = match &entry.cause {
-            Cause::Demand(demand) => self.demand(demand),
+            Cause::Demand(demand) => self.demand(demand, &clause),
             Cause::Source(open) => return self.source(*open, clause),
-            &Cause::Observed { read, writer } => Reason::Observed(self.returned(read, writer)),
+            &Cause::Observed(choice) => Reason::Observed(choice),
+            &Cause::Version { read, first, second } => Reason::Version { read, first, second },
+            &Cause::Intermediate { read, write } => Reason::Intermediate(Choice { read, write }),
+            &Cause::Repeated { first, second } => Reason::Repeated { first, second },
             &Cause::Follows { read, writer } => {
                 let rules = self.model.rules;
                 let reader = self.model.facts.reads[read as usize].reader;
@@ -181,29 +185,38 @@ impl<'a> Prover<'a> {
         self.model.facts.write_of(t, key).unwrap_or(OpId(0))
     }
 
-    fn returned(&self, read: u32, writer: TxnId) -> Choice {
-        let read = self.model.facts.reads[read as usize];
-        Choice { read: read.op, write: self.write(writer, read.key) }
-    }
-
-    fn choice(&self, open: u32, writer: TxnId) -> Choice {
-        self.returned(self.model.facts.open[open as usize].read, writer)
-    }
-
     fn literal(&self, solver: &Solver, lit: Lit) -> Literal {
         let positive = match solver.vars()[lit.var()] {
             Var::Before(a, b) => self.before(a, b),
-            Var::Source { open, writer, .. } => Literal::ReadsFrom(self.choice(open, writer)),
+            Var::Source { open, write, .. } => {
+                Literal::ReadsFrom(Choice { read: self.model.facts.open[open as usize].op, write })
+            }
             Var::Exists(t) => Literal::Committed(t),
         };
         if lit.is_negative() { !positive } else { positive }
     }
 
-    fn axiom(&self, read: u32, from: Option<TxnId>, other: TxnId, path: Vec<TxnId>) -> Reason {
+    fn axiom(
+        &self,
+        read: u32,
+        from: Option<TxnId>,
+        other: TxnId,
+        path: Vec<TxnId>,
+        clause: &[Literal],
+    ) -> Reason {
         let read = self.model.facts.reads[read as usize];
+        // Of several writes of an open read the one that the clause speaks of.
+        let chosen = clause.iter().find_map(|literal| match literal {
+            Literal::NotReadsFrom(c)
+                if c.read == read.op && Some(self.model.facts.history.txn_of(c.write)) == from =>
+            {
+                Some(c.write)
+            }
+            _ => None,
+        });
         Reason::Axiom {
             read: read.op,
-            write: from.map(|w| self.write(w, read.key)),
+            write: from.map(|w| chosen.unwrap_or_else(|| self.returned(read, w))),
             other: self.write(other, read.key),
             path,
         }
@@ -213,33 +226,38 @@ impl<'a> Prover<'a> {
         Reason::Conflict { first: self.write(first, key), second: self.write(second, key) }
     }
 
-    fn demand(&self, demand: &Demand) -> Reason {
+    /// The write that a certain read returned.
+    fn returned(&self, read: Found, writer: TxnId) -> OpId {
+        let lists = self.model.facts.open_lists_of(read.reader);
+        let list = lists.iter().find(|list| list.op == read.op);
+        match list.and_then(|list| list.elements.last()) {
+            Some(&Element::Certain(write)) => write,
+            _ => self.write(writer, read.key),
+        }
+    }
+
+    fn demand(&self, demand: &Demand, clause: &[Literal]) -> Reason {
         match demand {
-            &Demand::Axiom { read, from, other } => self.axiom(read, from, other, Vec::new()),
+            &Demand::Axiom { read, from, other } => self.axiom(read, from, other, Vec::new(), clause),
             &Demand::Conflict { key, first, second } => self.conflict(key, first, second),
-            Demand::Path { read, from, path } => {
+            Demand::Path { read, from, path, .. } => {
                 let between = path.get(1..path.len() - 1).unwrap_or_default().to_vec();
                 let other = path.first().copied().unwrap_or(TxnId(0));
-                self.axiom(*read, *from, other, between)
+                self.axiom(*read, *from, other, between, clause)
+            }
+            &Demand::Unseen { list, first, second } => {
+                Reason::Version { read: self.model.facts.open_lists[list as usize].op, first, second }
             }
         }
     }
 
     /// A read returned one of its candidates; those that wrote the key again are out.
     fn source(&mut self, open: u32, clause: Vec<Literal>) -> u32 {
-        let facts = self.model.facts;
-        let (read, out) = (facts.open[open as usize].read, facts.open[open as usize].intermediate.clone());
-        let read = facts.reads[read as usize];
-        let value = facts.history.values()[read.op.index()];
-        let last_of_value = |t: TxnId| {
-            let wrote = |&(_, o): &(OpId, isolde_history::Op)| o.key == read.key && o.value == value;
-            let mut writes = facts.history.ops(t).filter(|(_, o)| o.kind != isolde_history::OpKind::Read);
-            writes.rfind(wrote).map(|(op, _)| op)
+        let open = &self.model.facts.open[open as usize];
+        let out: Vec<Choice> = match self.model.rules.follows_reads() {
+            true => open.intermediate.iter().map(|&(_, write)| Choice { read: open.op, write }).collect(),
+            false => Vec::new(),
         };
-        let out: Vec<Choice> = out
-            .into_iter()
-            .filter_map(|t| Some(Choice { read: read.op, write: last_of_value(t)? }))
-            .collect();
         let all = clause.iter().copied().chain(out.iter().map(|&c| Literal::ReadsFrom(c))).collect();
         let mut hints: Vec<u32> = Vec::new();
         for &choice in &out {
@@ -247,7 +265,7 @@ impl<'a> Prover<'a> {
             let clause = absent.chain([Literal::NotReadsFrom(choice)]).collect();
             hints.push(self.push(clause, Reason::Intermediate(choice)));
         }
-        let first = self.push(all, Reason::Source { read: read.op, element: 0 });
+        let first = self.push(all, Reason::Source { read: open.op, element: open.element });
         if out.is_empty() {
             return first;
         }
@@ -280,7 +298,7 @@ impl<'a> Prover<'a> {
                 };
                 let mut between: Vec<TxnId> = path.iter().map(|&e| TxnId(self.edge(e).to)).collect();
                 between.pop();
-                let reason = self.axiom(read, Some(TxnId(edge.to)), other, between);
+                let reason = self.axiom(read, Some(TxnId(edge.to)), other, between, &[]);
                 let step = self.push(vec![self.before(edge.from, edge.to)], reason);
                 self.derived.insert(index, step);
                 continue;
@@ -329,7 +347,10 @@ impl<'a> Prover<'a> {
                 };
                 let late = (rules.begin(found.reader), rules.commit(other));
                 let early = from.map(|w| (rules.commit(other), rules.commit(w)));
-                Some((self.axiom(read, from, other, Vec::new()), early.map(|early| other_of(early, late))))
+                Some((
+                    self.axiom(read, from, other, Vec::new(), &[]),
+                    early.map(|early| other_of(early, late)),
+                ))
             }
             _ => None,
         }

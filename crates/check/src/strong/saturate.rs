@@ -19,7 +19,8 @@ const LARGEST: usize = 1 << 27;
 /// Whether saturation is possible at all.
 pub(crate) fn applies(model: &Model<'_>) -> bool {
     let entries = model.nodes as usize * model.facts.history.session_count();
-    model.rules.sessions && entries <= LARGEST && model.facts.open.is_empty()
+    let closes = model.rules.reads_latest() || model.rules.family == Family::Parallel;
+    closes && model.rules.sessions && entries <= LARGEST && !model.facts.has_open_reads()
 }
 
 /// Adds what follows. `Err` inside: the known edges contradict each other.

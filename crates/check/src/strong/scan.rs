@@ -1,9 +1,8 @@
-//! Plays an order of events and finds which demands of the level it misses. Linear in the history (parallel snapshot
-//! isolation: times sessions).
+//! Plays an order of events and finds which demands it misses that each read return the latest write. Linear in the history.
 
 use super::facts::{Facts, From};
 use super::model::{Family, Model, Rules};
-use isolde_history::{KeyId, TxnId};
+use isolde_history::{KeyId, OpId, TxnId};
 
 /// A demand of the level.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -12,17 +11,31 @@ pub(crate) enum Demand {
     Axiom { read: u32, from: Option<TxnId>, other: TxnId },
     /// Two writers of a key must not overlap.
     Conflict { key: KeyId, first: TxnId, second: TxnId },
-    /// Parallel snapshot isolation: `other` reaches the reader along `path` (first and last included), whose links are
-    /// dependencies or two writers of one key in this order; so `other` precedes what was read.
-    Path { read: u32, from: Option<TxnId>, path: Vec<TxnId> },
+    /// Levels at which only some writers are visible to a reader: the first of `path` is, by these links, to its last; so it
+    /// precedes what was read.
+    Path { read: u32, from: Option<TxnId>, path: Vec<TxnId>, links: Vec<Link> },
+    /// A list (a place in `Facts::open_lists`) shows one append last and another, earlier one not at all.
+    Unseen { list: u32, first: OpId, second: OpId },
+}
+
+/// Why one transaction comes directly before another, for a level that looks at dependencies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Link {
+    Session,
+    /// By this read of the second, a place in `Facts::reads`.
+    Read(u32),
+    /// Both write some key, in this order.
+    Version,
+    /// The second replaced what this read of the first returned.
+    Replaced(u32),
 }
 
 /// What the search has decided about open questions.
 pub(crate) trait Decided {
     /// Did a transaction of unknown outcome take effect?
     fn took_effect(&self, t: TxnId) -> bool;
-    /// Which of its candidates did an open read return?
-    fn source(&self, open: u32) -> Option<TxnId>;
+    /// Which of its candidates is an open read (or element)?
+    fn source(&self, open: u32) -> Option<(TxnId, OpId)>;
 }
 
 /// Demands reported per read or write and round. More would mostly be implied by the others once they are met.
@@ -42,7 +55,8 @@ pub(crate) fn missed(
         if !model.facts.certain[t.index()] && !decided.took_effect(t) {
             continue;
         }
-        if node == model.rules.begin(t) {
+        let reads = model.rules.family != Family::Updates || !model.facts.writes_of(t).is_empty();
+        if node == model.rules.begin(t) && reads {
             play.read(t, decided, &mut demands);
         }
         if node == model.rules.commit(t) {
@@ -89,10 +103,13 @@ impl<'a> Play<'a> {
                 From::Initial => None,
                 From::Txn(w) => Some(w),
                 From::Open(open) => {
-                    if latest.is_some_and(|l| self.facts.open[open as usize].candidates.contains(&l)) {
+                    // Any candidate will do for a register. A list has to be the same from beginning to end.
+                    let candidates = &self.facts.open[open as usize];
+                    let any = self.rules.reads_latest() && !candidates.of_list;
+                    if any && latest.is_some_and(|l| candidates.may_be_from(l)) {
                         continue;
                     }
-                    decided.source(open)
+                    decided.source(open).map(|(w, _)| w)
                 }
             };
             if latest == from {

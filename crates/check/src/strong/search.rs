@@ -5,17 +5,20 @@
 //! there are finitely many, so it ends. (algorithms.md 3.2, P2 and P4.)
 
 use super::certify;
-use super::facts::{Facts, From};
+use super::facts::Facts;
 use super::guess::{self, Cyclic};
 use super::log::Cause;
 use super::model::{Family, Model, Rules};
-use super::parallel;
+use super::open;
+use super::open_lists;
 use super::saturate;
 use super::scan::{self, Decided, Demand};
-use super::solver::{Answer, Lit, Solver, Var};
+use super::solver::{Answer, Solver, Var};
+use super::updates;
+use super::visible;
 use crate::budget::{Budget, OutOfBudget};
 use isolde_graph::Ordered;
-use isolde_history::TxnId;
+use isolde_history::{OpId, TxnId};
 use isolde_level::Execution;
 
 /// What was found out about a level.
@@ -69,9 +72,9 @@ impl Decided for Decisions<'_> {
         self.solver.is_true(Var::Exists(t))
     }
 
-    fn source(&self, open: u32) -> Option<TxnId> {
-        let candidates = &self.model.facts.open[open as usize].candidates;
-        candidates.iter().copied().find(|&w| self.solver.is_true(source_var(self.model, open, w)))
+    fn source(&self, open: u32) -> Option<(TxnId, OpId)> {
+        let chosen = |&(_, write): &(TxnId, OpId)| self.solver.is_true(open::source(self.model, open, write));
+        open::candidates(self.model, open).find(chosen)
     }
 }
 
@@ -113,7 +116,7 @@ pub(crate) fn decide<'a>(
             Err(Cyclic) => return Ok(Found::KnownCycle(model)),
         };
         let mut solver = Solver::new(Ordered::new(graph, order));
-        add_open_reads(&model, &mut solver);
+        open::add(&model, &mut solver);
         match search(&model, &mut solver, limit, budget, progress)? {
             Some(Ending::Order) => return Ok(Found::Holds(certify::execution(&model, &solver))),
             Some(Ending::Refuted(step)) => return Ok(Found::Refuted(model, Box::new(solver), step)),
@@ -173,7 +176,7 @@ fn search(
             return Ok(Some(Ending::Order));
         }
         // Clauses are made from the model as it is, before adding the first undoes it.
-        let clauses: Vec<_> = missed.into_iter().map(|d| (clause(model, solver, &d), d)).collect();
+        let clauses: Vec<_> = missed.into_iter().map(|d| (open::clause(model, solver, &d), d)).collect();
         for (clause, demand) in clauses {
             solver.add(clause, Cause::Demand(demand));
         }
@@ -187,135 +190,20 @@ fn search(
 fn missed(model: &Model<'_>, solver: &Solver) -> Vec<Demand> {
     let order = solver.order.order();
     let decisions = Decisions { model, solver };
-    match model.rules.family {
-        Family::Parallel => parallel::missed(model, order, &decisions),
-        _ => scan::missed(model, order, &|node| solver.order.position(node), &decisions),
-    }
-}
-
-/// The variable for an open read's source.
-pub(crate) fn source_var(model: &Model<'_>, open: u32, writer: TxnId) -> Var {
-    let reader = model.facts.reads[model.facts.open[open as usize].read as usize].reader;
-    Var::Source { open, writer, edge: (model.rules.commit(writer), model.rules.begin(reader)) }
-}
-
-fn add_open_reads(model: &Model<'_>, solver: &mut Solver) {
-    let facts = model.facts;
-    if facts.open.is_empty() {
-        return;
-    }
-    for (i, open) in facts.open.iter().enumerate() {
-        let reader = facts.reads[open.read as usize].reader;
-        let mut clause: Vec<Lit> = Vec::new();
-        unless_absent(model, solver, reader, &mut clause);
-        for &writer in &open.candidates {
-            let lit = solver.literal(source_var(model, i as u32, writer));
-            clause.push(lit);
-            if !facts.certain[writer.index()] {
-                let exists = solver.literal(Var::Exists(writer));
-                let mut observed = vec![!lit, exists];
-                unless_absent(model, solver, reader, &mut observed);
-                solver.add(observed, Cause::Observed { read: open.read, writer });
-            }
+    let position = |node: u32| solver.order.position(node);
+    let mut demands = match model.rules.family {
+        Family::Serial | Family::Prefix | Family::Snapshot => {
+            scan::missed(model, order, &position, &decisions)
         }
-        solver.add(clause, Cause::Source(i as u32));
-    }
-    for (i, read) in facts.reads.iter().enumerate() {
-        let From::Txn(writer) = read.from else { continue };
-        if facts.certain[read.reader.index()] {
-            continue;
+        Family::Updates => {
+            let serial = scan::missed(model, order, &position, &decisions);
+            if serial.is_empty() { updates::missed(model, order, &decisions) } else { serial }
         }
-        let exists = solver.literal(Var::Exists(read.reader));
-        let follows = solver.before(model.rules.commit(writer), model.rules.begin(read.reader));
-        solver.add(vec![!exists, follows], Cause::Follows { read: i as u32, writer });
-        if !facts.certain[writer.index()] {
-            let observed = solver.literal(Var::Exists(writer));
-            solver.add(vec![!exists, observed], Cause::Observed { read: i as u32, writer });
-        }
+        Family::Parallel | Family::Visible(_) => visible::missed(model, order, &decisions),
+        Family::Flow | Family::Writes | Family::Cut => Vec::new(),
+    };
+    if model.rules.family != Family::Cut {
+        demands.extend(open_lists::unseen(model, &position, &decisions));
     }
-    for &(t, read, replaced) in &facts.impossible {
-        let exists = solver.literal(Var::Exists(t));
-        solver.add(vec![!exists], Cause::Impossible { read, replaced });
-    }
-}
-
-/// Adds "or this transaction did not take effect" where that is possible.
-fn unless_absent(model: &Model<'_>, solver: &mut Solver, t: TxnId, clause: &mut Vec<Lit>) {
-    if !model.facts.certain[t.index()] {
-        let exists = solver.literal(Var::Exists(t));
-        clause.push(!exists);
-    }
-}
-
-/// Adds "or the read returned something else" where that is possible.
-fn unless_elsewhere(model: &Model<'_>, solver: &mut Solver, read: u32, from: TxnId, clause: &mut Vec<Lit>) {
-    if let From::Open(open) = model.facts.reads[read as usize].from {
-        let source = solver.literal(source_var(model, open, from));
-        clause.push(!source);
-    }
-}
-
-/// The clause that a demand is.
-fn clause(model: &Model<'_>, solver: &mut Solver, demand: &Demand) -> Vec<Lit> {
-    let rules = model.rules;
-    let mut clause: Vec<Lit> = Vec::new();
-    match demand {
-        &Demand::Axiom { read, from, other } => {
-            let reader = model.facts.reads[read as usize].reader;
-            unless_absent(model, solver, reader, &mut clause);
-            unless_absent(model, solver, other, &mut clause);
-            clause.push(solver.before(rules.begin(reader), rules.commit(other)));
-            if let Some(w) = from {
-                clause.push(solver.before(rules.commit(other), rules.commit(w)));
-                unless_elsewhere(model, solver, read, w, &mut clause);
-            }
-        }
-        &Demand::Conflict { first, second, .. } => {
-            unless_absent(model, solver, first, &mut clause);
-            unless_absent(model, solver, second, &mut clause);
-            clause.push(solver.before(rules.commit(first), rules.begin(second)));
-            clause.push(solver.before(rules.commit(second), rules.begin(first)));
-        }
-        Demand::Path { read, from, path } => {
-            let Some(&other) = path.first() else { return clause };
-            if let Some(w) = *from {
-                clause.push(solver.before(rules.commit(other), rules.commit(w)));
-                unless_elsewhere(model, solver, *read, w, &mut clause);
-            }
-            for &t in path {
-                unless_absent(model, solver, t, &mut clause);
-            }
-            for link in path.windows(2) {
-                link_literal(model, solver, link[0], link[1], &mut clause);
-            }
-        }
-    }
-    clause
-}
-
-/// The literal that breaks a link of dependencies, if there is one: the reverse of a version order, or another source.
-fn link_literal(model: &Model<'_>, solver: &mut Solver, a: TxnId, b: TxnId, clause: &mut Vec<Lit>) {
-    let facts = model.facts;
-    if facts.session_before(a, b) {
-        return;
-    }
-    let reads = facts.reads_of(b);
-    let certain = |i: &usize| model.certain_source(&facts.reads[*i]) == Some(a);
-    if reads.clone().any(|i| certain(&i)) {
-        return;
-    }
-    let shared = facts.writes_of(a).any(|w| facts.writes(b, facts.key_of(w)));
-    if shared {
-        clause.push(solver.before(model.rules.commit(b), model.rules.commit(a)));
-        return;
-    }
-    for i in reads {
-        if let From::Open(open) = facts.reads[i].from
-            && (Decisions { model, solver: &*solver }).source(open) == Some(a)
-        {
-            let source = solver.literal(source_var(model, open, a));
-            clause.push(!source);
-            return;
-        }
-    }
+    demands
 }

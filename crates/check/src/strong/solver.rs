@@ -10,7 +10,7 @@ use super::heap::Heap;
 use super::log::{Cause, Log};
 use crate::budget::{Budget, OutOfBudget};
 use isolde_graph::Ordered;
-use isolde_history::TxnId;
+use isolde_history::{OpId, TxnId};
 use rustc_hash::FxHashMap;
 
 /// What a variable says when it is true.
@@ -18,8 +18,8 @@ use rustc_hash::FxHashMap;
 pub(crate) enum Var {
     /// The first node comes before the second; if it is false, the second before the first.
     Before(u32, u32),
-    /// An open read returned this transaction's write, which therefore comes before it.
-    Source { open: u32, writer: TxnId, edge: (u32, u32) },
+    /// An open read (or element) is this write, which may therefore come before it.
+    Source { open: u32, write: OpId, edge: Option<(u32, u32)> },
     /// A transaction of unknown outcome took effect.
     Exists(TxnId),
 }
@@ -181,7 +181,7 @@ impl Solver {
     pub fn edge(&self, lit: Lit) -> Option<(u32, u32)> {
         match self.vars[lit.var()] {
             Var::Before(a, b) => Some(if lit.is_negative() { (b, a) } else { (a, b) }),
-            Var::Source { edge, .. } => (!lit.is_negative()).then_some(edge),
+            Var::Source { edge, .. } => edge.filter(|_| !lit.is_negative()),
             Var::Exists(_) => None,
         }
     }

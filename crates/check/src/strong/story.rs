@@ -28,6 +28,17 @@ fn no_order(level: Level) -> AnomalyKind {
         Level::StrongSessionSnapshotIsolation => AnomalyKind::StrongSessionSnapshotIsolationCycleExists,
         Level::StrongSnapshotIsolation => AnomalyKind::StrongSnapshotIsolationCycleExists,
         Level::Prefix => AnomalyKind::PrefixCycleExists,
+        Level::UpdateSerializable => AnomalyKind::Pl3uCycleExists,
+        Level::Causal => AnomalyKind::CausalCycleExists,
+        Level::ReadAtomic => AnomalyKind::ReadAtomicCycleExists,
+        Level::ReadCommitted => AnomalyKind::ReadCommittedCycleExists,
+        Level::ReadYourWrites => AnomalyKind::ReadYourWritesCycleExists,
+        Level::MonotonicReads => AnomalyKind::MonotonicReadsCycleExists,
+        Level::MonotonicWrites => AnomalyKind::MonotonicWritesCycleExists,
+        Level::WritesFollowReads => AnomalyKind::WritesFollowReadsCycleExists,
+        Level::AdyaReadCommitted => AnomalyKind::Pl2CycleExists,
+        Level::ReadUncommitted => AnomalyKind::Pl1CycleExists,
+        Level::CutIsolation => AnomalyKind::CutIsolationCycleExists,
         _ => AnomalyKind::ParallelSnapshotIsolationCycleExists,
     }
 }
@@ -126,7 +137,9 @@ fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anoma
                 operations.extend(write);
                 transactions.extend(path);
             }
-            Reason::Conflict { first, second } => operations.extend([*first, *second]),
+            Reason::Conflict { first, second } | Reason::Repeated { first, second } => {
+                operations.extend([*first, *second]);
+            }
             Reason::Version { read, first, second } => operations.extend([*read, *first, *second]),
             Reason::Assumed { first, second, .. } => operations.extend([*first, *second]),
             Reason::Cycle(points) => transactions.extend(points.iter().map(|p: &Point| p.txn())),
@@ -185,6 +198,12 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
     Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(problem, edges) })
 }
 
+/// A read, unless it is of a list whose appends are open: whose they are is not told in one sentence.
+fn outside(model: &Model<'_>, read: u32) -> Option<Found> {
+    let read = model.facts.reads[read as usize];
+    (!model.facts.appends.is_open(read.key)).then_some(read)
+}
+
 /// An edge with its evidence, if that is simple.
 fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
     let (facts, rules) = (model.facts, model.rules);
@@ -192,7 +211,7 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
     let (relation, evidence) = match edge.why {
         Why::Session => (Relation::SessionOrder, Evidence::Session),
         Why::Read(read) => {
-            let read = model.facts.reads[read as usize];
+            let read = outside(model, read)?;
             (Relation::WriteRead, Evidence::Read { write: facts.write_of(from, read.key), read: read.op })
         }
         Why::Version { read, first, second } => {
@@ -202,7 +221,7 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
             (Relation::VersionOrder, Evidence::Ordered { first, second, reason })
         }
         Why::Axiom { read, other } => {
-            let read = model.facts.reads[read as usize];
+            let read = outside(model, read)?;
             if edge.to != rules.commit(other) || edge.rank > 1 {
                 return None;
             }

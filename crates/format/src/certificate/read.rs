@@ -360,6 +360,7 @@ impl Reader<'_> {
                 },
             },
             "conflict" => Reason::Conflict { first: self.op(&of.item(0))?, second: self.op(&of.item(1))? },
+            "repeated" => Reason::Repeated { first: self.op(&of.item(0))?, second: self.op(&of.item(1))? },
             "version" => Reason::Version { read: op("read")?, first: op("first")?, second: op("second")? },
             "assumed" => Reason::Assumed {
                 first: op("first")?,

@@ -230,6 +230,7 @@ impl Writer<'_> {
                 ("axiom", axiom.into())
             }
             Reason::Conflict { first, second } => ("conflict", self.ops(&[*first, *second])),
+            Reason::Repeated { first, second } => ("repeated", self.ops(&[*first, *second])),
             Reason::Version { read, first, second } => (
                 "version",
                 json!({"read": self.op(*read), "first": self.op(*first), "second": self.op(*second)}),

@@ -46,11 +46,28 @@ const fn no_order(kind: AnomalyKind, definition: &'static str) -> AnomalyInfo {
     }
 }
 
+/// Values that several transactions wrote leave a choice of sources, and no choice will do.
+macro_rules! no_sources {
+    ($kind:ident $level:literal) => {
+        AnomalyInfo {
+            definition: concat!(
+                "Whatever write each read returned, of those with its value, and whatever the order of commits, some read \
+                 contradicts ",
+                $level,
+                "."
+            ),
+            instance: "one history",
+            source: "Biswas & Enea 2019, over all sources",
+            ..AnomalyInfo::row(A::$kind)
+        }
+    };
+}
+
 const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static str) -> AnomalyInfo {
     AnomalyInfo { definition, instance, source: "Elle (Kingsbury & Alvaro 2020)", ..AnomalyInfo::row(kind) }
 }
 
-pub(crate) static TABLE: [AnomalyInfo; 27] = [
+pub(crate) static TABLE: [AnomalyInfo; 36] = [
     never(
         A::GMonotonic,
         "G-monotonic",
@@ -124,10 +141,22 @@ pub(crate) static TABLE: [AnomalyInfo; 27] = [
          single pattern says why.",
     ),
     no_order(
+        A::Pl3uCycleExists,
+        "Whatever the order of each key's writers, the updates, or they and one reader, have a cycle.",
+    ),
+    no_order(
         A::Pl2PlusCycleExists,
         "Whatever the order of each key's writers, some read contradicts consistent view, though no single pattern says \
          why.",
     ),
+    no_sources!(CutIsolationCycleExists "cut isolation"),
+    no_sources!(ReadCommittedCycleExists "read committed"),
+    no_sources!(ReadYourWritesCycleExists "read your writes"),
+    no_sources!(MonotonicReadsCycleExists "monotonic reads"),
+    no_sources!(MonotonicWritesCycleExists "monotonic writes"),
+    no_sources!(WritesFollowReadsCycleExists "writes follow reads"),
+    no_sources!(ReadAtomicCycleExists "read atomic"),
+    no_sources!(CausalCycleExists "causal consistency"),
     unknown(
         A::EmptyTransactionGraph,
         "No dependency between transactions could be inferred, so nothing could be ruled out.",

@@ -44,6 +44,29 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel, versions: &[(us
     commit_order(facts, reading, &before, &mut Vec::new())
 }
 
+/// PL-2 (`reads`) or PL-1: an order of commits that lists agree with and, for PL-2, that puts readers after what they read.
+pub(super) fn flows(history: &History, reads: bool) -> Option<bool> {
+    let facts = Facts::new(history);
+    let readings = facts.readings(Ambiguous::Enumerate);
+    if readings.iter().any(|r| r.read_taps[2..5] != [0; 3] || r.duplicate_elements > 0) {
+        return None;
+    }
+    Some(readings.iter().any(|reading| {
+        let mut before = vec![0u32; facts.txn_count()];
+        if reads {
+            if reading.read_taps != [0; 6] {
+                return false;
+            }
+            for read in &reading.external {
+                if let Some(from) = read.from {
+                    before[read.reader] |= 1 << from;
+                }
+            }
+        }
+        commit_order(&facts, reading, &before, &mut Vec::new())
+    }))
+}
+
 /// From read atomic on, all reads of a list by one transaction show the same appends of others: after an own append a list
 /// still begins with those.
 pub(super) fn lists_repeat(reading: &Reading, level: WeakLevel) -> bool {

@@ -52,6 +52,11 @@ impl WeakLevel {
     ];
 }
 
+/// At most in how many ways the reads of a history can be explained: an oracle tries them all.
+pub fn explanations(history: &History) -> u64 {
+    reading::Facts::new(history).explanations()
+}
+
 /// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
 ///
 /// All levels but cut isolation also demand that no read is faulty (TAP-a to TAP-f, an element twice in a list) and that
@@ -137,6 +142,37 @@ pub fn strongly_satisfies_in(
     versions: &[(usize, usize)],
 ) -> Option<bool> {
     strong::satisfies(history, level, versions)
+}
+
+/// Adya's levels below serializability that are no weak or strong level of the above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum AdyaLevel {
+    /// PL-1: lists show one order of writes.
+    ReadUncommitted,
+    /// PL-2: and everybody reads what is final and committed, after it was.
+    ReadCommitted,
+    /// PL-3U: the transactions that write are serializable, and so are they with any one that only reads.
+    UpdateSerializable,
+}
+
+/// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
+/// `None`: some read contradicts its own transaction's writes, or shows an element twice. What PL-1 and PL-2 make of those is
+/// [`adya`]'s business.
+///
+/// # Panics
+/// As [`satisfies`].
+///
+/// ```
+/// use isolde_testkit::{mini::history, oracle::{AdyaLevel, loosely_satisfies}};
+/// let long_fork = history("w(x,1) || w(y,1) || r(x,1) r(y,0) || r(x,0) r(y,1)");
+/// assert_eq!(loosely_satisfies(&long_fork, AdyaLevel::UpdateSerializable), Some(true));
+/// ```
+pub fn loosely_satisfies(history: &History, level: AdyaLevel) -> Option<bool> {
+    match level {
+        AdyaLevel::UpdateSerializable => strong::updates(history),
+        AdyaLevel::ReadCommitted => levels::flows(history, true),
+        AdyaLevel::ReadUncommitted => levels::flows(history, false),
+    }
 }
 
 /// True if one commit order suits every transaction at its own level: `levels` has one for each.

@@ -232,6 +232,13 @@ impl<'a> Facts<'a> {
         JudgedRead { op: read, judgement, observed }
     }
 
+    /// At most so many explanations of the reads.
+    pub fn explanations(&self) -> u64 {
+        let sound = self.reads.iter().filter(|read| !matches!(read.judgement, Judgement::Fault(_)));
+        let candidates = sound.flat_map(|read| &read.observed).map(|all| all.len() as u64);
+        candidates.fold(1, u64::saturating_mul)
+    }
+
     /// Every explanation of the reads.
     pub fn readings(&self, ambiguous: Ambiguous) -> Vec<Reading> {
         let mut found = Vec::new();

@@ -59,6 +59,20 @@ pub(super) fn satisfies(history: &History, level: StrongLevel, versions: &[(usiz
     }))
 }
 
+/// Update serializability, which knows neither sessions nor real time.
+pub(super) fn updates(history: &History) -> Option<bool> {
+    let facts = Facts::new(history);
+    let readings = facts.readings(Ambiguous::Enumerate);
+    if readings.iter().any(|r| r.read_taps[2..5] != [0; 3] || r.duplicate_elements > 0) {
+        return None;
+    }
+    Some(
+        readings
+            .iter()
+            .any(|reading| reading.read_taps == [0; 6] && Game::new(&facts, reading, false, false).updates()),
+    )
+}
+
 impl<'a> Game<'a> {
     fn new(facts: &'a Facts<'a>, reading: &Reading, sessions: bool, real_time: bool) -> Game<'a> {
         let n = facts.txn_count();
@@ -186,6 +200,58 @@ impl<'a> Game<'a> {
         self.parallel_from(0, &depends, &Relation::empty(self.after.len()))
     }
 
+    /// Is there an order of the transactions that write in which they, and they with any one other, have no cycle of
+    /// dependencies?
+    fn updates(&self) -> bool {
+        let n = self.after.len();
+        let writes = |t: usize| (0..self.lists.len()).any(|k| self.facts.writes(t, k));
+        let mut writers: Vec<usize> = self.txns().filter(|&t| writes(t)).collect();
+        permutations(&mut writers, 0, &mut |order| {
+            let mut depends = Relation::empty(n);
+            for key in 0..self.lists.len() {
+                let order: Vec<usize> =
+                    order.iter().copied().filter(|&t| self.facts.writes(t, key)).collect();
+                order.windows(2).for_each(|pair| depends.add(pair[0], pair[1]));
+                for seen in self.seen.iter().filter(|seen| seen.key == key) {
+                    let Some(read) = self.version_read(key, &order, seen) else { return false };
+                    if let Some(writer) = seen.contents.last().map(|&c| self.author(key, c)) {
+                        depends.add(writer, seen.reader);
+                    }
+                    for &later in order[read..].iter().filter(|&&later| later != seen.reader) {
+                        depends.add(seen.reader, later);
+                    }
+                }
+            }
+            (0..=n).all(|reader| {
+                let inside = |t: usize| writes(t) || t == reader;
+                let mut within = Relation::empty(n);
+                for a in (0..n).filter(|&a| inside(a)) {
+                    (0..n).filter(|&b| inside(b) && depends.has(a, b)).for_each(|b| within.add(a, b));
+                }
+                let closure = within.closure();
+                (0..n).all(|t| !closure.has(t, t))
+            })
+        })
+    }
+
+    /// After how many of a key's writers the key holds what was seen.
+    fn version_read(&self, key: usize, order: &[usize], seen: &Seen) -> Option<usize> {
+        let mut state = self.nothing_written();
+        let mut read = None;
+        for i in 0..=order.len() {
+            let now = &state[key];
+            let same =
+                if self.lists[key] { *now == seen.contents } else { now.last() == seen.contents.last() };
+            if same {
+                read = Some(i);
+            }
+            if i < order.len() {
+                state = self.write(order[i], &state);
+            }
+        }
+        read
+    }
+
     /// Who made an entry of a [`State`].
     fn author(&self, key: usize, entry: usize) -> usize {
         if self.lists[key] { self.facts.ops[entry].txn } else { entry }
@@ -206,24 +272,7 @@ impl<'a> Game<'a> {
             let (mut depends, mut overwrites) = (depends.clone(), overwrites.clone());
             order.windows(2).for_each(|pair| depends.add(pair[0], pair[1]));
             for seen in self.seen.iter().filter(|seen| seen.key == key) {
-                // The version read is the state after the first so many writers.
-                let mut state = self.nothing_written();
-                let mut read = None;
-                for i in 0..=order.len() {
-                    let now = &state[key];
-                    let same = if self.lists[key] {
-                        *now == seen.contents
-                    } else {
-                        now.last() == seen.contents.last()
-                    };
-                    if same {
-                        read = Some(i);
-                    }
-                    if i < order.len() {
-                        state = self.write(order[i], &state);
-                    }
-                }
-                let Some(read) = read else { return false };
+                let Some(read) = self.version_read(key, order, seen) else { return false };
                 for &later in order[read..].iter().filter(|&&later| later != seen.reader) {
                     overwrites.add(seen.reader, later);
                 }

@@ -381,10 +381,10 @@ fn strong() -> Vec<Case> {
             "20,000 transactions, half of the operations blind writes, 100 keys, 100 sessions",
             Spec { sessions: 100, txns_per_session: 200, ops_per_txn: 8, keys: 100, ..Spec::default() },
         ),
-        case("large", "100,000 transactions of 20 operations", large.clone()),
-        case("large-si", "the same from a snapshot isolation database", snapshot(&large)),
+        case("large", "100,000 transactions of 20 operations", large.clone()).huge(),
+        case("large-si", "the same from a snapshot isolation database", snapshot(&large)).huge(),
     ];
-    cases.into_iter().flat_map(|case| [case.sorted().quick(case.size == Size::Quick), case]).collect()
+    cases.into_iter().flat_map(|case| [Case { size: case.size, ..case.sorted() }, case]).collect()
 }
 
 /// 50 million operations: a million transactions with varying read ratio, then fewer and longer ones.

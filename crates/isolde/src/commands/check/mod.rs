@@ -234,6 +234,15 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
         })?;
         doubted += since.elapsed();
     }
+    if flags.cross_check {
+        let since = Instant::now();
+        let found = isolde_check::cross_check_stamps(&history, &judgement, &budget);
+        if !found.is_empty() {
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            return Err(bug::report(&history, &facts, &judgement, &found.join("; ")));
+        }
+        doubted += since.elapsed();
+    }
     drop(bar);
     let check = since.elapsed() - doubted;
     if let Some(file) = &flags.basis.violations {

@@ -1,0 +1,347 @@
+//! Levels at which a read must take account of some writers only: which reads overlook one that is visible to them?
+//!
+//! Given an order of transactions and the sources of all reads, a read of `x` from `w` is wrong if a writer of `x` that comes
+//! after `w` is visible to it. What is visible differs (algorithms.md 2.2): who the transaction read from before the read
+//! (read committed) or at all, or earlier transactions of its session (read atomic, the session guarantees), or everything
+//! that session order and reads lead from (causal), and version order too (parallel snapshot isolation). For the last two,
+//! reachability is kept in clocks: per transaction and session, how much of the session reaches it. O(m·k); the others
+//! O(m · operations per transaction). One demand per read, about the latest visible writer.
+
+use super::facts::{Facts, From};
+use super::model::{Family, Model, Visible};
+use super::scan::{Decided, Demand, Link};
+use isolde_history::{KeyId, SessionId, TxnId};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+const NONE: u32 = u32::MAX;
+
+/// The reads that an order makes wrong.
+pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -> Vec<Demand> {
+    let facts = model.facts;
+    let mut view =
+        View { model, facts, decided, place: vec![NONE; facts.history.txn_count()], demands: Vec::new() };
+    let order: Vec<TxnId> =
+        order.iter().filter(|&&n| model.counts(n)).map(|&n| TxnId(n)).filter(|&t| view.exists(t)).collect();
+    for (i, &t) in (0..).zip(&order) {
+        view.place[t.index()] = i;
+    }
+    match model.rules.family {
+        Family::Visible(Visible::ReadCommitted) => view.read_committed(&order),
+        Family::Visible(Visible::ReadAtomic) => {
+            view.read_atomic(&order);
+            view.by_session(false);
+        }
+        Family::Visible(Visible::ReadYourWrites) => view.by_session(false),
+        Family::Visible(Visible::MonotonicReads) => view.by_session(true),
+        Family::Visible(Visible::MonotonicWrites) => view.monotonic_writes(&order),
+        Family::Visible(Visible::WritesFollowReads) => view.writes_follow_reads(&order),
+        _ => Clocks::new(&mut view).run(&order),
+    }
+    view.demands
+}
+
+struct View<'a, D> {
+    model: &'a Model<'a>,
+    facts: &'a Facts<'a>,
+    decided: &'a D,
+    /// Where each transaction that counts stands in the order.
+    place: Vec<u32>,
+    demands: Vec<Demand>,
+}
+
+/// For each key, the latest writer seen and how.
+type Seen = FxHashMap<KeyId, (TxnId, Vec<TxnId>, Vec<Link>)>;
+
+/// From this transaction on, a writer is visible to its session, by this read.
+type Noted = (TxnId, TxnId, u32);
+
+impl<D: Decided> View<'_, D> {
+    fn exists(&self, t: TxnId) -> bool {
+        self.facts.certain[t.index()] || self.decided.took_effect(t)
+    }
+
+    /// What a read returned.
+    fn source(&self, read: usize) -> Option<TxnId> {
+        match self.facts.reads[read].from {
+            From::Initial => None,
+            From::Txn(w) => Some(w),
+            From::Open(open) => self.decided.source(open).map(|(w, _)| w),
+        }
+    }
+
+    /// The reads of a transaction, in program order.
+    fn reads(&self, t: TxnId) -> impl Iterator<Item = usize> + use<'_, D> {
+        self.facts.reads_of(t)
+    }
+
+    /// The reads that have another transaction as their source, with it.
+    fn sources(&self, t: TxnId) -> Vec<(u32, TxnId)> {
+        self.reads(t).filter_map(|i| Some((i as u32, self.source(i)?))).collect()
+    }
+
+    fn is_later(&self, a: TxnId, b: Option<TxnId>) -> bool {
+        b.is_none_or(|b| self.place[a.index()] > self.place[b.index()])
+    }
+
+    /// Notes that all keys that `t` writes have been seen, by `links` through the transactions between.
+    fn note(&self, seen: &mut Seen, t: TxnId, between: &[TxnId], links: &[Link]) {
+        for write in self.facts.writes_of(t) {
+            let kept = seen.get(&self.facts.key_of(write)).map(|s| s.0);
+            if self.is_later(t, kept) {
+                seen.insert(self.facts.key_of(write), (t, between.to_vec(), links.to_vec()));
+            }
+        }
+    }
+
+    /// Demands that the latest writer seen precedes what a read returned, if it does not.
+    fn check(&mut self, read: usize, seen: &Seen) {
+        let found = self.facts.reads[read];
+        if let Some((t2, between, links)) = seen.get(&found.key) {
+            self.demand(read, *t2, between, links);
+        }
+    }
+
+    fn demand(&mut self, read: usize, t2: TxnId, between: &[TxnId], links: &[Link]) {
+        let (reader, from) = (self.facts.reads[read].reader, self.source(read));
+        if t2 != reader && Some(t2) != from && self.is_later(t2, from) {
+            let path = [t2].into_iter().chain(between.iter().copied()).chain([reader]).collect();
+            self.demands.push(Demand::Path { read: read as u32, from, path, links: links.to_vec() });
+        }
+    }
+
+    fn read_committed(&mut self, order: &[TxnId]) {
+        let mut seen = Seen::default();
+        for &t3 in order {
+            seen.clear();
+            for read in self.reads(t3).collect::<Vec<_>>() {
+                self.check(read, &seen);
+                if let Some(t2) = self.source(read) {
+                    self.note(&mut seen, t2, &[], &[Link::Read(read as u32)]);
+                }
+            }
+        }
+    }
+
+    fn read_atomic(&mut self, order: &[TxnId]) {
+        let mut seen = Seen::default();
+        for &t3 in order {
+            seen.clear();
+            for (read, t2) in self.sources(t3) {
+                self.note(&mut seen, t2, &[], &[Link::Read(read)]);
+            }
+            for read in self.reads(t3).collect::<Vec<_>>() {
+                self.check(read, &seen);
+            }
+        }
+    }
+
+    /// Earlier transactions of the session are visible, or those that they read from.
+    fn by_session(&mut self, what_they_read: bool) {
+        let mut seen = Seen::default();
+        let mut session = None;
+        for t3 in self.facts.txns().filter(|t| self.place[t.index()] != NONE).collect::<Vec<_>>() {
+            let here = self.facts.history.session_of(t3);
+            if session.replace(here) != Some(here) {
+                seen.clear();
+            }
+            for read in self.reads(t3).collect::<Vec<_>>() {
+                self.check(read, &seen);
+            }
+            if what_they_read {
+                for (read, t2) in self.sources(t3) {
+                    self.note(&mut seen, t2, &[t3], &[Link::Read(read), Link::Session]);
+                }
+            } else {
+                self.note(&mut seen, t3, &[], &[Link::Session]);
+            }
+        }
+    }
+
+    /// Visible: who precedes, in its session, one that the transaction reads from.
+    fn monotonic_writes(&mut self, order: &[TxnId]) {
+        let history = self.facts.history;
+        for &t3 in order {
+            let sources = self.sources(t3);
+            for read in self.reads(t3).collect::<Vec<_>>() {
+                let writers = self.facts.index.writers(self.facts.reads[read].key);
+                for &(by, t) in &sources {
+                    let earlier = &writers[..writers.partition_point(|&w| w < t)];
+                    let mut here =
+                        earlier.iter().rev().take_while(|&&w| history.session_of(w) == history.session_of(t));
+                    if let Some(&t2) = here.find(|w| self.place[w.index()] != NONE) {
+                        self.demand(read, t2, &[t], &[Link::Session, Link::Read(by)]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Visible: who was read from before, in its session, one that the transaction reads from.
+    fn writes_follow_reads(&mut self, order: &[TxnId]) {
+        // Per session and key: from which transaction on a writer is visible, by which read. Writers come later and later.
+        let mut visible: FxHashMap<(SessionId, KeyId), Vec<Noted>> = FxHashMap::default();
+        for t in self.facts.txns().filter(|t| self.place[t.index()] != NONE) {
+            for (read, t2) in self.sources(t) {
+                for write in self.facts.writes_of(t2) {
+                    let at = (self.facts.history.session_of(t), self.facts.key_of(write));
+                    let seen = visible.entry(at).or_default();
+                    if self.is_later(t2, seen.last().map(|s| s.1)) {
+                        seen.push((t, t2, read));
+                    }
+                }
+            }
+        }
+        for &t3 in order {
+            let sources = self.sources(t3);
+            for read in self.reads(t3).collect::<Vec<_>>() {
+                for &(by, t) in &sources {
+                    let at = (self.facts.history.session_of(t), self.facts.reads[read].key);
+                    let Some(seen) = visible.get(&at) else { continue };
+                    let before = seen.partition_point(|s| s.0 < t);
+                    if let Some(&(reader, t2, first)) = seen[..before].last() {
+                        let links = [Link::Read(first), Link::Session, Link::Read(by)];
+                        self.demand(read, t2, &[reader, t], &links);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Causal consistency and parallel snapshot isolation.
+struct Clocks<'v, 'a, D> {
+    view: &'v mut View<'a, D>,
+    /// Version order leads on, too.
+    versions: bool,
+    sessions: usize,
+    /// Per transaction and session: the first transaction of the session that does not reach it, as a number.
+    clocks: Vec<u32>,
+    /// Per key, its latest writer so far; per write, the one before it on its key.
+    last: Vec<Option<TxnId>>,
+    before: Vec<Option<TxnId>>,
+}
+
+impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
+    fn new(view: &'v mut View<'a, D>) -> Clocks<'v, 'a, D> {
+        let facts = view.facts;
+        let sessions = facts.history.session_count();
+        Clocks {
+            versions: view.model.rules.family == Family::Parallel,
+            sessions,
+            clocks: vec![0; facts.history.txn_count() * sessions],
+            last: vec![None; facts.history.key_count()],
+            before: vec![None; facts.write_count()],
+            view,
+        }
+    }
+
+    fn run(mut self, order: &[TxnId]) {
+        let facts = self.view.facts;
+        for &t in order {
+            for write in facts.writes_of(t) {
+                let key = facts.key_of(write).index();
+                self.before[write] = self.last[key];
+            }
+            self.place(t);
+            for read in self.view.reads(t).collect::<Vec<_>>() {
+                self.check(read);
+            }
+            for write in facts.writes_of(t) {
+                self.last[facts.key_of(write).index()] = Some(t);
+            }
+        }
+    }
+
+    /// Calls `f` with every direct predecessor of a transaction.
+    fn predecessors(&self, t: TxnId, mut f: impl FnMut(TxnId, Link)) {
+        let view = &*self.view;
+        let session = view.facts.history.session_range(view.facts.history.session_of(t));
+        let counts = |p: &TxnId| view.place[p.index()] != NONE;
+        if let Some(p) = (session.start..t.0).rev().map(TxnId).find(counts) {
+            f(p, Link::Session);
+        }
+        for i in view.reads(t) {
+            if let Some(w) = view.source(i) {
+                f(w, Link::Read(i as u32));
+            }
+        }
+        if self.versions {
+            for write in view.facts.writes_of(t) {
+                if let Some(before) = self.before[write] {
+                    f(before, Link::Version);
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, t: TxnId) {
+        let history = self.view.facts.history;
+        let mut row = vec![0u32; self.sessions];
+        self.predecessors(t, |p, _| {
+            let other = &self.clocks[p.index() * self.sessions..][..self.sessions];
+            row.iter_mut().zip(other).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+            let own = &mut row[history.session_of(p).index()];
+            *own = (*own).max(p.0 + 1);
+        });
+        self.clocks[t.index() * self.sessions..][..self.sessions].copy_from_slice(&row);
+    }
+
+    fn reaches(&self, a: TxnId, b: TxnId) -> bool {
+        let session = self.view.facts.history.session_of(a).index();
+        self.clocks[b.index() * self.sessions + session] > a.0
+    }
+
+    fn check(&mut self, read: usize) {
+        let view = &*self.view;
+        let found = view.facts.reads[read];
+        let from = view.source(read);
+        if self.last[found.key.index()] == from {
+            return;
+        }
+        // Of each session the latest writer that reaches the reader; of those the latest.
+        let (writers, history) = (view.facts.index.writers(found.key), view.facts.history);
+        let mut latest: Option<TxnId> = None;
+        let clock = &self.clocks[found.reader.index() * self.sessions..][..self.sessions];
+        for (session, &bound) in clock.iter().enumerate().filter(|(_, bound)| **bound > 0) {
+            let reaching = writers[..writers.partition_point(|w| w.0 < bound)].iter().rev();
+            let mut here = reaching.take_while(|w| history.session_of(**w).index() == session);
+            if let Some(&w) = here.find(|w| view.place[w.index()] != NONE)
+                && view.is_later(w, latest)
+            {
+                latest = Some(w);
+            }
+        }
+        let Some(t2) = latest.filter(|&t2| t2 != found.reader && Some(t2) != from && view.is_later(t2, from))
+        else {
+            return;
+        };
+        let (path, links) = self.path(t2, found.reader);
+        self.view.demands.push(Demand::Path { read: read as u32, from, path, links });
+    }
+
+    /// A shortest path of dependencies, both ends included.
+    fn path(&self, from: TxnId, to: TxnId) -> (Vec<TxnId>, Vec<Link>) {
+        let mut came: FxHashMap<TxnId, (TxnId, Link)> = FxHashMap::default();
+        let mut queue = VecDeque::from([to]);
+        while let Some(t) = queue.pop_front() {
+            if t == from {
+                break;
+            }
+            self.predecessors(t, |p, link| {
+                if (p == from || self.reaches(from, p)) && p != to && !came.contains_key(&p) {
+                    came.insert(p, (t, link));
+                    queue.push_back(p);
+                }
+            });
+        }
+        let (mut path, mut links) = (vec![from], Vec::new());
+        let mut at = from;
+        while let Some(&(next, link)) = came.get(&at) {
+            path.push(next);
+            links.push(link);
+            at = next;
+        }
+        (path, links)
+    }
+}

@@ -1,0 +1,234 @@
+//! The axioms of the levels: what a read demands of other writers of its key, and two writers of each other.
+
+use super::{Clause, Family, Link, Proof, unproven};
+use crate::flaw::Flaw;
+use crate::reading::Source;
+use isolde_history::{OpId, OpKind, TxnId};
+use isolde_level::{Choice, Level, Literal, Point};
+use rustc_hash::FxHashSet;
+
+impl Proof<'_> {
+    pub(super) fn axiom(
+        &mut self,
+        clause: &Clause,
+        read: OpId,
+        write: Option<OpId>,
+        other: OpId,
+        path: &[TxnId],
+    ) -> Result<(), Flaw> {
+        self.read(read)?;
+        self.write(other)?;
+        let (r, o) = (self.facts.owner(read), self.facts.owner(other));
+        let history = self.facts.history;
+        match write {
+            Some(write) => {
+                self.returned(clause, Choice { read, write })?;
+                if !self.is_version(Choice { read, write }) {
+                    return Err(unproven().ops([read, write]));
+                }
+            }
+            None => {
+                self.guarded(clause, r)?;
+                if self.possible.source(read) != Source::Initial {
+                    return Err(unproven().ops([read]));
+                }
+            }
+        }
+        let w = write.map(|write| self.facts.owner(write));
+        if history.op(other).key != history.op(read).key || o == r || Some(o) == w {
+            return Err(unproven().ops([read, other]));
+        }
+        self.guarded(clause, o)?;
+        if let Some(w) = w {
+            clause.has(Literal::Before(Point::Commit(o), Point::Commit(w)))?;
+        }
+        let after = Literal::Before(Point::Commit(r), Point::Commit(o));
+        match self.family {
+            Family::Serial => clause.has(after),
+            Family::Updates if path.is_empty() && self.updates(r) && clause.literals.contains(&after) => {
+                Ok(())
+            }
+            Family::Snapshot => clause.has(Literal::Before(Point::Begin(r), Point::Commit(o))),
+            Family::Visible | Family::Updates => self.visible(clause, read, o, path, r),
+            Family::Flow | Family::Writes | Family::Cut => Err(unproven().ops([read])),
+        }
+    }
+
+    /// Is `o` visible to the read of `r`, through `path`, as the level sees it?
+    fn visible(
+        &mut self,
+        clause: &Clause,
+        read: OpId,
+        o: TxnId,
+        path: &[TxnId],
+        r: TxnId,
+    ) -> Result<(), Flaw> {
+        let stops: Vec<TxnId> = [o].into_iter().chain(path.iter().copied()).chain([r]).collect();
+        for &stop in &stops {
+            self.point(Point::Commit(stop))?;
+            self.guarded(clause, stop)?;
+        }
+        let updates = self.family == Family::Updates;
+        if updates && !stops[..stops.len() - 1].iter().all(|&stop| self.updates(stop)) {
+            return Err(unproven().txns(stops));
+        }
+        let mut links: Vec<[bool; 4]> = Vec::with_capacity(stops.len());
+        for pair in stops.windows(2) {
+            let (a, b) = (pair[0], pair[1]);
+            let (limit, reader) =
+                if self.level == Level::ReadCommitted { (read, r) } else { (OpId(u32::MAX), b) };
+            let mut by_read = false;
+            for choice in clause.literals.iter() {
+                if let Literal::NotReadsFrom(c) = choice {
+                    by_read |= self.facts.owner(c.write) == a
+                        && self.facts.owner(c.read) == reader
+                        && c.read < limit
+                        && self.is_version(*c);
+                }
+            }
+            by_read |= match self.level {
+                Level::ReadCommitted => {
+                    self.certain_reads(r).into_iter().any(|(op, w)| op < limit && w == Some(a))
+                }
+                _ => self.reads_from(a, b),
+            };
+            let (before, after) = (Point::Commit(a), Point::Commit(b));
+            let version = (matches!(self.level, Level::ParallelSnapshotIsolation | Level::ConsistentView)
+                || updates)
+                && self.write_a_key(a, b)
+                && (clause.literals.contains(&Literal::Before(after, before))
+                    || self.units.contains(&Literal::Before(before, after)));
+            let replaced = updates && self.replaced(clause, a, b);
+            links.push([self.session_before(a, b), by_read, version, replaced]);
+        }
+        let fits = |shape: &[Link]| {
+            shape.len() == links.len() && shape.iter().zip(&links).all(|(&l, has)| has[l as usize])
+        };
+        use Link::{Read, Session};
+        let seen = match self.level {
+            Level::ReadCommitted => fits(&[Read]),
+            Level::ReadAtomic => fits(&[Read]) || fits(&[Session]),
+            Level::ReadYourWrites => fits(&[Session]),
+            Level::MonotonicReads => fits(&[Read, Session]),
+            Level::MonotonicWrites => fits(&[Session, Read]),
+            Level::WritesFollowReads => fits(&[Read, Session, Read]),
+            Level::ParallelSnapshotIsolation | Level::ConsistentView => {
+                links.iter().all(|has| has.contains(&true))
+            }
+            Level::UpdateSerializable => {
+                links.iter().all(|has| has.contains(&true))
+                    && links.last().is_some_and(|has| has[Link::Read as usize])
+            }
+            _ => links.iter().all(|has| has[Link::Session as usize] || has[Link::Read as usize]),
+        };
+        debug_assert!(Link::Replaced as usize == 3);
+        if seen { Ok(()) } else { Err(unproven().txns(stops)) }
+    }
+
+    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones.
+    pub(super) fn is_version(&self, choice: Choice) -> bool {
+        let history = self.facts.history;
+        let (read, write) = (history.op(choice.read), history.op(choice.write));
+        match self.possible.source(choice.read) {
+            Source::From(_) | Source::Open => {}
+            _ => return false,
+        }
+        match history.list(read.value) {
+            None => read.value == write.value,
+            Some(elements) => {
+                let own = self.own_appends(choice.read);
+                let others = &elements[..elements.len().saturating_sub(own)];
+                others.last() == Some(&write.value)
+            }
+        }
+    }
+
+    /// The reader's own earlier appends, which are the tail of the list.
+    pub(super) fn own_appends(&self, read: OpId) -> usize {
+        let key = self.facts.history.op(read).key;
+        let mine = self.facts.history.ops(self.facts.owner(read));
+        mine.filter(|(w, o)| *w < read && o.kind == OpKind::Append && o.key == key).count()
+    }
+
+    /// True if it writes anything.
+    fn updates(&self, t: TxnId) -> bool {
+        self.facts.written(t).next().is_some()
+    }
+
+    /// The reads of a transaction whose source is certain: the read, and whose write it returned.
+    pub(super) fn certain_reads(&self, r: TxnId) -> Vec<(OpId, Option<TxnId>)> {
+        let mut found: Vec<(OpId, Option<TxnId>)> =
+            self.possible.external(r).map(|read| (read.op, self.possible.writer(read))).collect();
+        // Of a list the last element may be certain although others are not.
+        for (read, op) in self.facts.history.ops(r) {
+            let open = self.possible.source(read) == Source::Open;
+            let own = if open { self.own_appends(read) } else { 0 };
+            if let Some(elements) = self.facts.history.list(op.value).filter(|_| open)
+                && let Some(&last) = elements[..elements.len().saturating_sub(own)].last()
+                && let Some(write) = self.facts.candidates(r, op.key, last).only()
+            {
+                found.push((read, Some(self.facts.owner(write))));
+            }
+        }
+        found
+    }
+
+    /// Whether `b` replaced what a read of `a` returned: it wrote the key after that.
+    fn replaced(&self, clause: &Clause, a: TxnId, b: TxnId) -> bool {
+        let history = self.facts.history;
+        let keys: FxHashSet<_> = self.facts.written(b).map(|(key, _)| key).collect();
+        let after = |w: Option<TxnId>| {
+            w.is_none_or(|w| {
+                let (before, after) = (Point::Commit(w), Point::Commit(b));
+                w != b
+                    && (clause.literals.contains(&Literal::Before(after, before))
+                        || self.units.contains(&Literal::Before(before, after)))
+            })
+        };
+        let certain = self.certain_reads(a).into_iter();
+        let chosen = clause.literals.iter().filter_map(|literal| match literal {
+            Literal::NotReadsFrom(c) if self.facts.owner(c.read) == a && self.is_version(*c) => {
+                Some((c.read, Some(self.facts.owner(c.write))))
+            }
+            _ => None,
+        });
+        a != b && certain.chain(chosen).any(|(read, w)| keys.contains(&history.op(read).key) && after(w))
+    }
+
+    fn write_a_key(&self, a: TxnId, b: TxnId) -> bool {
+        let keys: FxHashSet<_> = self.facts.written(a).map(|(key, _)| key).collect();
+        self.facts.written(b).any(|(key, _)| keys.contains(&key))
+    }
+
+    pub(super) fn conflict(&self, clause: &Clause, first: OpId, second: OpId) -> Result<(), Flaw> {
+        self.write(first)?;
+        self.write(second)?;
+        let (a, b) = (self.facts.owner(first), self.facts.owner(second));
+        let history = self.facts.history;
+        let applies = self.family == Family::Snapshot
+            && self.level != Level::Prefix
+            && a != b
+            && history.op(first).key == history.op(second).key;
+        if !applies {
+            return Err(unproven().ops([first, second]));
+        }
+        self.guarded(clause, a)?;
+        self.guarded(clause, b)?;
+        clause.has(Literal::Before(Point::Commit(a), Point::Begin(b)))?;
+        clause.has(Literal::Before(Point::Commit(b), Point::Begin(a)))
+    }
+
+    /// What the caller assumed proves nothing by itself; taken as given, it is about two writers of one key.
+    pub(super) fn assumed(&self, clause: &Clause, first: OpId, second: OpId) -> Result<(), Flaw> {
+        self.write(first)?;
+        self.write(second)?;
+        let (a, b) = (self.facts.owner(first), self.facts.owner(second));
+        let history = self.facts.history;
+        if !self.trusting || a == b || history.op(first).key != history.op(second).key {
+            return Err(unproven().ops([first, second]));
+        }
+        self.guarded(clause, a)?;
+        self.guarded(clause, b)?;
+        clause.has(Literal::Before(Point::Commit(a), Point::Commit(b)))
+    }
+}
