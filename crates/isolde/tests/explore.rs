@@ -1,7 +1,7 @@
 //! `isolde explore`: a small program in Python (its standard library, over HTTP) that loses an update.
 
 #![cfg(feature = "weakdb")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use serde_json::Value;
 use std::process::{Command, Output};
