@@ -42,7 +42,7 @@ mod strong;
 mod verdicts;
 mod weak;
 
-pub use adya::{Analyser, ExtraEdge, Inference, MonotonicKeys};
+pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, dependencies};
 pub use budget::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check};
 

@@ -49,7 +49,7 @@ fn lives_and_dies(server: Server, node: usize) {
     assert_eq!(kept(&target), 1);
 
     // Paused: nothing is answered, and goes on afterwards.
-    let mut session = target.clone().with_statement_timeout(Duration::from_millis(300)).connect().unwrap();
+    let mut session = target.clone().with_statement_timeout(Duration::from_millis(1500)).connect().unwrap();
     let mut patient = target.connect().unwrap();
     server.pause(node);
     let error = session.run("SELECT COUNT(*) FROM kept").unwrap_err();

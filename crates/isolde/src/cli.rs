@@ -2,7 +2,7 @@
 
 use crate::commands::test;
 use crate::commands::{
-    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, stats, verify, watch,
+    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
 #[cfg(feature = "weakdb")]
 use crate::commands::{explore, weakdb};
@@ -52,6 +52,8 @@ pub enum Command {
     Lint(lint::Flags),
     /// Drive a database from concurrent sessions, record, check
     Test(Box<test::Flags>),
+    /// Drive a relational database with instrumented SQL, and judge what it did
+    Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
     /// Run a test command against the mock weak database many times, explain failures

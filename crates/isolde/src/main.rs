@@ -74,6 +74,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Levels(flags) => commands::levels::run(flags, global),
         Command::Explain(flags) => commands::explain::run(flags, global),
         Command::Elle(flags) => commands::elle::run(flags, global),
+        Command::Sql(flags) => commands::sql::run(flags, global),
         Command::Lint(flags) => commands::lint::run(flags, global),
         #[cfg(feature = "weakdb")]
         Command::Explore(flags) => commands::explore::run(flags, global),

@@ -162,3 +162,22 @@ fn other_formats_are_written_too() {
     let again = isolde(&["check", "--json", &edn]).expect(0).json();
     assert_eq!(again["history"]["transactions"], 500);
 }
+
+#[test]
+fn the_mock_database_shows_its_level_and_no_worse() {
+    let scratch = Scratch::new("drive-weakdb");
+    for (level, kept, broken) in [
+        ("causal", "causal", "snapshot-isolation"),
+        ("read-atomic", "read-atomic", "causal"),
+        ("snapshot-isolation", "strong-session-snapshot-isolation", "serializable"),
+        ("serializable", "strong-session-serializable", ""),
+    ] {
+        let url = format!("weakdb:{level}");
+        let args = [&url, "--workload", "register", "--txns", "600", "--sessions", "5"];
+        let answer = test(&scratch, &args).expect(0).json();
+        assert_eq!(verdict(&answer["runs"][0], kept), "holds", "{level}");
+        if !broken.is_empty() {
+            assert_eq!(verdict(&answer["runs"][0], broken), "violated", "{level}");
+        }
+    }
+}

@@ -18,6 +18,7 @@ mod depend;
 mod direct;
 mod examples;
 pub(crate) mod extra;
+mod listing;
 mod lists;
 mod orders;
 mod registers;
@@ -26,4 +27,5 @@ mod witness;
 
 pub(crate) use decide::{Engine, Question};
 pub use extra::{Analyser, ExtraEdge, MonotonicKeys};
+pub use listing::{Dependency, dependencies};
 pub use registers::Inference;

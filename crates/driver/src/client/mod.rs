@@ -2,7 +2,7 @@
 //!
 //! A [`Session`] performs one transaction of micro-operations at a time and tells how it ended; an [`Engine`] opens sessions.
 //! That is all a database has to be. [`SqlEngine`] is one for everything that speaks SQL, [`ExecEngine`] for a program in any
-//! language, [`SimulatedEngine`] for the simulated databases; an engine in your own process is an `impl` away. [`run`]
+//! language, [`SimulatedEngine`] and [`WeakEngine`] for databases in this process; an engine in your own process is an `impl` away. [`run`]
 //! lets any number of sessions loose on an engine and writes their history.
 //!
 //! ```
@@ -48,6 +48,7 @@
 //!     sessions: 4,
 //!     limit: Limit::Transactions(1_000),
 //!     faults: None,
+//!     online: None,
 //! };
 //! // To a file, usually: `isolde check` reads what is written here.
 //! let output = Output { history: Box::new(std::io::sink()), log: Box::new(std::io::sink()) };
@@ -56,19 +57,24 @@
 //! # Ok::<(), isolde_driver::client::RunError>(())
 //! ```
 
+mod cells;
 mod exec;
 mod faults;
+mod online;
 mod record;
 mod run;
 mod simulated;
 mod sql;
+mod weak;
 
 pub use exec::ExecEngine;
 pub use faults::SiteFaults;
 pub use isolde_workload::client::{Answer, Key, Op};
+pub use online::{Online, OnlineSummary, Stamp};
 pub use run::{Control, FaultEvent, FaultSource, Limit, Output, Plan, RunError, Summary, Tally, run};
 pub use simulated::SimulatedEngine;
 pub use sql::{Access, Encoding, ListEncoding, SqlEngine};
+pub use weak::WeakEngine;
 
 use std::fmt;
 
@@ -78,6 +84,11 @@ pub trait Session: Send {
     ///
     /// How it ended must be the truth: [`Ended::Aborted`] only if it is certain that it had no effect and never will.
     fn transact(&mut self, ops: &[Op], answers: &mut Vec<Answer>) -> Ended;
+
+    /// What the server says about the last transaction: what it saw, and its number. None if the server was not asked.
+    fn stamp(&mut self) -> Option<Stamp> {
+        None
+    }
 
     /// Whether it can go on. If not, another session is opened in its place.
     fn is_usable(&self) -> bool {

@@ -7,9 +7,9 @@
 //! What a transaction that did not commit had asked to write is recorded, because somebody may have seen it. What it read is recorded
 //! as far as it got.
 
-use super::{Answer, Ended, Key, Op};
+use super::{Answer, Ended, Key, Op, Stamp};
 use isolde_format::{Format, HistoryWriter, Sink, WriteError};
-use isolde_history::{AtomKind, Builder, Interval, OpKind, Outcome, Value};
+use isolde_history::{AtomKind, Builder, Draft, Interval, OpKind, Outcome, Value};
 use isolde_workload::client::{Recording, Workload};
 use serde_json::{Map, json};
 use std::io::Write;
@@ -21,6 +21,7 @@ const BATCH: usize = 256;
 const NEMESIS: &str = "nemesis";
 
 /// A transaction as its client saw it. Times are in nanoseconds since the run began.
+#[derive(Clone)]
 pub(super) struct Finished {
     pub process: u64,
     pub ops: Vec<Op>,
@@ -28,6 +29,10 @@ pub(super) struct Finished {
     pub ended: Ended,
     pub invoked: u64,
     pub completed: u64,
+    /// Its number in the run.
+    pub number: u64,
+    /// What the server says about it, if it was asked.
+    pub stamp: Option<Stamp>,
 }
 
 /// Something that happened, in the order in which it happened.
@@ -51,7 +56,6 @@ pub(super) enum Entry {
 pub(super) struct Recorder {
     workload: Workload,
     to: To,
-    next: i64,
 }
 
 enum To {
@@ -68,7 +72,7 @@ impl Recorder {
                 batch: empty(),
             },
         };
-        Ok(Recorder { workload, to, next: 0 })
+        Ok(Recorder { workload, to })
     }
 
     /// Whether beginnings have to be told.
@@ -82,8 +86,8 @@ impl Recorder {
                 match entry {
                     Entry::Began { .. } => return Ok(()),
                     Entry::Finished(finished) => {
-                        transaction(batch, self.workload, &finished, self.next);
-                        self.next += 1;
+                        let label = i64::try_from(finished.number).unwrap_or(i64::MAX);
+                        transaction(batch, self.workload, &finished, label);
                     }
                     Entry::Fault { name, detail, began, ended } => fault(batch, &name, &detail, began, ended),
                 }
@@ -133,13 +137,13 @@ impl Recorder {
     }
 }
 
-fn empty() -> Box<Builder> {
+pub(super) fn empty() -> Box<Builder> {
     let mut b = Builder::new();
     b.set_initial_default(Some(Value::NIL));
     Box::new(b)
 }
 
-fn transaction(b: &mut Builder, workload: Workload, finished: &Finished, number: i64) {
+pub(super) fn transaction(b: &mut Builder, workload: Workload, finished: &Finished, number: i64) -> Draft {
     let process = b.int(finished.process as i64);
     let session = b.session(process);
     let draft = b.transaction(session);
@@ -177,6 +181,7 @@ fn transaction(b: &mut Builder, workload: Workload, finished: &Finished, number:
         let key = b.key(key);
         b.op(draft, kind, key, value);
     }
+    draft
 }
 
 fn fault(b: &mut Builder, name: &str, detail: &str, began: u64, ended: u64) {

@@ -8,6 +8,7 @@
 //! A transaction that aborted is tried again, as a new one with new values, a few times. A session whose transaction has an unknown
 //! outcome goes on under a new process number, on a new connection: the old process may yet take effect.
 
+use super::online::{Online, OnlineSummary, follow};
 use super::record::{Entry, Finished, Recorder};
 use super::{Answer, Cause, Ended, Engine, EngineError, Op, Session};
 use isolde_format::WriteError;
@@ -71,6 +72,8 @@ pub struct Plan<'a> {
     pub limit: Limit,
     /// Who disturbs them.
     pub faults: Option<Box<dyn FaultSource + 'a>>,
+    /// Checks by timestamps meanwhile, if the engine asks its server for them.
+    pub online: Option<Online>,
 }
 
 /// Where a run is written.
@@ -92,6 +95,8 @@ pub struct Tally {
     pub indeterminate: AtomicU64,
     /// Faults injected.
     pub faults: AtomicU64,
+    /// Violations that the online check has found.
+    pub violations: AtomicU64,
 }
 
 impl Tally {
@@ -125,6 +130,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// Why transactions did not commit: kind, number and the first message.
     pub causes: BTreeMap<&'static str, (u64, String)>,
+    /// What the online check found, if there was one.
+    pub online: Option<OnlineSummary>,
 }
 
 /// Why a run failed.
@@ -154,6 +161,8 @@ struct Shared<'a> {
     since: Instant,
     deadline: Option<Instant>,
     tickets: AtomicI64,
+    /// Transactions finished.
+    number: AtomicU64,
     beginnings: bool,
     ready: Barrier,
     /// Why the run has to be given up.
@@ -163,7 +172,7 @@ struct Shared<'a> {
 
 /// Runs a workload to its end.
 pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary, RunError> {
-    let Plan { engine, spec, sessions, limit, faults } = plan;
+    let Plan { engine, spec, sessions, limit, faults, online } = plan;
     let sessions = sessions.max(1);
     let planner = Planner::new(spec)?;
     engine.prepare()?;
@@ -179,19 +188,27 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
             Limit::Transactions(n) => i64::try_from(n).unwrap_or(i64::MAX),
             Limit::Time(_) => i64::MAX,
         }),
+        number: AtomicU64::new(0),
         beginnings: Recorder::wants_beginnings(spec.workload),
         ready: Barrier::new(sessions as usize),
         failure: Mutex::new(None),
         causes: Mutex::new(BTreeMap::new()),
     };
     let over = AtomicBool::new(false);
+    let mut elapsed = Duration::ZERO;
     let (sender, entries) = mpsc::channel();
-    let written = std::thread::scope(|scope| {
+    let (to_online, of_online) = mpsc::channel();
+    let to_online = online.is_some().then_some(to_online);
+    let (written, followed) = std::thread::scope(|scope| {
+        let follower = online.map(|online| {
+            let violations = &control.tally.violations;
+            scope.spawn(move || follow(&of_online, online, spec.workload, violations))
+        });
         let writer = scope.spawn(move || write(spec.workload, output, &entries, control));
         let threads: Vec<_> = (0..sessions)
             .map(|number| {
-                let (shared, sender) = (&shared, sender.clone());
-                scope.spawn(move || Client { shared, number, sender }.work())
+                let (shared, sender, online) = (&shared, sender.clone(), to_online.clone());
+                scope.spawn(move || Client { shared, number, sender, online }.work())
             })
             .collect();
         let disturber = faults.map(|faults| {
@@ -205,17 +222,17 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
             }
         }
         over.store(true, Relaxed);
+        elapsed = since.elapsed();
         if let Some(disturber) = disturber {
             _ = disturber.join();
         }
-        drop(sender);
-        match writer.join() {
-            Ok(written) => written,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        drop((sender, to_online));
+        let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let followed = follower.map(|f| f.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (written, followed)
     });
-    let elapsed = since.elapsed();
     written?;
+    let online = followed.transpose()?;
     if let Some(failure) = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(failure.into());
     }
@@ -234,6 +251,7 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
         faults: count(&tally.faults),
         elapsed,
         causes,
+        online,
     })
 }
 
@@ -277,6 +295,7 @@ struct Client<'a> {
     shared: &'a Shared<'a>,
     number: u32,
     sender: Sender<Entry>,
+    online: Option<Sender<Finished>>,
 }
 
 impl Client<'_> {
@@ -305,7 +324,13 @@ impl Client<'_> {
             shared.count(&ended);
             tries = if matches!(ended, Ended::Aborted(_)) && tries < RETRIES { tries + 1 } else { 0 };
             let unknown = matches!(ended, Ended::Indeterminate(_));
-            let finished = Finished { process, ops: ops.clone(), answers, ended, invoked, completed };
+            let stamp = open.stamp();
+            let number = shared.number.fetch_add(1, Relaxed);
+            let ops = ops.clone();
+            let finished = Finished { process, ops, answers, ended, invoked, completed, number, stamp };
+            if let Some(online) = &self.online {
+                _ = online.send(finished.clone());
+            }
             self.tell(Entry::Finished(finished));
             if unknown {
                 process += u64::from(shared.sessions);

@@ -37,6 +37,7 @@ pub(super) fn install(folder: &Path, data: &Path) -> Result<(), ServerError> {
     making.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
     making.arg("--skip-name-resolve").arg("--innodb-flush-method=nosync");
     making.arg(format!("--datadir={}", data.display())).arg(format!("--extra-file={}", extra.display()));
+    making.arg(format!("--tmpdir={}", data.display()));
     finish(making, "mariadb-install-db").map(drop)
 }
 
@@ -47,6 +48,8 @@ pub(super) fn arguments(folder: &Path, name: &str, port: u16, id: usize) -> Vec<
     vec![
         "--no-defaults".to_owned(),
         format!("--datadir={data}"),
+        // A server that starts removes temporary tables from its folder for them, whoever made them.
+        format!("--tmpdir={data}"),
         format!("--socket={}", place("sock")),
         format!("--pid-file={}", place("pid")),
         format!("--port={port}"),

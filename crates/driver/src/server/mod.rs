@@ -135,6 +135,17 @@ pub fn remove_all() {
 impl Server {
     /// Makes a database and starts it.
     pub fn start(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
+        // Ports cannot be reserved, so somebody else may have taken one in the meantime.
+        for _ in 0..2 {
+            match Server::attempt(engine, setup) {
+                Err(ServerError::Failed { log, .. }) if log.contains("ddress already in use") => {}
+                done => return done,
+            }
+        }
+        Server::attempt(engine, setup)
+    }
+
+    fn attempt(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
         let (folder, nodes) = match engine {
             #[cfg(feature = "postgres")]
             Engine::Postgres => postgres::create(setup)?,
@@ -213,9 +224,13 @@ impl Server {
         self.wait_ready(node)
     }
 
-    /// Pauses all processes of a node: it accepts connections, and answers nothing.
+    /// Pauses all processes of a node: the kernel accepts connections for it, and nothing is answered. Returns when they have stopped.
     pub fn pause(&self, node: usize) {
-        self.inner.nodes[node].signal_all(Signal::STOP);
+        let node = &self.inner.nodes[node];
+        wait_until(Duration::from_secs(10), || {
+            node.signal_all(Signal::STOP);
+            node.processes().into_iter().all(process::is_stopped)
+        });
     }
 
     /// Lets a paused node go on.

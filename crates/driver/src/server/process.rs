@@ -98,6 +98,15 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
     found
 }
 
+/// Whether every thread of a process has stopped, or the process is gone. A signal to stop takes effect a moment later.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok()).all(|stat| {
+        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+        matches!(state, None | Some('T' | 't' | 'Z' | 'X'))
+    })
+}
+
 /// Waits until something is so, looking often.
 pub(super) fn wait_until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
@@ -136,9 +145,16 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     pub(super) fn new(name: &str, account: Account) -> Result<Folder, ServerError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("isolde-{name}-{}-{number}", std::process::id()));
-        fs::create_dir(&path).map_err(ServerError::Io)?;
+        let path = loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("isolde-{name}-{}-{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => break path,
+                // Left behind by a process of the same number that was killed.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(ServerError::Io(e)),
+            }
+        };
         let folder = Folder(path);
         give(&folder.0, account)?;
         Ok(folder)

@@ -387,7 +387,7 @@ fn cancel(target: &Target) {
 }
 
 fn time_limit(target: &Target) {
-    let brief = target.clone().with_statement_timeout(Duration::from_millis(300));
+    let brief = target.clone().with_statement_timeout(Duration::from_millis(1500));
     let mut session = brief.connect().unwrap();
     if session.product().family == Family::Sqlite {
         // A database that others hold on to.

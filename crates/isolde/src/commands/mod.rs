@@ -12,6 +12,7 @@ pub mod levels;
 pub mod lint;
 pub mod shell;
 pub mod shrink;
+pub mod sql;
 pub mod stats;
 pub mod test;
 pub mod verify;

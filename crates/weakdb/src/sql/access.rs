@@ -66,7 +66,7 @@ pub struct Access {
 pub enum Part {
     /// One row, by its key.
     Row(String),
-    /// All memberships whose names begin so.
+    /// All rows whose keys begin so.
     Covers(String),
 }
 
@@ -90,9 +90,9 @@ impl Access {
         if !values.is_empty() && values.len() == self.table.key.len() {
             Part::Row(text)
         } else if values.is_empty() {
-            Part::Covers(self.table.membership(""))
+            Part::Covers(String::new())
         } else {
-            Part::Covers(self.table.membership(&format!("{text}/")))
+            Part::Covers(format!("{text}/"))
         }
     }
 }

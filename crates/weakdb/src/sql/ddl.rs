@@ -331,12 +331,12 @@ impl Definer<'_> {
                     return Err(SqlError::unsupported("a primary key for a table that exists"));
                 }
                 self.expressions(&mut table, column_def)?;
-                if let Some(column) = table.columns.last_mut() {
-                    if let Some(default) = &column.default {
-                        let rows = self.engine.query(&format!("SELECT {default}"), &[])?;
-                        let value = rows.into_iter().flatten().next().unwrap_or(Value::Null);
-                        column.missing = column.kind.coerce(value, self.dialect)?;
-                    }
+                if let Some(column) = table.columns.last_mut()
+                    && let Some(default) = &column.default
+                {
+                    let rows = self.engine.query(&format!("SELECT {default}"), &[])?;
+                    let value = rows.into_iter().flatten().next().unwrap_or(Value::Null);
+                    column.missing = column.kind.coerce(value, self.dialect)?;
                 }
             }
             AlterTableOperation::AddConstraint { constraint, .. } => {

@@ -35,6 +35,9 @@ pub const ROWS: &str = "__rows";
 /// Statements longer than this are not kept compiled.
 const CACHED: usize = 1 << 16;
 
+/// A row that exists: its table and its key.
+type Found = (Arc<Table>, Arc<str>);
+
 /// What functions called by SQLite need.
 pub struct Shared {
     /// The session with the store.
@@ -83,6 +86,15 @@ impl Shared {
         }
     }
 
+    /// Says that the transaction has looked at all rows whose keys begin so, also at those that do not exist.
+    pub fn cover(&mut self, table: &Table, prefix: &str) -> Result<(), SqlError> {
+        let name = match self.granularity() {
+            Granularity::Cell => table.membership(prefix),
+            Granularity::Row => table.row(prefix),
+        };
+        Ok(self.store.cover(&name)?)
+    }
+
     /// What a cell of an existing row holds.
     pub fn cell(&mut self, table: &Table, key: &str, column: usize) -> Result<Value, SqlError> {
         let found = match self.granularity() {
@@ -96,7 +108,7 @@ impl Shared {
     }
 
     /// A function of SQLite asks for a row; `None` if it does not exist.
-    fn row(&mut self, table: i64, row: i64) -> Result<Option<(Arc<Table>, Arc<str>)>, SqlError> {
+    fn row(&mut self, table: i64, row: i64) -> Result<Option<Found>, SqlError> {
         let missing = || SqlError::new(Code::Internal, format!("row {row} of table {table} is not known"));
         let table =
             u32::try_from(table).ok().and_then(|id| self.tables.get(&id)).cloned().ok_or_else(missing)?;

@@ -38,6 +38,7 @@ mod settings;
 mod show;
 mod system;
 pub(crate) mod time;
+mod trees;
 mod types;
 mod write;
 

@@ -39,6 +39,9 @@ pub struct Source {
     pub table: Option<Arc<Table>>,
 }
 
+/// Gives the columns of a catalogue table.
+pub type System = dyn Fn(&str) -> Option<Vec<(String, Type)>>;
+
 /// All sources of a statement.
 pub struct Names<'a> {
     catalogue: &'a Catalogue,
@@ -46,7 +49,7 @@ pub struct Names<'a> {
     /// In the order of the text.
     pub sources: Vec<Source>,
     ctes: BTreeMap<String, Vec<(String, Type)>>,
-    system: &'a dyn Fn(&str) -> Option<Vec<(String, Type)>>,
+    system: &'a System,
 }
 
 /// The last part of a name.
@@ -60,12 +63,7 @@ pub fn bare(name: &ObjectName) -> String {
 
 impl<'a> Names<'a> {
     /// The sources of a statement. `system` gives the columns of catalogue tables.
-    pub fn of(
-        statement: &Statement,
-        catalogue: &'a Catalogue,
-        dialect: Dialect,
-        system: &'a dyn Fn(&str) -> Option<Vec<(String, Type)>>,
-    ) -> Self {
+    pub fn of(statement: &Statement, catalogue: &'a Catalogue, dialect: Dialect, system: &'a System) -> Self {
         let mut names = Self { catalogue, dialect, sources: Vec::new(), ctes: BTreeMap::new(), system };
         if let Statement::Insert(Insert { table: TableObject::TableName(name), table_alias, .. }) = statement
         {

@@ -248,6 +248,6 @@ mod tests {
         }
         assert_eq!(matches("ABC", "b", true), Some(true));
         assert_eq!(matches("a", "(", false), None);
-        assert_eq!(matches(&"a".repeat(60), "(a*)*(a*)*(a*)*b", false).unwrap_or(false), false);
+        assert_ne!(matches(&"a".repeat(60), "(a*)*(a*)*(a*)*b", false), Some(true));
     }
 }

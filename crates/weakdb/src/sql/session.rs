@@ -384,7 +384,7 @@ impl Session {
             Plan::Delete(plan) => ("DELETE", writer.delete(plan, params)?),
             Plan::Truncate(tables) => {
                 for table in tables {
-                    writer.engine.shared().store.cover(&table.membership(""))?;
+                    writer.engine.shared().cover(table, "")?;
                     writer.engine.sync(table)?;
                     writer.truncate(table)?;
                 }
@@ -409,13 +409,13 @@ impl Session {
                         self.engine.shared().has(&access.table, &key)?;
                     }
                 }
-                Part::Covers(prefix) => self.engine.shared().store.cover(&prefix)?,
+                Part::Covers(prefix) => self.engine.shared().cover(&access.table, &prefix)?,
             }
         }
         if query.accesses.is_empty() && !query.constant {
             // Through a view: its tables are not in the text.
             for table in self.catalogue.tables() {
-                self.engine.shared().store.cover(&table.membership(""))?;
+                self.engine.shared().cover(&table, "")?;
                 self.engine.sync(&table)?;
             }
         }

@@ -210,7 +210,10 @@ pub fn statements(catalogue: &Catalogue, shared: &Shared) -> Vec<String> {
     all
 }
 
-fn describe(table: &Table, schema: &str, database: &str, add: &mut dyn FnMut(&str, &[(&str, String)])) {
+/// Adds a row to a catalogue table.
+type Add<'a> = dyn FnMut(&str, &[(&str, String)]) + 'a;
+
+fn describe(table: &Table, schema: &str, database: &str, add: &mut Add<'_>) {
     let quote = |text: &str| Dialect::Sqlite.literal(text);
     let number = oid(table).to_string();
     let (name, schema) = (quote(&table.name), quote(schema));

@@ -64,10 +64,11 @@ impl Writer<'_> {
 
     fn write(&self, key: &str, value: Option<Value>) -> Result<(), SqlError> {
         let mut shared = self.engine.shared();
-        Ok(match value {
-            Some(value) => shared.store.write(key, value)?,
-            None => shared.store.delete(key)?,
-        })
+        let written = match value {
+            Some(value) => shared.store.write(key, value),
+            None => shared.store.delete(key),
+        };
+        written.map_err(SqlError::from)
     }
 
     /// INSERT.
@@ -110,11 +111,10 @@ impl Writer<'_> {
         let mut values = Vec::with_capacity(given.len());
         for (column, value) in table.columns.iter().zip(given) {
             let counts = column.auto
-                && match (&value, self.dialect) {
-                    (None, _) => true,
-                    (Some(Value::Null | Value::Int(0)), Dialect::MySql) => true,
-                    _ => false,
-                };
+                && matches!(
+                    (&value, self.dialect),
+                    (None, _) | (Some(Value::Null | Value::Int(0)), Dialect::MySql)
+                );
             let value = match (value, &column.default) {
                 _ if counts => {
                     let next = table.counter.fetch_add(1, Ordering::SeqCst) + 1;

@@ -29,8 +29,11 @@ const LONGEST: usize = 64 << 20;
 /// Sessions that outlive a request.
 #[derive(Default)]
 pub struct Sessions {
-    inner: Mutex<(u64, BTreeMap<u64, Arc<Mutex<Client>>>)>,
+    inner: Mutex<Numbered>,
 }
+
+/// How many there have been, and those that are open.
+type Numbered = (u64, BTreeMap<u64, Arc<Mutex<Client>>>);
 
 struct Client {
     sql: Session,
@@ -46,7 +49,7 @@ impl Client {
 }
 
 impl Sessions {
-    fn lock(&self) -> std::sync::MutexGuard<'_, (u64, BTreeMap<u64, Arc<Mutex<Client>>>)> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Numbered> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -80,7 +80,7 @@ struct Inner {
     database: Database,
     stopping: AtomicBool,
     next: AtomicU64,
-    live: Mutex<BTreeMap<u64, TcpStream>>,
+    live: Mutex<BTreeMap<u64, Arc<TcpStream>>>,
     ended: Condvar,
     http: http::Sessions,
 }
@@ -181,7 +181,7 @@ impl Drop for Server {
 }
 
 impl Inner {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, TcpStream>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<TcpStream>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,9 +195,9 @@ impl Inner {
             if self.stopping.load(Ordering::SeqCst) {
                 return;
             }
-            let Ok(copy) = stream.try_clone() else { continue };
+            let stream = Arc::new(stream);
             let number = self.next.fetch_add(1, Ordering::SeqCst) + 1;
-            self.lock().insert(number, copy);
+            self.lock().insert(number, stream.clone());
             let inner = self.clone();
             let served =
                 thread::Builder::new().name(format!("weakdb {number}")).stack_size(STACK).spawn(move || {

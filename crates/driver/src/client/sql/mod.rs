@@ -7,7 +7,8 @@
 
 mod statements;
 
-use super::{Answer, Ended, Engine, EngineError, Key, Op, Session};
+use super::{Answer, Ended, Engine, EngineError, Key, Op, Session, Stamp};
+use crate::collect;
 use crate::{Connection, Database, Error, Fate, Isolation, Reply, Value};
 use isolde_workload::client::{ClientSpec, Workload};
 use statements::Statements;
@@ -88,9 +89,17 @@ pub struct SqlEngine {
     isolation: Isolation,
     product: String,
     statements: Arc<Statements>,
+    stamped: bool,
 }
 
 impl SqlEngine {
+    /// The same, with sessions that ask the server what each transaction saw. The level must be one of
+    /// [`collect::suits`](crate::collect::suits).
+    #[must_use]
+    pub fn with_stamps(self) -> SqlEngine {
+        SqlEngine { stamped: true, ..self }
+    }
+
     /// A workload on these databases (one, or the nodes of a cluster) at an isolation level.
     pub fn new(
         databases: Vec<Box<dyn Database>>,
@@ -101,7 +110,7 @@ impl SqlEngine {
         let first = databases.first().ok_or_else(|| EngineError::new("no database"))?;
         let product = first.product()?;
         let statements = Arc::new(Statements::new(&product, spec, encoding));
-        Ok(SqlEngine { databases, isolation, product: product.to_string(), statements })
+        Ok(SqlEngine { databases, isolation, product: product.to_string(), statements, stamped: false })
     }
 }
 
@@ -126,6 +135,8 @@ impl Engine for SqlEngine {
             connection,
             isolation: self.isolation.clone(),
             statements: Arc::clone(&self.statements),
+            stamped: self.stamped,
+            stamp: None,
         }))
     }
 }
@@ -134,6 +145,8 @@ struct SqlSession {
     connection: Box<dyn Connection>,
     isolation: Isolation,
     statements: Arc<Statements>,
+    stamped: bool,
+    stamp: Option<Stamp>,
 }
 
 /// Why a transaction has to be rolled back.
@@ -324,7 +337,14 @@ impl SqlSession {
 
 impl Session for SqlSession {
     fn transact(&mut self, ops: &[Op], answers: &mut Vec<Answer>) -> Ended {
-        if let Err(error) = self.connection.begin(&self.isolation) {
+        self.stamp = None;
+        let begun = if self.stamped {
+            collect::begin(&mut *self.connection, &self.isolation)
+                .map(|seen| self.stamp = Some(Stamp { seen, number: None }))
+        } else {
+            self.connection.begin(&self.isolation)
+        };
+        if let Err(error) = begun {
             // Nothing was asked yet, so nothing can have happened.
             return self.stop(Stop::Failed(error.with_fate(Fate::Aborted)));
         }
@@ -334,11 +354,24 @@ impl Session for SqlSession {
                 Err(stop) => return self.stop(stop),
             }
         }
-        match self.connection.commit() {
+        let result = if self.stamped {
+            let collect::Ended { number, result } = collect::commit(&mut *self.connection);
+            if let Some(stamp) = &mut self.stamp {
+                stamp.number = number;
+            }
+            result
+        } else {
+            self.connection.commit()
+        };
+        match result {
             Ok(()) => Ended::Committed,
             Err(error) if error.fate() == Fate::Aborted => Ended::aborted(error.kind().name(), error),
             Err(error) => Ended::indeterminate(error.kind().name(), error),
         }
+    }
+
+    fn stamp(&mut self) -> Option<Stamp> {
+        self.stamp.take()
     }
 
     fn is_usable(&self) -> bool {

@@ -27,7 +27,7 @@ const TRANSACTIONS: u64 = 5_000;
     Exit status: 0 the run worked and every --level holds, 1 one is violated,\n\
     2 one is undecided, 3 bad usage or no database, 4 a bug of ours.")]
 pub struct Flags {
-    /// postgres://…, mysql://… (MySQL, MariaDB, TiDB), sqlite:FILE, simulated:LEVEL or exec:CMD [default: $DATABASE_URL, else SQLite and a simulated store]
+    /// postgres://…, mysql://… (MySQL, MariaDB, TiDB), sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD [default: $DATABASE_URL, else SQLite and a simulated store]
     #[arg(value_name = "URL")]
     pub url: Option<String>,
     /// Start a private server from the programs on this machine, and remove it afterwards: postgres, mariadb or galera
@@ -57,6 +57,9 @@ pub struct Flags {
     /// Disturb the database: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a throw-away server also pause, restart, kill; all: everything that is possible
     #[arg(long, value_name = "F", value_delimiter = ',')]
     pub fault: Vec<String>,
+    /// Also check snapshot isolation by the server's own snapshots and order of commits, while it runs: PostgreSQL at REPEATABLE READ and SERIALIZABLE
+    #[arg(long)]
+    pub online: bool,
     /// About one fault in this time
     #[arg(long, value_name = "D", default_value = "1s", value_parser = values::duration)]
     pub fault_every: Duration,

@@ -71,6 +71,12 @@ impl RunFolder {
         })
     }
 
+    /// The history with the server's timestamps, for the online check.
+    pub fn stamped(&self) -> Result<File, Failure> {
+        let path = self.path.join("stamped.jsonl");
+        File::create(&path).map_err(|e| Failure::io(&path, e))
+    }
+
     /// Keeps the answer.
     pub fn keep(&self, report: &str, result: &Value) -> Result<(), Failure> {
         write_file(&self.path.join("report.txt"), report.as_bytes())?;

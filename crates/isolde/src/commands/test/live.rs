@@ -88,8 +88,12 @@ impl Live {
                 0 => String::new(),
                 n => format!(", {n} faults"),
             };
+            let online = match tally.violations.load(Relaxed) {
+                0 => String::new(),
+                n => format!(", {n} violations by timestamps"),
+            };
             bar.set_message(format!(
-                "{}: {left}, {rate:.0}/s, {aborted} aborted, {unknown} unknown{faults}{anomalies}",
+                "{}: {left}, {rate:.0}/s, {aborted} aborted, {unknown} unknown{faults}{online}{anomalies}",
                 self.head
             ));
             bar.tick();

@@ -17,9 +17,10 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use folder::RunFolder;
-use isolde_driver::client::{Control, Plan, Summary, run as drive};
+use isolde_driver::client::{Control, Online, Plan, Summary, run as drive};
 use isolde_level::{AnomalyKind, Level, Verdict};
 use isolde_report::{Column, Subject, example_text, matrix_markdown, matrix_text};
+use isolde_timestamp::Mode;
 use isolde_workload::client::Workload;
 use judge::Judged;
 use serde_json::{Value, json};
@@ -97,12 +98,17 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
     let described = engine.describe();
     let folder = RunFolder::create(&flags.runs, &candidate.name(), candidate.spec.workload)?;
     let control = Control::default();
+    let online = match flags.online {
+        true => Some(Online { collector: arena.collector()?, history: Box::new(folder.stamped()?) }),
+        false => None,
+    };
     let plan = Plan {
         engine: &*engine,
         spec: &candidate.spec,
         sessions: flags.sessions,
         limit: flags.limit(),
         faults: faults::source(arena, flags.fault_every, candidate.spec.seed),
+        online,
     };
     let outputs = folder.outputs()?;
     let live = live::Live::new(global, &candidate.head, &folder, flags);
@@ -161,6 +167,26 @@ fn heading(done: &Done) -> String {
         let line = message.lines().next().unwrap_or_default();
         let _ = write!(out, "\n  {kind} ×{count}, first: {line}");
     }
+    if let Some(online) = &s.online {
+        let _ =
+            write!(out, "\n  online: {} transactions checked by the server's timestamps, ", online.checked);
+        if online.violations.is_empty() {
+            out.push_str("no violation of snapshot isolation");
+        }
+        let counts: Vec<String> = online.violations.iter().map(|(code, n)| format!("{code} ×{n}")).collect();
+        out.push_str(&counts.join(", "));
+        for (n, what) in [
+            (online.learnt, "committed although the client never learnt it"),
+            (online.missing, "never turned up in the server's log"),
+        ] {
+            if n > 0 {
+                let _ = write!(out, "; {n} {what}");
+            }
+        }
+        for example in &online.examples {
+            let _ = write!(out, "\n    {example}");
+        }
+    }
     out.push('\n');
     out
 }
@@ -170,6 +196,10 @@ fn document(done: &Done, flags: &Flags) -> Value {
     let s = &done.summary;
     let causes: serde_json::Map<String, Value> =
         s.causes.iter().map(|(kind, (count, _))| ((*kind).to_owned(), json!(count))).collect();
+    let online = s.online.as_ref().map(|o| {
+        json!({"checked": o.checked, "violations": o.violations, "examples": o.examples,
+               "learnt": o.learnt, "missing": o.missing})
+    });
     json!({
         "target": done.described,
         "name": done.head,
@@ -181,6 +211,7 @@ fn document(done: &Done, flags: &Flags) -> Value {
         "indeterminate": s.indeterminate,
         "causes": causes,
         "faults": s.faults,
+        "online": online,
         "elapsed_ms": s.elapsed.as_millis() as u64,
         "folder": done.folder.display().to_string(),
         "result": isolde_report::json(&[done.subject(&flags.level)]),
@@ -247,7 +278,9 @@ fn exit(done: &[Done], required: &[Level]) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))
     };
-    if any(|v| *v == Verdict::Violated) {
+    let by_timestamps = required.iter().any(|&l| Mode::of(l) == Some(Mode::Si))
+        && done.iter().any(|d| d.summary.online.as_ref().is_some_and(|o| !o.violations.is_empty()));
+    if by_timestamps || any(|v| *v == Verdict::Violated) {
         Exit::Violated
     } else if any(|v| matches!(v, Verdict::Unknown { .. })) || interrupt::is_requested() {
         Exit::Undecided

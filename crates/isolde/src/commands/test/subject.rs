@@ -6,10 +6,12 @@ use crate::cli::Global;
 use crate::exit::Failure;
 use crate::terminal;
 use isolde_driver::broken::{Broken, Bug};
-use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine};
+use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine, WeakEngine};
+use isolde_driver::collect::{self, Collector};
 use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
 use isolde_driver::server::{Engine as Product, Server, Setup};
 use isolde_driver::{Database, Family, Isolation, Target};
+use isolde_level::Level;
 use isolde_workload::SimLevel;
 use isolde_workload::client::ClientSpec;
 use std::net::ToSocketAddrs;
@@ -37,6 +39,7 @@ enum Kind {
     Database(Target),
     Server(Server),
     Simulated(Option<SimLevel>),
+    Weak(Level),
     Exec(String),
 }
 
@@ -60,11 +63,12 @@ impl Kind {
         };
         let kind = match url.split_once(':') {
             Some(("exec", command)) => Kind::Exec(command.to_owned()),
+            Some(("weakdb", level)) => Kind::Weak(level.parse().map_err(Failure::input)?),
             Some(("simulated", "")) => Kind::Simulated(None),
             Some(("simulated", level)) => Kind::Simulated(Some(level.parse().map_err(Failure::input)?)),
             _ => Kind::Database(url.parse().map_err(|e| {
                 Failure::input(format_args!(
-                    "{e}\n  help: postgres://…, mysql://…, sqlite:FILE, simulated:LEVEL or exec:CMD"
+                    "{e}\n  help: postgres://…, mysql://…, sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD"
                 ))
             })?),
         };
@@ -232,6 +236,16 @@ impl Arena {
                 };
                 all.extend(levels.into_iter().map(|level| simulated(level, level.name().to_owned())));
             }
+            Kind::Weak(level) => {
+                let level = *level;
+                all.push(Candidate {
+                    head: format!("weakdb {level}"),
+                    spec: spec.clone(),
+                    make: Box::new(move |spec| {
+                        Ok(Box::new(WeakEngine::new(level, spec).map_err(Failure::input)?))
+                    }),
+                });
+            }
             Kind::Exec(command) => {
                 if flags.matrix {
                     return Err(Failure::input("--matrix takes a database whose isolation levels are known"));
@@ -302,6 +316,16 @@ impl Arena {
             None if product.family == Family::Sqlite => all.into_iter().take(1).collect(),
             None => all.into_iter().last().into_iter().collect(),
         };
+        let online = flags.online;
+        if online {
+            let session = first.connect().map_err(reached)?;
+            let fit = |isolation: &&Isolation| !collect::suits(&*session, isolation);
+            if let Some(unfit) = chosen.iter().find(fit) {
+                return Err(Failure::input(format_args!(
+                    "--online: {product} does not tell what transactions at {unfit} see; choose another --isolation"
+                )));
+            }
+        }
         let runs = chosen.into_iter().map(|isolation| {
             let targets = targets.clone();
             let mut head = match name {
@@ -315,11 +339,21 @@ impl Arena {
                 let databases = targets.iter().enumerate().map(|(node, target)| self.database(node, target));
                 let databases = databases.collect::<Result<Vec<_>, _>>()?;
                 let engine = SqlEngine::new(databases, isolation.clone(), spec, encoding);
-                Ok(Box::new(engine.map_err(Failure::input)?))
+                let engine = engine.map_err(Failure::input)?;
+                Ok(Box::new(if online { engine.with_stamps() } else { engine }))
             };
             Candidate { head, spec: spec.clone(), make: Box::new(make) }
         });
         Ok(runs.collect())
+    }
+
+    /// The order of commits, from the server.
+    pub fn collector(&self) -> Result<Box<dyn Collector>, Failure> {
+        // MariaDB's place in the binary log and its snapshot were seen to disagree under load: that would be a false alarm.
+        let postgres = |target: &&Target| target.family() == Family::Postgres;
+        let target = self.direct.first().filter(postgres);
+        let target = target.ok_or_else(|| Failure::input("--online takes a PostgreSQL server"))?;
+        collect::collector(target).map_err(|e| Failure::input(format_args!("{target}: {e}")))
     }
 
     /// A node as sessions see it: tracked, and with the bug that was asked for.

@@ -1,0 +1,258 @@
+//! Checking by timestamps while a run goes on.
+//!
+//! Sessions ask the server what each transaction sees ([`crate::collect`]), a collector reads the order of commits from the
+//! server's log, and here the two are joined: a transaction waits until its commit is in the log, then goes to the online checker
+//! and into a history with timestamps. Each session's transactions go in their order.
+//!
+//! The collector is asked after a transaction has ended, so whatever that transaction saw is in what the collector has told by then. A
+//! transaction of unknown outcome is one that committed if its number turns up in the log, and nothing otherwise.
+
+use super::record::{Finished, empty, transaction};
+use super::{Answer, Ended, Op};
+use crate::collect::{Collector, Seen};
+use isolde_format::{Format, Sink, WriteError};
+use isolde_history::{Builder, Draft, OpKind, Outcome, Stamps, Timestamp};
+use isolde_online::{Batch, Cell, Checker, Datum, Event, Head, Initial, MemoryStore, Options, Origin};
+use isolde_timestamp::Axiom;
+use isolde_workload::client::Workload;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How often the collector is asked.
+const POLL: Duration = Duration::from_millis(50);
+/// How long commits may take to turn up in the log once the run is over.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long verdicts may change unreported.
+const SETTLE_MS: u64 = 1_000;
+
+/// What a transaction saw, and the number it wrote under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// What it saw.
+    pub seen: Seen,
+    /// The server's number for it, if it wrote anything.
+    pub number: Option<u64>,
+}
+
+/// What checking a run online takes.
+pub struct Online {
+    /// Reads the order of commits.
+    pub collector: Box<dyn Collector>,
+    /// The history with timestamps is written here.
+    pub history: Box<dyn Write + Send>,
+}
+
+/// What the online check found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OnlineSummary {
+    /// Transactions that were checked.
+    pub checked: u64,
+    /// Violations that stand, by axiom.
+    pub violations: BTreeMap<&'static str, u64>,
+    /// The first of them, as sentences.
+    pub examples: Vec<String>,
+    /// Transactions that committed although their client never learnt it.
+    pub learnt: u64,
+    /// Commits that never turned up in the log.
+    pub missing: u64,
+}
+
+/// How many examples are kept.
+const EXAMPLES: usize = 5;
+
+struct Joiner {
+    workload: Workload,
+    waiting: BTreeMap<u64, VecDeque<Box<Finished>>>,
+    places: HashMap<u64, u64>,
+    /// Number and place, in the order of places.
+    log: Vec<(u64, u64)>,
+    batch: Batch,
+    builder: Box<Builder>,
+    summary: OnlineSummary,
+}
+
+/// Follows a run until its sessions are gone.
+pub(super) fn follow(
+    finished: &Receiver<Finished>,
+    online: Online,
+    workload: Workload,
+    violations: &AtomicU64,
+) -> Result<OnlineSummary, WriteError> {
+    let Online { mut collector, history } = online;
+    let mut writer = isolde_format::writer(Format::Isolde, Sink::Stream(history), false)?;
+    let options = Options { settle_ms: SETTLE_MS, ..Options::default() };
+    let mut checker = Checker::new(options, MemoryStore::default());
+    let mut joiner = Joiner {
+        workload,
+        waiting: BTreeMap::new(),
+        places: HashMap::new(),
+        log: Vec::new(),
+        batch: Batch::default(),
+        builder: empty(),
+        summary: OnlineSummary::default(),
+    };
+    joiner.batch.initial(Initial { default: Some(Some(Datum::NIL)), keys: Vec::new() });
+    let since = Instant::now();
+    let mut events = Vec::new();
+    let mut over: Option<Instant> = None;
+    loop {
+        let until = Instant::now() + POLL;
+        while over.is_none() {
+            match finished.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(done) => joiner.waiting.entry(done.process).or_default().push_back(Box::new(done)),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => over = Some(Instant::now()),
+            }
+        }
+        // While the server is down nothing is known, and nothing released; commits turn up when it is back.
+        if let Ok(commits) = collector.poll() {
+            for commit in commits {
+                joiner.places.insert(commit.number, commit.place);
+                joiner.log.push((commit.number, commit.place));
+            }
+            joiner.release();
+            let now = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            // A store in memory does not fail.
+            _ = checker.accept(&joiner.batch, now, &mut events);
+            joiner.batch.clear();
+            let builder = std::mem::replace(&mut joiner.builder, empty());
+            if builder.txn_count() > 0
+                && let Ok(history) = builder.finish()
+            {
+                writer.append(&history)?;
+            }
+            joiner.tell(&mut events);
+            violations.store(checker.stats().standing_total(), Relaxed);
+        }
+        if let Some(end) = over {
+            if joiner.settled() || end.elapsed() > PATIENCE {
+                break;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+    checker.finish(&mut events);
+    joiner.tell(&mut events);
+    // What it left on the server goes when the server goes.
+    _ = collector.finish();
+    writer.finish()?;
+    let stats = checker.stats();
+    violations.store(stats.standing_total(), Relaxed);
+    let mut summary = joiner.summary;
+    summary.checked = stats.checked;
+    summary.missing =
+        joiner.waiting.values().flatten().filter(|f| f.ended == Ended::Committed).count() as u64;
+    let standing = |axiom: &&Axiom| **axiom != Axiom::Tie && stats.standing(**axiom) > 0;
+    summary.violations =
+        Axiom::ALL.iter().filter(standing).map(|&axiom| (axiom.code(), stats.standing(axiom))).collect();
+    Ok(summary)
+}
+
+impl Joiner {
+    /// Whether nobody waits but those who may never have committed.
+    fn settled(&self) -> bool {
+        self.waiting
+            .values()
+            .all(|queue| queue.front().is_none_or(|f| matches!(f.ended, Ended::Indeterminate(_))))
+    }
+
+    /// Passes on whoever need not wait.
+    fn release(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for queue in waiting.values_mut() {
+            while let Some(first) = queue.pop_front() {
+                if let Err(first) = self.pass(first) {
+                    queue.push_front(first);
+                    break;
+                }
+            }
+        }
+        waiting.retain(|_, queue| !queue.is_empty());
+        self.waiting = waiting;
+    }
+
+    /// Passes a transaction on, or gives it back if it has to wait.
+    fn pass(&mut self, mut finished: Box<Finished>) -> Result<(), Box<Finished>> {
+        if matches!(finished.ended, Ended::Aborted(_)) {
+            return Ok(());
+        }
+        let Some(Stamp { seen, number }) = finished.stamp.clone() else { return Ok(()) };
+        let place = match number {
+            None if finished.ended != Ended::Committed => return Ok(()),
+            None => None,
+            Some(number) => match self.places.get(&number) {
+                Some(&place) => Some(place),
+                None => return Err(finished),
+            },
+        };
+        if finished.ended != Ended::Committed {
+            self.summary.learnt += 1;
+            finished.ended = Ended::Committed;
+        }
+        let at = |place: u64| Timestamp { physical: i64::try_from(place).unwrap_or(i64::MAX), logical: 0 };
+        let (stamps, set) = match seen {
+            Seen::UpTo(start) => (Stamps { start: at(start), commit: at(place.unwrap_or(start)) }, None),
+            Seen::Set(set) => {
+                // One that only read is placed after the last it saw.
+                let last = || self.log.iter().rev().find(|(number, _)| set.view().sees(*number));
+                let commit = at(place.or_else(|| last().map(|&(_, place)| place)).unwrap_or(0));
+                (Stamps { start: commit, commit }, Some(set))
+            }
+        };
+        let label = i64::try_from(finished.number).unwrap_or(i64::MAX);
+        let draft: Draft = transaction(&mut self.builder, self.workload, &finished, label);
+        self.builder.set_stamps(draft, stamps);
+        if let Some(set) = &set {
+            self.builder.set_snapshot(draft, number, Some(set.clone()));
+        }
+        for (i, op) in finished.ops.iter().enumerate() {
+            let int = |key: u64| Datum::int(key as i64);
+            let (kind, key, cell) = match (*op, finished.answers.get(i)) {
+                (Op::Read(key), Some(Answer::Value(value))) => {
+                    (OpKind::Read, key, Cell::One(value.map_or(Datum::NIL, Datum::int)))
+                }
+                (Op::ReadList(key), Some(Answer::List(list))) => {
+                    (OpKind::Read, key, self.batch.list(list.iter().map(|&v| Datum::int(v))))
+                }
+                (Op::Read(key) | Op::ReadList(key), _) => (OpKind::Read, key, Cell::Unknown),
+                (Op::Write(key, value), _) => (OpKind::Write, key, Cell::One(Datum::int(value))),
+                (Op::Append(key, value), _) => (OpKind::Append, key, Cell::One(Datum::int(value))),
+                _ => continue,
+            };
+            self.batch.op(kind, int(key), cell);
+        }
+        self.batch.transaction(Head {
+            session: Datum::int(finished.process as i64),
+            id: Some(Datum::int(label)),
+            outcome: Outcome::Committed,
+            stamps,
+            set_id: number,
+            set: set.map(Box::new),
+            origin: Origin::default(),
+        });
+        Ok(())
+    }
+
+    fn tell(&mut self, events: &mut Vec<Event>) {
+        for event in events.drain(..) {
+            let Event::Violation(finding) = event else { continue };
+            if finding.axiom() == Axiom::Tie || self.summary.examples.len() >= EXAMPLES {
+                continue;
+            }
+            let mut text = format!("{} by transaction {}", finding.axiom().code(), finding.txn);
+            let more = [("on key", finding.key), ("read", finding.seen), ("expected", finding.expected)];
+            for (what, value) in more {
+                if let Some(value) = value {
+                    text.push_str(&format!(", {what} {value}"));
+                }
+            }
+            if let Some(other) = finding.other {
+                text.push_str(&format!(", see transaction {other}"));
+            }
+            self.summary.examples.push(text);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Rounds at one isolation level after the other, and the table of what they showed.
+
+use super::DriveFlags;
+use super::show::{self, Shown};
+use super::subject::Opened;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, terminal};
+use isolde_level::Verdict;
+use isolde_sql::campaign::{Settings, Summary};
+use isolde_sql::generate::Knobs;
+use std::time::{Duration, Instant};
+
+/// How long one script may take to shrink.
+const SHRINKING: Duration = Duration::from_secs(60);
+
+pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
+    let opened = Opened::open(&flags.place, global)?;
+    let isolations = opened.isolations(&flags.place)?;
+    let subject = opened.subject();
+    let settings = Settings {
+        seed: flags.seed,
+        knobs: Knobs {
+            tables: flags.tables,
+            columns: flags.columns,
+            rows: flags.rows,
+            statements: flags.statements,
+            values: flags.values,
+            rollback: flags.rollback,
+            ..Knobs::default()
+        },
+        sessions: flags.sessions.map(usize::from),
+        transactions: flags.round,
+        read_all: flags.read_all,
+        duration: flags.duration,
+        required: flags.level.clone(),
+    };
+    let mut summaries: Vec<Summary> = Vec::new();
+    for isolation in &isolations {
+        if interrupt::is_requested() {
+            break;
+        }
+        let mut told = Instant::now();
+        let mut progress = |summary: &Summary| {
+            if !global.quiet && !flags.json && told.elapsed() > Duration::from_secs(10) {
+                told = Instant::now();
+                let found: Vec<&str> = summary.counts.keys().map(|name| name.kind()).collect();
+                let found = if found.is_empty() { "nothing yet".to_owned() } else { found.join(", ") };
+                terminal::tell(&format!("{}: {} rounds, {found}", summary.isolation, summary.rounds));
+            }
+        };
+        let stop = || interrupt::is_requested();
+        let mut summary =
+            subject.campaign(isolation, &settings, &stop, &mut progress).map_err(Failure::input)?;
+        if !flags.no_shrink {
+            let promise = summary.promise;
+            let mut last = None;
+            for class in &mut summary.classes {
+                // One of each name, and none that the level's name allows.
+                let name = class.found.name;
+                if last == Some(name) || class.found.links.is_empty() || !name.is_forbidden_by(promise.adya) {
+                    continue;
+                }
+                let began = Instant::now();
+                let stop = || interrupt::is_requested() || began.elapsed() > SHRINKING;
+                subject.minimise(isolation, &promise, class, &stop);
+                if class.shrunk.is_some() {
+                    last = Some(name);
+                }
+            }
+        }
+        summaries.push(summary);
+    }
+    let shown = Shown { opened: &opened, flags, summaries: &summaries };
+    if let Some(folder) = &flags.scripts {
+        std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
+        for (name, text) in shown.scripts() {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(|e| Failure::io(&path, e))?;
+        }
+    }
+    if let Some(path) = &flags.report {
+        std::fs::write(path, show::html(&shown)).map_err(|e| Failure::io(path, e))?;
+    }
+    match flags.json {
+        true => terminal::print(&format!("{:#}", shown.document()))?,
+        false => terminal::print(&shown.text())?,
+    }
+    Ok(exit(&summaries))
+}
+
+fn exit(summaries: &[Summary]) -> Exit {
+    let verdicts = || summaries.iter().flat_map(|s| s.required.iter().map(|(_, verdict)| verdict));
+    if verdicts().any(|v| *v == Verdict::Violated) {
+        Exit::Violated
+    } else if interrupt::is_requested() || verdicts().any(|v| matches!(v, Verdict::Unknown { .. })) {
+        Exit::Undecided
+    } else {
+        Exit::Holds
+    }
+}

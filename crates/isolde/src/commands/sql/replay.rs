@@ -1,0 +1,143 @@
+//! `isolde sql replay`: a script of interleaved sessions, line by line, and what it shows.
+
+use super::ReplayFlags;
+use super::show;
+use super::subject::Opened;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use isolde_check::Budget;
+use isolde_driver::Isolation;
+use isolde_sql::judge::{Judged, judge};
+use isolde_sql::replay::{Event, Replayed, replay};
+use isolde_sql::script::Script;
+use isolde_sql::vendor::{Promise, promise};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
+    let text = std::fs::read_to_string(&flags.script).map_err(|e| Failure::io(&flags.script, e))?;
+    let opened = Opened::open(&flags.place, global)?;
+    let script = Script::parse(opened.flavour, &text)
+        .map_err(|e| Failure::input(format_args!("{}: {e}", flags.script.display())))?;
+    let isolation = isolation(&opened, flags, &script)?;
+    let subject = opened.subject();
+    let promise = promise(&subject.product, isolation.name());
+    let (mut shown, mut last) = (0, None);
+    for _ in 0..flags.runs.max(1) {
+        let replayed = replay(subject.database, opened.flavour, &isolation, &subject.namespace, &script)
+            .map_err(Failure::input)?;
+        let judged = judge(opened.flavour, &replayed.run, &promise, &[], &Budget::unlimited())
+            .map_err(Failure::input)?;
+        let expected = script.expects.as_deref();
+        let wanted = |kind: &str| expected.is_none_or(|e| e.eq_ignore_ascii_case(kind));
+        shown += u32::from(judged.counts.keys().any(|name| wanted(name.kind())));
+        last = Some((replayed, judged));
+    }
+    let Some((replayed, judged)) = last else { return Ok(Exit::Holds) };
+    let told =
+        Told { flags, script: &script, isolation: &isolation, promise: &promise, shown, replayed, judged };
+    match flags.json {
+        true => terminal::print(&format!("{:#}", told.document()))?,
+        false => terminal::print(&told.text())?,
+    }
+    // A script that is about an anomaly, and never showed it, has not done what it is for.
+    Ok(if script.expects.is_some() && shown == 0 { Exit::Undecided } else { Exit::Holds })
+}
+
+/// The level of the command line, else the script's, else the database's first.
+fn isolation(opened: &Opened, flags: &ReplayFlags, script: &Script) -> Result<Isolation, Failure> {
+    let named = match (flags.place.isolation.as_str(), &script.isolation) {
+        ("all", Some(name)) => name.clone(),
+        ("all", None) => String::new(),
+        (name, _) => name.to_owned(),
+    };
+    let all = opened.product.isolations();
+    let found = if named.is_empty() { all.first().cloned() } else { opened.product.isolation(&named) };
+    found.ok_or_else(|| Failure::input(format_args!("{} has no isolation level {named:?}", opened.product)))
+}
+
+struct Told<'a> {
+    flags: &'a ReplayFlags,
+    script: &'a Script,
+    isolation: &'a Isolation,
+    promise: &'a Promise,
+    shown: u32,
+    replayed: Replayed,
+    judged: Judged,
+}
+
+impl Told<'_> {
+    fn text(&self) -> String {
+        let mut out = format!("at {}\n", self.isolation.name());
+        for event in &self.replayed.events {
+            let line = &self.script.steps[event.line];
+            let indent = "    ".repeat(line.session - 1);
+            _ = writeln!(out, "{indent}T{}  {}{}", line.session, line.text, answer(event));
+        }
+        let run = &self.replayed.run;
+        _ = writeln!(out, "\ndependencies:");
+        for link in &self.judged.links {
+            let id = |place: usize| run.transactions[place].id;
+            _ = writeln!(out, "  T{} {}({}) T{}", id(link.from), link.relation, link.row, id(link.to));
+        }
+        for t in &run.transactions {
+            _ = writeln!(out, "T{} (session T{}): {:?}", t.id, t.session + 1, t.outcome);
+        }
+        if self.judged.counts.is_empty() {
+            _ = writeln!(out, "no anomaly");
+        }
+        for name in self.judged.counts.keys() {
+            let forbids = if name.is_forbidden_by(self.promise.adya) { "forbids" } else { "allows" };
+            let level = self.promise.adya.name();
+            _ = writeln!(out, "{} ({}): {level} {forbids} it", name.kind(), name.code().code());
+        }
+        if self.flags.runs > 1 {
+            _ = writeln!(out, "shown in {} of {} runs", self.shown, self.flags.runs);
+        }
+        out
+    }
+
+    fn document(&self) -> Value {
+        let run = &self.replayed.run;
+        let id = |place: usize| format!("T{}", run.transactions[place].id);
+        json!({
+            "isolde": env!("CARGO_PKG_VERSION"),
+            "schema": 1,
+            "isolation": self.isolation.name(),
+            "level": self.promise.adya.name(),
+            "verdict": show::verdict(&self.judged.verdict),
+            "runs": self.flags.runs,
+            "shown": self.shown,
+            "transactions": run.transactions.iter().map(show::transaction).collect::<Vec<_>>(),
+            "edges": self.judged.links.iter().map(|l| json!({
+                "from": id(l.from), "to": id(l.to), "type": l.relation.name(), "key": l.row,
+            })).collect::<Vec<_>>(),
+            "anomalies": self.judged.counts.keys().map(|n| json!({
+                "kind": n.kind(), "code": n.code().code(), "forbidden": n.is_forbidden_by(self.promise.adya),
+            })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn answer(event: &Event) -> String {
+    let mut out = String::new();
+    if event.waited {
+        out += "  [waits]";
+    }
+    if event.skipped {
+        out += "  [not sent: its transaction has ended]";
+    }
+    if let Some(failed) = &event.failed {
+        _ = write!(out, "  [{}]", failed.message);
+    }
+    let rows: Vec<String> = event
+        .rows
+        .iter()
+        .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        .collect();
+    if !rows.is_empty() {
+        _ = write!(out, "  → {}", rows.join(" | "));
+    }
+    out
+}

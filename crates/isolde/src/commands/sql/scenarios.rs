@@ -1,0 +1,82 @@
+//! `isolde sql scenarios`: Hermitage's table of a database.
+
+use super::ScenarioFlags;
+use super::subject::Opened;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use isolde_sql::replay::replay;
+use isolde_sql::scenarios::{SCENARIOS, Scenario};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+pub fn run(flags: &ScenarioFlags, global: &Global) -> Result<Exit, Failure> {
+    let chosen: Vec<&Scenario> = SCENARIOS
+        .iter()
+        .filter(|s| flags.only.is_empty() || flags.only.iter().any(|name| name.eq_ignore_ascii_case(s.name)))
+        .collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = SCENARIOS.iter().map(|s| s.name).collect();
+        return Err(Failure::input(format_args!("no such scenario\n  help: there are {}", names.join(", "))));
+    }
+    let opened = Opened::open(&flags.place, global)?;
+    let subject = opened.subject();
+    let mut table: Vec<(String, Vec<bool>)> = Vec::new();
+    for isolation in opened.isolations(&flags.place)? {
+        let mut row = Vec::new();
+        for scenario in &chosen {
+            let script = scenario.script(opened.flavour).map_err(Failure::input)?;
+            let replayed = replay(subject.database, opened.flavour, &isolation, &subject.namespace, &script)
+                .map_err(|e| Failure::input(format_args!("{}: {e}", scenario.name)))?;
+            row.push(scenario.happened(&replayed));
+        }
+        table.push((isolation.name().to_owned(), row));
+    }
+    let out = match flags.json {
+        true => format!("{:#}", document(&opened, &chosen, &table)),
+        false => text(&opened, &chosen, &table),
+    };
+    terminal::print(&out)?;
+    Ok(Exit::Holds)
+}
+
+fn document(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) -> Value {
+    let levels: Vec<Value> = table
+        .iter()
+        .map(|(isolation, row)| {
+            let cells: serde_json::Map<String, Value> =
+                chosen.iter().zip(row).map(|(s, happened)| (s.name.to_owned(), json!(happened))).collect();
+            json!({"isolation": isolation, "happened": cells})
+        })
+        .collect();
+    json!({
+        "isolde": env!("CARGO_PKG_VERSION"),
+        "schema": 1,
+        "database": {"product": opened.product.name, "version": opened.product.version, "url": opened.address()},
+        "levels": levels,
+    })
+}
+
+fn text(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) -> String {
+    let mut out = format!("{}\n\n", opened.product);
+    let wide = table.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    _ = write!(out, "{:wide$}", "");
+    for s in chosen {
+        _ = write!(out, "  {}", s.name);
+    }
+    out.push('\n');
+    for (name, row) in table {
+        _ = write!(out, "{name:wide$}");
+        for (s, happened) in chosen.iter().zip(row) {
+            _ = write!(out, "  {:<width$}", if *happened { "yes" } else { "—" }, width = s.name.len());
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    out.push('\n');
+    for s in chosen {
+        _ = writeln!(out, "{:<9} {}", s.name, s.everyday);
+    }
+    out += "yes: it happened; —: the database prevented it\n";
+    out
+}

@@ -1,0 +1,64 @@
+//! `isolde sql` without a server: instrumentation, SQLite, scripts. Servers are in `crates/sql/tests`.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+mod support;
+
+use support::{Run, Scratch, isolde, isolde_with};
+
+#[test]
+fn statements_are_instrumented() {
+    let out = isolde(&["sql", "instrument", "--dialect", "mysql", "DELETE FROM t WHERE c2 > 1"]).expect(0).text();
+    assert_eq!(out, "SELECT rowId, wList FROM t WHERE c2 > 1 FOR UPDATE;\nDELETE FROM t WHERE c2 > 1;\n");
+    let script = b"CREATE TABLE t (a INT);\nBEGIN;\nSELECT * FROM t;\nUPDATE t SET a = 1;\nCOMMIT;\n";
+    let out = isolde_with(&["sql", "instrument", "--dialect", "sqlite"], script).expect(0).text();
+    assert_eq!(
+        out,
+        "CREATE TABLE t (a INT, rowId TEXT, wList TEXT);\nBEGIN;\nSELECT a, rowId, wList FROM t;\n\
+         UPDATE t SET a = 1, wList = wList || '1.2,' RETURNING rowId, wList;\nCOMMIT;\n"
+    );
+    isolde(&["sql", "instrument", "--dialect", "oracle", "SELECT 1"]).expect(3);
+    isolde(&["sql", "instrument", "--dialect", "mysql", "SELECT * FROM a NATURAL JOIN b"]).expect(3);
+}
+
+#[test]
+fn sqlite_shows_nothing_and_the_level_decides_the_exit_status() {
+    let scratch = Scratch::new("sql-embedded");
+    let report = scratch.path("report.html");
+    let answer = Run::new(
+        &["sql", "--duration", "1s", "--isolation", "all", "--level", "serializable", "--json", "--report", &report],
+        b"",
+        &[("DATABASE_URL", "")],
+    )
+    .expect(0)
+    .json();
+    assert_eq!(answer["database"]["product"], "SQLite");
+    let levels = answer["levels"].as_array().unwrap();
+    assert_eq!(levels.len(), 3);
+    for level in levels {
+        assert_eq!((&level["verdict"], &level["level"]), (&"holds".into(), &"serializable".into()));
+        assert!(level["anomalies"].as_array().unwrap().is_empty());
+        assert!(level["committed"].as_u64().unwrap() > 0);
+    }
+    assert!(std::fs::read_to_string(report).unwrap().contains("<h2>IMMEDIATE</h2>"));
+}
+
+#[test]
+fn scenarios_and_scripts_run_on_sqlite() {
+    let table = Run::new(&["sql", "scenarios", "--json", "--isolation", "deferred"], b"", &[("DATABASE_URL", "")]);
+    let table = table.expect(0).json();
+    let row = table["levels"][0]["happened"].as_object().unwrap();
+    assert_eq!(row.len(), 10);
+    assert!(row.values().all(|happened| happened == false), "{row:?}");
+
+    let scratch = Scratch::new("sql-replay");
+    let script = scratch.path("p4.sql");
+    let text = "CREATE TABLE test (id INT PRIMARY KEY, value INT);\nINSERT INTO test (id, value) VALUES (1, 10);\n\
+        BEGIN; -- T1\nBEGIN; -- T2\nSELECT value FROM test; -- T1\nSELECT value FROM test; -- T2\n\
+        UPDATE test SET value = 11; -- T1\nCOMMIT; -- T1\nUPDATE test SET value = 12; -- T2\nCOMMIT; -- T2\n";
+    std::fs::write(&script, text).unwrap();
+    let out = Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(0).text();
+    assert!(out.contains("no anomaly") && out.contains("T2 (session T2): Aborted"), "{out}");
+    std::fs::write(&script, "BEGIN; -- T1\nCOMMIT;\n").unwrap();
+    Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(3);
+}

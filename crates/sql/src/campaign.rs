@@ -1,0 +1,255 @@
+//! Rounds at one isolation level until time is up, judged one by one, with one script per kind of anomaly.
+
+use crate::Flavour;
+use crate::generate::{Generator, Knobs};
+use crate::judge::{Found, Name, judge};
+use crate::namespace::Namespace;
+use crate::record::{Executed, Outcome};
+use crate::replay::replay;
+use crate::run::{Plan, Round};
+use crate::script::Script;
+use crate::shrink::shrink;
+use crate::vendor::{Promise, promise};
+use crate::{record, reproduce};
+use isolde_check::Budget;
+use isolde_driver::{Database, Error, Isolation, Kind};
+use isolde_level::{Level, Verdict};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// What is generated.
+    pub knobs: Knobs,
+    /// Concurrent sessions; none: two to five, by turns.
+    pub sessions: Option<usize>,
+    /// Transactions of a round.
+    pub transactions: u64,
+    /// After how many transactions a session reads every table.
+    pub read_all: u64,
+    /// How long to go on.
+    pub duration: Duration,
+    /// Levels that must hold, beside the one of the level's name.
+    pub required: Vec<Level>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            seed: 0,
+            knobs: Knobs::default(),
+            sessions: None,
+            transactions: 150,
+            read_all: 15,
+            duration: Duration::from_secs(30),
+            required: Vec::new(),
+        }
+    }
+}
+
+/// Instances of one shape.
+pub struct Class {
+    /// The first of the smallest.
+    pub found: Found,
+    /// How many there were.
+    pub count: u64,
+    /// The round it is from.
+    pub round: u64,
+    /// The transactions of that instance.
+    pub transactions: Vec<Executed>,
+    /// How to make it happen again, before shrinking.
+    pub script: Script,
+    /// The smallest script that was seen to show it, and in how many of ten replays it did.
+    pub shrunk: Option<(Script, u32)>,
+}
+
+/// What was seen at a level.
+pub struct Summary {
+    /// The level, by the database's name.
+    pub isolation: String,
+    /// What is promised at it.
+    pub promise: Promise,
+    /// Rounds, transactions and statements, and how they ended.
+    pub rounds: u64,
+    /// Transactions that were committed.
+    pub committed: usize,
+    /// Transactions that had no effect.
+    pub aborted: usize,
+    /// Transactions of which nobody knows.
+    pub unknown: usize,
+    /// Statements.
+    pub statements: usize,
+    /// Failures of statements, by kind.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// How long it took, without judging.
+    pub driving: Duration,
+    /// The verdict for Adya's level of that name.
+    pub verdict: Verdict,
+    /// The verdicts for the required levels.
+    pub required: Vec<(Level, Verdict)>,
+    /// How often each anomaly occurred.
+    pub counts: BTreeMap<Name, u64>,
+    /// One instance of each shape, by name and shape.
+    pub classes: Vec<Class>,
+}
+
+impl Summary {
+    fn new(isolation: &Isolation, promise: Promise, required: &[Level]) -> Summary {
+        Summary {
+            isolation: isolation.name().to_owned(),
+            promise,
+            rounds: 0,
+            committed: 0,
+            aborted: 0,
+            unknown: 0,
+            statements: 0,
+            failures: BTreeMap::new(),
+            driving: Duration::ZERO,
+            verdict: Verdict::Holds,
+            required: required.iter().map(|&level| (level, Verdict::Holds)).collect(),
+            counts: BTreeMap::new(),
+            classes: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, flavour: Flavour, round: &Round, budget: &Budget<'_>) -> Result<(), Error> {
+        let run = &round.run;
+        self.rounds += 1;
+        self.committed += run.count(Outcome::Committed);
+        self.aborted += run.count(Outcome::Aborted);
+        self.unknown += run.count(Outcome::Unknown);
+        for step in run.transactions.iter().flat_map(|t| &t.steps) {
+            self.statements += 1;
+            if let Some(record::Failed { kind, .. }) = &step.failed {
+                *self.failures.entry(kind.name()).or_default() += 1;
+            }
+        }
+        let levels: Vec<Level> = self.required.iter().map(|r| r.0).collect();
+        let judged = judge(flavour, run, &self.promise, &levels, budget)
+            .map_err(|e| Error::new(Kind::Other, format!("the round is too large: {e}")))?;
+        worsen(&mut self.verdict, judged.verdict);
+        for ((_, so_far), verdict) in self.required.iter_mut().zip(judged.required) {
+            worsen(so_far, verdict);
+        }
+        for (name, count) in judged.counts {
+            *self.counts.entry(name).or_default() += count;
+        }
+        let size = |transactions: &[Executed]| transactions.iter().map(|t| t.steps.len()).sum::<usize>();
+        for (found, count) in judged.examples {
+            let key = (found.name, &found.shape);
+            let place = self.classes.binary_search_by(|c| (c.found.name, &c.found.shape).cmp(&key));
+            let transactions: Vec<Executed> =
+                found.transactions.iter().map(|&t| run.transactions[t].clone()).collect();
+            match place {
+                Ok(at) => {
+                    let class = &mut self.classes[at];
+                    class.count += count;
+                    if size(&transactions) < size(&class.transactions) {
+                        class.script =
+                            reproduce::script(flavour, &self.isolation, &round.schema, run, &found);
+                        (class.found, class.transactions, class.round) = (found, transactions, round.number);
+                    }
+                }
+                Err(at) => {
+                    let script = reproduce::script(flavour, &self.isolation, &round.schema, run, &found);
+                    let class =
+                        Class { found, count, round: round.number, transactions, script, shrunk: None };
+                    self.classes.insert(at, class);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn worsen(so_far: &mut Verdict, new: Verdict) {
+    let rank = |v: &Verdict| match v {
+        Verdict::Violated => 2,
+        Verdict::Unknown { .. } => 1,
+        Verdict::Holds => 0,
+    };
+    if rank(&new) > rank(so_far) {
+        *so_far = new;
+    }
+}
+
+/// A database to be tested.
+pub struct Subject<'a> {
+    /// Where it is.
+    pub database: &'a dyn Database,
+    /// Whose SQL it speaks.
+    pub flavour: Flavour,
+    /// What it is called.
+    pub product: String,
+    /// Where tables go.
+    pub namespace: Namespace,
+}
+
+impl Subject<'_> {
+    /// Runs rounds at a level. `stop` is asked all the time; `progress` is told after every round.
+    pub fn campaign(
+        &self,
+        isolation: &Isolation,
+        settings: &Settings,
+        stop: &(dyn Fn() -> bool + Sync),
+        progress: &mut dyn FnMut(&Summary),
+    ) -> Result<Summary, Error> {
+        let mut summary =
+            Summary::new(isolation, promise(&self.product, isolation.name()), &settings.required);
+        let generator = Generator::new(settings.knobs.clone(), self.flavour, settings.seed);
+        let start = Instant::now();
+        let over = || stop() || start.elapsed() >= settings.duration;
+        for number in 0.. {
+            let plan = Plan {
+                database: self.database,
+                flavour: self.flavour,
+                isolation: isolation.clone(),
+                sessions: settings.sessions.unwrap_or(2 + (number % 4) as usize),
+                transactions: settings.transactions,
+                read_all: settings.read_all,
+                generator: &generator,
+                namespace: &self.namespace,
+            };
+            let began = Instant::now();
+            let round = plan.round(number, &over)?;
+            summary.driving += began.elapsed();
+            summary.add(self.flavour, &round, &Budget::unlimited())?;
+            progress(&summary);
+            if over() {
+                break;
+            }
+        }
+        Ok(summary)
+    }
+
+    /// Shrinks the script of a class on the database, and counts in how many of ten replays the result shows the anomaly.
+    pub fn minimise(
+        &self,
+        isolation: &Isolation,
+        promise: &Promise,
+        class: &mut Class,
+        stop: &dyn Fn() -> bool,
+    ) {
+        let name = class.found.name;
+        let shows = |script: &Script| self.shows(isolation, promise, script, name);
+        // A first replay that does not show it may only have been unlucky in what waited for what.
+        if !shows(&class.script) && !shows(&class.script) {
+            return;
+        }
+        let small = shrink(self.flavour, &class.script, shows, stop);
+        let seen = (0..10).filter(|_| shows(&small)).count() as u32;
+        class.shrunk = Some((small, seen));
+    }
+
+    /// Whether a replay of a script shows an anomaly.
+    pub fn shows(&self, isolation: &Isolation, promise: &Promise, script: &Script, name: Name) -> bool {
+        let Ok(replayed) = replay(self.database, self.flavour, isolation, &self.namespace, script) else {
+            return false;
+        };
+        judge(self.flavour, &replayed.run, promise, &[], &Budget::unlimited())
+            .is_ok_and(|j| j.counts.contains_key(&name))
+    }
+}

@@ -1,0 +1,172 @@
+//! Random schemas and transactions, all from one seed (IsoRel, sections 3.1.1 and 3.2.1).
+//!
+//! Statements are generated as text and parsed at once; whatever happens to them afterwards happens to trees. Tables are
+//! small and values few, so that transactions meet: "most transaction bugs can be triggered on simple databases". Every
+//! expression is one that all supported databases and the embedded evaluator of predicates understand alike: integers
+//! and lower-case texts, no division, no conversions.
+//!
+//! Transaction `i` of session `s` in round `r` depends on the seed and these three alone, not on what the database
+//! answered: the same seed gives the same statements on any run.
+
+mod query;
+mod schema;
+mod statement;
+
+use crate::Flavour;
+use crate::schema::Schema;
+use fastrand::Rng;
+
+/// What to generate. Every knob is a flag of `isolde sql`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Knobs {
+    /// At most so many tables.
+    pub tables: usize,
+    /// At most so many columns per table, beside the auxiliary ones.
+    pub columns: usize,
+    /// At most so many rows per table at the start.
+    pub rows: usize,
+    /// At most so many statements per transaction.
+    pub statements: usize,
+    /// Different integers that occur.
+    pub values: i64,
+    /// In a hundred transactions, how many are rolled back.
+    pub rollback: u8,
+    /// In a hundred transactions, how many are a single statement without `BEGIN`.
+    pub autocommit: u8,
+    /// In a hundred transactions, how many roll back to a savepoint.
+    pub savepoint: u8,
+    /// Statements that are used, by their share.
+    pub mix: Mix,
+}
+
+impl Default for Knobs {
+    fn default() -> Knobs {
+        Knobs {
+            tables: 3,
+            columns: 3,
+            rows: 5,
+            statements: 10,
+            values: 8,
+            rollback: 8,
+            autocommit: 5,
+            savepoint: 4,
+            mix: Mix::default(),
+        }
+    }
+}
+
+/// The share of each kind of statement; zero leaves it out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mix {
+    /// Plain queries of one table.
+    pub select: u32,
+    /// Joins, subqueries and views.
+    pub cross: u32,
+    /// `UNION`, `INTERSECT`, `EXCEPT`, `DISTINCT`.
+    pub compound: u32,
+    /// `COUNT`, `SUM`, `GROUP BY` …
+    pub aggregate: u32,
+    /// `FOR UPDATE` and `FOR SHARE`.
+    pub locking: u32,
+    /// `INSERT`
+    pub insert: u32,
+    /// `INSERT … SELECT`
+    pub copy: u32,
+    /// `ON CONFLICT DO UPDATE`, `ON DUPLICATE KEY UPDATE`.
+    pub upsert: u32,
+    /// `UPDATE`
+    pub update: u32,
+    /// `DELETE`
+    pub delete: u32,
+    /// `REPLACE`, where there is such a thing.
+    pub replace: u32,
+}
+
+impl Default for Mix {
+    fn default() -> Mix {
+        Mix {
+            select: 34,
+            cross: 10,
+            compound: 4,
+            aggregate: 4,
+            locking: 6,
+            insert: 8,
+            copy: 2,
+            upsert: 3,
+            update: 24,
+            delete: 4,
+            replace: 3,
+        }
+    }
+}
+
+/// How a generated transaction is meant to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// `COMMIT`
+    Commit,
+    /// `ROLLBACK`
+    Rollback,
+    /// A single statement, which commits itself.
+    Autocommit,
+}
+
+/// A generated transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transaction {
+    /// Its statements, without `BEGIN` and the end.
+    pub statements: Vec<String>,
+    /// Its end.
+    pub end: End,
+}
+
+/// Makes schemas and transactions.
+///
+/// ```
+/// use isolde_sql::Flavour;
+/// use isolde_sql::generate::{Generator, Knobs};
+/// let generator = Generator::new(Knobs::default(), Flavour::PostgreSql, 7);
+/// let schema = generator.schema(0);
+/// assert!((1..=3).contains(&schema.tables.len()));
+/// let first = generator.transaction(&schema, 0, 2, 0);
+/// assert_eq!(first, generator.transaction(&schema, 0, 2, 0));
+/// assert!((1..=10).contains(&first.statements.len()));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Generator {
+    knobs: Knobs,
+    flavour: Flavour,
+    seed: u64,
+}
+
+impl Generator {
+    /// A generator for a database.
+    pub fn new(knobs: Knobs, flavour: Flavour, seed: u64) -> Generator {
+        Generator { knobs, flavour, seed }
+    }
+
+    /// The schema of a round.
+    pub fn schema(&self, round: u64) -> Schema {
+        schema::schema(&self.knobs, &mut self.rng(round, u64::MAX, 0))
+    }
+
+    /// A transaction of a session in a round.
+    pub fn transaction(&self, schema: &Schema, round: u64, session: u64, index: u64) -> Transaction {
+        let mut rng = self.rng(round, session, index);
+        statement::Writer { schema, knobs: &self.knobs, flavour: self.flavour, rng: &mut rng }.transaction()
+    }
+
+    fn rng(&self, round: u64, session: u64, index: u64) -> Rng {
+        // Each part passes through the generator, so that neighbours have nothing in common.
+        let mut state = self.seed;
+        for part in [round, session, index] {
+            state = Rng::with_seed(state ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15)).u64(..);
+        }
+        Rng::with_seed(state)
+    }
+}
+
+/// True so many times in a hundred.
+fn percent(rng: &mut Rng, share: u8) -> bool {
+    rng.u8(0..100) < share
+}

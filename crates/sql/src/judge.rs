@@ -1,0 +1,388 @@
+//! What a run shows: the engine's verdict, and every pair of transactions that depend on each other, by IsoRel's names.
+//!
+//! The verdict is that of `isolde-check` for the level, on the history of `mapping.rs`. It names Adya's phenomena, and
+//! one example each. IsoRel tells more of them apart (section 2.4), by the kinds of the two dependencies that close a cycle
+//! between two transactions, and whether they are about the same row:
+//!
+//! | T1 → T2, T2 → T1 | same row | different rows |
+//! |---|---|---|
+//! | `rw`, `ww` | lost update | read-write skew |
+//! | `rw`, `wr` | non-repeatable read | read skew |
+//! | `rw`, `rw` | (is also a lost update) | write skew |
+//! | `ww`, `wr` and both `wr` | circular information flow (G1c) | the same |
+//! | `ww`, `ww` | dirty write (G0) | the same |
+//!
+//! The first four are G-single, write skew is G2-item. With an `rw` through a predicate (`rwp`, `predicate.rs`) instead of a row, the cycle
+//! with one of them is a predicate read skew (G-single), that with two a predicate write skew (G2, a phantom). An intermediate read is G1b, an aborted read G1a; both come from the
+//! engine, and so do longer cycles: with adjacent `rw` they are write skew too, others go by their Adya codes. The pairs are read off the very dependencies
+//! that the engine's graph is made of.
+
+use crate::Flavour;
+use crate::instrument::Effect;
+use crate::mapping::{Mapped, Reads, map};
+use crate::predicate::{self, Direction, PredicateLink};
+use crate::record::{Run, Step};
+use crate::vendor::Promise;
+use isolde_check::{Analyser, Budget, Dependency, ExtraEdge, Request, check_with, dependencies};
+use isolde_history::{History, Index, TooLarge};
+use isolde_level::{AnomalyKind, Judgement, Level, Relation, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+/// An anomaly by IsoRel's name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Name {
+    /// G0
+    DirtyWrite,
+    /// G1a
+    AbortedRead,
+    /// G1b
+    IntermediateRead,
+    /// G1c
+    CircularFlow,
+    /// `rw` and `wr` through one row.
+    NonRepeatableRead,
+    /// `rw` and `wr` through different rows.
+    ReadSkew,
+    /// `rw` and `ww` through one row.
+    LostUpdate,
+    /// `rw` and `ww` through different rows.
+    ReadWriteSkew,
+    /// Two `rw` through different rows.
+    WriteSkew,
+    /// One `rw` through a predicate.
+    PredicateReadSkew,
+    /// Two `rw`, one of them or both through a predicate.
+    PredicateWriteSkew,
+    /// Anything else, by the name of the engine.
+    Other(AnomalyKind),
+}
+
+impl Name {
+    /// The name in JSON.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Name::DirtyWrite => "dirty-write",
+            Name::AbortedRead => "aborted-read",
+            Name::IntermediateRead => "intermediate-read",
+            Name::CircularFlow => "circular-information-flow",
+            Name::NonRepeatableRead => "non-repeatable-read",
+            Name::ReadSkew => "read-skew",
+            Name::LostUpdate => "lost-update",
+            Name::ReadWriteSkew => "read-write-skew",
+            Name::WriteSkew => "write-skew",
+            Name::PredicateReadSkew => "predicate-read-skew",
+            Name::PredicateWriteSkew => "predicate-write-skew",
+            Name::Other(kind) => kind.name(),
+        }
+    }
+
+    /// Adya's phenomenon.
+    pub fn code(self) -> AnomalyKind {
+        match self {
+            Name::DirtyWrite => AnomalyKind::G0,
+            Name::AbortedRead => AnomalyKind::G1a,
+            Name::IntermediateRead => AnomalyKind::G1b,
+            Name::CircularFlow => AnomalyKind::G1c,
+            Name::NonRepeatableRead | Name::ReadSkew | Name::LostUpdate | Name::ReadWriteSkew => {
+                AnomalyKind::GSingleItem
+            }
+            Name::WriteSkew => AnomalyKind::G2Item,
+            Name::PredicateReadSkew => AnomalyKind::GSingle,
+            Name::PredicateWriteSkew => AnomalyKind::G2,
+            Name::Other(kind) => kind,
+        }
+    }
+
+    /// Whether a level of Adya's forbids it.
+    pub fn is_forbidden_by(self, level: Level) -> bool {
+        level.forbids(self.code())
+    }
+}
+
+/// A dependency between two transactions of a run, about a row.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Link {
+    /// Place of the first transaction in the run.
+    pub from: usize,
+    /// Place of the second.
+    pub to: usize,
+    /// `ww`, `wr` or `rw`.
+    pub relation: Relation,
+    /// The row.
+    pub row: String,
+    /// Place of the first transaction's statement.
+    pub first: usize,
+    /// Place of the second transaction's statement.
+    pub second: usize,
+}
+
+/// An instance of an anomaly.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Which.
+    pub name: Name,
+    /// The cycle; empty for anomalies that are none.
+    pub links: Vec<Link>,
+    /// The transactions, by place in the run.
+    pub transactions: Vec<usize>,
+    /// What makes two instances the same: the kinds of the statements involved, in order.
+    pub shape: String,
+}
+
+/// What a run shows.
+pub struct Judged {
+    /// The engine's verdict for Adya's level.
+    pub verdict: Verdict,
+    /// Its verdicts for the other levels that were asked about, in that order.
+    pub required: Vec<Verdict>,
+    /// How often each anomaly occurs.
+    pub counts: BTreeMap<Name, u64>,
+    /// One instance of every shape, in order of name and shape, with the number of instances.
+    pub examples: Vec<(Found, u64)>,
+    /// All dependencies.
+    pub links: Vec<Link>,
+}
+
+/// Kinds of cycles that rest on dependencies alone.
+const CYCLES: [AnomalyKind; 8] = [
+    AnomalyKind::G0,
+    AnomalyKind::G1c,
+    AnomalyKind::GSingleItem,
+    AnomalyKind::GNonadjacentItem,
+    AnomalyKind::G2Item,
+    AnomalyKind::GSingle,
+    AnomalyKind::GNonadjacent,
+    AnomalyKind::G2,
+];
+
+/// Judges a run at Adya's level of the promise, and at others. Anomalies are named for the first.
+pub fn judge(
+    flavour: Flavour,
+    run: &Run,
+    promise: &Promise,
+    others: &[Level],
+    budget: &Budget<'_>,
+) -> Result<Judged, TooLarge> {
+    // At SERIALIZABLE nothing excuses a cycle; below, a locking read sees more than the snapshot by design.
+    let excused = promise.adya != Level::Serializable;
+    let all = map(run, Reads::All)?;
+    let all_index = Index::build(&all.history, NonZeroUsize::MIN);
+    let mut links = links(run, &all, &dependencies(&all.history, &all_index));
+    let through = predicate::links(flavour, run);
+    links.extend(through.iter().map(by_predicate));
+    let mut found = pairs(run, &links, excused);
+    let request = Request { levels: vec![promise.adya], ..Request::default() };
+    let narrowed;
+    let locking = |s: &Step| s.effect == Effect::LockingRead;
+    let (mapped, index) = match excused && run.transactions.iter().any(|t| t.steps.iter().any(locking)) {
+        true => {
+            let mapped = map(run, Reads::Snapshot)?;
+            let index = Index::build(&mapped.history, NonZeroUsize::MIN);
+            narrowed = (mapped, index);
+            (&narrowed.0, &narrowed.1)
+        }
+        false => (&all, &all_index),
+    };
+    let judgement = check_with(&mapped.history, index, &request, &[&Given::new(mapped, &through)], budget);
+    let verdict = verdict_of(&judgement, promise.adya);
+    let mut further = Vec::new();
+    for anomaly in &judgement.anomalies {
+        let name = match anomaly.kind {
+            AnomalyKind::G1a => Name::AbortedRead,
+            AnomalyKind::G1b => Name::IntermediateRead,
+            AnomalyKind::G2Item => Name::WriteSkew,
+            AnomalyKind::G2 => Name::PredicateWriteSkew,
+            kind => Name::Other(kind),
+        };
+        let ends: BTreeSet<_> = anomaly.witness.edges.iter().flat_map(|e| [e.from, e.to]).collect();
+        let transactions: Vec<usize> =
+            anomaly.witness.transactions.iter().map(|&t| mapped.place(t)).collect();
+        let shape = match ends.len() {
+            0 => anomaly.kind.code().to_owned(),
+            n => format!("{} of {n} transactions", anomaly.kind.code()),
+        };
+        let one = (Found { name, links: Vec::new(), transactions, shape }, anomaly.count);
+        // Cycles of two have been named.
+        let longer = CYCLES.contains(&anomaly.kind) && ends.len() > 2;
+        match name {
+            Name::AbortedRead | Name::IntermediateRead => found.push(one),
+            _ if longer => found.push(one),
+            _ => further.push(one),
+        }
+    }
+    // What the engine says beside follows from the cycles; without one it is all there is to say.
+    if verdict == Verdict::Violated && !found.iter().any(|(f, _)| f.name.is_forbidden_by(promise.adya)) {
+        found.extend(further);
+    }
+    let mut required = Vec::new();
+    if !others.is_empty() {
+        let request = Request { levels: others.to_vec(), ..Request::default() };
+        let judgement =
+            check_with(&all.history, &all_index, &request, &[&Given::new(&all, &through)], budget);
+        required.extend(others.iter().map(|&level| verdict_of(&judgement, level)));
+    }
+    let mut counts: BTreeMap<Name, u64> = BTreeMap::new();
+    let mut examples: BTreeMap<(Name, String), (Found, u64)> = BTreeMap::new();
+    for (one, count) in found {
+        *counts.entry(one.name).or_default() += count;
+        let key = (one.name, one.shape.clone());
+        let size = |f: &Found| f.transactions.iter().map(|&t| run.transactions[t].steps.len()).sum::<usize>();
+        let kept = examples.entry(key).or_insert_with(|| (one.clone(), 0));
+        if size(&one) < size(&kept.0) {
+            kept.0 = one;
+        }
+        kept.1 += count;
+    }
+    Ok(Judged { verdict, required, counts, examples: examples.into_values().collect(), links })
+}
+
+fn by_predicate(link: &PredicateLink) -> Link {
+    let (first, second, relation) = match link.direction {
+        Direction::Anti => (link.reader, link.writer, Relation::PredicateAntiDependency),
+        Direction::Read => (link.writer, link.reader, Relation::WriteRead),
+    };
+    Link { from: first.0, to: second.0, relation, row: link.row.clone(), first: first.1, second: second.1 }
+}
+
+/// Dependencies through predicates, for the engine.
+struct Given(Vec<ExtraEdge>);
+
+impl Given {
+    fn new(mapped: &Mapped, links: &[PredicateLink]) -> Given {
+        let edge = |link: &PredicateLink| {
+            let Link { from, to, relation, row, .. } = by_predicate(link);
+            let reason = match link.direction {
+                Direction::Anti => format!("its query left out {row}, which came to match its condition"),
+                Direction::Read => format!("the query left out {row}, which no longer matched its condition"),
+            };
+            let (from, to) = (mapped.txn(from)?, mapped.txn(to)?);
+            Some(ExtraEdge { from, to, relation, reason: reason.into(), operations: Vec::new() })
+        };
+        Given(links.iter().filter_map(edge).collect())
+    }
+}
+
+impl Analyser for Given {
+    fn edges(&self, _: &History, _: &Index, add: &mut dyn FnMut(ExtraEdge)) {
+        self.0.iter().cloned().for_each(add);
+    }
+}
+
+fn verdict_of(judgement: &Judgement, level: Level) -> Verdict {
+    let unasked = || Verdict::Unknown { reason: "the engine does not know this level".to_owned() };
+    judgement.verdict(level).cloned().unwrap_or_else(unasked)
+}
+
+/// The dependencies of a run, as the engine sees them.
+pub fn dependencies_of(run: &Run) -> Result<Vec<Link>, TooLarge> {
+    let mapped = map(run, Reads::All)?;
+    let index = Index::build(&mapped.history, NonZeroUsize::MIN);
+    Ok(links(run, &mapped, &dependencies(&mapped.history, &index)))
+}
+
+/// The names of all anomalies between two transactions, whatever excuses there are.
+pub fn pairs_of(run: &Run, links: &[Link]) -> BTreeSet<Name> {
+    pairs(run, links, false).into_iter().map(|(found, _)| found.name).collect()
+}
+
+/// What a statement that writes returned shows the order of versions, and is no read.
+fn links(run: &Run, mapped: &Mapped, dependencies: &[Dependency]) -> Vec<Link> {
+    let by_query = |op| {
+        let (txn, step) = mapped.statement(op);
+        matches!(run.transactions[txn].steps[step].effect, Effect::Read | Effect::LockingRead)
+    };
+    let read = |d: &&Dependency| match d.relation {
+        Relation::AntiDependency => by_query(d.first),
+        Relation::WriteRead => by_query(d.second),
+        _ => true,
+    };
+    let link = |d: &Dependency| Link {
+        from: mapped.place(d.from),
+        to: mapped.place(d.to),
+        relation: d.relation,
+        row: mapped.history.show_key(d.key).to_string(),
+        first: mapped.statement(d.first).1,
+        second: mapped.statement(d.second).1,
+    };
+    dependencies.iter().filter(read).map(link).collect()
+}
+
+/// Every pair of transactions that depend on each other, once per name.
+fn pairs(run: &Run, links: &[Link], excused: bool) -> Vec<(Found, u64)> {
+    let mut between: BTreeMap<(usize, usize), Vec<&Link>> = BTreeMap::new();
+    for link in links {
+        between.entry((link.from, link.to)).or_default().push(link);
+    }
+    let mut found = Vec::new();
+    for (&(a, b), there) in between.iter().filter(|((a, b), _)| a < b) {
+        let Some(back) = between.get(&(b, a)) else { continue };
+        let mut names: BTreeSet<Name> = BTreeSet::new();
+        for x in there {
+            for y in back {
+                let Some(name) = classify(x, y) else { continue };
+                let read = |l: &Link| run.transactions[l.to].steps[l.second].effect;
+                let current = |l: &Link| l.relation == Relation::WriteRead && read(l) == Effect::LockingRead;
+                if excused
+                    && matches!(name, Name::NonRepeatableRead | Name::ReadSkew | Name::PredicateReadSkew)
+                    && (current(x) || current(y))
+                {
+                    continue;
+                }
+                if names.insert(name) {
+                    let cycle = vec![(*x).clone(), (*y).clone()];
+                    let shape = shape(run, &cycle);
+                    found.push((Found { name, links: cycle, transactions: vec![a, b], shape }, 1));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn classify(x: &Link, y: &Link) -> Option<Name> {
+    use Relation::{
+        AntiDependency as Rw, PredicateAntiDependency as Rwp, VersionOrder as Ww, WriteRead as Wr,
+    };
+    let same = x.row == y.row;
+    match (x.relation, y.relation) {
+        (Ww, Ww) => Some(Name::DirtyWrite),
+        (Rw, Rw) => (!same).then_some(Name::WriteSkew),
+        (Rw, Ww) | (Ww, Rw) => Some(if same { Name::LostUpdate } else { Name::ReadWriteSkew }),
+        (Rw, Wr) | (Wr, Rw) => Some(if same { Name::NonRepeatableRead } else { Name::ReadSkew }),
+        (Ww | Wr, Ww | Wr) => Some(Name::CircularFlow),
+        (Rwp, Rw | Rwp) | (Rw, Rwp) => Some(Name::PredicateWriteSkew),
+        (Rwp, Ww | Wr) | (Ww | Wr, Rwp) => Some(Name::PredicateReadSkew),
+        _ => None,
+    }
+}
+
+/// The kinds of the statements of a cycle, transaction by transaction, whichever of them comes first.
+fn shape(run: &Run, links: &[Link]) -> String {
+    let mut steps: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for link in links {
+        steps.entry(link.from).or_default().insert(link.first);
+        steps.entry(link.to).or_default().insert(link.second);
+    }
+    let verb = |t: usize, s: &usize| verb(run.transactions[t].steps[*s].effect);
+    let mut parts: Vec<String> = steps
+        .iter()
+        .map(|(&t, steps)| steps.iter().map(|s| verb(t, s)).collect::<Vec<_>>().join(" "))
+        .collect();
+    parts.sort();
+    parts.join(" | ")
+}
+
+/// The word for what a statement does.
+pub fn verb(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Read => "SELECT",
+        Effect::LockingRead => "SELECT-FOR-UPDATE",
+        Effect::Insert { upsert: false } => "INSERT",
+        Effect::Insert { upsert: true } => "UPSERT",
+        Effect::Update => "UPDATE",
+        Effect::Delete => "DELETE",
+        Effect::Replace => "REPLACE",
+        Effect::None => "-",
+    }
+}

@@ -1,0 +1,231 @@
+//! A run as a list-append history over rows.
+//!
+//! A key is a row, its value the list of statements that wrote it. A query is a read of every row behind its result. A
+//! statement that writes appends its element `txn.statement` to each row it wrote, which is known from what it returned or,
+//! where the database returns nothing, from the lists that anybody saw the element in: an element that nobody ever saw
+//! is in no dependency. A `DELETE` appends the last element of its rows. Nobody can see that one in a later list, so the
+//! version order gets it through a read by its own transaction, after its own append; such a read says nothing about
+//! what the transaction read from others that the order of versions does not say as well.
+//!
+//! What was rolled back to a savepoint, or failed as a statement, was written by an aborted transaction of its own, so
+//! that whoever saw it has an aborted read. Elements of whole transactions that were rolled back are kept the same way. What
+//! was *read* after the savepoint is taken back with it: MariaDB gives up snapshot and locks of a transaction that rolls
+//! back to a savepoint before its first access, at SERIALIZABLE too, and a client that rolls back has been told so.
+
+use crate::instrument::Effect;
+use crate::record::{Executed, Outcome, Run, Step, Version, writer_of};
+use isolde_history::{AtomKind, Builder, Draft, History, Interval, OpId, OpKind, TooLarge, TxnId, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// A history, and where its operations come from.
+pub struct Mapped {
+    /// The history.
+    pub history: History,
+    /// Per operation, the transaction (by its place in the run) and the statement behind it.
+    statements: Vec<(usize, usize)>,
+    /// Per transaction, its place in the run.
+    places: Vec<usize>,
+}
+
+impl Mapped {
+    /// The statement behind an operation: places in the run's transactions and in the transaction's steps.
+    pub fn statement(&self, op: OpId) -> (usize, usize) {
+        self.statements[op.index()]
+    }
+
+    /// The transaction at a place of the run, without what it took back.
+    pub fn txn(&self, place: usize) -> Option<TxnId> {
+        self.places.iter().position(|p| *p == place).map(|i| TxnId(i as u32))
+    }
+
+    /// The place of a transaction in the run.
+    pub fn place(&self, txn: TxnId) -> usize {
+        self.places[txn.index()]
+    }
+}
+
+/// Which reads count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    /// All of them.
+    All,
+    /// In a transaction with plain reads, those by `FOR UPDATE` and `FOR SHARE` do not: below SERIALIZABLE they return what
+    /// is there now, whatever the snapshot of the others (section 3.4 of the paper).
+    Snapshot,
+}
+
+/// Translates a run.
+pub fn map(run: &Run, reads: Reads) -> Result<Mapped, TooLarge> {
+    let mut mapper = Mapper {
+        builder: Builder::new(),
+        written: written(run),
+        lists: FxHashMap::default(),
+        statements: Vec::new(),
+        drafts: Vec::new(),
+    };
+    let empty = mapper.builder.list(&[]);
+    mapper.builder.set_initial_default(Some(empty));
+    // Sessions one after the other: a history is laid out like that, so operations stay in the order they are added in.
+    let mut order: Vec<usize> = (0..run.transactions.len()).collect();
+    order.sort_by_key(|&i| run.transactions[i].session);
+    for place in order {
+        mapper.transaction(run, place, reads);
+    }
+    let places = mapper.drafts;
+    let history = mapper.builder.finish()?;
+    Ok(Mapped { history, statements: mapper.statements, places })
+}
+
+/// Per transaction and statement, the rows it wrote, as far as anybody saw it.
+type Written<'r> = BTreeMap<(u64, usize), FxHashSet<&'r str>>;
+
+fn written(run: &Run) -> Written<'_> {
+    let mut written: Written<'_> = BTreeMap::new();
+    let mut known: FxHashSet<(&str, &str)> = FxHashSet::default();
+    for txn in &run.transactions {
+        for step in &txn.steps {
+            for version in step.rows.iter().chain(&step.deleted) {
+                if !known.insert((&version.row, &version.list)) {
+                    continue;
+                }
+                for writer in version.elements().filter_map(writer_of) {
+                    written.entry(writer).or_default().insert(&version.row);
+                }
+            }
+            if step.failed.is_none() {
+                let rows = step.inserted.iter().map(|r| &**r);
+                written.entry((txn.id, step.number)).or_default().extend(rows);
+            }
+        }
+    }
+    written
+}
+
+struct Mapper<'r> {
+    builder: Builder,
+    written: Written<'r>,
+    /// Lists by their text, so that a version seen often is stored once.
+    lists: FxHashMap<&'r str, Value>,
+    statements: Vec<(usize, usize)>,
+    /// Per transaction of the history, its place in the run.
+    drafts: Vec<usize>,
+}
+
+impl<'r> Mapper<'r> {
+    fn transaction(&mut self, run: &'r Run, place: usize, reads: Reads) {
+        let txn = &run.transactions[place];
+        let draft = self.open(txn, place, txn.outcome, "");
+        let plain = txn.steps.iter().any(|s| s.effect == Effect::Read && !s.rows.is_empty());
+        for (i, step) in txn.steps.iter().enumerate() {
+            let skipped = reads == Reads::Snapshot && plain && step.effect == Effect::LockingRead;
+            if !skipped && !step.undone {
+                self.step(draft, txn, step, (place, i));
+            }
+        }
+        let Some(first) = txn.steps.iter().position(|s| s.undone && self.wrote(txn, s)) else { return };
+        let aborted = self.open(txn, place, Outcome::Aborted, " (rolled back)");
+        for (i, step) in txn.steps.iter().enumerate().skip(first).filter(|(_, s)| s.undone) {
+            self.appends(aborted, txn, step, (place, i));
+        }
+    }
+
+    fn open(&mut self, txn: &Executed, place: usize, outcome: Outcome, note: &str) -> Draft {
+        let session = self.builder.int(txn.session as i64);
+        let session = self.builder.session(session);
+        let draft = self.builder.transaction(session);
+        let label = self.builder.atom(AtomKind::Token, &format!("T{}{note}", txn.id));
+        self.builder.set_label(draft, label);
+        let (invoked, completed) = txn.interval;
+        self.builder.set_interval(draft, Interval { invoked, completed: Some(completed) });
+        self.builder.set_outcome(
+            draft,
+            match outcome {
+                Outcome::Committed => isolde_history::Outcome::Committed,
+                Outcome::Aborted => isolde_history::Outcome::Aborted,
+                Outcome::Unknown => isolde_history::Outcome::Indeterminate,
+            },
+        );
+        self.drafts.push(place);
+        draft
+    }
+
+    fn wrote(&self, txn: &Executed, step: &Step) -> bool {
+        self.written.get(&(txn.id, step.number)).is_some_and(|rows| !rows.is_empty())
+    }
+
+    fn step(&mut self, draft: Draft, txn: &Executed, step: &'r Step, at: (usize, usize)) {
+        match step.effect {
+            Effect::Read | Effect::LockingRead => self.reads(draft, step, at),
+            Effect::None => {}
+            Effect::Insert { .. } | Effect::Update | Effect::Delete | Effect::Replace => {
+                self.appends(draft, txn, step, at);
+                // What the statement returned of the rows it made: their lists, own element last.
+                self.reads(draft, step, at);
+                for version in &step.deleted {
+                    self.last_element(draft, txn, step, version, at);
+                }
+            }
+        }
+    }
+
+    fn appends(&mut self, draft: Draft, txn: &Executed, step: &Step, at: (usize, usize)) {
+        let element = self.element(txn.id, step.number);
+        let mut rows: Vec<&str> =
+            self.written.get(&(txn.id, step.number)).into_iter().flatten().copied().collect();
+        rows.sort_unstable();
+        for row in rows {
+            self.op(draft, OpKind::Append, row, element, at);
+        }
+    }
+
+    fn reads(&mut self, draft: Draft, step: &'r Step, at: (usize, usize)) {
+        for version in &step.rows {
+            let list = self.list(version);
+            self.op(draft, OpKind::Read, &version.row, list, at);
+        }
+    }
+
+    /// A deletion: the last element, and the list that ends with it.
+    fn last_element(
+        &mut self,
+        draft: Draft,
+        txn: &Executed,
+        step: &Step,
+        version: &Version,
+        at: (usize, usize),
+    ) {
+        let element = self.element(txn.id, step.number);
+        self.op(draft, OpKind::Append, &version.row, element, at);
+        let mut list: Vec<Value> = version.elements().map(str::to_owned).map(|e| self.text(&e)).collect();
+        list.push(element);
+        let list = self.builder.list(&list);
+        self.op(draft, OpKind::Read, &version.row, list, at);
+    }
+
+    fn element(&mut self, txn: u64, statement: usize) -> Value {
+        self.builder.atom(AtomKind::Token, &format!("{txn}.{statement}"))
+    }
+
+    fn text(&mut self, element: &str) -> Value {
+        self.builder.atom(AtomKind::Token, element)
+    }
+
+    fn list(&mut self, version: &'r Version) -> Value {
+        if let Some(&list) = self.lists.get(&*version.list) {
+            return list;
+        }
+        let elements: Vec<Value> =
+            version.elements().map(|e| self.builder.atom(AtomKind::Token, e)).collect();
+        let list = self.builder.list(&elements);
+        self.lists.insert(&version.list, list);
+        list
+    }
+
+    fn op(&mut self, draft: Draft, kind: OpKind, row: &str, value: Value, at: (usize, usize)) {
+        let key = self.builder.atom(AtomKind::Token, row);
+        let key = self.builder.key(key);
+        self.builder.op(draft, kind, key, value);
+        self.statements.push(at);
+    }
+}

@@ -1,0 +1,148 @@
+//! Rounds: a fresh schema, concurrent sessions with generated transactions, everything recorded.
+
+use crate::Flavour;
+use crate::generate::{End, Generator, Transaction};
+use crate::instrument::{Instrumenter, Mark};
+use crate::namespace::Namespace;
+use crate::record::{Executed, Run};
+use crate::schema::Schema;
+use crate::session::Session;
+use isolde_driver::{Database, Error, Isolation, Kind};
+use isolde_sqltext::parse;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// What to run.
+pub struct Plan<'a> {
+    /// The database.
+    pub database: &'a dyn Database,
+    /// Whose SQL it speaks.
+    pub flavour: Flavour,
+    /// At which level.
+    pub isolation: Isolation,
+    /// Concurrent sessions.
+    pub sessions: usize,
+    /// Transactions of a round, of all sessions together.
+    pub transactions: u64,
+    /// After how many transactions a session reads every table.
+    pub read_all: u64,
+    /// Where statements come from.
+    pub generator: &'a Generator,
+    /// Where tables go.
+    pub namespace: &'a Namespace,
+}
+
+/// What a round was and what it observed.
+pub struct Round {
+    /// Its number.
+    pub number: u64,
+    /// Its tables.
+    pub schema: Schema,
+    /// What was observed.
+    pub run: Run,
+}
+
+/// Creates tables with their auxiliary columns, and learns them.
+pub(crate) fn create(
+    database: &dyn Database,
+    flavour: Flavour,
+    namespace: &Namespace,
+    statements: &[String],
+) -> Result<Instrumenter, Error> {
+    let mut control = database.connect()?;
+    for statement in namespace.enter() {
+        control.run(&statement)?;
+    }
+    let mut instrumenter = Instrumenter::new(flavour).with_whole_rows();
+    let mut rows = 1;
+    for statement in statements {
+        let unsupported = |why: String| Error::new(Kind::Unsupported, format!("{statement}: {why}"));
+        if isolde_sqltext::control(flavour.dialect(), statement).is_some() {
+            control.run(statement)?;
+            continue;
+        }
+        let tree = parse(flavour.dialect(), statement).map_err(|e| unsupported(e.to_string()))?;
+        let made =
+            instrumenter.instrument(&tree, &Mark::initial(rows)).map_err(|e| unsupported(e.to_string()))?;
+        rows += made.inserted.len() as u64;
+        control.run(&made.statement)?;
+    }
+    Ok(instrumenter)
+}
+
+impl Plan<'_> {
+    /// Runs one round. `stop` is asked between transactions.
+    pub fn round(&self, number: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Round, Error> {
+        let schema = self.generator.schema(number);
+        let mut control = self.database.connect()?;
+        for statement in self.namespace.clear(&schema) {
+            control.run(&statement)?;
+        }
+        drop(control);
+        let instrumenter = create(self.database, self.flavour, self.namespace, &schema.create(self.flavour))?;
+        let (start, ids) = (Instant::now(), AtomicU64::new(0));
+        let open = |number: usize| -> Result<Session, Error> {
+            let mut connection = self.database.connect()?;
+            for statement in self.namespace.enter() {
+                connection.run(&statement)?;
+            }
+            let isolation = self.isolation.clone();
+            Session::new(connection, instrumenter.clone(), (self.flavour, isolation), number, start, 2)
+        };
+        let sessions = (0..self.sessions).map(open).collect::<Result<Vec<Session>, Error>>()?;
+        let mut transactions: Vec<Executed> = std::thread::scope(|scope| {
+            let (ids, schema) = (&ids, &schema);
+            let threads: Vec<_> = sessions
+                .into_iter()
+                .enumerate()
+                .map(|(s, session)| scope.spawn(move || self.drive(session, (number, s), schema, ids, stop)))
+                .collect();
+            // A session that panicked has nothing to say; the others have.
+            threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+        });
+        let mut last = open(self.sessions)?;
+        transactions.extend(execute(&mut last, ids.fetch_add(1, Ordering::Relaxed) + 1, &read_all(&schema)));
+        Ok(Round { number, schema, run: Run { transactions } })
+    }
+
+    fn drive(
+        &self,
+        mut session: Session,
+        (round, s): (u64, usize),
+        schema: &Schema,
+        ids: &AtomicU64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Vec<Executed> {
+        let mut done = Vec::new();
+        for index in 0.. {
+            let id = ids.fetch_add(1, Ordering::Relaxed) + 1;
+            if id > self.transactions || stop() || session.is_lost() {
+                break;
+            }
+            let transaction = match index % self.read_all.max(1) == self.read_all.max(1) - 1 {
+                true => read_all(schema),
+                false => self.generator.transaction(schema, round, s as u64, index),
+            };
+            done.extend(execute(&mut session, id, &transaction));
+        }
+        done
+    }
+}
+
+/// A transaction that reads every table: so that the order of versions is seen before rows are gone.
+fn read_all(schema: &Schema) -> Transaction {
+    let statements = schema.tables.iter().map(|t| format!("SELECT * FROM {}", t.name)).collect();
+    Transaction { statements, end: End::Commit }
+}
+
+fn execute(session: &mut Session, id: u64, transaction: &Transaction) -> Option<Executed> {
+    // A transaction that could not begin is one that did nothing.
+    _ = session.begin(id, transaction.end == End::Autocommit);
+    for statement in &transaction.statements {
+        if !session.is_going() {
+            break;
+        }
+        session.statement(statement);
+    }
+    session.finish(transaction.end != End::Rollback)
+}

@@ -1,0 +1,170 @@
+//! Scripts of interleaved sessions, as Hermitage writes them: a statement per line, with the session it belongs to.
+//!
+//! ```text
+//! -- isolation: REPEATABLE READ
+//! CREATE TABLE test (id INT PRIMARY KEY, value INT);
+//! INSERT INTO test (id, value) VALUES (1, 10);
+//! BEGIN;                                        -- T1
+//!                  BEGIN;                       -- T2
+//! SELECT value FROM test WHERE id = 1;          -- T1
+//!                  UPDATE test SET value = 11;  -- T2
+//!                  COMMIT;                      -- T2
+//! UPDATE test SET value = 12;                   -- T1
+//! COMMIT;                                       -- T1
+//! ```
+//!
+//! Lines without a session come first and make the tables. How far a line is indented does not matter, so that sessions
+//! can be columns, each to be pasted into a client window of its own. Headers are comments: `-- isolation: …`, `-- dialect: …`,
+//! `-- expects: …` (the name of an anomaly). Transactions are numbered in the order in which they begin.
+
+use crate::Flavour;
+use isolde_sqltext::{Kind, split, tokens};
+use std::fmt::Write as _;
+
+/// A script.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Script {
+    /// The isolation level, by the database's name.
+    pub isolation: Option<String>,
+    /// Whose SQL it is.
+    pub dialect: Option<String>,
+    /// The anomaly it is about.
+    pub expects: Option<String>,
+    /// Statements that make the tables.
+    pub setup: Vec<String>,
+    /// Statements with their session, from 1, in the order in which they are sent.
+    pub steps: Vec<Line>,
+}
+
+/// A statement of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// The session, from 1.
+    pub session: usize,
+    /// The statement, without its semicolon.
+    pub text: String,
+}
+
+/// A script that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct ScriptError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Script {
+    /// Reads a script.
+    pub fn parse(flavour: Flavour, text: &str) -> Result<Script, ScriptError> {
+        let dialect = flavour.dialect();
+        let mut script = Script::default();
+        // Statements of the setup may span lines; those of sessions do not.
+        let mut setup = String::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let wrong = |what: &str| ScriptError { line: number, what: what.to_owned() };
+            let mut end = 0;
+            for token in tokens(dialect, line) {
+                end = token.end();
+            }
+            let comment = line[end..].trim().trim_start_matches("--").trim();
+            if line.trim_start().starts_with("--") {
+                let header = line.trim_start().trim_start_matches('-').trim();
+                if let Some((name, value)) = header.split_once(':') {
+                    let value = Some(value.trim().to_owned());
+                    match name.trim().to_ascii_lowercase().as_str() {
+                        "isolation" => script.isolation = value,
+                        "dialect" => script.dialect = value,
+                        "expects" => script.expects = value,
+                        _ => {}
+                    }
+                }
+                continue;
+            }
+            let Some(session) = session_of(comment) else {
+                if !script.steps.is_empty() && tokens(dialect, line).any(|t| t.kind != Kind::Semicolon) {
+                    return Err(wrong("a statement without its session, such as `-- T1`"));
+                }
+                setup.push_str(&line[..end]);
+                setup.push('\n');
+                continue;
+            };
+            if session == 0 || session > 99 {
+                return Err(wrong("sessions are T1 to T99"));
+            }
+            let lines = split(dialect, &line[..end]).map(|p| Line { session, text: p.text.to_owned() });
+            script.steps.extend(lines);
+        }
+        script.setup = split(dialect, &setup).map(|p| p.text.to_owned()).collect();
+        Ok(script)
+    }
+
+    /// The number of sessions.
+    pub fn sessions(&self) -> usize {
+        self.steps.iter().map(|s| s.session).max().unwrap_or(0)
+    }
+
+    /// The script as text, a column per session.
+    pub fn print(&self) -> String {
+        let mut out = String::new();
+        for (name, value) in
+            [("dialect", &self.dialect), ("isolation", &self.isolation), ("expects", &self.expects)]
+        {
+            if let Some(value) = value {
+                _ = writeln!(out, "-- {name}: {value}");
+            }
+        }
+        for statement in &self.setup {
+            _ = writeln!(out, "{statement};");
+        }
+        let width =
+            |s: usize| self.steps.iter().filter(|l| l.session == s).map(|l| l.text.chars().count() + 3).max();
+        let widths: Vec<usize> = (1..=self.sessions()).map(|s| width(s).unwrap_or(0)).collect();
+        let total: usize = widths.iter().sum();
+        for line in &self.steps {
+            let indent: usize = widths[..line.session - 1].iter().sum();
+            let text = format!("{}{};", " ".repeat(indent), line.text);
+            _ = writeln!(out, "{text:<total$} -- T{}", line.session);
+        }
+        out
+    }
+}
+
+/// `T2`, whatever follows it.
+fn session_of(comment: &str) -> Option<usize> {
+    let rest = comment.strip_prefix(['T', 't'])?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const TEXT: &str = "-- isolation: REPEATABLE READ\n-- expects: lost-update\n\
+        CREATE TABLE test (id INT,\n  value INT);\nINSERT INTO test VALUES (1, 'a -- T3');\n\n\
+        BEGIN; -- T1\n    BEGIN; -- T2. Hermitage says more here\nSELECT ';' FROM test; -- T1\n\
+        COMMIT; -- T2\nCOMMIT; -- T1\n";
+
+    #[test]
+    fn what_is_printed_can_be_read() {
+        let script = Script::parse(Flavour::MySql, TEXT).unwrap();
+        assert_eq!(script.isolation.as_deref(), Some("REPEATABLE READ"));
+        assert_eq!(script.setup.len(), 2);
+        let sessions: Vec<usize> = script.steps.iter().map(|s| s.session).collect();
+        assert_eq!(sessions, [1, 2, 1, 2, 1]);
+        assert_eq!(script.steps[2].text, "SELECT ';' FROM test");
+        let printed = script.print();
+        assert_eq!(Script::parse(Flavour::MySql, &printed).unwrap(), script);
+        assert!(printed.ends_with("COMMIT;                          -- T1\n"), "{printed}");
+    }
+
+    #[test]
+    fn statements_of_nobody_are_told() {
+        let error = Script::parse(Flavour::Sqlite, "BEGIN; -- T1\nCOMMIT;\n").unwrap_err();
+        assert_eq!(error.line, 2);
+    }
+}

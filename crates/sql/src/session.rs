@@ -1,0 +1,233 @@
+//! A session of the database under test: instruments statements, runs them, records what they told.
+
+use crate::Flavour;
+use crate::instrument::{Effect, Instrumented, Instrumenter, Mark};
+use crate::record::{Executed, Failed, Outcome, Step};
+use isolde_driver::{Connection, Error, Fate, Isolation, Kind};
+use isolde_sqltext::{Control, control, parse};
+use std::time::Instant;
+
+/// How statements reach the database.
+pub(crate) struct Session {
+    connection: Box<dyn Connection>,
+    instrumenter: Instrumenter,
+    flavour: Flavour,
+    isolation: Isolation,
+    number: usize,
+    start: Instant,
+    open: Option<Open>,
+}
+
+/// A transaction that has begun.
+struct Open {
+    executed: Executed,
+    /// Savepoints, with the number of steps before each.
+    savepoints: Vec<(String, usize)>,
+    /// It can only be rolled back.
+    doomed: bool,
+    /// It ended by itself: the database rolled it back, or took the connection away.
+    ended: Option<Outcome>,
+    autocommit: bool,
+}
+
+impl Session {
+    /// A session; `number` is its name in the history, `start` the beginning of the run; it waits `wait` seconds for a lock.
+    pub fn new(
+        mut connection: Box<dyn Connection>,
+        instrumenter: Instrumenter,
+        (flavour, isolation): (Flavour, Isolation),
+        number: usize,
+        start: Instant,
+        wait: u32,
+    ) -> Result<Session, Error> {
+        for statement in prepare(flavour, &isolation, wait) {
+            connection.run(&statement)?;
+        }
+        if flavour == Flavour::PostgreSql {
+            // Only an administrator may; for others deadlocks take a second to be seen.
+            _ = connection.run("SET deadlock_timeout = '50ms'");
+        }
+        // The first BEGIN sets the level for the session, which statements outside of transactions need as well.
+        connection.begin(&isolation)?;
+        connection.rollback()?;
+        Ok(Session { connection, instrumenter, flavour, isolation, number, start, open: None })
+    }
+
+    /// The server's number for it.
+    pub fn backend(&self) -> Option<u64> {
+        self.connection.backend()
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.connection.is_lost()
+    }
+
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// Begins a transaction. `autocommit`: its one statement commits itself.
+    pub fn begin(&mut self, id: u64, autocommit: bool) -> Result<(), Failed> {
+        let executed = Executed {
+            id,
+            session: self.number,
+            steps: Vec::new(),
+            outcome: Outcome::Aborted,
+            interval: (self.now(), 0),
+        };
+        // A statement that needs another one before it is no longer one statement: MySQL's DELETE and REPLACE.
+        let autocommit = autocommit && self.flavour.returns();
+        let begun = match autocommit {
+            true => Ok(()),
+            false => self.connection.begin(&self.isolation),
+        };
+        let ended = begun.as_ref().err().map(|_| Outcome::Aborted);
+        self.open = Some(Open { executed, savepoints: Vec::new(), doomed: false, ended, autocommit });
+        begun.map_err(|e| Failed::from(&e))
+    }
+
+    /// Whether a transaction has begun and not been finished.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether further statements make sense.
+    pub fn is_going(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| !open.doomed && open.ended.is_none())
+    }
+
+    /// Runs a statement of the open transaction and returns its record.
+    pub fn statement(&mut self, text: &str) -> Option<&Step> {
+        let dialect = self.flavour.dialect();
+        let sent = self.now();
+        let open = self.open.as_mut()?;
+        let number = open.executed.steps.len() + 1;
+        let mut step = Step::new(number, text, Effect::None);
+        let result = match control(dialect, text) {
+            Some(known) => {
+                let result = self.connection.run(text).map(|_| ());
+                if result.is_ok() {
+                    open.savepoint(&known);
+                }
+                result
+            }
+            None => match parse(dialect, text) {
+                Err(error) => Err(Error::new(Kind::Unsupported, error.to_string())),
+                Ok(tree) => {
+                    match self.instrumenter.instrument(&tree, &Mark::statement(open.executed.id, number)) {
+                        Err(error) => Err(Error::new(Kind::Unsupported, error.to_string())),
+                        Ok(made) => run(self.connection.as_mut(), &made, &mut step),
+                    }
+                }
+            },
+        };
+        if let Err(error) = &result {
+            step.failed = Some(Failed::from(error));
+            step.deleted.clear();
+            step.undo();
+            open.ended = match error.fate() {
+                Fate::Aborted => Some(Outcome::Aborted),
+                Fate::Unknown => Some(Outcome::Unknown),
+                Fate::Open if self.connection.is_lost() => Some(Outcome::Aborted),
+                Fate::Open if open.autocommit => Some(Outcome::Aborted),
+                Fate::Open => None,
+            };
+            // PostgreSQL refuses everything after a failure. Elsewhere only the statement is gone; but a session that waited
+            // too long should let the others go on.
+            let waited =
+                matches!(error.kind(), Kind::Timeout | Kind::Conflict | Kind::Deadlock | Kind::Cancelled);
+            open.doomed = waited || self.flavour == Flavour::PostgreSql;
+        }
+        if self.flavour == Flavour::MySql
+            && matches!(step.effect, Effect::Insert { upsert: true })
+            && step.affected != 1
+        {
+            step.inserted.clear();
+        }
+        step.interval = (sent, self.start.elapsed().as_nanos() as u64);
+        open.executed.steps.push(step);
+        open.executed.steps.last()
+    }
+
+    /// Ends the transaction: commits it if that is wanted and still possible.
+    pub fn finish(&mut self, commit: bool) -> Option<Executed> {
+        let mut open = self.open.take()?;
+        let outcome = match open.ended {
+            Some(outcome) => {
+                // The connection may still believe in the transaction.
+                if self.connection.in_transaction() {
+                    _ = self.connection.rollback();
+                }
+                outcome
+            }
+            None if open.autocommit => Outcome::Committed,
+            None if commit && !open.doomed => match self.connection.commit() {
+                Ok(()) => Outcome::Committed,
+                Err(error) => match error.fate() {
+                    Fate::Unknown => Outcome::Unknown,
+                    Fate::Aborted | Fate::Open => Outcome::Aborted,
+                },
+            },
+            None => {
+                _ = self.connection.rollback();
+                Outcome::Aborted
+            }
+        };
+        open.executed.outcome = outcome;
+        open.executed.interval.1 = self.now();
+        Some(open.executed)
+    }
+}
+
+impl Open {
+    fn savepoint(&mut self, control: &Control) {
+        let place = |name: &str, points: &[(String, usize)]| points.iter().rposition(|p| p.0 == name);
+        match control {
+            Control::Savepoint(name) => self.savepoints.push((name.clone(), self.executed.steps.len())),
+            Control::RollbackTo(name) => {
+                if let Some(at) = place(name, &self.savepoints) {
+                    self.savepoints.truncate(at + 1);
+                    self.executed.steps[self.savepoints[at].1..].iter_mut().for_each(Step::undo);
+                }
+            }
+            Control::Release(name) => {
+                if let Some(at) = place(name, &self.savepoints) {
+                    self.savepoints.truncate(at);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn run(connection: &mut dyn Connection, made: &Instrumented, step: &mut Step) -> Result<(), Error> {
+    step.effect = made.effect;
+    if let Some(before) = &made.before
+        && let Some(reply) = connection.run(before)?.pop()
+    {
+        step.about_to_delete(reply);
+    }
+    if let Some(reply) = connection.run(&made.statement)?.pop() {
+        step.inserted.clone_from(&made.inserted);
+        step.answered(reply, &made.capture);
+    }
+    Ok(())
+}
+
+/// What a session needs before it begins: waits that end, lists that are not cut off, the level as the default.
+fn prepare(flavour: Flavour, isolation: &Isolation, wait: u32) -> Vec<String> {
+    match flavour {
+        Flavour::PostgreSql => {
+            let level = isolation.name().to_ascii_lowercase();
+            vec![
+                format!("SET lock_timeout = '{wait}s'"),
+                format!("SET default_transaction_isolation = '{level}'"),
+            ]
+        }
+        Flavour::MariaDb | Flavour::MySql => vec![
+            format!("SET SESSION innodb_lock_wait_timeout = {wait}"),
+            "SET SESSION group_concat_max_len = 16777216".to_owned(),
+        ],
+        Flavour::Sqlite => vec!["PRAGMA foreign_keys = ON".to_owned()],
+    }
+}

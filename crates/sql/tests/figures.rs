@@ -1,0 +1,223 @@
+//! The figures of the paper on real servers, with the dependencies that it infers and no others.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use isolde_check::Budget;
+use isolde_driver::Database;
+use isolde_driver::server::Engine;
+use isolde_level::Verdict;
+use isolde_sql::Flavour;
+use isolde_sql::judge::{Name, dependencies_of, judge};
+use isolde_sql::namespace::Namespace;
+use isolde_sql::record::Outcome;
+use isolde_sql::replay::{Replayed, replay};
+use isolde_sql::scenarios::SCENARIOS;
+use isolde_sql::script::Script;
+use isolde_sql::vendor::promise;
+
+struct Bench<'a> {
+    database: &'a dyn Database,
+    flavour: Flavour,
+    product: String,
+    namespace: Namespace,
+}
+
+impl Bench<'_> {
+    fn new(database: &dyn Database, flavour: Flavour) -> Bench<'_> {
+        let product = support::product(database);
+        Bench { database, flavour, product, namespace: Namespace::new(flavour, "isolde_figures") }
+    }
+
+    fn run(&self, isolation: &str, script: &Script) -> Replayed {
+        let level = self.database.product().unwrap().isolation(isolation).unwrap();
+        replay(self.database, self.flavour, &level, &self.namespace, script).unwrap()
+    }
+
+    fn script(&self, isolation: &str, text: &str) -> Replayed {
+        self.run(isolation, &Script::parse(self.flavour, text).unwrap())
+    }
+
+    /// The anomalies that the level forbids.
+    fn judged(&self, isolation: &str, replayed: &Replayed) -> (Verdict, Vec<Name>) {
+        let promise = promise(&self.product, isolation);
+        let judged = judge(self.flavour, &replayed.run, &promise, &[], &Budget::unlimited()).unwrap();
+        let names = judged.counts.keys().copied().filter(|n| n.is_forbidden_by(promise.adya)).collect();
+        (judged.verdict, names)
+    }
+}
+
+/// `T1 rw(r1) T2`, sorted.
+fn dependencies(replayed: &Replayed) -> Vec<String> {
+    let run = &replayed.run;
+    let id = |place: usize| run.transactions[place].id;
+    let mut all: Vec<String> = dependencies_of(run)
+        .unwrap()
+        .iter()
+        .map(|l| format!("T{} {}({}) T{}", id(l.from), l.relation, l.row, id(l.to)))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+const FIGURE_1: &str = "
+CREATE TABLE t1 (c1 INT, c2 INT);
+CREATE TABLE t2 (c1 INT, c2 INT);
+INSERT INTO t1 (c1, c2) VALUES (1, 1), (2, 1), (2, 2);
+INSERT INTO t2 (c1, c2) VALUES (4, 4);
+BEGIN; -- T1
+SELECT c2 FROM t1 WHERE c1 < 2; -- T1
+BEGIN; -- T2
+UPDATE t1 SET c2 = 2 WHERE c1 < 2; -- T2
+INSERT INTO t2 (c1, c2) VALUES (5, 5); -- T2
+COMMIT; -- T2
+UPDATE t2 SET c2 = 8 WHERE c1 > 2; -- T1
+COMMIT; -- T1
+BEGIN; -- T1
+SELECT c1, c2 FROM t1; -- T1
+SELECT c1, c2 FROM t2; -- T1
+COMMIT; -- T1
+";
+
+const FIGURE_4: &str = "
+CREATE TABLE t (c1 INT, c2 INT);
+INSERT INTO t (c1, c2) VALUES (2, 1), (6, 3);
+BEGIN; -- T1
+BEGIN; -- T2
+UPDATE t SET c1 = 1 WHERE c1 < 5; -- T1
+SELECT c1, c2 FROM t WHERE c1 < 5; -- T1
+COMMIT; -- T1
+DELETE FROM t WHERE c2 < 2; -- T2
+COMMIT; -- T2
+";
+
+const FIGURE_5: &str = "
+CREATE TABLE t (c1 INT, c2 INT);
+INSERT INTO t (c1, c2) VALUES (1, 1);
+BEGIN; -- T1
+SELECT c1 FROM t WHERE c2 < 5; -- T1
+BEGIN; -- T2
+UPDATE t SET c1 = 2 WHERE c2 < 5; -- T2
+SELECT c1 FROM t WHERE c2 < 5 FOR UPDATE; -- T1
+SELECT c1 FROM t WHERE c2 < 5; -- T1
+COMMIT; -- T1
+COMMIT; -- T2
+";
+
+const FIGURE_6: &str = "
+CREATE TABLE t1 (c1 INT, c2 INT);
+CREATE TABLE t2 (c1 INT, c2 INT);
+INSERT INTO t1 (c1, c2) VALUES (1, 1), (6, 6);
+INSERT INTO t2 (c1, c2) VALUES (3, 3);
+BEGIN; -- T1
+BEGIN; -- T2
+SELECT c2 FROM t1 WHERE c1 < 5; -- T1
+SELECT c2 FROM t2 WHERE c1 < 5; -- T2
+UPDATE t2 SET c2 = 7 WHERE c1 < 5; -- T1
+UPDATE t1 SET c2 = 8 WHERE c1 < 5; -- T2
+COMMIT; -- T1
+COMMIT; -- T2
+BEGIN; -- T1
+SELECT c1, c2 FROM t1; -- T1
+SELECT c1, c2 FROM t2; -- T1
+COMMIT; -- T1
+";
+
+const RR: &str = "REPEATABLE READ";
+
+#[test]
+fn the_figures_on_mariadb() {
+    let Some(server) = support::server(Engine::Mariadb) else { return };
+    let bench = Bench::new(server.target(0), Flavour::MariaDb);
+
+    let one = bench.script(RR, FIGURE_1);
+    let inserted = "r2.2.1";
+    assert_eq!(
+        dependencies(&one),
+        [
+            "T1 rw(r1) T2".to_owned(),
+            format!("T1 wr({inserted}) T3"),
+            "T1 wr(r4) T3".to_owned(),
+            "T2 wr(r1) T3".to_owned(),
+            format!("T2 ww({inserted}) T1"),
+        ]
+    );
+    assert_eq!(bench.judged(RR, &one), (Verdict::Violated, vec![Name::ReadWriteSkew]));
+
+    let four = bench.script(RR, FIGURE_4);
+    assert_eq!(dependencies(&four), ["T1 rw(r1) T2", "T1 ww(r1) T2"]);
+    assert_eq!(bench.judged(RR, &four), (Verdict::Holds, vec![]));
+
+    let five = bench.script(RR, FIGURE_5);
+    assert!(five.events[4].waited, "FOR UPDATE waits for the update");
+    assert_eq!(dependencies(&five), ["T1 rw(r1) T2", "T2 wr(r1) T1"]);
+    assert_eq!(bench.judged(RR, &five), (Verdict::Holds, vec![]));
+
+    let six = bench.script(RR, FIGURE_6);
+    assert_eq!(dependencies(&six), ["T1 rw(r1) T2", "T1 wr(r3) T3", "T2 rw(r3) T1", "T2 wr(r1) T3"]);
+    assert_eq!(bench.judged(RR, &six), (Verdict::Violated, vec![Name::WriteSkew]));
+
+    // What Hermitage says of MySQL; U: READ UNCOMMITTED, C: READ COMMITTED, R: REPEATABLE READ.
+    let expected = [
+        ("READ UNCOMMITTED", "G1a G1b G1c OTV PMP P4 G-single G2-item G2"),
+        ("READ COMMITTED", "PMP P4 G-single G2-item G2"),
+        (RR, "P4 G2-item G2"),
+        ("REPEATABLE READ with innodb_snapshot_isolation", "G2-item G2"),
+        ("SERIALIZABLE", ""),
+    ];
+    hermitage(&bench, &expected);
+}
+
+#[test]
+fn the_figures_on_postgresql() {
+    let Some(server) = support::server(Engine::Postgres) else { return };
+    let bench = Bench::new(server.target(0), Flavour::PostgreSql);
+
+    // PostgreSQL gives the second writer up where MariaDB lets it go on (40001).
+    let one = bench.script(
+        RR,
+        &FIGURE_1.replace("(4, 4)", "(4, 4), (5, 4)").replace(
+            "INSERT INTO t2 (c1, c2) VALUES (5, 5); -- T2",
+            "UPDATE t2 SET c2 = 5 WHERE c1 = 5; -- T2",
+        ),
+    );
+    let first = one.run.transactions.iter().find(|t| t.id == 1).unwrap();
+    assert_eq!(first.outcome, Outcome::Aborted);
+    assert!(first.steps.iter().any(|s| s.failed.as_ref().is_some_and(|f| f.message.contains("40001"))));
+    assert_eq!(bench.judged(RR, &one), (Verdict::Holds, vec![]));
+
+    let six = bench.script(RR, FIGURE_6);
+    assert_eq!(dependencies(&six), ["T1 rw(r1) T2", "T1 wr(r3) T3", "T2 rw(r3) T1", "T2 wr(r1) T3"]);
+    assert_eq!(bench.judged(RR, &six), (Verdict::Violated, vec![Name::WriteSkew]));
+
+    hermitage(
+        &bench,
+        &[("READ COMMITTED", "PMP P4 G-single G2-item G2"), (RR, "G2-item G2"), ("SERIALIZABLE", "")],
+    );
+}
+
+fn hermitage(bench: &Bench<'_>, expected: &[(&str, &str)]) {
+    for (isolation, allowed) in expected {
+        let found: Vec<&str> = SCENARIOS
+            .iter()
+            .filter(|s| s.happened(&bench.run(isolation, &s.script(bench.flavour).unwrap())))
+            .map(|s| s.name)
+            .collect();
+        assert_eq!(found.join(" "), *allowed, "{isolation}");
+    }
+}
+
+#[test]
+fn the_scenarios_on_sqlite() {
+    for isolation in ["DEFERRED", "IMMEDIATE"] {
+        for scenario in SCENARIOS {
+            let file = support::File::new();
+            let database = file.target.clone().with_statement_timeout(std::time::Duration::from_millis(1));
+            let bench = Bench::new(&database, Flavour::Sqlite);
+            let replayed = bench.run(isolation, &scenario.script(Flavour::Sqlite).unwrap());
+            assert!(!scenario.happened(&replayed), "{isolation} {}", scenario.name);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Generated transactions on real databases, judged.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod support;
+
+use isolde_check::Budget;
+use isolde_driver::Database;
+use isolde_driver::server::Engine;
+use isolde_level::Verdict;
+use isolde_sql::Flavour;
+use isolde_sql::generate::{Generator, Knobs};
+use isolde_sql::judge::{Name, judge};
+use isolde_sql::namespace::Namespace;
+use isolde_sql::record::Outcome;
+use isolde_sql::run::Plan;
+use isolde_sql::vendor::promise;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// What was found at a level, round after round, until `enough` says so or time is up.
+fn rounds(
+    database: &dyn Database,
+    flavour: Flavour,
+    isolation: &str,
+    limit: Duration,
+    enough: impl Fn(&BTreeMap<Name, u64>) -> bool,
+) -> (BTreeMap<Name, u64>, bool) {
+    let product = database.product().unwrap();
+    let level = product.isolation(isolation).unwrap();
+    let promise = promise(&product.name, level.name());
+    let generator = Generator::new(Knobs::default(), flavour, 11);
+    let namespace = Namespace::new(flavour, "isolde_rounds");
+    let start = Instant::now();
+    let (mut counts, mut violated, mut committed, mut total) = (BTreeMap::new(), false, 0, 0);
+    for number in 0.. {
+        let plan = Plan {
+            database,
+            flavour,
+            isolation: level.clone(),
+            sessions: 2 + (number as usize) % 4,
+            transactions: 150,
+            read_all: 15,
+            generator: &generator,
+            namespace: &namespace,
+        };
+        let stop = || start.elapsed() > limit;
+        let round = plan.round(number, &stop).unwrap();
+        committed += round.run.count(Outcome::Committed);
+        total += round.run.transactions.len();
+        let judged = judge(flavour, &round.run, &promise, &[], &Budget::unlimited()).unwrap();
+        violated |= judged.verdict == Verdict::Violated;
+        for (name, count) in judged.counts {
+            *counts.entry(name).or_default() += count;
+        }
+        if start.elapsed() > limit || enough(&counts) {
+            break;
+        }
+    }
+    println!(
+        "{product} {isolation}: {total} transactions, {committed} committed, {:?}, {counts:?}",
+        start.elapsed()
+    );
+    (counts, violated)
+}
+
+fn forbidden(counts: &BTreeMap<Name, u64>, product: &str, isolation: &str) -> BTreeSet<&'static str> {
+    let level = promise(product, isolation).adya;
+    counts.keys().filter(|name| name.is_forbidden_by(level)).map(|name| name.kind()).collect()
+}
+
+#[test]
+fn sqlite_is_serializable() {
+    for isolation in ["DEFERRED", "IMMEDIATE"] {
+        let file = support::File::new();
+        let (counts, violated) =
+            rounds(&file.target, Flavour::Sqlite, isolation, Duration::from_secs(3), |_| false);
+        assert!(counts.is_empty() && !violated, "{counts:?}");
+    }
+}
+
+#[test]
+fn mariadb_repeatable_read_shows_what_the_paper_found() {
+    let Some(server) = support::server(Engine::Mariadb) else { return };
+    let target = server.target(0);
+    let wanted = [Name::LostUpdate, Name::ReadWriteSkew, Name::WriteSkew];
+    let all = |counts: &BTreeMap<Name, u64>| wanted.iter().all(|name| counts.contains_key(name));
+    let (counts, violated) =
+        rounds(target, Flavour::MariaDb, "REPEATABLE READ", Duration::from_secs(60), all);
+    assert!(all(&counts) && violated, "{counts:?}");
+    let judged = |isolation: &str, seconds: u64| {
+        let found = rounds(target, Flavour::MariaDb, isolation, Duration::from_secs(seconds), |_| false);
+        (forbidden(&found.0, "MariaDB", isolation), found.1)
+    };
+    for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "SERIALIZABLE"] {
+        assert_eq!(judged(isolation, 3), (BTreeSet::new(), false), "{isolation}");
+    }
+}
+
+#[test]
+fn postgresql_repeatable_read_shows_write_skew_only() {
+    let Some(server) = support::server(Engine::Postgres) else { return };
+    let target = server.target(0);
+    let judged = |isolation: &str, seconds: u64| {
+        let found = rounds(target, Flavour::PostgreSql, isolation, Duration::from_secs(seconds), |_| false);
+        (forbidden(&found.0, "PostgreSQL", isolation), found.1)
+    };
+    let (found, _) = judged("REPEATABLE READ", 8);
+    assert!(found.iter().all(|kind| *kind == "write-skew"), "{found:?}");
+    for isolation in ["READ COMMITTED", "SERIALIZABLE"] {
+        assert_eq!(judged(isolation, 3), (BTreeSet::new(), false), "{isolation}");
+    }
+}
