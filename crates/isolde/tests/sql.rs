@@ -8,7 +8,8 @@ use support::{Run, Scratch, isolde, isolde_with};
 
 #[test]
 fn statements_are_instrumented() {
-    let out = isolde(&["sql", "instrument", "--dialect", "mysql", "DELETE FROM t WHERE c2 > 1"]).expect(0).text();
+    let out =
+        isolde(&["sql", "instrument", "--dialect", "mysql", "DELETE FROM t WHERE c2 > 1"]).expect(0).text();
     assert_eq!(out, "SELECT rowId, wList FROM t WHERE c2 > 1 FOR UPDATE;\nDELETE FROM t WHERE c2 > 1;\n");
     let script = b"CREATE TABLE t (a INT);\nBEGIN;\nSELECT * FROM t;\nUPDATE t SET a = 1;\nCOMMIT;\n";
     let out = isolde_with(&["sql", "instrument", "--dialect", "sqlite"], script).expect(0).text();
@@ -26,7 +27,18 @@ fn sqlite_shows_nothing_and_the_level_decides_the_exit_status() {
     let scratch = Scratch::new("sql-embedded");
     let report = scratch.path("report.html");
     let answer = Run::new(
-        &["sql", "--duration", "1s", "--isolation", "all", "--level", "serializable", "--json", "--report", &report],
+        &[
+            "sql",
+            "--duration",
+            "1s",
+            "--isolation",
+            "all",
+            "--level",
+            "serializable",
+            "--json",
+            "--report",
+            &report,
+        ],
         b"",
         &[("DATABASE_URL", "")],
     )
@@ -45,7 +57,8 @@ fn sqlite_shows_nothing_and_the_level_decides_the_exit_status() {
 
 #[test]
 fn scenarios_and_scripts_run_on_sqlite() {
-    let table = Run::new(&["sql", "scenarios", "--json", "--isolation", "deferred"], b"", &[("DATABASE_URL", "")]);
+    let table =
+        Run::new(&["sql", "scenarios", "--json", "--isolation", "deferred"], b"", &[("DATABASE_URL", "")]);
     let table = table.expect(0).json();
     let row = table["levels"][0]["happened"].as_object().unwrap();
     assert_eq!(row.len(), 10);

@@ -13,7 +13,7 @@ use isolde_level::Level;
 use isolde_weakdb::sql::Database;
 use isolde_weakdb::wire::{Addresses, Server};
 use isolde_weakdb::{Options, Store};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Transactions of each session. The paper's sessions made four to six in their ten seconds.
@@ -72,7 +72,7 @@ pub fn measure(runs: u64, as_json: bool, quiet: bool) -> Result<(), Failure> {
     }
     if as_json {
         let document = json!({"isolde": env!("CARGO_PKG_VERSION"), "schema": 1, "oltp": rows});
-        return terminal::print(&format!("{:#}", Value::from(document)));
+        return terminal::print(&format!("{:#}", document));
     }
     if let Err(missing) = &real {
         notes += &format!("MariaDB is not measured: {missing}\n");
