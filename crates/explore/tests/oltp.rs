@@ -1,6 +1,6 @@
 //! The OLTP suites' assertions hold on a real database that runs their transactions one after another.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use isolde_driver::server::{Engine, Server, Setup};
 use isolde_explore::oltp::{Load, all, run, set_up};

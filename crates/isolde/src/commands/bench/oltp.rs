@@ -17,7 +17,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Transactions of each session. The paper's sessions made four to six in their ten seconds.
-const TRANSACTIONS: usize = 10;
+const TRANSACTIONS: usize = 25;
 const LEVELS: [Level; 3] = [Level::ReadCommitted, Level::Causal, Level::Serializable];
 const SESSIONS: [usize; 2] = [2, 3];
 
