@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn each_with_its_key() {
         let found = listed("r(x,[]) a(y,1) || a(x,1) a(y,2) || r(x,[1]) r(y,[2 1])");
-        assert_eq!(found, ["0 rw(x) 1", "0 wr(y) 2", "1 wr(x) 2", "1 ww(y) 0"]);
+        assert_eq!(found, ["0 rw(x) 1", "0 wr(y) 2", "1 ww(y) 0", "1 wr(x) 2"]);
     }
 
     #[test]
