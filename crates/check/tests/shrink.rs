@@ -105,7 +105,7 @@ fn the_kind_of_anomaly_is_kept_on_request() {
 #[test]
 fn tightened_proofs_verify() {
     let mut tightened = 0;
-    for seed in 0..400 {
+    for seed in 0..1_200 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let shape = Shape { txns: 6..=14, sessions: 3..=6, keys: 2..=4, reads: 0.4, ..Shape::default() };
         let shapes = [shape.clone(), Shape { repeated: 0.1, indeterminate: 0.1, ..shape }];

@@ -452,8 +452,10 @@ impl Solver {
                 continue;
             }
             let negative = match self.vars[v] {
-                Var::Before(a, b) => self.order.position(a) > self.order.position(b),
-                Var::Source { .. } | Var::Exists(_) => !self.phase[v],
+                Var::Before(a, b) | Var::Source { edge: Some((a, b)), .. } => {
+                    self.order.position(a) > self.order.position(b)
+                }
+                Var::Source { edge: None, .. } | Var::Exists(_) => !self.phase[v],
             };
             self.starts.push(self.trail.len());
             self.assign(Lit::new(v, negative), NO_REASON);
