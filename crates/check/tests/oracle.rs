@@ -65,7 +65,11 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
         match judgement.verdict(level).unwrap() {
             Verdict::Holds => assert!(expected, "{level} holds, the oracle disagrees: {}", shown()),
             Verdict::Violated => assert!(!expected, "{level} violated, the oracle disagrees: {}", shown()),
-            Verdict::Unknown { reason } => panic!("{level} unknown ({reason}): {}", shown()),
+            Verdict::Unknown { reason } => {
+                let forgiving = [Level::CutIsolation, Level::ReadUncommitted, Level::AdyaReadCommitted];
+                let known = forgiving.contains(&level) && reason.contains("that nothing explains");
+                assert!(known, "{level} unknown ({reason}): {}", shown());
+            }
         }
         let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();
         assert_eq!(
@@ -176,6 +180,8 @@ fn found_before() {
         "w(x,2) r(x,2) w(x,3) a(y,4) !info || r(x,0); r(x,8) w(x,1); r(y,[6 7]) r(y,[6 7 4]) \
          || w(x,5) a(y,6) a(y,7); r(x,5) w(x,8) r(y,[6 4]) r(x,8)",
         "a(x,1) a(x,2) || r(x,[2])",
+        // A list that shows nothing but an own append shows that nobody else's was there.
+        "r(y,[1]) a(y,1) r(y,[1]) || a(y,1)",
         // A list after an own append shows what others appended before.
         "a(y,1); a(x,2) || a(x,3) r(x,[2 3]) r(y,[])",
         "a(x,1) a(x,2) || a(x,3) r(x,[1 3])",

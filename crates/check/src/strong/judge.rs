@@ -4,7 +4,7 @@
 //! that need it are refuted through their session variants and never proven.
 
 use super::facts::{Facts, Hopeless};
-use super::model::Rules;
+use super::model::{Family, Rules};
 use super::search::{self, Found, Progress, Ways};
 use super::story;
 use crate::Request;
@@ -155,6 +155,13 @@ impl Engine<'_> {
         {
             let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
             refute(board, level, anomaly, refutation);
+            return;
+        }
+        // Levels that forgive faulty reads would have to know what those show of others.
+        let forgiving = matches!(rules.family, Family::Flow | Family::Writes | Family::Cut);
+        if forgiving && !self.facts.impossible.is_empty() {
+            let reason = "a transaction of unknown outcome has a read that nothing explains, and may have been read from";
+            board.decide(level, unknown(reason.to_owned()));
             return;
         }
         if self.proves_session_variant(level, board) {

@@ -189,7 +189,12 @@ impl<'a> Problem<'a> {
         };
         match self.history.list(value) {
             None => written(value),
-            Some(elements) => elements.iter().rev().find_map(|&element| written(element)),
+            Some(elements) => {
+                let before =
+                    self.history.ops(self.history.txn_of(read.op)).take_while(|(op, _)| *op < read.op);
+                let own = before.filter(|(_, o)| o.kind == OpKind::Append && o.key == read.key).count();
+                written(*elements[..elements.len().saturating_sub(own)].last()?)
+            }
         }
     }
 }

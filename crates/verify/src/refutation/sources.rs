@@ -30,7 +30,7 @@ impl Proof<'_> {
     /// What a list shows of others' appends.
     fn body(&self, read: OpId) -> Option<&[Value]> {
         match self.possible.source(read) {
-            Source::From(_) | Source::Own | Source::Open => {}
+            Source::From(_) | Source::Initial | Source::Open => {}
             _ => return None,
         }
         let elements = self.facts.history.list(self.facts.history.op(read).value)?;
@@ -151,11 +151,7 @@ impl Proof<'_> {
                 a.iter().any(|w| b.iter().any(|v| v != w))
             }
             Level::ReadAtomic | Level::Causal => {
-                let list = |read: OpId| match self.possible.source(read) {
-                    Source::Initial => history.list(history.op(read).value),
-                    _ => self.body(read),
-                };
-                list(first).zip(list(second)).is_some_and(|(a, b)| a != b)
+                self.body(first).zip(self.body(second)).is_some_and(|(a, b)| a != b)
             }
             _ => false,
         };
