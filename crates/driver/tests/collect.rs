@@ -164,7 +164,7 @@ fn postgres() {
 #[test]
 fn mariadb() {
     let Some(server) = suite::server(Engine::Mariadb, &Setup::default()) else { return };
-    let history = run(&server, "REPEATABLE READ with innodb_snapshot_isolation", 300);
+    let history = run(&server, "REPEATABLE READ with innodb_snapshot_isolation", 1_000);
     let found = violations(&history);
     println!("MariaDB, snapshot isolation: {} transactions", history.txn_count());
     assert!(history.txn_count() > 300);

@@ -6,16 +6,23 @@
 use super::{Collector, Commit, Ended, Seen};
 use crate::{Connection, Database, Error, Isolation, Kind, Target, Value};
 
+/// Asks for the place of the snapshot, one session at a time.
+///
+/// The server keeps a place per transaction but shows it through variables that all its sessions share: of two that ask at once,
+/// one may be told the other's place. So we queue behind a named lock; the whole is one message.
+const PLACE: &str = "DO GET_LOCK('isolde.binlog_snapshot', 60); SHOW STATUS LIKE 'binlog_snapshot_%'; \
+                     DO RELEASE_LOCK('isolde.binlog_snapshot')";
+
 /// Bits of a place that are the offset in a file; the others are the file's number.
 const OFFSET: u32 = 40;
 
 pub(super) fn begin(session: &mut dyn Connection, isolation: &Isolation) -> Result<Seen, Error> {
     let snapshot = format!("{} WITH CONSISTENT SNAPSHOT", isolation.begin());
     session.begin(&Isolation::new(isolation.name(), isolation.setup(), snapshot))?;
-    let reply = session.run("SHOW STATUS LIKE 'binlog_snapshot_%'")?;
-    let rows = reply.first().map(|r| r.rows.as_slice()).unwrap_or_default();
+    let replies = session.run(PLACE)?;
+    let rows: Vec<_> = replies.iter().flat_map(|reply| &reply.rows).collect();
     let value = |name: &str| {
-        let named = |row: &&Vec<Value>| {
+        let named = |row: &&&Vec<Value>| {
             row.first().and_then(Value::as_text).is_some_and(|n| n.eq_ignore_ascii_case(name))
         };
         rows.iter().find(named).and_then(|row| row.get(1)).and_then(Value::as_text)
