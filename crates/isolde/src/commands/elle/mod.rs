@@ -290,7 +290,8 @@ fn transactions(
         && !options.models.is_empty();
     let patience = if wanted { PATIENCE } else { GLANCE };
     let beyond = (wanted || blind).then(|| Beyond::find(&history, options, &answer, patience, global));
-    let missed = beyond.as_ref().filter(|_| blind && !flags.extended).map(Beyond::violated).unwrap_or_default();
+    let missed =
+        beyond.as_ref().filter(|_| blind && !flags.extended).map(Beyond::violated).unwrap_or_default();
     if !missed.is_empty() && !global.quiet {
         terminal::tell(&format!(
             "warning: {name}: Elle's inference finds nothing, but {} is violated: --extended lets that count, isolde check \
