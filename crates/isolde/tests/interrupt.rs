@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use support::Scratch;
 
@@ -60,4 +60,22 @@ fn an_interrupted_generation_leaves_no_file() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(2));
     assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+}
+
+/// Who was read from may just not have arrived: that is no violation yet.
+#[test]
+fn an_interrupted_watch_leaves_open_what_has_not_settled() {
+    let mut child = start(&["watch", "-", "--json", "--level", "si", "--settle", "1h"]);
+    let mut stdin = child.stdin.take().expect("piped");
+    let reader = r#"{"session":1,"ops":[["r","x",1]],"start":5,"commit":5}"#;
+    write!(stdin, "{reader}\nnonsense\n").expect("it reads");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("an event");
+    assert!(line.contains("malformed"), "{line}");
+    interrupt(&child);
+    line.clear();
+    stdout.read_line(&mut line).expect("the summary");
+    assert!(line.contains(r#""standing":0,"unsettled":1"#), "{line}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
