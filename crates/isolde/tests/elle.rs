@@ -143,7 +143,7 @@ fn each_session_sees_the_others_write_after_its_own() {
     for level in ["strong-session-serializable", "strict-serializable"] {
         let run = isolde(&["elle", "-m", "rw-register", "-c", level, &file]);
         assert!(run.stderr().contains(&format!("{level} is violated")), "{}", run.stderr());
-        assert_eq!(run.expect(2).stdout(), format!("{file}\tunknown\n"));
+        assert_eq!(run.expect(2).text(), format!("{file}\tunknown\n"));
         isolde(&["elle", "-m", "rw-register", "-c", level, "--extended", &file]).expect(1);
         let found = answer(&[&REGISTER[..], &["-c", level]].concat(), &history);
         assert_eq!(found["isolde"]["levels"][level], "violated", "{found}");

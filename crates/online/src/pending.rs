@@ -8,6 +8,7 @@ use crate::key::Verdict;
 use isolde_history::Timestamp;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 /// A read: the rank of arrival of its transaction, and its key's number.
 pub(crate) type ReadId = (u64, u32);
@@ -84,8 +85,10 @@ impl Pending {
                 self.next.sort_unstable_by(|a, b| b.cmp(a));
                 continue;
             };
-            if self.waiting.get(&read).is_some_and(|w| w.deadline == self.next_deadline) {
-                return self.waiting.remove(&read).map(|w| (read, w));
+            if let Entry::Occupied(waiting) = self.waiting.entry(read)
+                && waiting.get().deadline == self.next_deadline
+            {
+                return Some((read, waiting.remove()));
             }
         }
     }

@@ -39,11 +39,9 @@ impl Cause {
     /// What it means.
     pub fn text(self) -> &'static str {
         match self {
-            Cause::CommitTiming => {
-                "no lock conflict: the first writer had committed before the second one wrote"
-            }
-            Cause::DifferentTables => "no lock conflict: the rows are of different tables",
-            Cause::NoGapLocks => "no lock conflict: different rows of one table, without gap locks",
+            Cause::CommitTiming => "the first writer had committed when the second wrote",
+            Cause::DifferentTables => "the rows are of different tables",
+            Cause::NoGapLocks => "different rows of one table, and no gap locks",
             Cause::NoLock => "a row was written that an open transaction had written",
         }
     }

@@ -280,7 +280,10 @@ fn cycle(mapped: &Mapped, links: &[Link], witness: &Witness) -> Vec<Link> {
     };
     let link = |edge: &Edge| {
         let (from, to) = (place(edge.from)?, place(edge.to)?);
-        links.iter().find(|l| (l.from, l.to, l.relation) == (from, to, edge.relation)).cloned()
+        let mut between = links.iter().filter(|l| (l.from, l.to) == (from, to));
+        let first = between.clone().next();
+        // What a statement that writes returned is a read to the engine; here it is the order of versions.
+        between.find(|l| l.relation == edge.relation).or(first).cloned()
     };
     if !witness.edges.is_empty() {
         return witness.edges.iter().map(link).collect::<Option<Vec<Link>>>().unwrap_or_default();

@@ -17,8 +17,9 @@ use isolde_sqltext::{Control, control};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each other.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each other: longer than
+/// any lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a line of the script did.
 #[derive(Clone, PartialEq, Debug)]

@@ -13,7 +13,7 @@ use isolde_sql::generate::Knobs;
 use std::time::{Duration, Instant};
 
 /// How long one script may take to shrink.
-const SHRINKING: Duration = Duration::from_secs(20);
+const SHRINKING: Duration = Duration::from_secs(40);
 
 pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
     let opened = Opened::open(&flags.place, global)?;

@@ -17,7 +17,8 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
     pre{background:var(--soft);padding:.8em;overflow:auto}.wide{overflow-x:auto}\
     .bad{color:var(--bad)}.ok{color:var(--ok)}.node{fill:var(--node);stroke:currentColor}\
     details{border:1px solid var(--line);border-radius:6px;margin:.6em 0;padding:.3em .8em}summary{cursor:pointer}\
-    svg{max-width:100%;height:auto}svg text{fill:currentColor;font:14px system-ui,sans-serif}</style></head><body>\
+    svg{max-width:100%;height:auto}svg text{fill:currentColor;font:14px system-ui,sans-serif}\
+    .label{paint-order:stroke;stroke:Canvas;stroke-width:5px}</style></head><body>\
     <svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs><marker id=\"head\" markerWidth=\"10\" \
     markerHeight=\"8\" refX=\"9\" refY=\"4\" orient=\"auto\"><path d=\"M0,0L10,4L0,8z\" fill=\"context-stroke\"/></marker></defs></svg>";
 

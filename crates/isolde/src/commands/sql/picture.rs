@@ -27,14 +27,25 @@ pub fn of(class: &Class) -> String {
     if arrows.is_empty() {
         return String::new();
     }
-    for (from, a) in class.transactions.iter().enumerate() {
-        let later = |b: &&isolde_sql::record::Executed| b.session == a.session && b.id > a.id;
-        let next = class.transactions.iter().filter(later).min_by_key(|b| b.id);
-        if let Some(to) = next.and_then(|n| class.transactions.iter().position(|t| t.id == n.id)) {
-            arrows.push(Arrow { from, to, label: "so".to_owned(), dashed: true });
+    let drawn: Vec<usize> = arrows.iter().flat_map(|a| [a.from, a.to]).collect();
+    let at = |i: usize| (class.transactions[i].session, class.transactions[i].id);
+    for from in (0..class.transactions.len()).filter(|i| drawn.contains(i)) {
+        let later = |to: &usize| drawn.contains(to) && at(*to).0 == at(from).0 && at(*to).1 > at(from).1;
+        let next = (0..class.transactions.len()).filter(later).min_by_key(|to| at(*to).1);
+        arrows.extend(next.map(|to| Arrow { from, to, label: "so".to_owned(), dashed: true }));
+    }
+    // Only those of the cycle, in its order: a witness may have others, who saw the order of versions.
+    let mut part: Vec<usize> = Vec::new();
+    for end in drawn {
+        if !part.contains(&end) {
+            part.push(end);
         }
     }
-    let names: Vec<String> = class.transactions.iter().map(|t| format!("T{}", t.id)).collect();
+    let placed = |i: usize| part.iter().position(|p| *p == i).unwrap_or(0);
+    for arrow in &mut arrows {
+        (arrow.from, arrow.to) = (placed(arrow.from), placed(arrow.to));
+    }
+    let names: Vec<String> = part.iter().map(|&i| format!("T{}", class.transactions[i].id)).collect();
     svg(&names, &arrows)
 }
 
@@ -57,6 +68,8 @@ pub fn svg(names: &[String], arrows: &[Arrow]) -> String {
          aria-label=\"dependency graph: {}\">",
         escape(&label.join(", "))
     );
+    // Over the arrows, so that they can be read.
+    let mut labels = String::new();
     for (number, arrow) in arrows.iter().enumerate() {
         let parallel = arrows[..number].iter().filter(|a| (a.from, a.to) == (arrow.from, arrow.to)).count();
         let (a, b) = (at(arrow.from), at(arrow.to));
@@ -82,8 +95,8 @@ pub fn svg(names: &[String], arrows: &[Arrow]) -> String {
         let middle = ((a.0 + b.0) / 4.0 + control.0 / 2.0, (a.1 + b.1) / 4.0 + control.1 / 2.0);
         let lift = (aside.0 / bend * 14.0, aside.1 / bend * 14.0);
         _ = write!(
-            out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            labels,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" class=\"label\">{}</text>",
             middle.0 + lift.0,
             middle.1 + lift.1 + 5.0,
             escape(&arrow.label)
@@ -99,7 +112,7 @@ pub fn svg(names: &[String], arrows: &[Arrow]) -> String {
             escape(name)
         );
     }
-    out + "</svg>"
+    out + &labels + "</svg>"
 }
 
 #[cfg(test)]

@@ -41,13 +41,17 @@ impl Shown<'_> {
             );
             _ = writeln!(
                 out,
-                "  {} rounds, {total} transactions ({} committed, {} aborted, {} unknown), {} statements, {:.0} transactions/s",
+                "  {} rounds, {total} transactions, {} statements, {:.0} transactions/s",
                 s.rounds,
-                s.committed,
-                s.aborted,
-                s.unknown,
                 s.statements,
                 total as f64 / seconds
+            );
+            let failures: Vec<String> = s.failures.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+            let failed = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
+            _ = writeln!(
+                out,
+                "  {} committed, {} aborted, {} unknown; failures: {failed}",
+                s.committed, s.aborted, s.unknown
             );
             _ = writeln!(out, "  documented: {}", s.promise.documented.text());
             for (level, v) in &s.required {
@@ -59,8 +63,8 @@ impl Shown<'_> {
             }
             _ = writeln!(
                 out,
-                "  {:<26} {:<14} {:>8} {:>7}  {:<8}  {:<10}",
-                "anomaly", "code", "count", "shapes", "Adya", "vendor"
+                "  {:<26} {:<18} {:>6} {:>6}  {:<7}  vendor",
+                "anomaly", "code", "count", "shapes", "Adya"
             );
             for (name, count) in &s.counts {
                 let shapes = s.classes.iter().filter(|c| c.found.name == *name).count();
@@ -69,12 +73,12 @@ impl Shown<'_> {
                 let code = name.code().code();
                 _ = writeln!(
                     out,
-                    "  {:<26} {code:<14} {count:>8} {shapes:>7}  {adya:<8}  {vendor:<10}",
+                    "  {:<26} {code:<18} {count:>6} {shapes:>6}  {adya:<7}  {vendor}",
                     name.kind()
                 );
             }
             for (cause, count) in causes(s) {
-                _ = writeln!(out, "  {count:>4} shapes: {} ({})", cause.text(), cause.kind());
+                _ = writeln!(out, "  {count:>4} shapes by {}: {}", cause.kind(), cause.text());
             }
             for class in s.classes.iter().filter(|c| c.shrunk.is_some()) {
                 let Some((script, seen)) = &class.shrunk else { continue };
