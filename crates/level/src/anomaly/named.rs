@@ -69,7 +69,9 @@ const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static
 
 pub(crate) static TABLE: [AnomalyInfo; 36] = [
     AnomalyInfo {
+        everyday: "non-monotonic view",
         instance: "an rw edge that dependencies close",
+        example: Some("a(x,1) a(y,1) || r(y,[1]) r(x,[])"),
         ..never(
             A::GMonotonic,
             "G-monotonic",
@@ -79,7 +81,9 @@ pub(crate) static TABLE: [AnomalyInfo; 36] = [
         )
     },
     AnomalyInfo {
+        everyday: "missed update",
         instance: "a transaction and a key",
+        example: Some("r(x,[]) a(x,2) || a(x,1) || r(x,[1 2])"),
         ..never(
             A::GCursor,
             "G-cursor",
@@ -89,7 +93,9 @@ pub(crate) static TABLE: [AnomalyInfo; 36] = [
         )
     },
     AnomalyInfo {
+        everyday: "snapshots going back",
         instance: "a component of the graph of operations and commits",
+        example: Some("a(x,1) || a(y,1) || r(x,[1]) r(y,[]) || r(y,[1]) r(x,[])"),
         ..never(
             A::GMsr,
             "G-MSR",
