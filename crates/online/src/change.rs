@@ -281,7 +281,8 @@ impl<S: Store> Checker<S> {
             let Some(((seq, key), waiting)) = self.pending.due(now) else { return false };
             self.keys[key as usize].pending -= 1;
             if let Some(away) = waiting.away {
-                self.tell(away.verdict, away.reported, &away.finding, events);
+                let Away { verdict, reported, finding } = *away;
+                self.tell(verdict, reported, finding, events);
                 continue;
             }
             let side = if waiting.by_set { Side::Set } else { Side::At };
@@ -291,7 +292,7 @@ impl<S: Store> Checker<S> {
             let (verdict, reported) = (read.verdict, std::mem::replace(&mut read.reported, read.verdict));
             if verdict != reported {
                 let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);
-                self.tell(verdict, reported, &finding, events);
+                self.tell(verdict, reported, finding, events);
             }
             self.touch(key);
         }
@@ -303,17 +304,18 @@ impl<S: Store> Checker<S> {
         self.settle(u64::MAX, events);
     }
 
-    fn tell(&mut self, verdict: Verdict, reported: Verdict, finding: &Finding, events: &mut Vec<Event>) {
-        let with = |axiom| Finding { identity: Identity { axiom, ..finding.identity }, ..finding.clone() };
+    fn tell(&mut self, verdict: Verdict, reported: Verdict, mut finding: Finding, events: &mut Vec<Event>) {
         if verdict == reported {
             return;
         }
         if let Some(axiom) = broken(reported) {
-            self.retract(with(axiom), events);
+            finding.identity.axiom = axiom;
+            self.retract(finding.clone(), events);
         }
         if let Some(axiom) = broken(verdict) {
             self.stats.violations[axiom as usize] += 1;
-            events.push(Event::Violation(with(axiom)));
+            finding.identity.axiom = axiom;
+            events.push(Event::Violation(finding));
         }
     }
 
