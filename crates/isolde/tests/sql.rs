@@ -19,6 +19,8 @@ fn statements_are_instrumented() {
          UPDATE t SET a = 1, wList = wList || '1.2,' RETURNING rowId, wList;\nCOMMIT;\n"
     );
     isolde(&["sql", "instrument", "--dialect", "oracle", "SELECT 1"]).expect(3);
+    Run::new(&["sql", "--dialect", "mysql"], b"", &[("DATABASE_URL", "")]).expect(3);
+    isolde(&["sql", "--mix", "merge=1"]).expect(3);
     isolde(&["sql", "instrument", "--dialect", "mysql", "SELECT * FROM a NATURAL JOIN b"]).expect(3);
 }
 
@@ -72,6 +74,19 @@ fn scenarios_and_scripts_run_on_sqlite() {
     std::fs::write(&script, text).unwrap();
     let out = Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(0).text();
     assert!(out.contains("no anomaly") && out.contains("T2 (session T2): Aborted"), "{out}");
+    // A folder of scripts is tried as it is, whoever's SQL it was.
+    let folder = scratch.path("templates");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, lines) in
+        [("p4", text), ("replace", "CREATE TABLE t (a INT);\nSELECT a FROM t FOR UPDATE; -- T1\n")]
+    {
+        let script = format!("-- dialect: mariadb\n-- expects: lost-update\n{lines}");
+        std::fs::write(format!("{folder}/{name}.sql"), script).unwrap();
+    }
+    let answer =
+        Run::new(&["sql", "replay", &folder, "--json"], b"", &[("DATABASE_URL", "")]).expect(2).json();
+    assert_eq!(answer["scripts"][0]["shown"].as_array().unwrap().len(), 0);
+    assert_eq!(answer["scripts"][1]["not_tried"], "locks that it does not have");
     std::fs::write(&script, "BEGIN; -- T1\nCOMMIT;\n").unwrap();
     Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(3);
 }

@@ -233,6 +233,10 @@ impl Conductor<'_> {
             }
             let free = |line: &usize| busy[self.script.steps[*line].session - 1].is_none();
             let Some(at) = left.iter().position(free) else {
+                // The last answers may have come just now.
+                if busy.iter().all(Option::is_none) {
+                    continue;
+                }
                 match self.inbox.recv_timeout(PATIENCE) {
                     Ok(answer) => take(answer, &mut busy, &course, &mut self.answered),
                     Err(_) => return Err(Error::new(Kind::Timeout, "all sessions wait for each other")),

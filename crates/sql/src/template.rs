@@ -4,10 +4,9 @@
 //! locks, upserts by `ON DUPLICATE KEY`. What another database has no equal statement for is told, not guessed.
 
 use crate::Flavour;
+use crate::instrument::query::printed;
 use crate::script::Script;
-use isolde_sqltext::ast::{
-    ColumnOption, Expr, LockClause, LockType, OnInsert, Query, Statement, TableConstraint,
-};
+use isolde_sqltext::ast::{ColumnOption, Expr, OnInsert, Statement, TableConstraint};
 use isolde_sqltext::{control, parse};
 
 /// A statement that the other database has no equal for.
@@ -68,9 +67,10 @@ fn statement(text: &str, from: Flavour, to: Flavour) -> Result<String, Untransla
                 None => text,
             });
         }
-        Statement::Query(query) => {
-            return lock(query, to).ok_or_else(|| missing("locks that it does not have"));
+        Statement::Query(query) if !query.locks.is_empty() && !to.locks_rows() => {
+            return Err(missing("locks that it does not have"));
         }
+        Statement::Query(query) => return Ok(printed(to, query.as_ref().clone())),
         Statement::Insert(insert) => {
             if insert.replace_into && to == Flavour::PostgreSql {
                 return Err(missing("PostgreSQL has no REPLACE"));
@@ -104,22 +104,6 @@ fn number(text: &str, column: &str, keyed: bool, to: Flavour) -> String {
     let rest = &text[start..];
     let end = start + rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     format!("{}{words}{key}{}", &text[..end], &text[end..])
-}
-
-/// A query with the locks of the other database.
-fn lock(query: &mut Query, to: Flavour) -> Option<String> {
-    if query.locks.is_empty() {
-        return Some(query.to_string());
-    }
-    let shared = |l: &LockClause| l.lock_type == LockType::Share;
-    match to {
-        Flavour::Sqlite => None,
-        Flavour::MariaDb if query.locks.iter().any(shared) => {
-            query.locks.clear();
-            Some(format!("{query} LOCK IN SHARE MODE"))
-        }
-        _ => Some(query.to_string()),
-    }
 }
 
 #[cfg(test)]

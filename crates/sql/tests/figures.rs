@@ -188,6 +188,18 @@ fn the_figures_on_postgresql() {
     assert!(first.steps.iter().any(|s| s.failed.as_ref().is_some_and(|f| f.message.contains("40001"))));
     assert_eq!(bench.judged(RR, &one), (Verdict::Holds, vec![]));
 
+    let four = bench.script(RR, FIGURE_4);
+    assert_eq!(dependencies(&four), ["T1 rw(r1) T2", "T1 ww(r1) T2"]);
+    assert_eq!(bench.judged(RR, &four), (Verdict::Holds, vec![]));
+
+    // FOR UPDATE of a row that changed since the snapshot is an error (40001); at READ COMMITTED it reads what is there now.
+    let five = bench.script(RR, FIGURE_5);
+    assert!(five.events[4].waited && five.events[4].failed.as_ref().unwrap().message.contains("40001"));
+    assert_eq!(bench.judged(RR, &five), (Verdict::Holds, vec![]));
+    let five = bench.script("READ COMMITTED", FIGURE_5);
+    assert_eq!(dependencies(&five), ["T1 rw(r1) T2", "T2 wr(r1) T1"]);
+    assert_eq!(bench.judged("READ COMMITTED", &five), (Verdict::Holds, vec![]));
+
     let six = bench.script(RR, FIGURE_6);
     assert_eq!(dependencies(&six), ["T1 rw(r1) T2", "T1 wr(r3) T3", "T2 rw(r3) T1", "T2 wr(r1) T3"]);
     assert_eq!(bench.judged(RR, &six), (Verdict::Violated, vec![Name::WriteSkew]));

@@ -20,7 +20,7 @@
 mod catalog;
 mod define;
 mod fragment;
-mod query;
+pub(crate) mod query;
 mod select;
 mod write;
 

@@ -6,7 +6,8 @@ use super::select::{Arm, output_name};
 use super::{Capture, Effect, Instrumented, Instrumenter, Unsupported};
 use crate::Flavour;
 use isolde_sqltext::ast::{
-    Expr, Ident, LockType, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor,
+    Expr, Ident, LockClause, LockType, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
+    TableFactor,
 };
 
 /// The visible columns of a result, if their names are known, and what tells the rows behind it.
@@ -30,14 +31,8 @@ impl Instrumenter {
         })
     }
 
-    /// MariaDB knows `FOR SHARE` only by its old name, which trees do not have.
-    fn printed(&self, mut query: Query) -> String {
-        let shared = query.locks.iter().any(|l| l.lock_type == LockType::Share);
-        if self.flavour != Flavour::MariaDb || !shared {
-            return query.to_string();
-        }
-        query.locks.clear();
-        format!("{query} LOCK IN SHARE MODE")
+    fn printed(&self, query: Query) -> String {
+        printed(self.flavour, query)
     }
 
     /// Every column of the one table that a plain query reads, as further columns.
@@ -162,6 +157,16 @@ impl Instrumenter {
         *query.body = SetExpr::Select(Box::new(whole));
         Ok((Some(visible), vec![Aux::Rows("wRows".to_owned())]))
     }
+}
+
+/// A query as text. All of MySQL's kin know `FOR SHARE` by its old name, which trees do not have, and MariaDB knows no other.
+pub(crate) fn printed(flavour: Flavour, mut query: Query) -> String {
+    let old = |l: &LockClause| l.lock_type == LockType::Share && l.of.is_none() && l.nonblock.is_none();
+    if !flavour.is_mysql() || !query.locks.iter().any(old) {
+        return query.to_string();
+    }
+    query.locks.clear();
+    format!("{query} LOCK IN SHARE MODE")
 }
 
 fn plain(item: &SelectItem) -> Option<Expr> {

@@ -107,8 +107,11 @@ fn case_5_select_for_update() {
         &["SELECT c1, c2, rowId, wList FROM t WHERE c2 > 1 FOR UPDATE"],
     );
     let shared = "SELECT c1 FROM t LOCK IN SHARE MODE";
-    becomes(Flavour::MariaDb, shared, &["SELECT c1, rowId, wList FROM t LOCK IN SHARE MODE"]);
-    becomes(Flavour::MySql, shared, &["SELECT c1, rowId, wList FROM t FOR SHARE"]);
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        becomes(flavour, shared, &["SELECT c1, rowId, wList FROM t LOCK IN SHARE MODE"]);
+    }
+    let no_wait = "SELECT c1 FROM t FOR SHARE NOWAIT";
+    becomes(Flavour::MySql, no_wait, &["SELECT c1, rowId, wList FROM t FOR SHARE NOWAIT"]);
 }
 
 #[test]

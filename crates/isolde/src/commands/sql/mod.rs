@@ -57,6 +57,9 @@ pub struct Where {
     /// Start a private server from the programs on this machine, and remove it afterwards: postgres, mariadb or galera
     #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = throwaway)]
     throwaway: Option<Engine>,
+    /// Whose SQL to speak, if not that of the product it says it is: postgres, mariadb, mysql, sqlite, cockroachdb, yugabytedb, tidb
+    #[arg(long, value_name = "D")]
+    dialect: Option<isolde_sql::Flavour>,
     /// Isolation level, by the database's own name; all: every one it has, in turn
     #[arg(long, value_name = "NAME", default_value = "all")]
     isolation: String,

@@ -64,8 +64,9 @@ fn text(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) ->
     let wide = table.iter().filter(|(name, _)| fits(name)).map(|(name, _)| name.len()).max().unwrap_or(0);
     _ = write!(out, "{:wide$}", "");
     for s in chosen {
-        _ = write!(out, "  {}", s.name);
+        _ = write!(out, "  {:<width$}", s.name, width = s.name.len().max(3));
     }
+    out.truncate(out.trim_end().len());
     out.push('\n');
     for (name, row) in table {
         match fits(name) {
@@ -73,7 +74,7 @@ fn text(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) ->
             false => _ = write!(out, "{name}\n{:wide$}", ""),
         }
         for (s, happened) in chosen.iter().zip(row) {
-            _ = write!(out, "  {:<width$}", if *happened { "yes" } else { "—" }, width = s.name.len());
+            _ = write!(out, "  {:<width$}", if *happened { "yes" } else { "—" }, width = s.name.len().max(3));
         }
         out.truncate(out.trim_end().len());
         out.push('\n');

@@ -64,12 +64,16 @@ impl Opened {
             _ => target,
         };
         let product = target.product().map_err(Failure::input)?;
-        let flavour = match (product.family, product.name.as_str()) {
+        let natural = match (product.family, product.name.as_str()) {
             (Family::Postgres, _) => Flavour::PostgreSql,
             (Family::Mysql, "MariaDB") => Flavour::MariaDb,
             (Family::Mysql, _) => Flavour::MySql,
             (Family::Sqlite, _) => Flavour::Sqlite,
         };
+        let flavour = place.dialect.unwrap_or(natural);
+        if flavour.dialect() != natural.dialect() {
+            return Err(Failure::input(format_args!("{product} does not speak {flavour}'s SQL")));
+        }
         let namespace = Namespace::new(flavour, "isolde_sql");
         Ok(Opened { target, product, flavour, namespace, _server: server, _scratch: scratch })
     }

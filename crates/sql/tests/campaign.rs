@@ -1,0 +1,50 @@
+//! From a cold start to a script: an anomaly is found, shrunk on the live database and replayed.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod support;
+
+use isolde_driver::Database;
+use isolde_driver::server::Engine;
+use isolde_sql::Flavour;
+use isolde_sql::campaign::{Settings, Subject, Summary};
+use isolde_sql::cause::Cause;
+use isolde_sql::judge::Name;
+use isolde_sql::namespace::Namespace;
+use isolde_sql::template::translate;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+#[test]
+fn an_anomaly_becomes_a_script() {
+    let Some(server) = support::server(Engine::Mariadb) else { return };
+    let database: &dyn Database = server.target(0);
+    let product = database.product().unwrap();
+    let isolation = product.isolation("REPEATABLE READ").unwrap();
+    let flavour = Flavour::MariaDb;
+    let namespace = Namespace::new(flavour, "isolde_campaign");
+    let subject = Subject { database, flavour, product: product.name, namespace };
+    // Rounds go on until the anomaly is there, however slow the machine is.
+    let settings = Settings { transactions: 150, duration: Duration::from_secs(290), ..Settings::default() };
+    let (found, rounds) = (AtomicBool::new(false), Cell::new(0));
+    let mut progress = |s: &Summary| {
+        rounds.set(s.rounds);
+        found.store(s.counts.contains_key(&Name::LostUpdate), Ordering::Relaxed);
+    };
+    let stop = || found.load(Ordering::Relaxed);
+    let mut summary = subject.campaign(&isolation, &settings, &stop, &mut progress).unwrap();
+    let promise = summary.promise;
+    let class = summary.classes.iter_mut().find(|c| c.found.name == Name::LostUpdate).unwrap();
+    assert_eq!(class.cause, Some(Cause::CommitTiming));
+    subject.minimise(&isolation, &promise, class, &|| false);
+    let (script, shown) = class.shrunk.as_ref().unwrap();
+    println!("after {} rounds, in {shown} of 10 replays:\n{}", rounds.get(), script.print());
+    assert!(*shown >= 9, "{shown}");
+    assert!(script.steps.len() <= 10 && script.setup.len() <= 3, "{}", script.print());
+    assert_eq!(script.expects.as_deref(), Some("lost-update"));
+    // It is a template for others, or says why not.
+    if let Ok(translated) = translate(script, Flavour::PostgreSql) {
+        assert_eq!(translated.steps.len(), script.steps.len());
+    }
+}
