@@ -92,19 +92,24 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         online::measure(flags.json, global.quiet)?;
         return Ok(Exit::Holds);
     }
-    if flags.cases.iter().any(|name| name == "weakdb") {
-        if flags.cases.len() > 1 {
-            return Err(Failure::input("weakdb is measured alone"));
+    let mock = |name: &String| name == "weakdb" || name == "oltp";
+    if flags.cases.iter().any(mock) {
+        if !flags.cases.iter().all(mock) || (flags.json && flags.cases.len() > 1) {
+            let text = "weakdb and oltp are measured alone or together, with --json one at a time";
+            return Err(Failure::input(text));
         }
-        weakdb::measure(flags.json, global.quiet)?;
-        return Ok(Exit::Holds);
-    }
-    #[cfg(all(feature = "weakdb", feature = "mysql"))]
-    if flags.cases.iter().any(|name| name == "oltp") {
-        if flags.cases.len() > 1 {
-            return Err(Failure::input("oltp is measured alone"));
+        for (at, case) in flags.cases.iter().enumerate() {
+            if at > 0 {
+                terminal::print("\n")?;
+            }
+            match case.as_str() {
+                "weakdb" => weakdb::measure(flags.json, global.quiet)?,
+                #[cfg(all(feature = "weakdb", feature = "mysql"))]
+                _ => oltp::measure(flags.repeats.map_or(100, u64::from).max(1), flags.json, global.quiet)?,
+                #[cfg(not(all(feature = "weakdb", feature = "mysql")))]
+                _ => return Err(Failure::input("this build has no oltp: it needs weakdb and mysql")),
+            }
         }
-        oltp::measure(flags.repeats.map_or(100, u64::from).max(1), flags.json, global.quiet)?;
         return Ok(Exit::Holds);
     }
     let chosen = choose(flags)?;
