@@ -41,3 +41,27 @@ pub fn tell(message: &str) {
     let mut err = io::stderr().lock();
     _ = writeln!(err, "{message}");
 }
+
+/// Words in lines of at most `width` columns, the first line after `first`, the others after `rest`.
+pub fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String {
+    let mut out = first.to_owned();
+    let mut column = first.chars().count();
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if !fresh && column + 1 + length > width {
+            out.push('\n');
+            out.push_str(rest);
+            (column, fresh) = (rest.chars().count(), true);
+        }
+        if !fresh {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}

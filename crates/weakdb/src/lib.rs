@@ -31,6 +31,6 @@ pub mod store;
 pub mod wire;
 
 pub use store::{
-    Choice, Chooser, Conflict, Error, Granularity, Mark, Options, Otherwise, Pick, ReadName, Replay,
+    Choice, Chooser, Conflict, Error, Granularity, Latest, Mark, Options, Otherwise, Pick, ReadName, Replay,
     Schedule, Session, Store, TxnName, Value,
 };

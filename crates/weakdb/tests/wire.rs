@@ -6,7 +6,7 @@
 use isolde_level::Level;
 use isolde_weakdb::sql::Database;
 use isolde_weakdb::wire::{Addresses, Server};
-use isolde_weakdb::{Options, Store};
+use isolde_weakdb::{Options, Schedule, Store};
 use mysql_async::prelude::Queryable;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,9 +14,12 @@ use std::time::{Duration, Instant};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
+fn start(options: Options) -> Server {
+    Server::start(Database::new(Store::new(options).unwrap()), &Addresses::free()).unwrap()
+}
+
 fn server() -> Server {
-    let store = Store::new(Options::new(Level::Serializable)).unwrap();
-    Server::start(Database::new(store), &Addresses::free()).unwrap()
+    start(Options::new(Level::Serializable))
 }
 
 fn wait(runtime: impl Future<Output = ()>) {
@@ -174,7 +177,10 @@ fn still_there(server: &Server) {
 }
 
 fn with_table() -> Server {
-    let server = server();
+    fill(server())
+}
+
+fn fill(server: Server) -> Server {
     let (status, _) = ask(
         server.http().unwrap(),
         "POST",
@@ -186,18 +192,59 @@ fn with_table() -> Server {
     server
 }
 
+/// Waits for the server to notice that all clients are gone. It is told by the system, so only a server that does not notice makes
+/// this take long.
+fn all_gone(server: &Server) {
+    let begun = Instant::now();
+    while server.connections() > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(300), "{} connections left", server.connections());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_client_that_vanishes_is_rolled_back() {
-    let server = with_table();
+    // One transaction after another: whoever is not rolled back keeps all others out.
+    let options = Options {
+        schedule: Schedule::Serial,
+        patience: Duration::from_secs(300),
+        ..Options::new(Level::Serializable)
+    };
+    let server = fill(start(options));
     wait(async {
         let client = postgres(&server).await;
         client.batch_execute("BEGIN; UPDATE t SET v = 9 WHERE id = 1").await.unwrap();
     });
-    let before = Instant::now();
-    while server.connections() > 0 && before.elapsed() < Duration::from_secs(10) {
-        std::thread::yield_now();
-    }
+    all_gone(&server);
     still_there(&server);
+    // In the middle of a message, of a MySQL transaction, and of a request.
+    let url = format!("mysql://root@{}/weakdb", server.mysql().unwrap());
+    wait(async {
+        let mut client = mysql_async::Conn::from_url(url).await.unwrap();
+        client.query_drop("BEGIN").await.unwrap();
+        client.query_drop("UPDATE t SET v = 9 WHERE id = 1").await.unwrap();
+    });
+    let mut half = TcpStream::connect(server.postgres().unwrap()).unwrap();
+    half.write_all(b"\0\0\0\x0f\0\x03\0\0user\0a\0\0Q\0\0\x01\0BEGIN; UPDATE").unwrap();
+    let mut request = TcpStream::connect(server.http().unwrap()).unwrap();
+    request.write_all(b"POST /sql HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{\"sql\"").unwrap();
+    drop((half, request));
+    all_gone(&server);
+    still_there(&server);
+}
+
+#[test]
+fn it_listens_on_loopback() {
+    let server = server();
+    for address in [server.postgres(), server.mysql(), server.http()] {
+        assert!(address.unwrap().ip().is_loopback());
+    }
+    // A taken address is named.
+    let taken = server.http().unwrap();
+    let database = Database::new(Store::new(Options::new(Level::Causal)).unwrap());
+    let error =
+        Server::start(database, &Addresses { mysql: Some(taken), ..Addresses::default() }).err().unwrap();
+    assert!(error.to_string().contains(&taken.to_string()), "{error}");
 }
 
 #[test]
@@ -207,7 +254,6 @@ fn garbage_ends_only_its_own_connection() {
     for round in 0..60 {
         let address = [server.postgres(), server.mysql(), server.http()][round % 3].unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let mut bytes: Vec<u8> = (0..random.usize(1..400)).map(|_| random.u8(..)).collect();
         if round % 2 == 0 && round % 3 == 0 {
             // A proper beginning, and then nonsense.
@@ -260,6 +306,17 @@ fn a_statement_of_ten_megabytes() {
         let wide = format!("SELECT 1{}", "+1".repeat(1_000_000));
         assert!(client.batch_execute(&wide).await.is_err());
         assert!(client.batch_execute(&format!("SELECT '{}", "y".repeat(1 << 20))).await.is_err());
+        // The same through the other two.
+        let url = format!("mysql://root@{}/weakdb", server.mysql().unwrap());
+        let mut client = mysql_async::Conn::from_url(url).await.unwrap();
+        client.query_drop(format!("INSERT INTO big VALUES (2, '{text}')")).await.unwrap();
+        let found: Option<String> = client.query_first("SELECT v FROM big WHERE id = 2").await.unwrap();
+        assert_eq!(found, Some(text.clone()));
+        client.disconnect().await.unwrap();
+        let body = format!(r#"{{"sql": "INSERT INTO big VALUES (3, $1)", "params": ["{text}"]}}"#);
+        assert_eq!(ask(server.http().unwrap(), "POST", "/sql", &body).1["count"], 1);
+        let body = r#"{"sql": "SELECT v FROM big WHERE id = 3"}"#;
+        assert_eq!(ask(server.http().unwrap(), "POST", "/sql", body).1["rows"][0][0], text);
     });
     still_there(&server);
 }

@@ -11,7 +11,7 @@ mod tpcc_conditions;
 pub mod voter;
 pub mod wikipedia;
 
-use isolde_driver::{Connection, Database, Error, Reply, Value};
+use isolde_driver::{Connection, Database, Error, Kind, Reply, Value};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// A suite.
@@ -33,17 +33,36 @@ pub trait Suite: Sync {
 }
 
 /// All of them.
-pub fn all() -> [&'static dyn Suite; 4] {
-    [&tpcc::Tpcc, &smallbank::SmallBank, &voter::Voter, &wikipedia::Wikipedia]
+pub fn all() -> [&'static dyn Suite; 5] {
+    [
+        &tpcc::Tpcc { own_districts: false },
+        &tpcc::Tpcc { own_districts: true },
+        &smallbank::SmallBank,
+        &voter::Voter,
+        &wikipedia::Wikipedia,
+    ]
 }
 
 /// A connection with shorthands.
 pub struct Sql<'a> {
     connection: &'a mut dyn Connection,
     next: &'a AtomicI64,
+    /// Which session it is, and how many there are.
+    session: (usize, usize),
 }
 
 impl Sql<'_> {
+    /// The number of the session, from 0, and how many there are.
+    pub fn session(&self) -> (usize, usize) {
+        self.session
+    }
+
+    /// Runs a statement that has to change a row; a row that is not seen is an error, and the transaction's end.
+    pub fn change(&mut self, statement: &str, parameters: &[i64]) -> Result<(), Error> {
+        let changed = self.run(statement, parameters)?.affected;
+        if changed == 0 { Err(Error::new(Kind::Other, format!("no row: {statement}"))) } else { Ok(()) }
+    }
+
     /// Runs a statement with integers as parameters.
     pub fn run(&mut self, statement: &str, parameters: &[i64]) -> Result<Reply, Error> {
         let values: Vec<Value> = parameters.iter().map(|&i| Value::Int(i)).collect();
@@ -108,7 +127,9 @@ pub fn run(suite: &dyn Suite, database: &dyn Database, load: &Load) -> Result<Ra
     let session = |number: usize, mut connection: Box<dyn Connection>| -> Result<(), Error> {
         let mut random = fastrand::Rng::with_seed(load.seed.wrapping_mul(1009) + number as u64);
         for _ in 0..load.transactions {
-            match transaction(suite, connection.as_mut(), load, &next, &mut random) {
+            let mut sql =
+                Sql { connection: connection.as_mut(), next: &next, session: (number, load.sessions) };
+            match transaction(suite, &mut sql, load, &mut random) {
                 Ok(change) => {
                     sum.fetch_add(change, Ordering::Relaxed);
                     committed.fetch_add(1, Ordering::Relaxed);
@@ -139,7 +160,8 @@ pub fn run(suite: &dyn Suite, database: &dyn Database, load: &Load) -> Result<Ra
         connection.run(statement)?;
     }
     begin(connection.as_mut(), load)?;
-    let mut sql = Sql { connection: connection.as_mut(), next: &next };
+    let mut sql =
+        Sql { connection: connection.as_mut(), next: &next, session: (load.sessions, load.sessions) };
     let broken = suite.broken(&mut sql, sum.into_inner())?;
     connection.commit()?;
     Ok(Ran { committed: committed.into_inner(), failed: failed.into_inner(), broken })
@@ -156,13 +178,12 @@ fn begin(connection: &mut dyn Connection, load: &Load) -> Result<(), Error> {
 
 fn transaction(
     suite: &dyn Suite,
-    connection: &mut dyn Connection,
+    sql: &mut Sql<'_>,
     load: &Load,
-    next: &AtomicI64,
     random: &mut fastrand::Rng,
 ) -> Result<i64, Error> {
-    begin(connection, load)?;
-    let change = suite.transaction(&mut Sql { connection, next }, random)?;
-    connection.commit()?;
+    begin(sql.connection, load)?;
+    let change = suite.transaction(sql, random)?;
+    sql.connection.commit()?;
     Ok(change)
 }

@@ -1,7 +1,7 @@
 //! Wikipedia: pages, their revisions, who edited them, and a log.
 //!
-//! The tables that edits touch, and the five transactions: two that show a page, two for watch lists, one edit. What the user table, the page table, the
-//! history and the log say about edits must agree.
+//! The tables that edits touch, and the five transactions: two that show a page, two for watch lists, one edit. What the user table, the
+//! history and the log say about edits must agree, two by two.
 
 use super::{Sql, Suite};
 use isolde_driver::Error;
@@ -24,8 +24,7 @@ fn edit(sql: &mut Sql<'_>, user: i64, page: i64) -> Result<i64, Error> {
     sql.run("SELECT page_latest FROM page WHERE page_id = ?", &[page])?;
     sql.run("INSERT INTO text VALUES (?, ?)", &[id, id])?;
     sql.run("INSERT INTO revision VALUES (?, ?, ?, ?)", &[id, page, user, id])?;
-    let edits = sql.int("SELECT page_edits FROM page WHERE page_id = ?", &[page])?.unwrap_or(0);
-    sql.run("UPDATE page SET page_latest = ?, page_edits = ? WHERE page_id = ?", &[id, edits + 1, page])?;
+    sql.run("UPDATE page SET page_latest = ? WHERE page_id = ?", &[id, page])?;
     sql.run("INSERT INTO recentchanges VALUES (?, ?, ?)", &[id, page, user])?;
     sql.run("INSERT INTO logging VALUES (?, ?, ?)", &[id, page, user])?;
     sql.run(
@@ -44,14 +43,14 @@ impl Suite for Wikipedia {
         &[
             ("A15", "a user's number of edits is that of the history"),
             ("A16", "a user's number of edits is that of the log"),
-            ("A17", "a page's number of edits is that of the history"),
+            ("A17", "a user's edits of a page are as many in the history as in the log"),
         ]
     }
 
     fn setup(&self) -> Vec<String> {
         let mut setup: Vec<String> = [
             "CREATE TABLE useracct (user_id INT PRIMARY KEY, user_editcount INT, user_touched INT)",
-            "CREATE TABLE page (page_id INT PRIMARY KEY, page_latest INT, page_edits INT)",
+            "CREATE TABLE page (page_id INT PRIMARY KEY, page_latest INT)",
             "CREATE TABLE revision (rev_id INT PRIMARY KEY, rev_page INT, rev_user INT, rev_text_id INT)",
             "CREATE TABLE text (old_id INT PRIMARY KEY, old_text INT)",
             "CREATE TABLE recentchanges (rc_id INT PRIMARY KEY, rc_page INT, rc_user INT)",
@@ -61,7 +60,7 @@ impl Suite for Wikipedia {
         .map(str::to_owned)
         .into();
         setup.extend((1..=USERS).map(|u| format!("INSERT INTO useracct VALUES ({u}, 0, 0)")));
-        setup.extend((1..=PAGES).map(|p| format!("INSERT INTO page VALUES ({p}, 0, 0)")));
+        setup.extend((1..=PAGES).map(|p| format!("INSERT INTO page VALUES ({p}, 0)")));
         setup
     }
 
@@ -91,7 +90,6 @@ impl Suite for Wikipedia {
 
     fn broken(&self, sql: &mut Sql<'_>, _: i64) -> Result<Vec<usize>, Error> {
         let users = sql.rows("SELECT user_id, user_editcount FROM useracct", &[])?;
-        let pages = sql.rows("SELECT page_id, page_edits FROM page", &[])?;
         let history = sql.rows("SELECT rev_page, rev_user FROM revision", &[])?;
         let log = sql.rows("SELECT log_page, log_user FROM logging", &[])?;
         let count = |rows: &[Vec<Option<i64>>], column: usize, id: Option<i64>| {
@@ -104,7 +102,12 @@ impl Suite for Wikipedia {
         if users.iter().any(|u| u[1] != count(&log, 1, u[0])) {
             broken.push(1);
         }
-        if pages.iter().any(|p| p[1] != count(&history, 0, p[0])) {
+        // Rows of both are a page and a user.
+        let sorted = |mut rows: Vec<Vec<Option<i64>>>| {
+            rows.sort_unstable();
+            rows
+        };
+        if sorted(history) != sorted(log) {
             broken.push(2);
         }
         Ok(broken)

@@ -91,19 +91,28 @@ struct Answer {
 /// Measures.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     // These have figures of their own.
-    if let Some(alone) = flags.cases.iter().find(|name| ALONE.contains(&name.as_str())) {
-        if flags.cases.len() > 1 {
-            return Err(Failure::input(format_args!("{alone} is measured alone")));
+    let apart = |name: &String| ALONE.contains(&name.as_str());
+    if flags.cases.iter().any(apart) {
+        if !flags.cases.iter().all(apart) || (flags.json && flags.cases.len() > 1) {
+            let names = ALONE.join(", ");
+            return Err(Failure::input(format_args!(
+                "{names} are measured apart from the others, with --json one at a time"
+            )));
         }
         let repeats = |usual: u32| flags.repeats.unwrap_or(usual).max(1);
-        match alone.as_str() {
-            "online" => online::measure(flags.json, global.quiet)?,
-            "weakdb" => weakdb::measure(flags.json, global.quiet)?,
-            #[cfg(all(feature = "weakdb", feature = "mysql"))]
-            "oltp" => oltp::measure(u64::from(repeats(100)), flags.json, global.quiet)?,
-            #[cfg(feature = "postgres")]
-            "drive" => drive::measure(repeats(5), flags.json, global.quiet)?,
-            _ => return Err(Failure::input(format_args!("{alone} was left out of this build"))),
+        for (at, case) in flags.cases.iter().enumerate() {
+            if at > 0 {
+                terminal::print("")?;
+            }
+            match case.as_str() {
+                "online" => online::measure(flags.json, global.quiet)?,
+                "weakdb" => weakdb::measure(flags.json, global.quiet)?,
+                #[cfg(all(feature = "weakdb", feature = "mysql"))]
+                "oltp" => oltp::measure(u64::from(repeats(100)), flags.json, global.quiet)?,
+                #[cfg(feature = "postgres")]
+                "drive" => drive::measure(repeats(5), flags.json, global.quiet)?,
+                _ => return Err(Failure::input(format_args!("{case} was left out of this build"))),
+            }
         }
         return Ok(Exit::Holds);
     }

@@ -115,6 +115,45 @@ impl Flags {
             ..Options::new(self.level)
         }
     }
+
+    /// The command that makes the run with this seed again.
+    fn again(&self, seed: u64) -> String {
+        let mut words =
+            vec!["isolde".to_owned(), "explore".into(), "--level".into(), self.level.name().into()];
+        let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        flag("--seed", seed.to_string());
+        flag("--runs", "1".into());
+        if let Some(stale) = self.stale {
+            flag("--stale", stale.to_string());
+        }
+        if self.abort > 0.0 {
+            flag("--abort", self.abort.to_string());
+        }
+        if let Some((from, to)) = self.delay {
+            flag("--delay", format!("{}-{}ms", from.as_secs_f64() * 1e3, to.as_secs_f64() * 1e3));
+        }
+        if matches!(self.schedule, ScheduleName::Serial) {
+            flag("--schedule", "serial".into());
+        }
+        if matches!(self.granularity, GranularityName::Row) {
+            flag("--granularity", "row".into());
+        }
+        if let Some(setup) = &self.setup {
+            flag("--setup", setup.clone());
+        }
+        words.push("--".into());
+        words.extend(self.command.iter().map(|w| w.to_string_lossy().into_owned()));
+        words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A word as the shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Explores.
@@ -154,9 +193,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         level: flags.level,
         systematic: complete,
         coverage: flags.coverage,
-        setup: flags.setup.as_deref(),
-        command: &flags.command,
+        again: &|seed| flags.again(seed),
         outcome: &outcome,
+        width: terminal::style(global).width,
     };
     terminal::print(&if flags.json { render::json(&facts) } else { render::text(&facts) })?;
     Ok(if outcome.failures.is_empty() { Exit::Holds } else { Exit::Violated })

@@ -64,36 +64,12 @@ fn text(loaded: &Indexed, findings: &[Finding], warnings: usize, width: usize) -
     let mut out = String::new();
     for f in findings {
         let head = format!("{} [{}]: {}", f.severity.name(), f.code, f.message);
-        out += &wrap(&head, "", "  ", width);
-        out += &wrap(f.advice, "  -> ", "     ", width);
+        out += &terminal::wrap(&head, "", "  ", width);
+        out += &terminal::wrap(f.advice, "  -> ", "     ", width);
     }
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     let notes = findings.len() - warnings;
     out +=
         &format!("{}: {warnings} warning{}, {notes} note{}\n", loaded.path, plural(warnings), plural(notes));
-    out
-}
-
-/// Words in lines of at most `width` columns.
-fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String {
-    let mut out = first.to_owned();
-    let mut column = first.chars().count();
-    let mut fresh = true;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if !fresh && column + 1 + length > width {
-            out.push('\n');
-            out.push_str(rest);
-            (column, fresh) = (rest.chars().count(), true);
-        }
-        if !fresh {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-        fresh = false;
-    }
-    out.push('\n');
     out
 }

@@ -9,7 +9,9 @@ use isolde_format::Format;
 use isolde_level::Level;
 use isolde_weakdb::sql::{Constraints, Database};
 use isolde_weakdb::wire::{Addresses, Server};
-use isolde_weakdb::{Choice, Granularity, Options, Otherwise, ReadName, Replay, Schedule, Store, TxnName};
+use isolde_weakdb::{
+    Choice, Granularity, Latest, Options, Otherwise, ReadName, Replay, Schedule, Store, TxnName,
+};
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -50,9 +52,10 @@ pub struct Flags {
     /// Random time to wait before each transaction, such as 0-4ms
     #[arg(long, value_name = "A-B", value_parser = delay)]
     delay: Option<(Duration, Duration)>,
-    /// All sessions read only the latest writes, as with SET isolde.latest = on
-    #[arg(long)]
-    latest: bool,
+    /// All sessions read only the latest writes, as with SET isolde.latest: what nobody is known to have overwritten (on), or the last
+    /// of each session, as in the MonkeyDB paper (per-session)
+    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "on", require_equals = true)]
+    latest: Option<LatestName>,
     /// What is read and written as one: a cell or a whole row
     #[arg(long, value_name = "WHAT", default_value = "cell")]
     granularity: Grain,
@@ -91,6 +94,12 @@ enum Checking {
     Strict,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LatestName {
+    On,
+    PerSession,
+}
+
 /// `HOST:PORT`, or a port of this machine alone.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
@@ -127,7 +136,11 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         },
         stale: flags.stale,
         abort: flags.abort,
-        latest: flags.latest,
+        latest: match flags.latest {
+            None => Latest::Off,
+            Some(LatestName::On) => Latest::On,
+            Some(LatestName::PerSession) => Latest::PerSession,
+        },
         delay: flags.delay,
         granularity: match flags.granularity {
             Grain::Cell => Granularity::Cell,

@@ -5,7 +5,7 @@ use super::engine::ROWS;
 use super::error::{Code, SqlError};
 use super::types::plain;
 use super::write::{Key, Writer};
-use crate::store::Value;
+use crate::store::{Granularity, Value};
 use isolde_sqltext::Dialect;
 
 impl Writer<'_> {
@@ -192,6 +192,31 @@ impl Writer<'_> {
         })
     }
 
+    /// Rows that refer to a parent. With `strict`, by current reads, and whoever else makes such a row before the commit makes it fail.
+    fn find_children(
+        &mut self,
+        child: &Table,
+        column: usize,
+        sql: &str,
+        values: &[Value],
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        if !self.strict {
+            return self.engine.query(sql, values);
+        }
+        {
+            let mut shared = self.engine.shared();
+            let suffix = match shared.store.store().options().granularity {
+                Granularity::Cell => format!("/{}", child.columns[column].name),
+                Granularity::Row => String::new(),
+            };
+            shared.store.guard(&child.row(""), &suffix)?;
+        }
+        let before = std::mem::replace(&mut self.engine.shared().current, true);
+        let rows = self.engine.query(sql, values);
+        self.engine.shared().current = before;
+        rows
+    }
+
     /// What happens to the children of a row that goes, or whose key changes.
     pub(super) fn children_follow(
         &mut self,
@@ -218,7 +243,7 @@ impl Writer<'_> {
                 let sql =
                     format!("SELECT _row FROM `{}{ROWS}` WHERE {}", child.name, condition.join(" AND "));
                 self.engine.sync(&child)?;
-                let rows = self.engine.query(&sql, &before)?;
+                let rows = self.find_children(&child, foreign.columns[0], &sql, &before)?;
                 let action = if new.is_some() { foreign.on_update } else { foreign.on_delete };
                 for row in rows {
                     let Some((key, _)) = row[0].as_int().and_then(|n| child.keys.key(n)) else { continue };

@@ -3,6 +3,7 @@
 use super::error::{Code, SqlError};
 use super::session::{Outcome, Session, tagged};
 use super::types::{plain, truth};
+use crate::Latest;
 use isolde_sqltext::{Access, Chain, Control, Dialect, Modes, Scope, Setting};
 
 impl Session {
@@ -150,13 +151,18 @@ impl Session {
                 || SqlError::new(Code::InvalidValue, format!("invalid value for {name}: \"{value}\""));
             match name.as_str() {
                 "isolde.latest" => {
-                    let on = truth(&value.as_str().into()).ok_or_else(invalid)?;
-                    self.engine.shared().store.set_latest(on);
+                    let latest = match value.to_lowercase().replace('_', "-").as_str() {
+                        "per-session" => Latest::PerSession,
+                        "default" => self.engine.shared().store.store().options().latest,
+                        _ => truth(&value.as_str().into()).ok_or_else(invalid)?.into(),
+                    };
+                    self.engine.shared().store.set_latest(latest);
                 }
                 "isolde.constraints" => {
                     self.strict = match value.to_lowercase().as_str() {
                         "strict" => true,
                         "weak" => false,
+                        "default" => self.engine.shared().strict,
                         _ => return Err(invalid()),
                     };
                 }

@@ -66,6 +66,8 @@ pub struct Shared {
     pub user: String,
     /// Whose SQL it is.
     pub dialect: Dialect,
+    /// Whether constraints are checked against the newest state unless the session says otherwise.
+    pub strict: bool,
 }
 
 impl Shared {

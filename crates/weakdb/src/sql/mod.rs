@@ -126,7 +126,8 @@ impl Database {
             database: "weakdb".into(),
             user: if dialect == Dialect::PostgreSql { "postgres".into() } else { "root".into() },
             dialect,
+            strict: self.constraints == Constraints::Strict,
         };
-        Session::new(shared, self.constraints == Constraints::Strict)
+        Session::new(shared)
     }
 }

@@ -74,8 +74,8 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn new(shared: Shared, strict: bool) -> Result<Self, SqlError> {
-        let (catalogue, dialect) = (shared.catalogue.clone(), shared.dialect);
+    pub(super) fn new(shared: Shared) -> Result<Self, SqlError> {
+        let (catalogue, dialect, strict) = (shared.catalogue.clone(), shared.dialect, shared.strict);
         Ok(Self {
             engine: Engine::new(shared)?,
             catalogue,
@@ -140,6 +140,7 @@ impl Session {
         let latest = shared.store.store().options().latest;
         shared.store.set_latest(latest);
         shared.variables.clear();
+        self.strict = shared.strict;
     }
 
     /// Plans a statement, or finds its plan.

@@ -1,7 +1,7 @@
 //! Variables that clients read and set. Most only have to be there; those that mean something are kept by the session.
 
 use super::engine::Shared;
-use crate::store::Value;
+use crate::store::{Latest, Value};
 use isolde_sqltext::Dialect;
 
 /// What `SELECT version()` says. Clients branch on the number.
@@ -111,14 +111,23 @@ fn defaults(dialect: Dialect) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Variables of weakdb itself, and what they do.
-pub const OWN: &[(&str, &str)] = &[
-    ("isolde.latest", "reads return only the latest writes: for assertions"),
-    (
-        "isolde.constraints",
-        "weak: constraints are checked by what the transaction may read; strict: against the newest",
-    ),
-];
+/// Variables of weakdb itself, which `docs/weakdb.md` explains.
+const OWN: [&str; 2] = ["isolde.latest", "isolde.constraints"];
+
+/// What such a variable is unless it is set: what the server was told.
+fn told(shared: &Shared, name: &str) -> Option<String> {
+    let value = match name {
+        "isolde.latest" => match shared.store.store().options().latest {
+            Latest::Off => "off",
+            Latest::On => "on",
+            Latest::PerSession => "per-session",
+        },
+        "isolde.constraints" if shared.strict => "strict",
+        "isolde.constraints" => "weak",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
 
 /// The value of a variable, if there is one.
 #[must_use]
@@ -126,7 +135,7 @@ pub fn show(shared: &Shared, name: &str) -> Option<String> {
     let name = name.to_lowercase();
     let own = shared.variables.get(&name).cloned();
     own.or_else(|| defaults(shared.dialect).iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
-        .or_else(|| OWN.iter().any(|(n, _)| *n == name).then(String::new))
+        .or_else(|| told(shared, &name))
 }
 
 /// All variables, by name.
@@ -135,6 +144,7 @@ pub fn all(shared: &Shared) -> Vec<(String, String)> {
     let mut all: std::collections::BTreeMap<String, String> =
         defaults(shared.dialect).iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect();
     let set = shared.variables.iter().filter(|(n, _)| !n.starts_with('@'));
+    all.extend(OWN.into_iter().filter_map(|n| Some((n.to_owned(), told(shared, n)?))));
     all.extend(set.map(|(n, v)| (n.clone(), v.clone())));
     all.into_iter().collect()
 }

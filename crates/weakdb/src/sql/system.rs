@@ -42,6 +42,12 @@ pub fn type_name(oid: i64) -> &'static str {
     TYPES.iter().find(|(kind, _)| i64::from(kind.oid()) == oid).map_or("text", |(kind, _)| kind.name())
 }
 
+/// The type with this name in the catalogue.
+#[must_use]
+pub fn type_named(name: &str) -> Option<Type> {
+    TYPES.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+}
+
 /// Catalogue tables with their columns. `i` marks an integer, `b` a boolean, `t` a text.
 const TABLES: &[(&str, &str)] = &[
     ("pg_namespace", "oid:i nspname:t nspowner:i"),
@@ -73,7 +79,8 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_description", "objoid:i classoid:i objsubid:i description:t"),
     (
         "pg_database",
-        "oid:i datname:t datdba:i encoding:i datcollate:t datctype:t datallowconn:b datistemplate:b datacl:t",
+        "oid:i datname:t datdba:i encoding:i datcollate:t datctype:t datallowconn:b datistemplate:b datacl:t \
+         daticulocale:t datlocprovider:t",
     ),
     ("pg_roles", "oid:i rolname:t rolsuper:b rolcanlogin:b"),
     ("pg_user", "usename:t usesysid:i usesuper:b"),
@@ -193,6 +200,9 @@ pub fn statements(catalogue: &Catalogue, shared: &Shared) -> Vec<String> {
             ("datname", quote(&shared.database)),
             ("datallowconn", "1".into()),
             ("encoding", "6".into()),
+            ("datcollate", "'C'".into()),
+            ("datctype", "'C.UTF-8'".into()),
+            ("datlocprovider", "'c'".into()),
         ],
     );
     add("pg_roles", &[("oid", "10".into()), ("rolname", quote(&shared.user)), ("rolsuper", "1".into())]);

@@ -118,8 +118,11 @@ impl Type {
             "year" => Self::Int2,
             "citext" | "\"char\"" | "char" => Self::Text,
             "unknown" => Self::Unknown,
-            _ => {
-                return Err(SqlError::new(Code::UndefinedObject, format!("type \"{name}\" does not exist")));
+            // A type of the language by the name that PostgreSQL's catalogue has for it.
+            other => {
+                let missing =
+                    || SqlError::new(Code::UndefinedObject, format!("type \"{name}\" does not exist"));
+                return super::system::type_named(other).ok_or_else(missing);
             }
         })
     }

@@ -1,7 +1,6 @@
 //! What all levels share: keys, their committed versions, and who wrote them.
 
 use super::choice::TxnName;
-use super::search::partition_late;
 use super::value::Value;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -31,11 +30,6 @@ impl Versions {
     pub fn last(&self) -> Seq {
         self.writers.last().copied().unwrap_or(Seq::INITIAL)
     }
-
-    pub fn value(&self, writer: Seq) -> Option<Value> {
-        let at = partition_late(&self.writers, |&w| w < writer);
-        self.writers.get(at).filter(|&&w| w == writer).and_then(|_| self.values[at].clone())
-    }
 }
 
 /// A transaction that wrote something.
@@ -43,6 +37,8 @@ pub(crate) struct Writer {
     pub name: Option<TxnName>,
     /// What it wrote, ascending.
     pub keys: Vec<KeyId>,
+    /// Side by side: where among the versions of the key, so that a value is found without a search through them.
+    places: Vec<u32>,
 }
 
 /// Everything that is committed.
@@ -62,7 +58,7 @@ impl Base {
             sorted: BTreeMap::new(),
             names: Vec::new(),
             versions: Vec::new(),
-            writers: vec![Writer { name: None, keys: Vec::new() }],
+            writers: vec![Writer { name: None, keys: Vec::new(), places: Vec::new() }],
         }
     }
 
@@ -91,6 +87,18 @@ impl Base {
 
     pub fn versions(&self, key: KeyId) -> &Versions {
         &self.versions[key.0 as usize]
+    }
+
+    /// What a writer of the key left in it.
+    pub fn value(&self, key: KeyId, writer: Seq) -> Option<Value> {
+        let place = match writer {
+            Seq::INITIAL => 0,
+            Seq(w) => {
+                let writer = &self.writers[w as usize];
+                writer.keys.binary_search(&key).ok().map(|at| writer.places[at] as usize)?
+            }
+        };
+        self.versions(key).values[place].clone()
     }
 
     /// Keys whose name begins so, in the order of names. A key that nobody but an open transaction knows is among them.
@@ -128,18 +136,20 @@ impl Base {
         Seq(self.writers.len() as u32)
     }
 
-    /// Appends a committed transaction.
+    /// Appends a committed transaction; its writes in the order of their keys.
     pub fn commit(&mut self, name: TxnName, writes: Vec<(KeyId, Option<Value>)>) -> Seq {
         let seq = self.next();
         let mut keys = Vec::with_capacity(writes.len());
+        let mut places = Vec::with_capacity(writes.len());
         for (key, value) in writes {
             let versions = &mut self.versions[key.0 as usize];
+            keys.push(key);
+            places.push(versions.writers.len() as u32);
             versions.writers.push(seq);
             versions.values.push(value);
-            keys.push(key);
         }
-        keys.sort_unstable();
-        self.writers.push(Writer { name: Some(name), keys });
+        debug_assert!(keys.is_sorted(), "writes come in the order of their keys");
+        self.writers.push(Writer { name: Some(name), keys, places });
         seq
     }
 }

@@ -6,6 +6,7 @@
 
 use super::base::{Base, KeyId, Seq};
 use super::isolation::Isolation;
+use super::options::Latest;
 use super::value::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -105,7 +106,7 @@ pub(crate) enum Wish {
     Newest,
     Oldest,
     /// Among the newest of each session.
-    Latest,
+    Latest(Latest),
     Uniform,
     /// With this probability not the newest.
     Stale(f64),
@@ -166,8 +167,8 @@ impl<'a> Candidates<'a> {
         match wish {
             Wish::Newest => self.newest(),
             Wish::Oldest => self.all().first().copied().unwrap_or(Seq::INITIAL),
-            Wish::Latest => {
-                let latest = self.latest();
+            Wish::Latest(latest) => {
+                let latest = self.latest(latest);
                 latest[random.usize(..latest.len())]
             }
             Wish::Uniform => self.uniform(random, None).unwrap_or_else(|| self.newest()),
@@ -203,13 +204,13 @@ impl<'a> Candidates<'a> {
         (!all.is_empty()).then(|| all[random.usize(..all.len())])
     }
 
-    /// The newest allowed write of each session, without those known to be overwritten by another of them. The initial
-    /// value only if there is nothing else.
-    pub fn latest(&self) -> Vec<Seq> {
+    /// The newest allowed write of each session, by the rule of [`Latest`]. With [`Latest::On`], the initial value only if there is nothing else.
+    pub fn latest(&self, rule: Latest) -> Vec<Seq> {
         let tops: Vec<Seq> =
             self.spans.iter().filter_map(|s| s.iter().rev().copied().find(|&w| self.passes(w))).collect();
         let over = |a: Seq| tops.iter().any(|&b| a != b && self.isolation.before(a, b));
-        let mut latest: Vec<Seq> = tops.iter().copied().filter(|&a| !over(a)).collect();
+        let mut latest: Vec<Seq> =
+            tops.iter().copied().filter(|&a| rule == Latest::PerSession || !over(a)).collect();
         latest.sort_unstable();
         if latest.is_empty() { vec![self.newest()] } else { latest }
     }

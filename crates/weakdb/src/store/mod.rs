@@ -22,7 +22,7 @@ mod weak;
 
 pub use choice::{Choice, Chooser, Otherwise, Pick, ReadName, Replay, TxnName};
 pub use error::{Conflict, Error};
-pub use options::{Granularity, Options, Schedule};
+pub use options::{Granularity, Latest, Options, Schedule};
 pub use session::{Mark, Session};
 pub use value::Value;
 

@@ -24,6 +24,25 @@ pub enum Granularity {
     Row,
 }
 
+/// To what reads are reduced, for the queries of a test's assertions, which are to show what the application did and not to be stale themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Latest {
+    /// To nothing: all that the level allows.
+    #[default]
+    Off,
+    /// The newest allowed write of each session, without those known to be overwritten by another of them.
+    On,
+    /// The newest allowed write of each session, and the initial value if it is allowed: the MonkeyDB paper's rule. A session
+    /// that has not heard of the others keeps its old write in this set, and a row that somebody inserted may be missing.
+    PerSession,
+}
+
+impl From<bool> for Latest {
+    fn from(on: bool) -> Latest {
+        if on { Latest::On } else { Latest::Off }
+    }
+}
+
 /// What a store is told when it is made. The fields that matter most: `level` and `seed`.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -40,8 +59,8 @@ pub struct Options {
     pub stale: Option<f64>,
     /// The probability with which a commit fails for no other reason than to test retry loops.
     pub abort: f64,
-    /// Sessions begin with [`latest`](super::Session::set_latest) on.
-    pub latest: bool,
+    /// What sessions begin with ([`Session::set_latest`](super::Session::set_latest)).
+    pub latest: Latest,
     /// A random time to wait before each transaction, from the first to the second.
     pub delay: Option<(Duration, Duration)>,
     /// What a key stands for in tables.
@@ -69,7 +88,7 @@ impl Options {
             schedule: Schedule::default(),
             stale: None,
             abort: 0.0,
-            latest: false,
+            latest: Latest::Off,
             delay: None,
             granularity: Granularity::default(),
             record: false,

@@ -3,7 +3,7 @@
 use super::base::{KeyId, Seq};
 use super::choice::{Candidates, Choice, Otherwise, ReadName, TxnName, Wish};
 use super::error::{Conflict, Error};
-use super::options::Schedule;
+use super::options::{Latest, Schedule};
 use super::record::{Ended, Logged};
 use super::value::Value;
 use super::{Inner, Store};
@@ -18,7 +18,7 @@ pub struct Session {
     number: u32,
     /// Transactions begun so far.
     begun: u32,
-    latest: bool,
+    latest: Latest,
     open: Option<Open>,
 }
 
@@ -44,6 +44,8 @@ struct Open {
     statement: Option<Arc<str>>,
     /// Keys read for update, with the last version at that time.
     current: FxHashMap<KeyId, Seq>,
+    /// Beginnings and ends of keys that nobody else may write before the commit, and since when.
+    guarded: Vec<(Box<str>, Box<str>, Seq)>,
 }
 
 impl Session {
@@ -67,10 +69,10 @@ impl Session {
         self.open.is_some()
     }
 
-    /// With `latest`, reads return one of the newest allowed writes of each session, and none that is known to be overwritten: for
-    /// the queries of a test's assertions.
-    pub fn set_latest(&mut self, latest: bool) {
-        self.latest = latest;
+    /// With `true`, reads return one of the newest allowed writes of each session, and none that is known to be overwritten: for
+    /// the queries of a test's assertions. [`Latest`] says what else there is.
+    pub fn set_latest(&mut self, latest: impl Into<Latest>) {
+        self.latest = latest.into();
     }
 
     /// Begins a transaction. Waits as the options ask: a random delay; with the serial schedule, for its turn.
@@ -159,6 +161,15 @@ impl Session {
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
         open.current.entry(key).or_insert(last);
         self.read_key(&mut inner, key, Some(Wish::Newest))
+    }
+
+    /// Refuses the commit if somebody else has by then written a key whose name begins and ends so: what a scan for a constraint did
+    /// not find is not to appear behind its back.
+    pub fn guard(&mut self, prefix: &str, suffix: &str) -> Result<(), Error> {
+        let since = self.store.lock().base.next();
+        let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
+        open.guarded.push((prefix.into(), suffix.into(), since));
+        Ok(())
     }
 
     /// Writes a key.
@@ -260,6 +271,14 @@ impl Session {
         if let Some((&key, _)) = late.min() {
             return Some(Conflict::ForUpdate(inner.base.name(key).clone()));
         }
+        for (prefix, suffix, since) in &open.guarded {
+            let new = |(name, key): &(Arc<str>, KeyId)| {
+                name.ends_with(&**suffix) && inner.base.versions(*key).last() >= *since
+            };
+            if let Some((name, _)) = inner.base.with_prefix(prefix).into_iter().find(new) {
+                return Some(Conflict::ForUpdate(name));
+            }
+        }
         let abort = self.store.options.abort;
         if abort > 0.0 && self.random(u64::MAX - 1).f64() < abort {
             return Some(Conflict::Injected);
@@ -328,7 +347,7 @@ impl Session {
             return Ok(value.clone());
         }
         if let Some(&source) = open.memo.get(&key) {
-            return Ok(inner.base.versions(key).value(source));
+            return Ok(inner.base.value(key, source));
         }
         let read = ReadName { by: name, read: open.reads };
         let statement = open.statement.clone().filter(|s| !s.is_empty());
@@ -339,7 +358,7 @@ impl Session {
         if open.statement.is_some() {
             open.memo.insert(key, source);
         }
-        Ok(inner.base.versions(key).value(source))
+        Ok(inner.base.value(key, source))
     }
 
     fn random_of_next_read(&self) -> fastrand::Rng {
@@ -381,7 +400,7 @@ struct Asked {
     read: ReadName,
     key: KeyId,
     wish: Option<Wish>,
-    latest: bool,
+    latest: Latest,
     statement: Option<Arc<str>>,
 }
 
@@ -395,14 +414,14 @@ fn choose(store: &Store, inner: &mut Inner, asked: Asked, mut random: fastrand::
     // A current read is not free to choose.
     let free = wish.is_none();
     let wish = wish.unwrap_or(match (latest, otherwise, options.stale) {
-        (true, ..) => Wish::Latest,
+        (Latest::On | Latest::PerSession, ..) => Wish::Latest(latest),
         (_, Some(Otherwise::Newest), _) => Wish::Newest,
         (_, Some(Otherwise::Oldest), _) => Wish::Oldest,
         (.., Some(p)) => Wish::Stale(p),
         (.., None) => Wish::Uniform,
     });
     let alternatives = || match wish {
-        Wish::Latest => candidates.latest(),
+        Wish::Latest(latest) => candidates.latest(latest),
         _ if free => candidates.all(),
         _ => vec![candidates.newest()],
     };
@@ -424,14 +443,13 @@ fn choose(store: &Store, inner: &mut Inner, asked: Asked, mut random: fastrand::
     };
     if options.record_choices {
         let newest = candidates.newest();
-        let versions = base.versions(key);
         let choice = Choice {
             read,
             key: base.name(key).clone(),
             source: name(source),
-            value: versions.value(source),
+            value: base.value(key, source),
             newest: name(newest),
-            newest_value: versions.value(newest),
+            newest_value: base.value(key, newest),
             alternatives: if options.record_alternatives { names(alternatives()) } else { Vec::new() },
             statement,
         };

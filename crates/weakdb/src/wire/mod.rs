@@ -108,7 +108,8 @@ impl Server {
         let mut bound = BTreeMap::new();
         for (protocol, address) in wanted {
             if let Some(address) = address {
-                let listener = TcpListener::bind(address)?;
+                let listener = TcpListener::bind(address)
+                    .map_err(|e| io::Error::new(e.kind(), format!("{address}: {e}")))?;
                 bound.insert(protocol, listener.local_addr()?);
                 listeners.push((protocol, listener));
             }

@@ -1,10 +1,10 @@
 //! What exploring found, for people and for machines.
 
+use crate::terminal::wrap;
 use isolde_explore::{Explanation, Outcome, StaleRead};
 use isolde_level::Level;
 use isolde_weakdb::{TxnName, Value};
 use serde_json::json;
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -14,9 +14,11 @@ pub struct Facts<'a> {
     /// `Some(true)`: everything was tried, `Some(false)`: some of it.
     pub systematic: Option<bool>,
     pub coverage: bool,
-    pub setup: Option<&'a str>,
-    pub command: &'a [OsString],
+    /// The command that repeats the run with this seed.
+    pub again: &'a dyn Fn(u64) -> String,
     pub outcome: &'a Outcome,
+    /// Columns of the terminal.
+    pub width: usize,
 }
 
 fn s(count: u64) -> &'static str {
@@ -50,14 +52,7 @@ fn summary(facts: &Facts<'_>, out: &mut String) -> std::fmt::Result {
             writeln!(out, "Run {} failed at {level} (seed {}):", first.run, first.seed)?;
             first.message.lines().try_for_each(|line| writeln!(out, "  | {line}"))?;
             if systematic.is_none() {
-                let command: Vec<_> = facts.command.iter().map(|w| w.to_string_lossy()).collect();
-                let command = command.join(" ");
-                let setup = facts.setup.map_or(String::new(), |s| format!(" --setup '{s}'"));
-                writeln!(
-                    out,
-                    "Again: isolde explore --level {level} --seed {} --runs 1{setup} -- {command}",
-                    first.seed
-                )?;
+                writeln!(out, "Again: {}", (facts.again)(first.seed))?;
             }
             Ok(())
         }
@@ -67,15 +62,19 @@ fn summary(facts: &Facts<'_>, out: &mut String) -> std::fmt::Result {
 fn explanation(facts: &Facts<'_>, why: &Explanation, out: &mut String) -> std::fmt::Result {
     writeln!(out)?;
     match (why.reproduced, why.stale.len()) {
-        (false, _) => writeln!(
-            out,
+        (false, _) => out.push_str(&wrap(
             "The same reads did not make it fail again, so it also depends on something else, such as timing. \
-             Its stale reads:"
-        )?,
-        (true, 0) => writeln!(
-            out,
-            "It also fails when every read returns the newest value: stale reads are not the reason."
-        )?,
+             Its stale reads:",
+            "",
+            "",
+            facts.width,
+        )),
+        (true, 0) => out.push_str(&wrap(
+            "It also fails when every read returns the newest value: stale reads are not the reason.",
+            "",
+            "",
+            facts.width,
+        )),
         (true, n) => writeln!(
             out,
             "{n} of its {} stale read{} suffice{}:",
@@ -85,7 +84,7 @@ fn explanation(facts: &Facts<'_>, why: &Explanation, out: &mut String) -> std::f
         )?,
     }
     for (i, stale) in why.stale.iter().enumerate() {
-        stale_read(why, i + 1, stale, out)?;
+        stale_read(why, i + 1, stale, facts.width, out);
     }
     if !why.anomalies.is_empty() && !why.stale.is_empty() {
         let names: Vec<String> = why.anomalies.iter().map(|a| a.title()).collect();
@@ -98,29 +97,28 @@ fn explanation(facts: &Facts<'_>, why: &Explanation, out: &mut String) -> std::f
     }
 }
 
-fn stale_read(why: &Explanation, number: usize, stale: &StaleRead, out: &mut String) -> std::fmt::Result {
+fn stale_read(why: &Explanation, number: usize, stale: &StaleRead, width: usize, out: &mut String) {
     let choice = &stale.choice;
-    let reader = name(&why.sessions, choice.read.by);
-    let source =
-        choice.source.map_or("the initial value".into(), |t| format!("by {}", name(&why.sessions, t)));
-    let newest =
-        choice.newest.map_or("the initial value".into(), |t| format!("by {}", name(&why.sessions, t)));
-    writeln!(
-        out,
-        "  {number}. {reader} read {} = {} ({source}); the newest it could have read was {} ({newest})",
+    let by = |txn: Option<TxnName>| {
+        txn.map_or("the initial value".into(), |t| format!("by {}", name(&why.sessions, t)))
+    };
+    let read = format!(
+        "{} read {} = {} ({}); the newest it could have read was {} ({})",
+        name(&why.sessions, choice.read.by),
         choice.key,
         shown(choice.value.as_ref()),
+        by(choice.source),
         shown(choice.newest_value.as_ref()),
-    )?;
+        by(choice.newest),
+    );
+    out.push_str(&wrap(&read, &format!("  {number}. "), "     ", width));
     for (label, statement) in
         [("before", &stale.before), ("here", &choice.statement), ("after", &stale.after)]
     {
         if let Some(statement) = statement {
-            let words: Vec<&str> = statement.split_whitespace().collect();
-            writeln!(out, "       {label:<6} {}", words.join(" "))?;
+            out.push_str(&wrap(statement, &format!("       {label:<6} "), "              ", width));
         }
     }
-    Ok(())
 }
 
 fn name(sessions: &[Arc<str>], txn: TxnName) -> String {

@@ -106,6 +106,15 @@ impl Graph {
         &self.node(s).preceding
     }
 
+    /// Who comes before any of these.
+    pub fn preceding_any(&self, writers: &[Seq]) -> Clock {
+        let mut all = Clock::default();
+        for &w in writers {
+            all.join(&self.node(w).preceding);
+        }
+        all
+    }
+
     #[inline]
     pub fn before(&self, a: Seq, b: Seq) -> bool {
         if a == Seq::INITIAL {

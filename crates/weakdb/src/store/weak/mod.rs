@@ -289,9 +289,13 @@ impl Isolation for Weak {
         if visible.is_empty() {
             spans.push(INITIAL);
         }
+        let overwritten = self.graph.preceding_any(&visible);
         for w in self.written(key) {
-            let overwritten = visible.iter().map(|&v| self.graph.preceding(v).get(w.lane)).max().unwrap_or(0);
-            let from = w.until(overwritten);
+            // Where nothing is overwritten there is nothing to search for, however long the slice is.
+            let from = match overwritten.get(w.lane) {
+                0 => 0,
+                position => w.until(position),
+            };
             let mut span = &w.by[from..];
             if self.visibility == Visibility::Causal {
                 let seen = w.until(view.now.past.get(w.lane)).max(from) - from;
