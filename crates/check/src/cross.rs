@@ -7,9 +7,12 @@
 //!   demand at once; strong levels start from another order, and saturate or not.
 //! - *The solver's encoding* of every level, weak ones and PL-1 to PL-3U too, against the engines for weak levels and for
 //!   dependencies ([`Request::search_only`]). They share the index of reads, nothing else.
+//! - *Declared levels*: the solver against a search that writes every demand down and tries its sides in turn.
 //! - *Timestamps against values*: a level that holds by timestamps (none of them equal) holds by values.
 
-use crate::{Budget, Inference, Request, check};
+use crate::weak::Problem;
+use crate::weak::problem::ExternalReads;
+use crate::{Budget, Inference, Request, check, mixed};
 use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, By, Judgement, Level, LevelVerdict, Verdict};
 use std::fmt;
@@ -28,6 +31,13 @@ pub enum Disagreement {
         other: Verdict,
         /// What the other algorithm does.
         way: &'static str,
+    },
+    /// Verdicts on the levels that transactions declare.
+    Mixed {
+        /// The answer given.
+        given: Verdict,
+        /// The other algorithm's.
+        other: Verdict,
     },
     /// Numbers of instances of an anomaly.
     Count {
@@ -48,6 +58,13 @@ impl fmt::Display for Disagreement {
             Disagreement::Verdict { level, given, other, way } => {
                 write!(f, "{level} is {} here, but {} when {way}", given.name(), other.name())
             }
+            Disagreement::Mixed { given, other } => {
+                let (given, other) = (given.name(), other.name());
+                write!(
+                    f,
+                    "the mix of declared levels is {given} here, but {other} when every choice is tried"
+                )
+            }
             Disagreement::Count { kind, given, other, way } => {
                 write!(f, "{kind} is counted {given} times here, but {other} times when {way}")
             }
@@ -66,6 +83,7 @@ pub fn cross_check(
     let way = if request.no_guess { "orders are tried first" } else { "all demands are collected at once" };
     let other = Request { no_guess: !request.no_guess, certificates: false, ..request.clone() };
     let mut found = compare(judgement, &check(history, index, &other, budget), way);
+    found.extend(cross_check_mixed(history, index, judgement, budget));
     if request.anomalies.is_some() || request.inference != Inference::default() {
         // Assumptions are the dependency engine's alone, and a search does not look for single anomalies.
         return found;
@@ -83,6 +101,22 @@ pub fn cross_check(
     second.levels.retain(comparable);
     found.extend(opposite(judgement, &second, "everything is left to the solver"));
     found
+}
+
+/// Decides the levels that transactions declare again.
+fn cross_check_mixed(
+    history: &History,
+    index: &Index,
+    judgement: &Judgement,
+    budget: &Budget<'_>,
+) -> Option<Disagreement> {
+    let given = &judgement.mixed.as_ref()?.verdict;
+    let reads = ExternalReads::new(history, index);
+    let problem = Problem { history, index, reads: &reads, assumed: &[] };
+    let other = mixed::decide_by_trying(problem, &budget.search())?;
+    let pair = (given, &other);
+    let opposite = matches!(pair, (Verdict::Holds, Verdict::Violated) | (Verdict::Violated, Verdict::Holds));
+    opposite.then(|| Disagreement::Mixed { given: given.clone(), other })
 }
 
 /// Decides by values what holds by timestamps, unless equal timestamps had to be given the benefit of the doubt.

@@ -73,7 +73,7 @@ pub(crate) fn judge(
     }
     let mixed = match request.anomalies {
         Some(_) => None,
-        None => mixed::judge(problem, &budget.search()),
+        None => mixed::judge(problem, request, &budget.search()),
     };
     Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
 }

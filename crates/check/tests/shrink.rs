@@ -5,7 +5,7 @@
 use isolde_check::shrink::{Goal, NothingToShrink, shrink, tighten};
 use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index, Kept, KeyId, OpId, TxnId, Value};
-use isolde_level::{AnomalyKind, Level, Verdict};
+use isolde_level::{Anomaly, AnomalyKind, Level, Verdict};
 use isolde_testkit::mini;
 use isolde_testkit::oracle::{self, WeakLevel};
 use isolde_testkit::random::{self, Shape};
@@ -55,7 +55,7 @@ fn what_is_left_violates_the_level_and_nothing_can_go() {
         let history = random::tiny(&mut rng, &shapes[case as usize % shapes.len()]);
         for (level, weak) in LEVELS {
             let shown = || format!("{level}, seed {seed}, case {case}: {}", mini::print(&history));
-            let shrunk = match shrink(&history, Goal { level, anomaly: None }, &Budget::unlimited()) {
+            let shrunk = match shrink(&history, Goal::level(level), &Budget::unlimited()) {
                 Ok(shrunk) => shrunk,
                 Err(NothingToShrink::NotViolated(_)) => {
                     assert!(oracle::satisfies(&history, weak), "{}", shown());
@@ -93,11 +93,22 @@ fn the_kind_of_anomaly_is_kept_on_request() {
     for (kind, transactions) in
         [(AnomalyKind::ThinAirRead, 1), (AnomalyKind::AbortedRead, 2), (AnomalyKind::NonMonoReadCo, 3)]
     {
-        let shrunk = shrink(&history, Goal { level, anomaly: Some(kind) }, &Budget::unlimited()).unwrap();
+        let shrunk =
+            shrink(&history, Goal { anomaly: Some(kind), ..Goal::level(level) }, &Budget::unlimited())
+                .unwrap();
         assert_eq!(shrunk.history.txn_count(), transactions, "{kind}: {}", mini::print(&shrunk.history));
         assert!(shrunk.judgement.anomalies.iter().any(|a| a.kind == kind));
     }
-    let none = Goal { level, anomaly: Some(AnomalyKind::FutureRead) };
+    // Shapes of cycles, too.
+    let skew = mini::history("r(x,0) w(y,1) || r(y,0) w(x,1) || r(z,0) w(z,1) || r(z,0) w(z,2)");
+    for (kind, transactions) in [(AnomalyKind::WriteSkew, 2), (AnomalyKind::LostUpdate, 2)] {
+        let goal = Goal { anomaly: Some(kind), ..Goal::level(Level::Serializable) };
+        let shrunk = shrink(&skew, goal, &Budget::unlimited()).unwrap();
+        assert_eq!(shrunk.history.txn_count(), transactions, "{kind}: {}", mini::print(&shrunk.history));
+        let is = |a: &Anomaly| a.kind == kind || a.pattern(&shrunk.history) == Some(kind);
+        assert!(shrunk.judgement.anomalies.iter().any(is), "{kind}: {}", mini::print(&shrunk.history));
+    }
+    let none = Goal { anomaly: Some(AnomalyKind::FutureRead), ..Goal::level(level) };
     assert_eq!(shrink(&history, none, &Budget::unlimited()).unwrap_err(), NothingToShrink::NoSuchAnomaly);
 }
 
@@ -131,7 +142,7 @@ fn a_spent_budget_leaves_the_best_so_far() {
     for limit in 0..60 {
         polls.store(0, std::sync::atomic::Ordering::Relaxed);
         let spent = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= limit;
-        let goal = Goal { level: Level::ReadAtomic, anomaly: None };
+        let goal = Goal::level(Level::ReadAtomic);
         if let Ok(shrunk) = shrink(&history, goal, &Budget::new(&spent)) {
             let index = Index::build(&shrunk.history, 1.try_into().unwrap());
             let again = check(&shrunk.history, &index, &Request::default(), &Budget::unlimited());

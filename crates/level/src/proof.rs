@@ -21,6 +21,10 @@
 //! uses another read must contain its [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends,
 //! of the last element before those.
 //!
+//! Where transactions declare levels of their own, everything is asked of each by its own level: whether it begins at a point of
+//! its own, what it follows, which reads of it are forbidden, and the axiom about its reads. Snapshot isolation's rule about
+//! writes then is one about it and whoever writes its keys: a transaction at another level is in the way with its commit alone.
+//!
 //! # How steps are checked
 //!
 //! A clause may hold more literals than its reason asks for. *Known* order: `Begin(t) < Commit(t)`; the writer's commit
@@ -30,7 +34,7 @@
 //! `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation and the history.
 
 use crate::result::VersionReason;
-use isolde_history::{OpId, TxnId};
+use isolde_history::{History, OpId, TxnId};
 use std::ops::Not;
 
 /// A moment of a transaction.
@@ -43,6 +47,13 @@ pub enum Point {
 }
 
 impl Point {
+    fn map(self, txn: &mut dyn FnMut(TxnId) -> TxnId) -> Point {
+        match self {
+            Point::Begin(t) => Point::Begin(txn(t)),
+            Point::Commit(t) => Point::Commit(txn(t)),
+        }
+    }
+
     /// Whose moment it is.
     pub fn txn(self) -> TxnId {
         match self {
@@ -59,6 +70,12 @@ pub struct Choice {
     /// The write, of the value read (an append of one of its elements) by another transaction: of several to a register by
     /// the same transaction, its last.
     pub write: OpId,
+}
+
+impl Choice {
+    fn map(self, op: &mut dyn FnMut(OpId) -> OpId) -> Choice {
+        Choice { read: op(self.read), write: op(self.write) }
+    }
 }
 
 /// In what order things happened.
@@ -162,9 +179,9 @@ pub enum Reason {
     },
     /// A list shows all appends to its key up to its last element, by commit and then by program order.
     ///
-    /// * It shows `first` right before `second`: the clause has `Commit(first) < Commit(second)`. Nothing, if that cannot be:
-    ///   `second` does not follow `first` in their transaction, or of two transactions the one appended more after `first`, or
-    ///   the other more before `second`.
+    /// * It shows `first` somewhere before `second`: the clause has `Commit(first) < Commit(second)`. Nothing, if it shows them
+    ///   side by side and that cannot be: `second` does not follow `first` in their transaction, or of two transactions the one
+    ///   appended more after `first`, or the other more before `second`.
     /// * It shows `first` last and `second`, by another transaction, not at all: the clause has
     ///   `Commit(first) < Commit(second)`, and `ReadsFrom` of `second` if that may be one of the elements.
     /// * It begins with `second`, though the same transaction appended `first` before: the clause needs nothing.
@@ -237,6 +254,71 @@ pub struct Step {
 pub struct Refutation {
     /// The steps, from 0.
     pub steps: Vec<Step>,
+}
+
+impl Refutation {
+    /// The transactions and operations that it names, ascending.
+    pub fn names(&self, history: &History) -> (Vec<TxnId>, Vec<OpId>) {
+        let (mut txns, mut ops) = (Vec::new(), Vec::new());
+        let txn = |t| {
+            txns.push(t);
+            t
+        };
+        let op = |op| {
+            ops.push(op);
+            op
+        };
+        self.map(txn, op);
+        txns.extend(ops.iter().map(|&op| history.txn_of(op)));
+        txns.sort_unstable();
+        txns.dedup();
+        ops.sort_unstable();
+        ops.dedup();
+        (txns, ops)
+    }
+
+    /// The same about a history in which transactions and operations have other numbers.
+    pub fn map(&self, mut txn: impl FnMut(TxnId) -> TxnId, mut op: impl FnMut(OpId) -> OpId) -> Refutation {
+        Refutation { steps: self.steps.iter().map(|step| step.map(&mut txn, &mut op)).collect() }
+    }
+}
+
+impl Step {
+    fn map(&self, txn: &mut dyn FnMut(TxnId) -> TxnId, op: &mut dyn FnMut(OpId) -> OpId) -> Step {
+        let mut clause = Vec::with_capacity(self.clause.len());
+        for literal in &self.clause {
+            clause.push(match *literal {
+                Literal::Before(a, b) => Literal::Before(a.map(txn), b.map(txn)),
+                Literal::ReadsFrom(c) => Literal::ReadsFrom(c.map(op)),
+                Literal::NotReadsFrom(c) => Literal::NotReadsFrom(c.map(op)),
+                Literal::Committed(t) => Literal::Committed(txn(t)),
+                Literal::NotCommitted(t) => Literal::NotCommitted(txn(t)),
+            });
+        }
+        let reason = match self.reason {
+            Reason::Cycle(ref points) => Reason::Cycle(points.iter().map(|p| p.map(txn)).collect()),
+            Reason::Axiom { read, write, other, ref path } => Reason::Axiom {
+                read: op(read),
+                write: write.map(&mut *op),
+                other: op(other),
+                path: path.iter().map(|&t| txn(t)).collect(),
+            },
+            Reason::Conflict { first, second } => Reason::Conflict { first: op(first), second: op(second) },
+            Reason::Version { read, first, second } => {
+                Reason::Version { read: op(read), first: op(first), second: op(second) }
+            }
+            Reason::Repeated { first, second } => Reason::Repeated { first: op(first), second: op(second) },
+            Reason::Assumed { first, second, reason } => {
+                Reason::Assumed { first: op(first), second: op(second), reason }
+            }
+            Reason::Source { read, element } => Reason::Source { read: op(read), element },
+            Reason::Observed(choice) => Reason::Observed(choice.map(op)),
+            Reason::Intermediate(choice) => Reason::Intermediate(choice.map(op)),
+            Reason::Impossible { read } => Reason::Impossible { read: op(read) },
+            Reason::Implied(ref hints) => Reason::Implied(hints.clone()),
+        };
+        Step { clause, reason }
+    }
 }
 
 /// The proof of a verdict.

@@ -184,6 +184,11 @@ pub enum VersionReason {
         /// The read.
         read: OpId,
     },
+    /// The transaction of the later one read something from that of the earlier one, so any other order would be circular.
+    Follows {
+        /// The read, of another key perhaps.
+        read: OpId,
+    },
     /// A session saw or wrote the one before the other, and single keys were said to be sequential.
     Session {
         /// The operation on the earlier version.
@@ -214,7 +219,9 @@ impl VersionReason {
             | VersionReason::Given
             | VersionReason::Stamps
             | VersionReason::Numbered => Vec::new(),
-            VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
+            VersionReason::Shown { read }
+            | VersionReason::ReadThenWritten { read }
+            | VersionReason::Follows { read } => vec![read],
             VersionReason::Missing { read } => read.into_iter().collect(),
             VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
                 vec![before, after]
@@ -309,8 +316,17 @@ pub struct Mixed {
     pub levels: Vec<(Level, u64)>,
     /// The verdict.
     pub verdict: Verdict,
-    /// If violated: transactions that contradict each other, as far as they are known.
+    /// If violated: transactions that contradict each other.
     pub transactions: Vec<TxnId>,
+    /// Why, if it is violated, or proofs were asked for.
+    pub proof: Option<Certificate>,
+}
+
+impl Default for Mixed {
+    fn default() -> Mixed {
+        let verdict = Verdict::Unknown { reason: String::new() };
+        Mixed { levels: Vec::new(), verdict, transactions: Vec::new(), proof: None }
+    }
 }
 
 /// Everything found out about one history.

@@ -76,6 +76,9 @@ fn mixed(history: &History, mixed: &Mixed) -> Doc {
     }
     let names: Vec<String> = mixed.transactions.iter().map(|&t| history.txn_name(t)).collect();
     fields.push(("transactions", Doc::texts(&names)));
+    if let Some(why) = crate::text::mixed_explanation(history, mixed) {
+        fields.push(("explanation", Doc::text(why)));
+    }
     Doc::Object(fields)
 }
 

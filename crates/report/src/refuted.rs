@@ -20,16 +20,21 @@ pub(crate) struct Line {
     pub text: String,
 }
 
-/// The refutation of a level as lines of text; empty if there is nothing to tell.
-pub(crate) fn told(cast: &Cast<'_>, level: Level, refutation: &Refutation) -> Vec<Line> {
-    let Some(last) = refutation.steps.len().checked_sub(1) else { return Vec::new() };
-    let snapshots = matches!(
+/// Whether transactions of a level begin at one moment and commit at another.
+pub(crate) fn has_snapshots(level: Level) -> bool {
+    matches!(
         level,
         Level::Prefix
             | Level::SnapshotIsolation
             | Level::StrongSessionSnapshotIsolation
             | Level::StrongSnapshotIsolation
-    );
+    )
+}
+
+/// A refutation as lines of text; empty if there is nothing to tell. `snapshots`: whether a transaction begins at one moment and
+/// commits at another.
+pub(crate) fn told(cast: &Cast<'_>, snapshots: &dyn Fn(TxnId) -> bool, refutation: &Refutation) -> Vec<Line> {
+    let Some(last) = refutation.steps.len().checked_sub(1) else { return Vec::new() };
     let mut teller =
         Teller { cast, history: cast.history, refutation, snapshots, lines: Vec::new(), left_out: false };
     teller.step(last, &BTreeSet::new(), &BTreeMap::new(), 0);
@@ -44,7 +49,7 @@ struct Teller<'a> {
     cast: &'a Cast<'a>,
     history: &'a History,
     refutation: &'a Refutation,
-    snapshots: bool,
+    snapshots: &'a dyn Fn(TxnId) -> bool,
     lines: Vec<Line>,
     left_out: bool,
 }
@@ -137,7 +142,7 @@ impl Teller<'_> {
 
     fn point(&self, point: Point) -> String {
         match point {
-            _ if !self.snapshots => self.name(point.txn()),
+            _ if !(self.snapshots)(point.txn()) => self.name(point.txn()),
             Point::Begin(t) => format!("{}'s snapshot", self.name(t)),
             Point::Commit(t) => format!("{}'s commit", self.name(t)),
         }

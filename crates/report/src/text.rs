@@ -7,9 +7,10 @@
 use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
-use crate::refuted::{Line, told};
+use crate::refuted::{Line, has_snapshots, told};
 use crate::{Subject, everyday, titled};
-use isolde_level::{Anomaly, By, Certificate, Level, LevelVerdict, Mixed, Verdict};
+use isolde_history::{History, TxnId};
+use isolde_level::{Anomaly, AnomalyKind, By, Certificate, Level, LevelVerdict, Mixed, Verdict, Witness};
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -46,7 +47,8 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     }
     if let Some(mixed) = &subject.judgement.mixed {
         out.push('\n');
-        out.push_str(&wrap("", 2, style.columns(), &declared(subject, mixed)));
+        out.push_str(&wrap("", 2, style.columns(), &declared(mixed)));
+        out.push_str(&mixed_text(subject, mixed, style.columns()));
     }
     for note in &subject.judgement.notes {
         out.push('\n');
@@ -59,20 +61,11 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
 }
 
 /// The answer for the levels that transactions declare.
-fn declared(subject: &Subject<'_>, mixed: &Mixed) -> String {
+fn declared(mixed: &Mixed) -> String {
     let levels: Vec<String> = mixed.levels.iter().map(|(l, n)| format!("{} {l}", thousands(*n))).collect();
-    let names = |txns: &[isolde_history::TxnId]| -> String {
-        let names: Vec<String> = txns.iter().take(MANY).map(|&t| subject.history.txn_name(t)).collect();
-        names.join(", ")
-    };
     let answer = match &mixed.verdict {
         Verdict::Holds => "one commit order suits them all".to_owned(),
-        Verdict::Violated if mixed.transactions.is_empty() => {
-            "VIOLATED: no commit order suits them all".to_owned()
-        }
-        Verdict::Violated => {
-            format!("VIOLATED: no commit order suits them all, see {}", names(&mixed.transactions))
-        }
+        Verdict::Violated => "VIOLATED: no commit order suits them all".to_owned(),
         Verdict::Unknown { reason } => format!("unknown: {reason}"),
     };
     format!("Each transaction at the level it declares ({}): {answer}.", levels.join(", "))
@@ -204,25 +197,62 @@ fn proof(subject: &Subject<'_>, cast: &Cast<'_>) -> Vec<Line> {
     });
     refutations
         .min_by_key(|(_, refutation)| refutation.steps.len())
-        .map_or(Vec::new(), |(level, refutation)| told(cast, level, refutation))
+        .map_or(Vec::new(), |(level, refutation)| told(cast, &|_| has_snapshots(level), refutation))
 }
 
-/// One anomaly: how often it was found, its smallest example, and why that is one.
-pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
-    let columns = style.columns();
-    let cast = Cast::new(subject.history, anomaly);
-    let everyday = everyday(subject.history, anomaly);
-    let everyday = if everyday.is_empty() { String::new() } else { format!(": {everyday}") };
-    let title = format!("{}{everyday}, {}", titled(anomaly.kind), times(anomaly.count));
-    let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
-    let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
-    let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
+/// Why no commit order suits the levels that transactions declare, and who is in it.
+fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, columns: usize) -> String {
+    let mut out = String::new();
+    with_mixed(subject.history, mixed, |cast, level, told| {
+        out = players(cast, columns, &|t| format!(", {}", level(t)));
+        lines(&mut out, columns, told);
+    });
+    out
+}
+
+/// The same on one line, for machines that show it to people.
+pub(crate) fn mixed_explanation(history: &History, mixed: &Mixed) -> Option<String> {
+    let mut text = None;
+    with_mixed(history, mixed, |_, _, told| {
+        let told: Vec<String> = told.into_iter().map(|line| line.text).collect();
+        text = Some(told.join(" "));
+    });
+    text
+}
+
+/// Calls `f` with the cast of the refutation, the level that each transaction declares, and what is told; not if there is none.
+fn with_mixed(
+    history: &History,
+    mixed: &Mixed,
+    f: impl FnOnce(&Cast<'_>, &dyn Fn(TxnId) -> String, Vec<Line>),
+) {
+    let Some(Certificate::Violated(refutation)) = &mixed.proof else { return };
+    let (transactions, operations) = refutation.names(history);
+    let witness = Witness { transactions, operations, edges: Vec::new() };
+    let anomaly = Anomaly { kind: AnomalyKind::Pl1CycleExists, count: 1, witness };
+    let cast = Cast::new(history, &anomaly);
+    let declared = |t: TxnId| history.metadata().get(&t)?.get("level")?.parse::<Level>().ok();
+    let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted).name().to_owned();
+    let told = told(&cast, &|t| declared(t).is_some_and(has_snapshots), refutation);
+    f(&cast, &level, told);
+}
+
+fn lines(out: &mut String, columns: usize, lines: Vec<Line>) {
+    for line in lines {
+        let indent = " ".repeat(2 + 2 * line.depth);
+        out.push_str(&wrap(&indent, indent.len() + 2, columns, &line.text));
+    }
+}
+
+/// The transactions of a cast, one per line, with what they did. `more` is said about each.
+fn players(cast: &Cast<'_>, columns: usize, more: &dyn Fn(TxnId) -> String) -> String {
+    let mut out = String::new();
     let names: Vec<(String, Vec<String>)> = cast
         .txns
         .iter()
         .map(|&t| {
-            let at = cast.whereabouts(t);
-            let at = if at.is_empty() { at } else { format!(" ({at})") };
+            let at = format!("{}{}", cast.whereabouts(t), more(t));
+            let at = if at.is_empty() { at } else { format!(" ({})", at.trim_start_matches(", ")) };
             (format!("  {}{at}", cast.name(t)), cast.shown_ops(t))
         })
         .collect();
@@ -236,11 +266,22 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
         }
         out.push_str(&wrap(&format!("{}  ", padded(name, first)), first + 2, columns, &ops.join(" ")));
     }
+    out
+}
+
+/// One anomaly: how often it was found, its smallest example, and why that is one.
+pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
+    let columns = style.columns();
+    let cast = Cast::new(subject.history, anomaly);
+    let everyday = everyday(subject.history, anomaly);
+    let everyday = if everyday.is_empty() { String::new() } else { format!(": {everyday}") };
+    let title = format!("{}{everyday}, {}", titled(anomaly.kind), times(anomaly.count));
+    let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
+    let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
+    let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
+    out.push_str(&players(&cast, columns, &|_| String::new()));
     if anomaly.kind.is_no_order() {
-        for line in proof(subject, &cast) {
-            let indent = " ".repeat(2 + 2 * line.depth);
-            out.push_str(&wrap(&indent, indent.len() + 2, columns, &line.text));
-        }
+        lines(&mut out, columns, proof(subject, &cast));
         return out;
     }
     let steps = steps(&cast);

@@ -3,7 +3,7 @@
 //! [`mini`] writes a history as people do on a whiteboard. [`oracle`] decides levels and counts anomalies by transcribing
 //! the definitions: it tries every commit order, and resolves reads from raw operations without `isolde_history::Index`, so
 //! that it shares no code, and no mistake, with what it judges. [`random`] makes histories near the boundary between
-//! allowed and forbidden, and all histories of a tiny size. Dev only: nothing that ships depends on this crate.
+//! allowed and forbidden, and all histories of a tiny size; [`mutate`] spoils proofs. Dev only: nothing that ships depends on this crate.
 //!
 //! ```
 //! use isolde_testkit::{mini::history, oracle::{WeakLevel, satisfies, taps}};
@@ -15,6 +15,7 @@
 //! ```
 
 pub mod mini;
+pub mod mutate;
 pub mod oracle;
 mod plan;
 pub mod random;

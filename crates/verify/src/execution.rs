@@ -19,10 +19,12 @@ pub(crate) struct Commits<'a> {
     pub reading: &'a Reading<'a>,
     pub order: Vec<TxnId>,
     place: Vec<u32>,
+    /// Whose reads are looked at; all if that is not said.
+    pub asked: Option<Vec<bool>>,
 }
 
 impl<'a> Commits<'a> {
-    fn new(reading: &'a Reading<'a>, order: Vec<TxnId>) -> Result<Commits<'a>, Flaw> {
+    pub fn new(reading: &'a Reading<'a>, order: Vec<TxnId>) -> Result<Commits<'a>, Flaw> {
         let mut place = vec![INITIAL; reading.facts.history.txn_count()];
         for (&t, at) in order.iter().zip(1..) {
             match place.get_mut(t.index()) {
@@ -34,7 +36,12 @@ impl<'a> Commits<'a> {
         if let Some(missing) = reading.txns().find(|t| place[t.index()] == INITIAL) {
             return Err(Flaw::new(FlawKind::Missing).txns([missing]));
         }
-        Ok(Commits { reading, order, place })
+        Ok(Commits { reading, order, place, asked: None })
+    }
+
+    /// Whether the reads of a transaction are looked at.
+    pub fn asks(&self, t: TxnId) -> bool {
+        self.asked.as_ref().is_none_or(|asked| asked[t.index()])
     }
 
     /// The reads that the level holds a transaction to, in program order.
@@ -68,8 +75,8 @@ impl<'a> Commits<'a> {
     }
 
     /// Nobody reads from a later transaction.
-    fn reads_earlier(&self) -> Result<(), Flaw> {
-        for &t in &self.order {
+    pub fn reads_earlier(&self) -> Result<(), Flaw> {
+        for &t in self.order.iter().filter(|&&t| self.asks(t)) {
             let ahead = self.reads(t).find(|&r| self.place_read(r) > self.place(t));
             if let Some(read) = ahead {
                 return Err(Flaw::new(FlawKind::ReadsLater).txns([t]).ops([read.op]));
@@ -79,7 +86,7 @@ impl<'a> Commits<'a> {
     }
 
     /// Every list shows the first so many appends to its key, by commit and then program order.
-    fn makes_lists(&self) -> Result<(), Flaw> {
+    pub fn makes_lists(&self) -> Result<(), Flaw> {
         let history = self.reading.facts.history;
         let mut appends: FxHashMap<KeyId, Vec<OpId>> = FxHashMap::default();
         for &t in &self.order {
@@ -120,17 +127,17 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
         return Ok(());
     }
     commits.reads_earlier()?;
-    sound_reads(reading, level)?;
+    reading.txns().try_for_each(|t| sound_reads(reading, level, t))?;
     match level {
         Level::AdyaReadCommitted => Ok(()),
         Level::ReadCommitted => visible::read_committed(&commits),
         Level::ReadAtomic => {
             repeatable(reading)?;
-            lists_repeat(reading)?;
+            lists_repeat(reading, |_| true)?;
             visible::read_atomic(&commits)
         }
         Level::Causal => {
-            lists_repeat(reading)?;
+            lists_repeat(reading, |_| true)?;
             visible::causal(&commits)
         }
         Level::ReadYourWrites => visible::read_your_writes(&commits),
@@ -160,27 +167,29 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
 
 /// No transaction has read a key from two transactions.
 fn repeatable(reading: &Reading<'_>) -> Result<(), Flaw> {
+    reading.txns().try_for_each(|t| repeats(reading, t))
+}
+
+/// The transaction has read no key from two transactions.
+pub(crate) fn repeats(reading: &Reading<'_>, t: TxnId) -> Result<(), Flaw> {
     let mut first: FxHashMap<KeyId, External> = FxHashMap::default();
-    for t in reading.txns() {
-        first.clear();
-        let open = reading.facts.history.ops(t).find(|(op, _)| reading.source(*op) == Source::Open);
-        if let Some((op, _)) = open {
-            return Err(Flaw::new(FlawKind::OpenSource).ops([op]));
-        }
-        for read in reading.external(t) {
-            let earlier = *first.entry(read.key).or_insert(read);
-            if reading.writer(earlier) != reading.writer(read) {
-                return Err(Flaw::new(FlawKind::NonRepeatable).ops([earlier.op, read.op]));
-            }
+    let open = reading.facts.history.ops(t).find(|(op, _)| reading.source(*op) == Source::Open);
+    if let Some((op, _)) = open {
+        return Err(Flaw::new(FlawKind::OpenSource).ops([op]));
+    }
+    for read in reading.external(t) {
+        let earlier = *first.entry(read.key).or_insert(read);
+        if reading.writer(earlier) != reading.writer(read) {
+            return Err(Flaw::new(FlawKind::NonRepeatable).ops([earlier.op, read.op]));
         }
     }
     Ok(())
 }
 
-/// All reads of a list by one transaction show the same appends of others.
-fn lists_repeat(reading: &Reading<'_>) -> Result<(), Flaw> {
+/// All reads of a list by one transaction, if its lists matter, show the same appends of others.
+pub(crate) fn lists_repeat(reading: &Reading<'_>, matters: impl Fn(TxnId) -> bool) -> Result<(), Flaw> {
     let mut first: FxHashMap<(TxnId, KeyId), OpId> = FxHashMap::default();
-    for (read, shown) in reading.lists() {
+    for (read, shown) in reading.lists().filter(|(read, _)| matters(reading.facts.owner(*read))) {
         let key = reading.facts.history.op(read).key;
         let earlier = *first.entry((reading.facts.owner(read), key)).or_insert(read);
         if reading.shown(earlier) != Some(shown) {
@@ -190,23 +199,21 @@ fn lists_repeat(reading: &Reading<'_>) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// No read is wrong whatever the order. PL-2 says nothing about a transaction's reads of its own writes.
-fn sound_reads(reading: &Reading<'_>, level: Level) -> Result<(), Flaw> {
-    for t in reading.txns() {
-        for (op, _) in reading.facts.history.ops(t) {
-            let flaw = match reading.source(op) {
-                Source::Open => FlawKind::OpenSource,
-                Source::Fault(Fault::Future | Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
-                    if level == Level::AdyaReadCommitted =>
-                {
-                    continue;
-                }
-                Source::Fault(_) => FlawKind::FaultyRead,
-                Source::From(write) if !reading.facts.is_final(write) => FlawKind::IntermediateRead,
-                _ => continue,
-            };
-            return Err(Flaw::new(flaw).ops([op]));
-        }
+/// No read of the transaction is wrong whatever the order. PL-2 says nothing about its reads of its own writes.
+pub(crate) fn sound_reads(reading: &Reading<'_>, level: Level, t: TxnId) -> Result<(), Flaw> {
+    for (op, _) in reading.facts.history.ops(t) {
+        let flaw = match reading.source(op) {
+            Source::Open => FlawKind::OpenSource,
+            Source::Fault(Fault::Future | Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
+                if level == Level::AdyaReadCommitted =>
+            {
+                continue;
+            }
+            Source::Fault(_) => FlawKind::FaultyRead,
+            Source::From(write) if !reading.facts.is_final(write) => FlawKind::IntermediateRead,
+            _ => continue,
+        };
+        return Err(Flaw::new(flaw).ops([op]));
     }
     Ok(())
 }
@@ -224,7 +231,7 @@ fn serial(commits: &Commits<'_>) -> Result<(), Flaw> {
 }
 
 /// Every read of a transaction returns the latest version of its key, below the transaction's own writes.
-fn reads_latest(commits: &Commits<'_>, t: TxnId, latest: &[Option<TxnId>]) -> Result<(), Flaw> {
+pub(crate) fn reads_latest(commits: &Commits<'_>, t: TxnId, latest: &[Option<TxnId>]) -> Result<(), Flaw> {
     for read in commits.reads(t) {
         if commits.reading.writer(read) != latest[read.key.index()] {
             return Err(Flaw::new(FlawKind::StaleRead).ops([read.op]));

@@ -120,6 +120,10 @@ pub enum FlawKind {
     Unproven(Level),
     /// The level does not forbid the anomaly.
     NotForbidden(Level),
+    /// No transaction declares a level, or one declares something else.
+    NothingDeclared,
+    /// A verdict on the declared levels without a proof.
+    UnprovenMixture,
 }
 
 impl fmt::Display for FlawKind {
@@ -154,6 +158,10 @@ impl fmt::Display for FlawKind {
             FlawKind::UnprovenStep => "the reason does not give the clause",
             FlawKind::ForwardReference => "the step refers to a later one",
             FlawKind::NoContradiction => "the steps do not end in a contradiction",
+            FlawKind::NothingDeclared => {
+                "no transaction declares a level of its own, or one declares no level"
+            }
+            FlawKind::UnprovenMixture => "nothing proves the verdict on the levels that transactions declare",
             FlawKind::Unproven(level) => return write!(f, "nothing proves the verdict on {level}"),
             FlawKind::NotForbidden(level) => return write!(f, "{level} does not forbid this anomaly"),
         };

@@ -2,7 +2,7 @@
 //!
 //! A checker hands over a proof with each answer; this crate looks whether it proves what it says, from the raw operations.
 //! It shares no code with `isolde-check`, nor `isolde_history`'s index: it resolves reads itself (`reading.rs`), replays
-//! executions (`execution.rs`, `visible.rs`), follows refutations step by step (`refutation.rs`) and looks up what
+//! executions (`execution.rs`, `visible.rs`, `mixed.rs`), follows refutations step by step (`refutation.rs`) and looks up what
 //! witnesses claim (`witness.rs`). The only thing trusted beside this crate is the vocabulary: which levels imply which,
 //! and which anomalies they forbid.
 //!
@@ -26,6 +26,8 @@
 mod dependencies;
 mod execution;
 mod flaw;
+mod levels;
+mod mixed;
 mod naive;
 mod reading;
 mod refutation;
@@ -36,7 +38,8 @@ mod witness;
 pub use flaw::{Flaw, FlawKind};
 
 use isolde_history::History;
-use isolde_level::{Anomaly, By, Certificate, Judgement, Level, LevelVerdict, Verdict};
+use isolde_level::{Anomaly, By, Certificate, Judgement, Level, LevelVerdict, Mixed, Verdict};
+use levels::Levels;
 use reading::{Facts, Reading};
 
 /// Checks proofs about one history.
@@ -66,7 +69,25 @@ impl<'a> Verifier<'a> {
             }
             Certificate::Violated(refutation) => {
                 let certain = Reading::new(&self.facts, &[])?;
-                refutation::check(&self.facts, &certain, level, refutation, self.trusting)
+                refutation::check(&self.facts, &certain, Levels::One(level), refutation, self.trusting)
+            }
+        }
+    }
+
+    /// Does the certificate prove what it says about the levels that transactions declare?
+    pub fn mixed(&self, certificate: &Certificate) -> Result<(), Flaw> {
+        let Some(levels) = levels::declared(self.facts.history) else {
+            return Err(Flaw::new(FlawKind::NothingDeclared));
+        };
+        match certificate {
+            Certificate::Holds(execution) => {
+                let reading = Reading::new(&self.facts, &execution.choices)?;
+                mixed::check(&reading, &levels, &execution.order)
+            }
+            Certificate::Violated(refutation) => {
+                let certain = Reading::new(&self.facts, &[])?;
+                let levels = Levels::Declared(&levels);
+                refutation::check(&self.facts, &certain, levels, refutation, self.trusting)
             }
         }
     }
@@ -75,6 +96,12 @@ impl<'a> Verifier<'a> {
     /// snapshots matter). For comparing other answers with.
     pub fn try_everything(&self, level: Level) -> Option<bool> {
         naive::decide(&self.facts, level)
+    }
+
+    /// Decides the levels that transactions declare by trying every execution of up to four; `None` if there are more, or none
+    /// declares a level.
+    pub fn try_everything_declared(&self) -> Option<bool> {
+        naive::decide_mixed(&self.facts, &levels::declared(self.facts.history)?)
     }
 
     /// Does the history have this anomaly, as its witness shows? (The count is not looked at.)
@@ -120,7 +147,19 @@ impl<'a> Verifier<'a> {
         for (level, certificate) in &judgement.certificates {
             self.certificate(*level, certificate)?;
         }
+        if let Some(mixed) = &judgement.mixed {
+            self.judgement_of_mixed(mixed)?;
+        }
         judgement.levels.iter().filter(|l| l.by == By::Values).try_for_each(|l| proven(judgement, l))
+    }
+
+    fn judgement_of_mixed(&self, mixed: &Mixed) -> Result<(), Flaw> {
+        match (&mixed.verdict, &mixed.proof) {
+            (Verdict::Unknown { .. }, _) => Ok(()),
+            (Verdict::Holds, Some(proof @ Certificate::Holds(_)))
+            | (Verdict::Violated, Some(proof @ Certificate::Violated(_))) => self.mixed(proof),
+            _ => Err(Flaw::new(FlawKind::UnprovenMixture)),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Levels decided by trying everything: for tiny histories, to compare other answers with.
 
 use crate::execution;
+use crate::mixed::{self, has_snapshot};
 use crate::reading::{Facts, Reading, Source};
 use isolde_history::{OpKind, TxnId};
 use isolde_level::{Choice, Level, Order, Point};
@@ -16,13 +17,42 @@ pub(crate) fn decide(facts: &Facts<'_>, level: Level) -> Option<bool> {
     if level.info().real_time && facts.history.intervals().is_none() {
         return None;
     }
-    let snapshots = matches!(
-        level,
-        Level::Prefix
-            | Level::SnapshotIsolation
-            | Level::StrongSessionSnapshotIsolation
-            | Level::StrongSnapshotIsolation
-    );
+    let limit = if has_snapshot(level) { SNAPSHOT_LIMIT } else { COMMIT_LIMIT };
+    any_execution(facts, limit, |reading, txns| {
+        let accepts = |order: &Order| execution::check(reading, level, order).is_ok();
+        match level {
+            Level::CutIsolation => accepts(&Order::Any),
+            _ if has_snapshot(level) => {
+                interleavings(txns).into_iter().any(|events| accepts(&Order::Events(events)))
+            }
+            _ => orders(txns).into_iter().any(|order| accepts(&Order::Commits(order))),
+        }
+    })
+}
+
+/// Is there an execution that suits transactions of these levels? `None`: too large to try them all.
+pub(crate) fn decide_mixed(facts: &Facts<'_>, levels: &[Level]) -> Option<bool> {
+    if facts.history.intervals().is_none() && levels.iter().any(|level| level.info().real_time) {
+        return None;
+    }
+    let happens = |point: &Point| match *point {
+        Point::Begin(t) => has_snapshot(levels[t.index()]),
+        Point::Commit(_) => true,
+    };
+    any_execution(facts, SNAPSHOT_LIMIT, |reading, txns| {
+        interleavings(txns).into_iter().any(|events| {
+            let events = events.into_iter().filter(happens).collect();
+            mixed::check(reading, levels, &Order::Events(events)).is_ok()
+        })
+    })
+}
+
+/// Does any explanation of the reads have an order? `None`: there are too many explanations, or transactions.
+fn any_execution(
+    facts: &Facts<'_>,
+    limit: usize,
+    has_order: impl Fn(&Reading<'_>, &[TxnId]) -> bool,
+) -> Option<bool> {
     let mut work: Vec<Vec<Choice>> = vec![Vec::new()];
     let mut tried = 0;
     while let Some(choices) = work.pop() {
@@ -37,16 +67,10 @@ pub(crate) fn decide(facts: &Facts<'_>, level: Level) -> Option<bool> {
             continue;
         }
         let txns: Vec<TxnId> = reading.txns().collect();
-        if txns.len() > if snapshots { SNAPSHOT_LIMIT } else { COMMIT_LIMIT } {
+        if txns.len() > limit {
             return None;
         }
-        let accepts = |order: &Order| execution::check(&reading, level, order).is_ok();
-        let found = match level {
-            Level::CutIsolation => accepts(&Order::Any),
-            _ if snapshots => interleavings(&txns).into_iter().any(|events| accepts(&Order::Events(events))),
-            _ => orders(&txns).into_iter().any(|order| accepts(&Order::Commits(order))),
-        };
-        if found {
+        if has_order(&reading, &txns) {
             return Some(true);
         }
     }

@@ -7,6 +7,7 @@ mod axioms;
 mod sources;
 
 use crate::flaw::{Flaw, FlawKind};
+use crate::levels::Levels;
 use crate::reading::{Facts, Reading, Source, check_choice};
 use isolde_history::{OpId, OpKind, Outcome, TxnId};
 use isolde_level::{Choice, Level, Literal, Point, Reason, Refutation, Step};
@@ -62,11 +63,22 @@ fn family(level: Level) -> Option<Family> {
 pub(crate) fn check(
     facts: &Facts<'_>,
     certain: &Reading<'_>,
-    level: Level,
+    levels: Levels<'_>,
     refutation: &Refutation,
     trusting: bool,
 ) -> Result<(), Flaw> {
-    let Some(family) = family(level) else { return Err(Flaw::new(FlawKind::WrongKind)) };
+    // Levels that see versions have no order of commits to share with others.
+    let unfit = |t: TxnId| match family(levels.of(t)) {
+        None | Some(Family::Updates) if levels.is_mixed() => true,
+        _ => levels.is_mixed() && levels.of(t) == Level::ParallelSnapshotIsolation,
+    };
+    let defined = match levels {
+        Levels::One(level) => family(level).is_some(),
+        Levels::Declared(_) => !facts.history.txns().any(unfit),
+    };
+    if !defined {
+        return Err(Flaw::new(FlawKind::WrongKind));
+    }
     if refutation.steps.last().is_none_or(|last| !last.clause.is_empty()) {
         return Err(Flaw::new(FlawKind::NoContradiction));
     }
@@ -75,10 +87,10 @@ pub(crate) fn check(
         facts,
         certain,
         possible: &possible,
-        level,
-        family,
+        levels,
         trusting,
-        places_all: !level.info().real_time || facts.sessions_follow_the_clock(),
+        // Where levels are mixed, those with session order need not care for the clock.
+        places_all: !levels.real_time() || !levels.is_mixed() && facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
         units: FxHashSet::default(),
         reads: FxHashSet::default(),
@@ -95,8 +107,7 @@ struct Proof<'a> {
     /// How reads are explained if everybody of unknown outcome took effect. What a read may have returned does not depend on
     /// who did.
     possible: &'a Reading<'a>,
-    level: Level,
-    family: Family,
+    levels: Levels<'a>,
     /// What the caller assumed is taken as given.
     trusting: bool,
     /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
@@ -166,8 +177,18 @@ impl Proof<'_> {
         Ok(())
     }
 
-    fn one_point(&self) -> bool {
-        self.family != Family::Snapshot
+    /// How the level of a transaction looks at it. (All levels have one: that was seen before the first step.)
+    fn family(&self, t: TxnId) -> Family {
+        family(self.levels.of(t)).unwrap_or(Family::Writes)
+    }
+
+    fn one_point(&self, t: TxnId) -> bool {
+        self.family(t) != Family::Snapshot
+    }
+
+    /// Whether the level of a transaction says anything about its single reads.
+    fn judges_reads(&self, t: TxnId) -> bool {
+        !matches!(self.family(t), Family::Writes | Family::Cut)
     }
 
     fn point(&self, point: Point) -> Result<Point, Flaw> {
@@ -175,7 +196,7 @@ impl Proof<'_> {
         if t.index() >= self.facts.history.txn_count() {
             return Err(Flaw::new(FlawKind::NoSuchTransaction));
         }
-        Ok(if self.one_point() { Point::Commit(t) } else { point })
+        Ok(if self.one_point(t) { Point::Commit(t) } else { point })
     }
 
     /// A literal with points as this level has them. Nothing is before itself, so there the negation would not be one.
@@ -234,26 +255,26 @@ impl Proof<'_> {
         w != r && self.reads.contains(&(w, r))
     }
 
-    fn session_before(&self, a: TxnId, b: TxnId) -> bool {
+    /// `a` comes before `b` in their session, and that matters to `level`.
+    fn session_before(&self, level: Level, a: TxnId, b: TxnId) -> bool {
         let history = self.facts.history;
-        self.level.info().session_order && a < b && history.session_of(a) == history.session_of(b)
+        level.info().session_order && a < b && history.session_of(a) == history.session_of(b)
     }
 
     fn time_before(&self, a: TxnId, b: TxnId) -> bool {
-        self.level.info().real_time && self.facts.ended_before(a, b)
+        self.levels.of(b).info().real_time && self.facts.ended_before(a, b)
     }
 
     /// Each link is known, or its reverse is in the clause.
     fn cycle(&mut self, clause: &Clause, points: &[Point]) -> Result<(), Flaw> {
         let points: Vec<Point> = points.iter().map(|&p| self.point(p)).collect::<Result<_, Flaw>>()?;
-        if points.is_empty() || self.family == Family::Cut {
+        if points.is_empty() || matches!(self.levels, Levels::One(Level::CutIsolation)) {
             return Err(unproven());
         }
-        let reads = self.family != Family::Writes;
         let mut chosen: FxHashSet<(TxnId, TxnId)> = FxHashSet::default();
         for literal in &clause.literals {
             if let Literal::NotReadsFrom(choice) = literal
-                && reads
+                && self.judges_reads(self.facts.owner(choice.read))
                 && self.is_version(*choice)
             {
                 chosen.insert((self.facts.owner(choice.write), self.facts.owner(choice.read)));
@@ -268,12 +289,12 @@ impl Proof<'_> {
             let chosen = chosen.contains(&(t, u));
             let otherwise = chosen
                 || matches!((a, b), (Point::Begin(t), Point::Commit(u)) if t == u)
-                || self.session_before(t, u)
+                || self.session_before(self.levels.of(u), t, u)
                 || self.time_before(t, u)
                 || a != b
                     && (clause.literals.contains(&Literal::Before(b, a))
                         || self.units.contains(&Literal::Before(a, b)));
-            let read = reads && self.reads_from(t, u);
+            let read = self.judges_reads(u) && self.reads_from(t, u);
             if !otherwise && !read {
                 return Err(unproven().txns([t, u]));
             }

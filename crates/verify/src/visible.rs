@@ -63,7 +63,7 @@ pub(crate) fn read_committed(commits: &Commits<'_>) -> Result<(), Flaw> {
     let writes = Writes::new(commits);
     let mut later: FxHashMap<KeyId, External> = FxHashMap::default();
     let mut first_read: FxHashMap<TxnId, External> = FxHashMap::default();
-    for &t3 in &commits.order {
+    for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
         later.clear();
         first_read.clear();
         for read in commits.reads(t3) {
@@ -93,7 +93,7 @@ fn contradicted(commits: &Commits<'_>, t2: TxnId, reads: Vec<External>) -> Optio
 pub(crate) fn read_atomic(commits: &Commits<'_>) -> Result<(), Flaw> {
     let writes = Writes::new(commits);
     let mut reads: FxHashMap<KeyId, External> = FxHashMap::default();
-    for &t3 in &commits.order {
+    for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
         reads.clear();
         for read in commits.reads(t3) {
             keep_earliest(commits, &mut reads, read);
@@ -108,14 +108,40 @@ pub(crate) fn read_atomic(commits: &Commits<'_>) -> Result<(), Flaw> {
     read_your_writes(commits)
 }
 
-/// The latest place of a writer, per key.
-type Latest = FxHashMap<KeyId, TxnId>;
+/// The two writers that come last: a transaction's own writes do not count, and it may be the last itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Two {
+    last: TxnId,
+    before: Option<TxnId>,
+}
+
+impl Two {
+    /// With one more.
+    fn with(two: Option<Two>, commits: &Commits<'_>, t: TxnId) -> Two {
+        let Some(two) = two else { return Two { last: t, before: None } };
+        if t == two.last || Some(t) == two.before {
+            two
+        } else if commits.place(t) > commits.place(two.last) {
+            Two { last: t, before: Some(two.last) }
+        } else if two.before.is_none_or(|b| commits.place(t) > commits.place(b)) {
+            Two { before: Some(t), ..two }
+        } else {
+            two
+        }
+    }
+
+    /// The last one that is not this transaction.
+    fn other_than(self, t: TxnId) -> Option<TxnId> {
+        if self.last == t { self.before } else { Some(self.last) }
+    }
+}
+
+/// The writers of each key that come last.
+type Latest = FxHashMap<KeyId, Two>;
 
 fn note_writer(commits: &Commits<'_>, latest: &mut Latest, key: KeyId, t: TxnId) {
-    let kept = latest.entry(key).or_insert(t);
-    if commits.place(t) > commits.place(*kept) {
-        *kept = t;
-    }
+    let two = Two::with(latest.get(&key).copied(), commits, t);
+    latest.insert(key, two);
 }
 
 /// Goes through each session with what it has seen so far: `learn` adds it after each transaction.
@@ -128,7 +154,8 @@ fn by_session(commits: &Commits<'_>, mut learn: impl FnMut(TxnId, &mut Latest)) 
             seen.clear();
         }
         for read in commits.reads(t3) {
-            if let Some(&t2) = seen.get(&read.key)
+            if let Some(t2) = seen.get(&read.key).and_then(|two| two.other_than(t3))
+                && commits.asks(t3)
                 && commits.place(t2) > commits.place_read(read)
             {
                 return Err(overlooked(read, t2));
@@ -163,15 +190,16 @@ pub(crate) fn monotonic_reads(commits: &Commits<'_>) -> Result<(), Flaw> {
     })
 }
 
-/// Per session and key: transactions of the session, ascending, from each of which on a writer is visible. The writers'
-/// places ascend too.
-type Visible = FxHashMap<(SessionId, KeyId), Vec<(TxnId, TxnId)>>;
+/// Per session and key: transactions of the session, ascending, and which writers are visible from each on.
+type Visible = FxHashMap<(SessionId, KeyId), Vec<(TxnId, Two)>>;
 
 fn add_visible(commits: &Commits<'_>, visible: &mut Visible, at: TxnId, key: KeyId, writer: TxnId) {
     let session = commits.reading.facts.history.session_of(at);
     let seen = visible.entry((session, key)).or_default();
-    if seen.last().is_none_or(|&(_, w)| commits.place(writer) > commits.place(w)) {
-        seen.push((at, writer));
+    let last = seen.last().map(|&(_, two)| two);
+    let two = Two::with(last, commits, writer);
+    if last != Some(two) {
+        seen.push((at, two));
     }
 }
 
@@ -180,7 +208,7 @@ fn before_sources(commits: &Commits<'_>, visible: &Visible) -> Result<(), Flaw> 
     let history = commits.reading.facts.history;
     // The latest source in each session: what is visible before it includes what is visible before earlier ones.
     let mut sources: FxHashMap<SessionId, TxnId> = FxHashMap::default();
-    for &t3 in &commits.order {
+    for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
         sources.clear();
         for w in commits.reads(t3).filter_map(|r| commits.reading.writer(r)) {
             let latest = sources.entry(history.session_of(w)).or_insert(w);
@@ -190,7 +218,7 @@ fn before_sources(commits: &Commits<'_>, visible: &Visible) -> Result<(), Flaw> 
             for (&session, &w) in &sources {
                 let Some(seen) = visible.get(&(session, read.key)) else { continue };
                 let before = seen.partition_point(|&(at, _)| at < w);
-                if let Some(&(_, t2)) = seen[..before].last()
+                if let Some(t2) = seen[..before].last().and_then(|(_, two)| two.other_than(t3))
                     && commits.place(t2) > commits.place_read(read)
                 {
                     return Err(overlooked(read, t2));
@@ -237,6 +265,46 @@ pub(crate) fn causal(commits: &Commits<'_>) -> Result<(), Flaw> {
 /// Visible: everything from which session order, reads and version order lead here.
 pub(crate) fn parallel_snapshot(commits: &Commits<'_>) -> Result<(), Flaw> {
     by_clocks(commits, true)
+}
+
+/// Visible: everything that happens before, in an order that need not agree with that.
+///
+/// What has been seen is worked out by going over the order until nothing changes: once, if the order agrees.
+pub(crate) fn causal_in_any_order(commits: &Commits<'_>) -> Result<(), Flaw> {
+    let history = commits.reading.facts.history;
+    let predecessors = predecessors(commits, false);
+    let mut clocks: Vec<Clock> = vec![Clock::new(); history.txn_count()];
+    let mut changed = true;
+    while std::mem::take(&mut changed) {
+        for &t in &commits.order {
+            let mut clock = clocks[t.index()].clone();
+            for &p in &predecessors[t.index()] {
+                clock = merge(&merge(&clock, &clocks[p.index()]), &vec![(history.session_of(p), p.0 + 1)]);
+            }
+            if clock != clocks[t.index()] {
+                clocks[t.index()] = clock;
+                changed = true;
+            }
+        }
+    }
+    let mut writers: FxHashMap<(SessionId, KeyId), Vec<TxnId>> = FxHashMap::default();
+    for t in commits.reading.txns() {
+        for (key, _) in commits.reading.facts.written(t) {
+            writers.entry((history.session_of(t), key)).or_default().push(t);
+        }
+    }
+    for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
+        for read in commits.reads(t3) {
+            for &(session, bound) in &clocks[t3.index()] {
+                let Some(here) = writers.get(&(session, read.key)) else { continue };
+                let later = |t2: &&TxnId| **t2 != t3 && commits.place(**t2) > commits.place_read(read);
+                if let Some(&t2) = here.iter().take_while(|t2| t2.0 < bound).find(later) {
+                    return Err(overlooked(read, t2));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Per session, ascending: the first transaction that has not been seen.

@@ -9,10 +9,10 @@
 mod solver;
 
 use isolde_history::History;
-use isolde_level::{Certificate, Level, Literal, Point, Reason, Refutation};
-use isolde_testkit::mini;
+use isolde_level::{Certificate, Level};
 use isolde_testkit::oracle::{self, StrongLevel, WeakLevel};
 use isolde_testkit::random::{self, Reference, Shape};
+use isolde_testkit::{mini, mutate};
 use isolde_verify::Verifier;
 use solver::Answer;
 
@@ -76,7 +76,7 @@ fn compare(history: &History, rng: &mut fastrand::Rng, context: &str, tally: &mu
         if let Certificate::Violated(refutation) = &certificate {
             for other in STRONG.iter().map(|(level, _)| *level).chain([Level::Causal]) {
                 for _ in 0..2 {
-                    let mutant = Certificate::Violated(mutate(refutation, history, rng));
+                    let mutant = Certificate::Violated(mutate::refutation(refutation, history, rng));
                     let accepted = verifier.certificate(other, &mutant).is_ok();
                     tally.mutants_refused += u32::from(!accepted);
                     let wrong = accepted && truth(history, other) == Some(true);
@@ -85,52 +85,6 @@ fn compare(history: &History, rng: &mut fastrand::Rng, context: &str, tally: &mu
             }
         }
     }
-}
-
-/// One field changed.
-fn mutate(refutation: &Refutation, history: &History, rng: &mut fastrand::Rng) -> Refutation {
-    let mut mutant = refutation.clone();
-    let at = rng.usize(..mutant.steps.len());
-    let txn = isolde_history::TxnId(rng.u32(..history.txn_count() as u32 + 1));
-    let op = isolde_history::OpId(rng.u32(..history.op_count() as u32 + 1));
-    let step = &mut mutant.steps[at];
-    match rng.u32(..6) {
-        0 if !step.clause.is_empty() => drop(step.clause.swap_remove(rng.usize(..step.clause.len()))),
-        1 if !step.clause.is_empty() => {
-            let i = rng.usize(..step.clause.len());
-            step.clause[i] = !step.clause[i];
-        }
-        2 => step.clause.push(Literal::Before(Point::Begin(txn), Point::Commit(txn))),
-        3 => drop(mutant.steps.remove(at)),
-        4 => step.clause.clear(),
-        _ => match &mut step.reason {
-            Reason::Cycle(points) => {
-                let i = rng.usize(..points.len());
-                points[i] = Point::Commit(txn);
-            }
-            Reason::Axiom { read, write, other, path } => match rng.u32(..4) {
-                0 => *read = op,
-                1 => *write = rng.bool().then_some(op),
-                2 => *other = op,
-                _ => path.push(txn),
-            },
-            Reason::Conflict { first, second }
-            | Reason::Repeated { first, second }
-            | Reason::Assumed { first, second, .. } => *(if rng.bool() { first } else { second }) = op,
-            Reason::Implied(hints) => {
-                let i = rng.usize(..hints.len());
-                hints[i] = rng.u32(..at as u32 + 2);
-            }
-            Reason::Source { read, .. } | Reason::Impossible { read } => *read = op,
-            Reason::Observed(choice) | Reason::Intermediate(choice) => choice.write = op,
-            Reason::Version { read, first, second } => match rng.u32(..3) {
-                0 => *read = op,
-                1 => *first = op,
-                _ => *second = op,
-            },
-        },
-    }
-    mutant
 }
 
 fn run(family: &str, cases: u64, make: impl Fn(&mut fastrand::Rng) -> History) {

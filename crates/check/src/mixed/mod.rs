@@ -14,18 +14,19 @@
 //! Adya's mixing graph is acyclic: `ww` edges always count, `wr` edges if the reader is PL-2 or above, `rw` edges if the
 //! reader is PL-2.99 or above. A transaction that declares nothing promises nothing, as read-uncommitted.
 //!
-//! **Deciding.** What weak levels ask is known in advance and becomes edges: O(m·k) like causal. A reader at a snapshot or
-//! serializable level leaves a choice (another writer comes before what it read, or after its snapshot); an order that
-//! misses one is mended by trying its two sides in turn, with backtracking. Exponential at worst (mixing with serializable
-//! is NP-hard), bounded by the budget.
+//! **Deciding** is the strong engine's business (`strong/mixed.rs`), proofs included: NP-hard as soon as serializable is among
+//! the levels. For comparing (`--cross-check`), [`decide_by_trying`] writes every demand down, takes those of which there is no
+//! choice as edges, and tries the sides of the others in turn.
 
 mod demands;
 mod search;
 
+use crate::Request;
 use crate::budget::Budget;
+use crate::strong;
 use crate::weak::Problem;
 use demands::Demands;
-use isolde_history::{FaultKind, TxnId};
+use isolde_history::{FaultKind, History, ReadFault, TxnId};
 use isolde_level::{Level, Mixed, Verdict};
 
 /// How a level looks at its transactions.
@@ -69,81 +70,106 @@ fn family(level: Level) -> Option<Family> {
     })
 }
 
-/// Judges the declared levels; `None` if no transaction declares one.
-pub(crate) fn judge(problem: Problem<'_>, budget: &Budget<'_>) -> Option<Mixed> {
-    let history = problem.history;
-    let mut declared = vec![Level::ReadUncommitted; history.txn_count()];
-    let mut counts: Vec<(Level, u64)> = Vec::new();
-    let mut unclear = None;
-    for (&t, facts) in history.metadata() {
-        let Some(name) = facts.get("level") else { continue };
-        let level = name.parse::<Level>().ok().filter(|&level| family(level).is_some());
-        let Some(level) = level else {
-            unclear.get_or_insert_with(|| (t, name.clone()));
-            continue;
-        };
-        declared[t.index()] = level;
-        match counts.iter_mut().find(|(l, _)| *l == level) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((level, 1)),
+/// What transactions declare.
+struct Declared {
+    /// The level of each; read-uncommitted if it declares nothing.
+    levels: Vec<Level>,
+    counts: Vec<(Level, u64)>,
+    /// Somebody who declares what cannot be mixed, and what.
+    unclear: Option<(TxnId, Box<str>)>,
+}
+
+impl Declared {
+    /// `None` if nobody declares anything.
+    fn of(history: &History) -> Option<Declared> {
+        let mut levels = vec![Level::ReadUncommitted; history.txn_count()];
+        let mut counts: Vec<(Level, u64)> = Vec::new();
+        let mut unclear = None;
+        for (&t, facts) in history.metadata() {
+            let Some(name) = facts.get("level") else { continue };
+            let level = name.parse::<Level>().ok().filter(|&level| family(level).is_some());
+            let Some(level) = level else {
+                unclear.get_or_insert_with(|| (t, name.clone()));
+                continue;
+            };
+            levels[t.index()] = level;
+            match counts.iter_mut().find(|(l, _)| *l == level) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((level, 1)),
+            }
         }
+        counts.sort_unstable();
+        (!counts.is_empty() || unclear.is_some()).then_some(Declared { levels, counts, unclear })
     }
-    if counts.is_empty() && unclear.is_none() {
+}
+
+/// Judges the declared levels; `None` if no transaction declares one.
+pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>) -> Option<Mixed> {
+    let Declared { levels, counts, unclear } = Declared::of(problem.history)?;
+    let open = |reason: String| Mixed { verdict: Verdict::Unknown { reason }, ..Mixed::default() };
+    let needs_time = levels.iter().any(|level| level.info().real_time);
+    let answer = if let Some((t, name)) = unclear {
+        let who = problem.history.txn_name(t);
+        open(format!("{who} declares {name:?}, which cannot be mixed with other levels"))
+    } else if needs_time && problem.history.intervals().is_none() {
+        open("levels with real time are declared, and the history has no real-time information".to_owned())
+    } else {
+        match strong::decide_mixed(problem, &levels, request.no_guess, budget) {
+            Some(strong::MixedAnswer { verdict, transactions, proof }) => {
+                let proof = proof.filter(|_| request.certificates || verdict == Verdict::Violated);
+                Mixed { verdict, transactions, proof, ..Mixed::default() }
+            }
+            None => open("one of the levels cannot be mixed with others".to_owned()),
+        }
+    };
+    Some(Mixed { levels: counts, ..answer })
+}
+
+/// Choices up to which everything is written down.
+const LARGEST: usize = 1 << 22;
+
+/// Decides what transactions declare by another algorithm, for comparing; `None`: it does not apply.
+pub(crate) fn decide_by_trying(problem: Problem<'_>, budget: &Budget<'_>) -> Option<Verdict> {
+    let Declared { levels, unclear: None, .. } = Declared::of(problem.history)? else { return None };
+    let timed = problem.history.intervals().is_some() || !levels.iter().any(|level| level.info().real_time);
+    let pairs: usize = problem
+        .committed()
+        .flat_map(|t| problem.reads(t))
+        .fold(0, |pairs, read| pairs.saturating_add(problem.index.writers(read.key).len()));
+    if problem.index.ambiguous_reads() > 0 || !timed || pairs > LARGEST {
         return None;
     }
-    counts.sort_unstable();
-    let unknown = |reason: String| Verdict::Unknown { reason };
-    let (verdict, transactions) = if let Some((t, name)) = unclear {
-        let who = history.txn_name(t);
-        (unknown(format!("{who} declares {name:?}, which cannot be mixed with other levels")), Vec::new())
-    } else if problem.index.ambiguous_reads() > 0 {
-        let reason = "reads return a value that several transactions wrote, so their source is open";
-        (unknown(reason.to_owned()), Vec::new())
-    } else {
-        decide(problem, &declared, budget)
-    };
-    Some(Mixed { levels: counts, verdict, transactions })
-}
-
-/// The verdict and, for a violation, the transactions that contradict each other as far as that is known.
-fn decide(problem: Problem<'_>, declared: &[Level], budget: &Budget<'_>) -> (Verdict, Vec<TxnId>) {
-    if let Some(t) = faulty(problem, declared) {
-        return (Verdict::Violated, vec![t]);
+    if faulty(problem, &levels) {
+        return Some(Verdict::Violated);
     }
-    let Some(demands) = Demands::collect(problem, declared) else {
-        return (Verdict::Violated, Vec::new());
-    };
+    let Some(demands) = Demands::collect(problem, &levels) else { return Some(Verdict::Violated) };
     match search::order(&demands, problem, budget) {
-        search::Found::Order => (Verdict::Holds, Vec::new()),
-        search::Found::Cycle(txns) => (Verdict::Violated, txns),
-        search::Found::OutOfBudget => {
-            let reason = "the time was up before an order was found or excluded".to_owned();
-            (Verdict::Unknown { reason }, Vec::new())
-        }
+        search::Found::Order => Some(Verdict::Holds),
+        search::Found::Cycle => Some(Verdict::Violated),
+        search::Found::OutOfBudget => None,
     }
 }
 
-/// Somebody whose level forbids one of its reads, whatever the order.
-fn faulty(problem: Problem<'_>, declared: &[Level]) -> Option<TxnId> {
-    for fault in problem.index.faults() {
+/// Is there somebody whose level forbids one of its reads, whatever the order?
+fn faulty(problem: Problem<'_>, declared: &[Level]) -> bool {
+    let forbidden = |fault: &ReadFault| {
         let t = problem.history.txn_of(fault.op);
-        let forbidden = match (fault.kind, family(declared[t.index()])) {
+        match (fault.kind, family(declared[t.index()])) {
             // Versions follow one order whoever looks.
             (FaultKind::IncompatibleOrder, _) => true,
             (_, Some(Family::Uncommitted | Family::Cut)) => false,
-            (FaultKind::ThinAir | FaultKind::Aborted | FaultKind::Intermediate, _) => true,
-            (_, Some(Family::Committed)) => false,
+            (
+                FaultKind::Future | FaultKind::NotMyOwnWrite | FaultKind::NotMyLastWrite,
+                Some(Family::Committed),
+            ) => false,
             _ => true,
-        };
-        if forbidden {
-            return Some(t);
         }
-    }
+    };
     // Read atomic and cut isolation: a key is read from one transaction.
-    problem.committed().find(|&t| {
-        let level = declared[t.index()];
+    let repeats = |t: TxnId| {
         let reads: Vec<_> = problem.reads(t).collect();
-        matches!(level, Level::CutIsolation | Level::ReadAtomic)
+        matches!(declared[t.index()], Level::CutIsolation | Level::ReadAtomic)
             && reads.iter().any(|a| reads.iter().any(|b| a.key == b.key && a.from != b.from))
-    })
+    };
+    problem.index.faults().iter().any(forbidden) || problem.committed().any(repeats)
 }

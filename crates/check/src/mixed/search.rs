@@ -12,8 +12,8 @@ use std::collections::BinaryHeap;
 
 pub(super) enum Found {
     Order,
-    /// There is none; who is on the cycle if no choice was needed to see it.
-    Cycle(Vec<TxnId>),
+    /// There is none.
+    Cycle,
     OutOfBudget,
 }
 
@@ -35,15 +35,12 @@ pub(super) fn order(demands: &Demands, problem: Problem<'_>, budget: &Budget<'_>
             return Found::OutOfBudget;
         }
         let Some(place) = places(demands.points, &edges, problem) else {
-            if decisions.is_empty() {
-                return Found::Cycle(on_cycle(demands.points, &edges, problem));
-            }
             // The latest decision that has another side.
             while decisions.last().is_some_and(|d| d.last) {
                 decisions.pop();
                 edges.pop();
             }
-            let Some(decision) = decisions.last_mut() else { return Found::Cycle(Vec::new()) };
+            let Some(decision) = decisions.last_mut() else { return Found::Cycle };
             decision.last = true;
             edges.pop();
             edges.push(demands.choices[decision.choice].1);
@@ -105,42 +102,4 @@ fn successors(points: usize, edges: &[Edge]) -> (Vec<u32>, Vec<Point>) {
         next[a as usize] += 1;
     }
     (start, to)
-}
-
-/// The transactions of some cycle: walking back from a point that nothing could place must come round.
-fn on_cycle(points: usize, edges: &[Edge], problem: Problem<'_>) -> Vec<TxnId> {
-    let mut waiting = vec![0u32; points];
-    edges.iter().for_each(|&(_, b)| waiting[b as usize] += 1);
-    let (start, to) = successors(points, edges);
-    let mut free: Vec<usize> = (0..points).filter(|&p| waiting[p] == 0).collect();
-    while let Some(p) = free.pop() {
-        for &q in &to[start[p] as usize..start[p + 1] as usize] {
-            waiting[q as usize] -= 1;
-            if waiting[q as usize] == 0 {
-                free.push(q as usize);
-            }
-        }
-    }
-    let mut before = vec![None; points];
-    for &(a, b) in edges.iter().filter(|&&(a, _)| waiting[a as usize] > 0) {
-        before[b as usize] = Some(a as usize);
-    }
-    let Some(mut at) = (0..points).find(|&p| waiting[p] > 0) else { return Vec::new() };
-    let mut met = vec![false; points];
-    while !met[at] {
-        met[at] = true;
-        let Some(previous) = before[at] else { return Vec::new() };
-        at = previous;
-    }
-    let (first, mut txns) = (at, Vec::new());
-    loop {
-        txns.push(TxnId((at % problem.txn_count()) as u32));
-        match before[at] {
-            Some(previous) if previous != first => at = previous,
-            _ => break,
-        }
-    }
-    txns.sort_unstable();
-    txns.dedup();
-    txns
 }

@@ -21,17 +21,57 @@ pub use tighten::tighten;
 use crate::{Budget, Request, check};
 use ddmin::{Outcome, minimise};
 use isolde_history::{History, Index, OpId, Origin, TxnId};
-use isolde_level::{AnomalyKind, Certificate, Judgement, Level, Literal, Reason, Verdict};
+use isolde_level::{Anomaly, AnomalyKind, Certificate, Judgement, Level, Verdict};
 use parts::{Mask, Values};
 use std::num::NonZeroUsize;
+
+/// What a history violates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promise {
+    /// A level.
+    Level(Level),
+    /// The levels that its transactions declare, each its own.
+    Declared,
+}
+
+impl std::fmt::Display for Promise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Promise::Level(level) => level.fmt(f),
+            Promise::Declared => f.write_str("the levels that transactions declare"),
+        }
+    }
+}
+
+impl Promise {
+    /// What was found out about it.
+    fn verdict(self, judgement: &Judgement) -> Option<&Verdict> {
+        match self {
+            Promise::Level(level) => judgement.verdict(level),
+            Promise::Declared => judgement.mixed.as_ref().map(|mixed| &mixed.verdict),
+        }
+    }
+}
 
 /// What to keep while shrinking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Goal {
-    /// This level stays violated.
-    pub level: Level,
+    /// This stays violated.
+    pub violates: Promise,
     /// An anomaly of this kind stays.
     pub anomaly: Option<AnomalyKind>,
+}
+
+impl Goal {
+    /// To keep a level violated.
+    pub fn level(level: Level) -> Goal {
+        Goal { violates: Promise::Level(level), anomaly: None }
+    }
+
+    /// Whether an anomaly is of the kind, or the shape, that stays.
+    fn wants(self, history: &History, anomaly: &Anomaly) -> bool {
+        self.anomaly.is_none_or(|kind| anomaly.kind == kind || anomaly.pattern(history) == Some(kind))
+    }
 }
 
 /// A history shrunk.
@@ -80,13 +120,13 @@ impl std::error::Error for NothingToShrink {}
 /// use isolde_level::Level;
 /// use isolde_testkit::mini;
 /// let history = mini::history("w(z,1); w(x,1) w(y,1) r(z,1); r(z,1) || r(z,1) r(x,0) r(y,1); w(z,2)");
-/// let goal = Goal { level: Level::ReadAtomic, anomaly: None };
+/// let goal = Goal::level(Level::ReadAtomic);
 /// let shrunk = shrink(&history, goal, &Budget::unlimited()).unwrap();
 /// assert!(shrunk.minimal);
 /// assert_eq!(mini::print(&shrunk.history), "w(x,1) w(y,1) || r(x,0) r(y,1)");
 /// ```
 pub fn shrink(history: &History, goal: Goal, budget: &Budget<'_>) -> Result<Shrunk, NothingToShrink> {
-    let mut shrinker = Shrinker { goal, budget, probes: 0 };
+    let mut shrinker = Shrinker { goal, budget, probes: 0, ends: false };
     let judgement = shrinker.judge(history);
     shrinker.from(history, judgement)
 }
@@ -102,16 +142,19 @@ struct Shrinker<'a, 'b> {
     goal: Goal,
     budget: &'a Budget<'b>,
     probes: u64,
+    /// Lists keep their last elements, or go.
+    ends: bool,
 }
 
 impl Shrinker<'_, '_> {
     /// Shrinks a history of which the judgement, with its proofs, is known.
     fn from(self, history: &History, judgement: Judgement) -> Result<Shrunk, NothingToShrink> {
         let goal = self.goal;
-        if judgement.verdict(goal.level) != Some(&Verdict::Violated) {
-            return Err(NothingToShrink::NotViolated(judgement.verdict(goal.level).cloned()));
+        let verdict = goal.violates.verdict(&judgement);
+        if verdict != Some(&Verdict::Violated) {
+            return Err(NothingToShrink::NotViolated(verdict.cloned()));
         }
-        if !self.shows(&judgement) {
+        if !self.shows(history, &judgement) {
             return Err(NothingToShrink::NoSuchAnomaly);
         }
         let origin = Origin {
@@ -125,13 +168,26 @@ impl Shrinker<'_, '_> {
     fn judge(&mut self, history: &History) -> Judgement {
         self.probes += 1;
         let index = Index::build(history, NonZeroUsize::MIN);
-        let request = Request { levels: vec![self.goal.level], certificates: true, ..Request::default() };
-        check(history, &index, &request, self.budget)
+        let levels = match self.goal.violates {
+            Promise::Level(level) => vec![level],
+            // It costs least.
+            Promise::Declared => vec![Level::ReadUncommitted],
+        };
+        let mut request = Request { levels, certificates: true, ..Request::default() };
+        let judgement = check(history, &index, &request, self.budget);
+        let Some(kind) = self.goal.anomaly.filter(|_| !self.shows(history, &judgement)) else {
+            return judgement;
+        };
+        // The smallest cycle may not be of the shape that was asked for, though another is.
+        request.anomalies = Some(vec![kind]);
+        let other = check(history, &index, &request, self.budget);
+        if self.shows(history, &other) { other } else { judgement }
     }
 
-    fn shows(&self, judgement: &Judgement) -> bool {
-        judgement.verdict(self.goal.level) == Some(&Verdict::Violated)
-            && self.goal.anomaly.is_none_or(|kind| judgement.anomalies.iter().any(|a| a.kind == kind))
+    fn shows(&self, history: &History, judgement: &Judgement) -> bool {
+        self.goal.violates.verdict(judgement) == Some(&Verdict::Violated)
+            && (self.goal.anomaly.is_none()
+                || judgement.anomalies.iter().any(|a| self.goal.wants(history, a)))
     }
 
     fn run(mut self, history: &History, mut part: Part) -> Shrunk {
@@ -208,13 +264,13 @@ impl Shrinker<'_, '_> {
     /// Replaces the part by what the mask leaves of it, if that still shows what it should.
     fn probe(&mut self, history: &History, part: &mut Part, mask: &Mask) -> bool {
         let mut mask = mask.clone();
-        mask.drop_unexplained(history, &Values::new(history));
+        mask.drop_unexplained(history, &Values::new(history), self.ends);
         let Ok((smaller, origin)) = history.part(&mask) else { return false };
         if smaller.txn_count() == 0 {
             return false;
         }
         let judgement = self.judge(&smaller);
-        if !self.shows(&judgement) {
+        if !self.shows(&smaller, &judgement) {
             return false;
         }
         let origin = Origin {
@@ -268,12 +324,18 @@ impl Units {
 /// The transactions and operations that the proof of the violation names.
 fn named(history: &History, judgement: &Judgement, goal: Goal) -> (Vec<TxnId>, Vec<OpId>) {
     let (mut txns, mut ops) = (Vec::new(), Vec::new());
-    let wanted = |kind: AnomalyKind| goal.anomaly.is_none_or(|k| k == kind) && goal.level.forbids(kind);
+    if let (Promise::Declared, Some(mixed)) = (goal.violates, &judgement.mixed)
+        && let Some(Certificate::Violated(refutation)) = &mixed.proof
+    {
+        return refutation.names(history);
+    }
+    let forbids = |kind: AnomalyKind| matches!(goal.violates, Promise::Level(level) if level.forbids(kind));
+    let wanted = |a: &Anomaly| goal.wants(history, a) && forbids(a.kind);
     // The smallest is enough.
     let anomaly = judgement
         .anomalies
         .iter()
-        .filter(|a| wanted(a.kind))
+        .filter(|a| wanted(a))
         .min_by_key(|a| (a.witness.transactions.len(), a.witness.operations.len()));
     if let Some(anomaly) = anomaly {
         txns.extend(&anomaly.witness.transactions);
@@ -282,30 +344,9 @@ fn named(history: &History, judgement: &Judgement, goal: Goal) -> (Vec<TxnId>, V
     let edges = anomaly.is_some_and(|a| !a.witness.edges.is_empty());
     for (_, certificate) in judgement.certificates.iter().filter(|_| !edges) {
         let Certificate::Violated(refutation) = certificate else { continue };
-        for step in &refutation.steps {
-            for literal in &step.clause {
-                match *literal {
-                    Literal::Before(a, b) => txns.extend([a.txn(), b.txn()]),
-                    Literal::ReadsFrom(c) | Literal::NotReadsFrom(c) => ops.extend([c.read, c.write]),
-                    Literal::Committed(t) | Literal::NotCommitted(t) => txns.push(t),
-                }
-            }
-            match &step.reason {
-                Reason::Cycle(points) => txns.extend(points.iter().map(|p| p.txn())),
-                Reason::Axiom { read, write, other, path } => {
-                    ops.extend(write.iter().chain([read, other]));
-                    txns.extend(path);
-                }
-                Reason::Conflict { first, second } | Reason::Repeated { first, second } => {
-                    ops.extend([first, second]);
-                }
-                Reason::Version { read, first, second } => ops.extend([read, first, second]),
-                Reason::Assumed { first, second, .. } => ops.extend([first, second]),
-                Reason::Source { read, .. } | Reason::Impossible { read } => ops.push(*read),
-                Reason::Observed(c) | Reason::Intermediate(c) => ops.extend([c.read, c.write]),
-                Reason::Implied(_) => {}
-            }
-        }
+        let (named_txns, named_ops) = refutation.names(history);
+        txns.extend(named_txns);
+        ops.extend(named_ops);
     }
     txns.extend(ops.iter().map(|&op| history.txn_of(op)));
     // A read of what is named needs its writers, or it goes; a session edge needs nothing more.

@@ -58,7 +58,8 @@ impl Mask {
     }
 
     /// Drops the reads of what is gone, and elements of lists whose append is gone. A transaction that has nothing left goes.
-    pub fn drop_unexplained(&mut self, history: &History, values: &Values) {
+    /// With `ends`, a list that loses its last element goes, so that what is left of a list is a read of the same version.
+    pub fn drop_unexplained(&mut self, history: &History, values: &Values, ends: bool) {
         for (i, head) in history.heads().iter().enumerate() {
             if !head.is_read() && !self.ops[i] {
                 self.gone.insert((head.key(), history.values()[i]));
@@ -69,7 +70,12 @@ impl Mask {
                 let lost = |value: Value| self.gone.contains(&(o.key, value));
                 let unexplained = o.kind == OpKind::Read
                     && match history.list(o.value) {
-                        Some(elements) => elements.iter().any(|&e| lost(e) && values.is_repeated(o.key, e)),
+                        Some(elements) => {
+                            let own = own_appends(history, t, op);
+                            let others = &elements[..elements.len().saturating_sub(own)];
+                            ends && others.last().is_some_and(|&e| lost(e))
+                                || elements.iter().any(|&e| lost(e) && values.is_repeated(o.key, e))
+                        }
                         None => lost(o.value),
                     };
                 if unexplained {
@@ -79,6 +85,13 @@ impl Mask {
             self.txns[t.index()] &= history.op_range(t).any(|i| self.ops[i]);
         }
     }
+}
+
+/// The appends of a transaction to the key of a read before it: the tail of what it shows.
+fn own_appends(history: &History, t: TxnId, read: OpId) -> usize {
+    let key = history.op(read).key;
+    let own = |(op, o): &(OpId, isolde_history::Op)| *op < read && o.kind == OpKind::Append && o.key == key;
+    history.ops(t).filter(own).count()
 }
 
 /// How often each value was written.

@@ -2,12 +2,14 @@
 //!
 //! What a solver refutes it refutes with whatever it happened to look at. The refutation of a shrunk history is one of the
 //! whole too, because the part keeps every explanation of the reads it keeps: sessions, reads and writers are the same, only
-//! fewer. So it takes the place of the larger one. Not on lists: they lose elements, and then show other versions.
+//! fewer. So it takes the place of the larger one. Lists lose elements on the way. What they show before what they still
+//! show in the part; and because here a list goes if its last element does, it is a read of the same version, and what it does
+//! not show is the same. A refutation that uses more than that of a list (which elements are side by side) stays.
 
-use super::{Goal, Shrinker};
+use super::{Goal, Promise, Shrinker, Shrunk};
 use crate::Budget;
-use isolde_history::{History, OpId, Origin, TxnId};
-use isolde_level::{Certificate, Choice, Judgement, Literal, Point, Reason, Refutation, Step};
+use isolde_history::{History, OpId};
+use isolde_level::{Certificate, Judgement, Literal, Reason, Refutation};
 
 /// Refutations of so many steps fit on a screen as they are.
 const SMALL: usize = 8;
@@ -15,26 +17,15 @@ const SMALL: usize = 8;
 /// Replaces the refutations of a judgement, and the witnesses of anomalies that say no more than that no order exists, by
 /// those of a shrunk history where that makes them smaller.
 pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>) {
-    if history.has_lists() {
-        return;
-    }
     let known = judgement.clone();
-    let Judgement { anomalies, certificates, .. } = judgement;
+    let Judgement { anomalies, certificates, mixed, .. } = judgement;
     for (level, certificate) in certificates {
         let Certificate::Violated(refutation) = certificate else { continue };
-        if refutation.steps.len() <= SMALL {
+        let Some((smaller, shrunk)) = smaller(history, Goal::level(*level), &known, refutation, budget)
+        else {
             continue;
-        }
-        let goal = Goal { level: *level, anomaly: None };
-        let shrinker = Shrinker { goal, budget, probes: 0 };
-        let Ok(shrunk) = shrinker.from(history, known.clone()) else { continue };
-        let smaller = shrunk.judgement.certificates.iter().find_map(|(by, proof)| match proof {
-            Certificate::Violated(smaller) if by == level => Some(smaller),
-            _ => None,
-        });
-        let Some(smaller) = smaller.filter(|s| s.steps.len() < refutation.steps.len()) else { continue };
-        let Some(moved) = moved(smaller, &shrunk.origin) else { continue };
-        *refutation = moved;
+        };
+        *refutation = smaller;
         for anomaly in anomalies.iter_mut().filter(|a| a.kind.is_no_order() && level.forbids(a.kind)) {
             anomaly.witness.transactions = shrunk.origin.txns.clone();
             anomaly.witness.transactions.sort_unstable();
@@ -42,44 +33,64 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
             anomaly.witness.operations.sort_unstable();
         }
     }
+    if let Some(mixed) = mixed
+        && let Some(Certificate::Violated(refutation)) = &mut mixed.proof
+    {
+        let goal = Goal { violates: Promise::Declared, anomaly: None };
+        if let Some((smaller, _)) = smaller(history, goal, &known, refutation, budget) {
+            (mixed.transactions, _) = smaller.names(history);
+            *refutation = smaller;
+        }
+    }
 }
 
-/// The same refutation about the original history; `None` if it is about lists.
-fn moved(refutation: &Refutation, origin: &Origin) -> Option<Refutation> {
-    let txn = |t: TxnId| origin.txns[t.index()];
-    let op = |op: OpId| origin.ops[op.index()];
-    let point = |p: Point| match p {
-        Point::Begin(t) => Point::Begin(txn(t)),
-        Point::Commit(t) => Point::Commit(txn(t)),
+/// The refutation of the shrunk history, told about the whole; `None` if it is not smaller, or not one of the whole.
+fn smaller(
+    history: &History,
+    goal: Goal,
+    known: &Judgement,
+    refutation: &Refutation,
+    budget: &Budget<'_>,
+) -> Option<(Refutation, Shrunk)> {
+    if refutation.steps.len() <= SMALL {
+        return None;
+    }
+    let shrinker = Shrinker { goal, budget, probes: 0, ends: true };
+    let shrunk = shrinker.from(history, known.clone()).ok()?;
+    let proof = match goal.violates {
+        Promise::Declared => shrunk.judgement.mixed.as_ref()?.proof.as_ref(),
+        Promise::Level(level) => {
+            shrunk.judgement.certificates.iter().find(|(by, _)| *by == level).map(|(_, proof)| proof)
+        }
     };
-    let choice = |c: Choice| Choice { read: op(c.read), write: op(c.write) };
-    let literal = |l: &Literal| match *l {
-        Literal::Before(a, b) => Literal::Before(point(a), point(b)),
-        Literal::ReadsFrom(c) => Literal::ReadsFrom(choice(c)),
-        Literal::NotReadsFrom(c) => Literal::NotReadsFrom(choice(c)),
-        Literal::Committed(t) => Literal::Committed(txn(t)),
-        Literal::NotCommitted(t) => Literal::NotCommitted(txn(t)),
-    };
-    let step = |step: &Step| {
-        let reason = match &step.reason {
-            Reason::Cycle(points) => Reason::Cycle(points.iter().map(|&p| point(p)).collect()),
-            Reason::Axiom { read, write, other, path } => Reason::Axiom {
-                read: op(*read),
-                write: write.map(op),
-                other: op(*other),
-                path: path.iter().map(|&t| txn(t)).collect(),
-            },
-            Reason::Conflict { first, second } => Reason::Conflict { first: op(*first), second: op(*second) },
-            Reason::Source { read, element } => Reason::Source { read: op(*read), element: *element },
-            Reason::Observed(c) => Reason::Observed(choice(*c)),
-            Reason::Intermediate(c) => Reason::Intermediate(choice(*c)),
-            Reason::Impossible { read } => Reason::Impossible { read: op(*read) },
-            Reason::Implied(hints) => Reason::Implied(hints.clone()),
-            Reason::Repeated { first, second } => Reason::Repeated { first: op(*first), second: op(*second) },
-            Reason::Version { .. } | Reason::Assumed { .. } => return None,
-        };
-        Some(Step { clause: step.clause.iter().map(literal).collect(), reason })
-    };
-    let steps: Option<Vec<Step>> = refutation.steps.iter().map(step).collect();
-    steps.map(|steps| Refutation { steps })
+    let Some(Certificate::Violated(smaller)) = proof else { return None };
+    if smaller.steps.len() >= refutation.steps.len() {
+        return None;
+    }
+    let origin = &shrunk.origin;
+    let smaller = smaller.map(|t| origin.txns[t.index()], |op| origin.ops[op.index()]);
+    is_about_the_whole(history, &smaller).then_some((smaller, shrunk))
+}
+
+/// Whether what a refutation says about lists is true of the whole lists.
+fn is_about_the_whole(history: &History, refutation: &Refutation) -> bool {
+    let of_list = |op: OpId| history.list(history.op(op).value).is_some();
+    let orders = |literal: &Literal| matches!(literal, Literal::Before(..));
+    refutation.steps.iter().all(|step| match step.reason {
+        Reason::Cycle(_) | Reason::Axiom { .. } | Reason::Conflict { .. } | Reason::Implied(_) => true,
+        Reason::Assumed { .. } => false,
+        Reason::Version { read, first, second } => {
+            let elements = history.list(history.op(read).value).unwrap_or_default();
+            let at = |op: OpId| elements.iter().position(|&e| e == history.op(op).value);
+            match (at(first), at(second)) {
+                (Some(i), Some(j)) => i + 1 == j || i < j && step.clause.iter().any(orders),
+                // It shows the one last and the other not at all; that one is still the last.
+                (Some(_), None) => true,
+                _ => false,
+            }
+        }
+        Reason::Repeated { first, second } => !of_list(first) && !of_list(second),
+        Reason::Source { read, .. } | Reason::Impossible { read } => !of_list(read),
+        Reason::Observed(choice) | Reason::Intermediate(choice) => !of_list(choice.read),
+    })
 }

@@ -48,7 +48,10 @@ pub(crate) fn execution(model: &Model<'_>, solver: &Solver) -> Execution {
     if rules.family == Family::Cut {
         return Execution { order: Order::Any, choices };
     }
-    let events = order.into_iter().filter(|&node| counts[rules.txn(node).index()]);
+    let events = order.into_iter().filter(|&node| {
+        let t = rules.txn(node);
+        counts[t.index()] && (node == rules.begin(t) || node == rules.commit(t))
+    });
     let order = if rules.is_split() {
         Order::Events(events.map(|node| rules.point(node)).collect())
     } else {
@@ -63,16 +66,13 @@ fn sources(model: &Model<'_>, solver: &Solver, order: &[u32]) -> Vec<Option<(Txn
     let decisions = Decisions { model, solver };
     let mut sources: Vec<Option<(TxnId, OpId)>> =
         (0..facts.open.len() as u32).map(|open| decisions.source(open)).collect();
-    if !rules.reads_latest() {
-        return sources;
-    }
     let mut last: Vec<Option<TxnId>> = vec![None; facts.history.key_count()];
     for &node in order {
         let t = rules.txn(node);
         if !facts.certain[t.index()] && !decisions.took_effect(t) {
             continue;
         }
-        if node == rules.begin(t) {
+        if node == rules.begin(t) && rules.reads_latest() {
             for read in &facts.reads[facts.reads_of(t)] {
                 let From::Open(open) = read.from else { continue };
                 let candidates = &facts.open[open as usize];

@@ -7,7 +7,7 @@
 //! lists show more than the reads one would keep, and assumptions are about the whole.
 
 use super::facts::{Facts, From};
-use super::model::Rules;
+use super::model::{Family, Rules};
 use super::refute::Prover;
 use super::search::{self, Found, Progress, Ways};
 use super::story::known_cycle;
@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
 use isolde_history::{Builder, History, Index, KeyId, OpId, OpKind, TxnId};
-use isolde_level::{Choice, Literal, Point, Reason, Refutation, Step};
+use isolde_level::{Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
@@ -25,7 +25,7 @@ const LARGEST: usize = 400;
 /// A smaller refutation of the same level, if there is one.
 pub(crate) fn reduced(
     facts: &Facts<'_>,
-    rules: Rules,
+    rules: Rules<'_>,
     whole: &Refutation,
     budget: &Budget<'_>,
 ) -> Option<Refutation> {
@@ -167,11 +167,13 @@ impl Excerpt {
     }
 
     /// The refutation of the level in the small history, told about the large one; `None` if it is not violated there.
-    fn refute(&self, rules: Rules, budget: &Budget<'_>) -> Option<Refutation> {
+    fn refute(&self, rules: Rules<'_>, budget: &Budget<'_>) -> Option<Refutation> {
+        let mut declared = Vec::new();
+        let rules = rules.of_part(&self.txns, &mut declared);
         let index = Index::build(&self.history, NonZeroUsize::MIN);
         let reads = ExternalReads::new(&self.history, &index);
         let problem = Problem { history: &self.history, index: &index, reads: &reads, assumed: &[] };
-        let facts = Facts::new(problem, &index, false);
+        let facts = Facts::with(problem, &index, false, rules.family == Family::Mixed);
         let ways = Ways { no_guess: true, no_saturation: false };
         let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
         let refutation = match found {
@@ -189,66 +191,7 @@ impl Excerpt {
         if refutation.steps.is_empty() {
             return None;
         }
-        Some(Refutation { steps: refutation.steps.into_iter().map(|step| self.step(step)).collect() })
-    }
-
-    fn txn(&self, t: TxnId) -> TxnId {
-        self.txns[t.index()]
-    }
-
-    fn op(&self, op: OpId) -> OpId {
-        self.ops[op.index()]
-    }
-
-    fn point(&self, point: Point) -> Point {
-        match point {
-            Point::Begin(t) => Point::Begin(self.txn(t)),
-            Point::Commit(t) => Point::Commit(self.txn(t)),
-        }
-    }
-
-    fn choice(&self, choice: Choice) -> Choice {
-        Choice { read: self.op(choice.read), write: self.op(choice.write) }
-    }
-
-    fn literal(&self, literal: Literal) -> Literal {
-        match literal {
-            Literal::Before(a, b) => Literal::Before(self.point(a), self.point(b)),
-            Literal::ReadsFrom(c) => Literal::ReadsFrom(self.choice(c)),
-            Literal::NotReadsFrom(c) => Literal::NotReadsFrom(self.choice(c)),
-            Literal::Committed(t) => Literal::Committed(self.txn(t)),
-            Literal::NotCommitted(t) => Literal::NotCommitted(self.txn(t)),
-        }
-    }
-
-    fn step(&self, step: Step) -> Step {
-        let reason = match step.reason {
-            Reason::Cycle(points) => Reason::Cycle(points.into_iter().map(|p| self.point(p)).collect()),
-            Reason::Axiom { read, write, other, path } => Reason::Axiom {
-                read: self.op(read),
-                write: write.map(|w| self.op(w)),
-                other: self.op(other),
-                path: path.into_iter().map(|t| self.txn(t)).collect(),
-            },
-            Reason::Conflict { first, second } => {
-                Reason::Conflict { first: self.op(first), second: self.op(second) }
-            }
-            Reason::Version { read, first, second } => {
-                Reason::Version { read: self.op(read), first: self.op(first), second: self.op(second) }
-            }
-            Reason::Repeated { first, second } => {
-                Reason::Repeated { first: self.op(first), second: self.op(second) }
-            }
-            Reason::Assumed { first, second, reason } => {
-                Reason::Assumed { first: self.op(first), second: self.op(second), reason }
-            }
-            Reason::Source { read, element } => Reason::Source { read: self.op(read), element },
-            Reason::Observed(choice) => Reason::Observed(self.choice(choice)),
-            Reason::Intermediate(choice) => Reason::Intermediate(self.choice(choice)),
-            Reason::Impossible { read } => Reason::Impossible { read: self.op(read) },
-            Reason::Implied(hints) => Reason::Implied(hints),
-        };
-        Step { clause: step.clause.into_iter().map(|l| self.literal(l)).collect(), reason }
+        Some(refutation.map(|t| self.txns[t.index()], |op| self.ops[op.index()]))
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) enum From {
 const UNNUMBERED: From = From::Open(u32::MAX);
 
 /// What a transaction found under a key it had not written (or, on lists, below its own appends). Repeated reads with the
-/// same answer count once, unless some reads are open: then two of them may have returned different writes of one value.
+/// same answer count once, unless some reads are open (then two of them may have returned different writes of one value) or
+/// levels are asked about to which it matters what was read in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub op: OpId,
@@ -67,13 +68,6 @@ pub(crate) struct ListOrder {
     pub later: Vec<(TxnId, OpId)>,
 }
 
-/// Why no level with snapshots can hold, whatever the order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hopeless {
-    /// A list read shows part of another transaction's appends, up to this one.
-    PartOfATransaction(OpId, OpId),
-}
-
 pub(crate) struct Facts<'a> {
     pub history: &'a History,
     pub index: &'a Index,
@@ -95,13 +89,19 @@ pub(crate) struct Facts<'a> {
     pub alone: bool,
     /// What is assumed about the order of registers' versions.
     pub assumed: &'a [VersionEdge],
-    pub hopeless: Option<Hopeless>,
+    /// List reads that show part of another transaction's appends, up to this one: nobody may who follows what it reads.
+    pub partial: Vec<(OpId, OpId)>,
 }
 
 impl<'a> Facts<'a> {
     /// `problem.index` knows what certainly committed, `index` what may have; they are the same unless reads are open.
     /// `alone`: no other engine has looked at the history, so lists are taken element by element, and nothing is left out.
     pub fn new(problem: Problem<'a>, index: &'a Index, alone: bool) -> Facts<'a> {
+        Facts::with(problem, index, alone, alone || index.ambiguous_reads() > 0)
+    }
+
+    /// With `every` read, those too that repeat an earlier one.
+    pub fn with(problem: Problem<'a>, index: &'a Index, alone: bool, every: bool) -> Facts<'a> {
         let history = problem.history;
         let certain = history.txns().map(|t| problem.index.is_committed(t)).collect();
         let mut facts = Facts {
@@ -119,10 +119,10 @@ impl<'a> Facts<'a> {
             appends: Appends::new(problem, index, alone),
             alone,
             assumed: problem.assumed,
-            hopeless: None,
+            partial: Vec::new(),
         };
         let appends = facts.collect_lists();
-        facts.collect_operations(&appends);
+        facts.collect_operations(&appends, every);
         facts.find_candidates();
         facts.find_impossible();
         facts
@@ -220,10 +220,9 @@ impl<'a> Facts<'a> {
         appends
     }
 
-    fn collect_operations(&mut self, appends: &FxHashMap<KeyId, &'a [OpId]>) {
+    fn collect_operations(&mut self, appends: &FxHashMap<KeyId, &'a [OpId]>, every: bool) {
         let history = self.history;
         let keys = history.key_count();
-        let once = self.index.ambiguous_reads() == 0 && !self.alone;
         let mut written: Stamped<u32> = Stamped::new(keys);
         let mut found: Stamped<u32> = Stamped::new(keys);
         for t in history.txns() {
@@ -248,7 +247,7 @@ impl<'a> Facts<'a> {
                     };
                     let Some(from) = from else { continue };
                     if let Some(earlier) = found.get(key.index())
-                        && once
+                        && !every
                         && self.reads[earlier as usize].from == from
                         && history.values()[self.reads[earlier as usize].op.index()] == history.values()[i]
                     {
@@ -288,7 +287,7 @@ impl<'a> Facts<'a> {
         let last = *appends.get(&key)?.get(shown - 1)?;
         let author = self.history.txn_of(last);
         if self.write_of(author, key) != Some(last) {
-            self.hopeless = Some(Hopeless::PartOfATransaction(op, last));
+            self.partial.push((op, last));
         }
         Some(From::Txn(author))
     }

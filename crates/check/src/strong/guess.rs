@@ -111,14 +111,13 @@ fn place_begins(model: &Model<'_>, graph: &Csr, order: Vec<u32>) -> Vec<u32> {
     }
     let mut last_writer = vec![0u32; facts.history.key_count()];
     let mut previous = vec![0u32; model.nodes as usize];
-    if rules.family == Family::Snapshot {
-        for &node in order.iter().filter(|&&node| model.counts(node) && !is_begin(node)) {
-            let t = rules.txn(node);
-            let latest = &mut previous[rules.begin(t) as usize];
+    if matches!(rules.family, Family::Snapshot | Family::Mixed) {
+        for t in order.iter().filter_map(|&node| model.committed(node)) {
+            let latest = &mut previous[rules.guarded(t) as usize];
             for write in facts.writes_of(t) {
                 let key = facts.key_of(write).index();
                 *latest = (*latest).max(last_writer[key]);
-                last_writer[key] = time[node as usize];
+                last_writer[key] = time[rules.commit(t) as usize];
             }
         }
     }

@@ -3,7 +3,7 @@
 //! The strongest come first: a history that is strictly serializable needs no second search. Without real time, the levels
 //! that need it are refuted through their session variants and never proven.
 
-use super::facts::{Facts, Hopeless};
+use super::facts::Facts;
 use super::model::{Family, Rules};
 use super::search::{self, Found, Progress, Ways};
 use super::story;
@@ -88,7 +88,7 @@ pub(crate) fn parallel_without_sessions(
     budget: &Budget<'_>,
 ) -> Option<Result<(), (Anomaly, Refutation)>> {
     let facts = Facts::new(problem, problem.index, false);
-    let rules = Rules::of(Level::ParallelSnapshotIsolation).filter(|_| facts.hopeless.is_none())?;
+    let rules = Rules::of(Level::ParallelSnapshotIsolation).filter(|_| facts.partial.is_empty())?;
     match search::decide(&facts, rules, Ways::default(), budget, &mut Progress::default()).ok()? {
         Found::Holds(_) => Some(Ok(())),
         found => {
@@ -150,9 +150,7 @@ impl Engine<'_> {
     fn decide(&self, level: Level, board: &mut Board<'_>) {
         let Some(rules) = Rules::of(level) else { return };
         let unknown = |reason: String| Verdict::Unknown { reason };
-        if let Some(Hopeless::PartOfATransaction(read, write)) =
-            self.facts.hopeless.filter(|_| rules.follows_reads())
-        {
+        if let Some(&(read, write)) = self.facts.partial.first().filter(|_| rules.follows_reads()) {
             let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
             refute(board, level, anomaly, refutation);
             return;

@@ -5,19 +5,26 @@
 //! A level is a question about the order of events (`model.rs`). An order is guessed from what is known about time
 //! (`guess.rs`) and played (`scan.rs`); what it misses becomes clauses for a solver (`solver.rs`), which finds a better
 //! order, until one misses nothing (`certify.rs` makes it a proof) or the solver shows that there is none. NP-complete in
-//! general; linear when the guess is right.
+//! general; linear when the guess is right. Histories whose transactions declare levels of their own are decided in the same
+//! way (`mixed.rs`).
 
+mod causes;
 mod certify;
+mod chains;
 mod core;
+mod derive;
 mod facts;
 mod guess;
 mod heap;
 mod judge;
 mod log;
+mod mixed;
 mod model;
+mod naming;
 mod open;
 mod open_lists;
 mod refute;
+mod rules;
 mod saturate;
 mod scan;
 mod search;
@@ -27,3 +34,4 @@ mod updates;
 mod visible;
 
 pub(crate) use judge::{judge, parallel_without_sessions};
+pub(crate) use mixed::{Answer as MixedAnswer, decide as decide_mixed};

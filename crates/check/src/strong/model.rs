@@ -6,124 +6,11 @@
 //! search. (algorithms.md 3.1.)
 
 use super::facts::{Facts, Found, From};
+pub(crate) use super::rules::{Family, Rules, Visible};
 use isolde_graph::Csr;
 use isolde_history::{KeyId, OpId, Outcome, TxnId};
-use isolde_level::{Level, Point, VersionReason};
-
-/// What kind of demands a level makes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Family {
-    /// One event per transaction; each read sees the latest write before it.
-    Serial,
-    /// Two events; each read sees the latest commit before the begin.
-    Prefix,
-    /// As `Prefix`, and two writers of a key do not overlap.
-    Snapshot,
-    /// One event per transaction, standing for `so ∪ wr ∪ ww`; no read misses a write that these put between.
-    Parallel,
-    /// One event; transactions that write are serial, and dependencies among them never lead from what replaced a read of
-    /// another transaction to something that it read (PL-3U).
-    Updates,
-    /// One event; whatever is visible to a read, in this sense, precedes what it returned.
-    Visible(Visible),
-    /// One event; reads follow what they returned (PL-2).
-    Flow,
-    /// One event; lists show an order (PL-1).
-    Writes,
-    /// No order at all: a transaction repeats its reads.
-    Cut,
-}
-
-/// What a weak level takes into account when a transaction reads (algorithms.md 2.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Visible {
-    ReadCommitted,
-    ReadAtomic,
-    Causal,
-    ReadYourWrites,
-    MonotonicReads,
-    MonotonicWrites,
-    WritesFollowReads,
-}
-
-/// A level's definition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Rules {
-    pub level: Level,
-    pub family: Family,
-    pub sessions: bool,
-    pub real_time: bool,
-}
-
-impl Rules {
-    /// The rules of a level; `None` for levels that this engine does not decide.
-    pub fn of(level: Level) -> Option<Rules> {
-        let family = match level {
-            Level::Serializable | Level::StrongSessionSerializable | Level::StrictSerializable => {
-                Family::Serial
-            }
-            Level::SnapshotIsolation
-            | Level::StrongSessionSnapshotIsolation
-            | Level::StrongSnapshotIsolation => Family::Snapshot,
-            Level::Prefix => Family::Prefix,
-            Level::ParallelSnapshotIsolation => Family::Parallel,
-            Level::UpdateSerializable => Family::Updates,
-            Level::ReadCommitted => Family::Visible(Visible::ReadCommitted),
-            Level::ReadAtomic => Family::Visible(Visible::ReadAtomic),
-            Level::Causal => Family::Visible(Visible::Causal),
-            Level::ReadYourWrites => Family::Visible(Visible::ReadYourWrites),
-            Level::MonotonicReads => Family::Visible(Visible::MonotonicReads),
-            Level::MonotonicWrites => Family::Visible(Visible::MonotonicWrites),
-            Level::WritesFollowReads => Family::Visible(Visible::WritesFollowReads),
-            Level::AdyaReadCommitted => Family::Flow,
-            Level::ReadUncommitted => Family::Writes,
-            Level::CutIsolation => Family::Cut,
-            _ => return None,
-        };
-        let info = level.info();
-        Some(Rules { level, family, sessions: info.session_order, real_time: info.real_time })
-    }
-
-    /// Two events per transaction.
-    #[inline]
-    pub fn is_split(self) -> bool {
-        matches!(self.family, Family::Snapshot | Family::Prefix)
-    }
-
-    /// Readers come after what they read, and read only what is final.
-    pub fn follows_reads(self) -> bool {
-        !matches!(self.family, Family::Writes | Family::Cut)
-    }
-
-    /// All reads return the latest write before them.
-    pub fn reads_latest(self) -> bool {
-        matches!(self.family, Family::Serial | Family::Prefix | Family::Snapshot)
-    }
-
-    #[inline]
-    pub fn begin(self, t: TxnId) -> u32 {
-        if self.is_split() { 2 * t.0 } else { t.0 }
-    }
-
-    #[inline]
-    pub fn commit(self, t: TxnId) -> u32 {
-        if self.is_split() { 2 * t.0 + 1 } else { t.0 }
-    }
-
-    /// Whose event a node is.
-    #[inline]
-    pub fn txn(self, node: u32) -> TxnId {
-        TxnId(if self.is_split() { node / 2 } else { node })
-    }
-
-    pub fn point(self, node: u32) -> Point {
-        if self.is_split() && node.is_multiple_of(2) {
-            Point::Begin(self.txn(node))
-        } else {
-            Point::Commit(self.txn(node))
-        }
-    }
-}
+use isolde_level::VersionReason;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why an edge is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,6 +32,11 @@ pub(crate) enum Why {
         first: OpId,
         second: OpId,
         reason: VersionReason,
+    },
+    /// Of an open read, a place in [`Facts::open`], all other candidates are ruled out.
+    Source {
+        open: u32,
+        write: OpId,
     },
     /// The axiom about this read and this other writer, one of whose alternatives earlier edges rule out.
     Axiom {
@@ -168,15 +60,28 @@ pub(crate) struct Edge {
     pub why: Why,
 }
 
+/// Why an open read did not return one of its candidates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RuledOut {
+    /// This transaction, which precedes the reader, replaced it; `None`: it follows the reader.
+    pub other: Option<TxnId>,
+    /// It rests on edges of smaller rank.
+    pub rank: u32,
+}
+
 /// The known edges of a level.
 pub(crate) struct Model<'a> {
     pub facts: &'a Facts<'a>,
-    pub rules: Rules,
+    pub rules: Rules<'a>,
     /// Number of event nodes; nodes from here on are moments of real time.
     pub events: u32,
     pub nodes: u32,
     /// By source node.
     pub edges: Vec<Edge>,
+    /// What open reads did not return, by their place in [`Facts::open`].
+    pub ruled_out: FxHashMap<(u32, OpId), RuledOut>,
+    /// The open reads for which an edge tells what they returned.
+    pub told: FxHashSet<u32>,
 }
 
 /// Edges from initial reads and to unobserved appends are written out up to so many per operation; the search asks for
@@ -184,19 +89,28 @@ pub(crate) struct Model<'a> {
 const EAGER: usize = 8;
 
 impl<'a> Model<'a> {
-    pub fn new(facts: &'a Facts<'a>, rules: Rules) -> Model<'a> {
+    pub fn new(facts: &'a Facts<'a>, rules: Rules<'a>) -> Model<'a> {
         let events = facts.history.txn_count() as u32 * if rules.is_split() { 2 } else { 1 };
-        let mut model = Model { facts, rules, events, nodes: events, edges: Vec::new() };
-        model.add_program_and_sessions();
+        let mut model = Model {
+            facts,
+            rules,
+            events,
+            nodes: events,
+            edges: Vec::new(),
+            ruled_out: FxHashMap::default(),
+            told: FxHashSet::default(),
+        };
+        match rules.family {
+            Family::Mixed => model.add_own_sessions(),
+            _ => model.add_program_and_sessions(),
+        }
         if rules.real_time {
             model.add_real_time();
         }
-        if rules.follows_reads() {
-            model.add_reads();
-        }
+        model.add_reads();
         model.add_lists();
         model.add_assumed();
-        if rules.reads_latest() {
+        if rules.reads_latest() || rules.family == Family::Mixed {
             model.add_initial_reads();
             model.add_next_writers();
         }
@@ -221,6 +135,12 @@ impl<'a> Model<'a> {
     /// True if an event takes place for sure or may.
     pub fn counts(&self, node: u32) -> bool {
         node < self.events && self.facts.index.is_committed(self.rules.txn(node))
+    }
+
+    /// The transaction whose commit this is, if it takes place for sure or may.
+    pub fn committed(&self, node: u32) -> Option<TxnId> {
+        let t = self.rules.txn(node);
+        (self.counts(node) && node == self.rules.commit(t)).then_some(t)
     }
 
     fn push(&mut self, from: u32, to: u32, rank: u32, why: Why) {
@@ -254,6 +174,33 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// Mixed: who keeps session order follows everybody before it in its session. The latest before it that does so as well
+    /// speaks for those before that one.
+    fn add_own_sessions(&mut self) {
+        let (facts, rules) = (self.facts, self.rules);
+        let mut since: Vec<TxnId> = Vec::new();
+        let mut session = None;
+        for t in facts.txns() {
+            if rules.own(t).is_split() {
+                self.push(rules.begin(t), rules.commit(t), 0, Why::Program);
+            }
+            let here = facts.history.session_of(t);
+            if session.replace(here) != Some(here) {
+                since.clear();
+            }
+            if rules.own(t).sessions {
+                for &before in &since {
+                    self.push(rules.commit(before), rules.begin(t), 0, Why::Session);
+                }
+                // Who may not have taken effect speaks for nobody in a proof.
+                if facts.certain[t.index()] {
+                    since.clear();
+                }
+            }
+            since.push(t);
+        }
+    }
+
     /// A node for each moment at which a transaction ends; it follows the transaction and all earlier moments, and precedes
     /// what begins after it.
     fn add_real_time(&mut self) {
@@ -271,7 +218,7 @@ impl<'a> Model<'a> {
                 self.push(moment - 1, moment, 0, Why::RealTime);
             }
         }
-        for t in facts.txns() {
+        for t in facts.txns().filter(|&t| rules.own(t).real_time) {
             let invoked = intervals[t.index()].invoked;
             let over_by_then = ends.partition_point(|&(end, _)| end < invoked);
             if over_by_then > 0 {
@@ -296,6 +243,7 @@ impl<'a> Model<'a> {
         for (i, read) in self.facts.reads.iter().enumerate() {
             if let Some(w) = self.certain_source(read)
                 && last != Some((w, read.reader))
+                && rules.own(read.reader).follows_reads()
             {
                 last = Some((w, read.reader));
                 let (from, to) = (rules.commit(w), rules.begin(read.reader));
@@ -315,7 +263,7 @@ impl<'a> Model<'a> {
             for ((a, _, first), (b, second)) in runs.chain(later).filter(|(run, next)| run.0 != next.0) {
                 let why = Why::Version { read: list.read, first, second };
                 self.push(rules.commit(a), rules.commit(b), 0, why);
-                if rules.family == Family::Snapshot {
+                if rules.own(b).family == Family::Snapshot {
                     self.push(rules.commit(a), rules.begin(b), 1, conflict(a, b));
                 }
             }
@@ -328,7 +276,7 @@ impl<'a> Model<'a> {
             let (a, b) = (edge.from, edge.to);
             let why = Why::Assumed { first: edge.first, second: edge.second, reason: edge.reason };
             self.push(rules.commit(a), rules.commit(b), 0, why);
-            if rules.family == Family::Snapshot {
+            if rules.own(b).family == Family::Snapshot {
                 let key = facts.history.op(edge.first).key;
                 self.push(rules.commit(a), rules.begin(b), 1, Why::Conflict { key, first: a, second: b });
             }
@@ -340,7 +288,8 @@ impl<'a> Model<'a> {
         let (facts, rules) = (self.facts, self.rules);
         let mut room = EAGER * facts.reads.len().max(facts.write_count());
         for (i, read) in facts.reads.iter().enumerate() {
-            if read.from != From::Initial || !facts.certain[read.reader.index()] {
+            let latest = rules.own(read.reader).reads_latest();
+            if read.from != From::Initial || !facts.certain[read.reader.index()] || !latest {
                 continue;
             }
             let mut session = None;
@@ -370,10 +319,11 @@ impl<'a> Model<'a> {
     /// read the version itself (read-modify-write), or if a list shows it.
     fn add_next_writers(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
-        let mut next: rustc_hash::FxHashMap<(KeyId, TxnId), TxnId> = rustc_hash::FxHashMap::default();
+        let mut next: FxHashMap<(KeyId, TxnId), TxnId> = FxHashMap::default();
         for read in &facts.reads {
             if let Some(w) = self.certain_source(read)
                 && facts.writes(read.reader, read.key)
+                && rules.own(read.reader).follows_reads()
             {
                 next.entry((read.key, w)).or_insert(read.reader);
             }
@@ -384,7 +334,7 @@ impl<'a> Model<'a> {
             }
         }
         let mut room = EAGER * facts.reads.len().max(facts.write_count());
-        let later: rustc_hash::FxHashMap<(KeyId, TxnId), &[(TxnId, OpId)]> = (facts.lists.iter())
+        let later: FxHashMap<(KeyId, TxnId), &[(TxnId, OpId)]> = (facts.lists.iter())
             .filter_map(|list| Some(((list.key, list.runs.last()?.0), list.later.as_slice())))
             .collect();
         if next.is_empty() && later.is_empty() {
@@ -392,6 +342,9 @@ impl<'a> Model<'a> {
         }
         for (i, read) in facts.reads.iter().enumerate() {
             let Some(w) = self.certain_source(read) else { continue };
+            if !rules.own(read.reader).reads_latest() {
+                continue;
+            }
             let why = |other| Why::Axiom { read: i as u32, other };
             if let Some(&o) = next.get(&(read.key, w))
                 && o != read.reader

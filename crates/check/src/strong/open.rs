@@ -10,7 +10,7 @@ use super::open_lists::{Element, OpenList};
 use super::scan::{Decided, Demand, Link};
 use super::search::Decisions;
 use super::solver::{Lit, Solver, Var};
-use isolde_history::{FaultKind, OpId, TxnId};
+use isolde_history::{OpId, TxnId};
 use isolde_level::Choice;
 use rustc_hash::FxHashSet;
 
@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 pub(crate) fn source(model: &Model<'_>, open: u32, write: OpId) -> Var {
     let (facts, rules) = (model.facts, model.rules);
     let read = facts.open[open as usize].read.map(|i| &facts.reads[i as usize]);
-    let read = read.filter(|_| rules.follows_reads());
+    let read = read.filter(|read| rules.own(read.reader).follows_reads());
     let edge = read.map(|read| (rules.commit(facts.history.txn_of(write)), rules.begin(read.reader)));
     Var::Source { open, write, edge }
 }
@@ -26,13 +26,14 @@ pub(crate) fn source(model: &Model<'_>, open: u32, write: OpId) -> Var {
 /// The writes that an open read may be, at this level.
 pub(crate) fn candidates(model: &Model<'_>, open: u32) -> impl Iterator<Item = (TxnId, OpId)> {
     let open = &model.facts.open[open as usize];
-    let intermediate = if model.rules.follows_reads() { &[][..] } else { &open.intermediate[..] };
+    let follows = model.rules.own(open.reader).follows_reads();
+    let intermediate = if follows { &[][..] } else { &open.intermediate[..] };
     open.candidates.iter().chain(intermediate).copied()
 }
 
 /// Adds everything that is known about sources and outcomes.
 pub(crate) fn add(model: &Model<'_>, solver: &mut Solver) {
-    if !model.facts.has_open_reads() && !model.facts.alone {
+    if !model.facts.has_open_reads() && !model.facts.alone && model.rules.family != Family::Mixed {
         return;
     }
     let mut open = Writer { model, solver, facts: model.facts, neighbours: FxHashSet::default() };
@@ -74,6 +75,9 @@ impl Writer<'_, '_> {
             for (_, write) in candidates(self.model, i) {
                 let lit = self.solver.literal(source(self.model, i, write));
                 clause.push(lit);
+                if self.model.ruled_out.contains_key(&(i, write)) {
+                    self.solver.add(vec![!lit], Cause::RuledOut { open: i, write });
+                }
                 self.observed(open.reader, Choice { read: open.op, write }, Some(lit));
             }
             // What a list does not show matters as well, so each element is one append only.
@@ -93,7 +97,7 @@ impl Writer<'_, '_> {
         for (i, read) in facts.reads.iter().enumerate() {
             let From::Txn(writer) = read.from else { continue };
             let Some(absent) = self.absent(read.reader) else { continue };
-            if rules.follows_reads() {
+            if rules.own(read.reader).follows_reads() {
                 let follows = self.solver.before(rules.commit(writer), rules.begin(read.reader));
                 self.solver.add(vec![absent, follows], Cause::Follows { read: i as u32, writer });
             }
@@ -102,14 +106,9 @@ impl Writer<'_, '_> {
                 self.observed(read.reader, Choice { read: read.op, write }, None);
             }
         }
-        if !rules.follows_reads() {
-            return;
-        }
         for &(t, read, kind, replaced) in &facts.impossible {
-            let own =
-                matches!(kind, FaultKind::Future | FaultKind::NotMyOwnWrite | FaultKind::NotMyLastWrite);
-            if rules.family == Family::Flow && own {
-                continue; // PL-2 says nothing about a transaction's reads of its own writes.
+            if !rules.own(t).forbids(kind) {
+                continue;
             }
             let absent = self.absent(t).into_iter().collect();
             self.solver.add(absent, Cause::Impossible { read, replaced });
@@ -143,6 +142,7 @@ impl Writer<'_, '_> {
         if rules.family == Family::Cut {
             return;
         }
+        let rules = rules.own(list.reader);
         let absent = self.absent(list.reader);
         let Some((&first, &last)) = list.elements.first().zip(list.elements.last()) else { return };
         for write in self.appends(first) {
@@ -197,32 +197,32 @@ impl Writer<'_, '_> {
 
     /// A transaction repeats its reads: at cut isolation their sources, at read atomic and causal what lists show of others.
     fn repeated(&mut self) {
-        let facts = self.facts;
-        match self.model.rules.family {
-            Family::Cut => {
-                for t in facts.txns() {
-                    let reads = &facts.reads[facts.reads_of(t)];
-                    for (i, a) in reads.iter().enumerate() {
-                        let next = reads[i + 1..].iter().find(|b| b.key == a.key);
-                        if let Some(b) = next {
-                            self.same_source(t, a, b);
-                        }
-                    }
-                }
+        for t in self.facts.txns() {
+            match self.model.rules.own(t).family {
+                Family::Cut => self.repeated_sources(t),
+                Family::Visible(Visible::ReadAtomic | Visible::Causal) => self.repeated_lists(t),
+                _ => {}
             }
-            Family::Visible(Visible::ReadAtomic | Visible::Causal) => {
-                for t in facts.txns() {
-                    let lists = facts.open_lists_of(t);
-                    for (i, a) in lists.iter().enumerate() {
-                        let Some(b) = lists[i + 1..].iter().find(|b| b.key == a.key) else { continue };
-                        if a.elements.len() != b.elements.len() {
-                            let clause = self.absent(t).into_iter().collect();
-                            self.solver.add(clause, Cause::Repeated { first: a.op, second: b.op });
-                        }
-                    }
-                }
+        }
+    }
+
+    fn repeated_sources(&mut self, t: TxnId) {
+        let reads = &self.facts.reads[self.facts.reads_of(t)];
+        for (i, a) in reads.iter().enumerate() {
+            if let Some(b) = reads[i + 1..].iter().find(|b| b.key == a.key) {
+                self.same_source(t, a, b);
             }
-            _ => {}
+        }
+    }
+
+    fn repeated_lists(&mut self, t: TxnId) {
+        let lists = self.facts.open_lists_of(t);
+        for (i, a) in lists.iter().enumerate() {
+            let Some(b) = lists[i + 1..].iter().find(|b| b.key == a.key) else { continue };
+            if a.elements.len() != b.elements.len() {
+                let clause = self.absent(t).into_iter().collect();
+                self.solver.add(clause, Cause::Repeated { first: a.op, second: b.op });
+            }
         }
     }
 
@@ -284,8 +284,8 @@ pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, demand: &Demand) ->
         &Demand::Conflict { first, second, .. } => {
             clause.extend(unless_absent(model, solver, first));
             clause.extend(unless_absent(model, solver, second));
-            clause.push(solver.before(rules.commit(first), rules.begin(second)));
-            clause.push(solver.before(rules.commit(second), rules.begin(first)));
+            clause.push(solver.before(rules.commit(first), rules.guarded(second)));
+            clause.push(solver.before(rules.commit(second), rules.guarded(first)));
         }
         Demand::Path { read, from, path, links } => {
             let Some(&other) = path.first() else { return clause };

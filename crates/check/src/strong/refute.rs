@@ -5,9 +5,9 @@
 //! the level, one of whose alternatives earlier edges rule out) is derived first: the axiom, the cycle that rules the
 //! alternative out, and the conclusion.
 
-use super::facts::{Found, From};
+use super::facts::Found;
 use super::log::{Cause, Log};
-use super::model::{Edge, Family, Model, Why};
+use super::model::{Edge, Model, Why};
 use super::open_lists::Element;
 use super::scan::Demand;
 use super::solver::{Lit, Solver, Var};
@@ -23,14 +23,19 @@ pub(crate) type Path = Vec<u32>;
 
 /// Writes refutations for one level.
 pub(crate) struct Prover<'a> {
-    model: &'a Model<'a>,
+    pub(super) model: &'a Model<'a>,
     /// Where the edges of each node begin in `Model::edges`.
     start: Vec<u32>,
     /// A topological order of the known edges, if there is one: paths need not look beyond their end.
     position: Option<&'a dyn Fn(u32) -> u32>,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     /// The step that has a known edge as its whole clause.
-    derived: FxHashMap<u32, u32>,
+    pub(super) derived: FxHashMap<u32, u32>,
+    /// Per open read, the edge that tells what it returned, and the step that says so.
+    pub(super) sources: FxHashMap<u32, u32>,
+    pub(super) returned: FxHashMap<u32, u32>,
+    /// The step that says that an open read did not return something.
+    pub(super) excluded: FxHashMap<(u32, OpId), u32>,
 }
 
 impl<'a> Prover<'a> {
@@ -42,10 +47,23 @@ impl<'a> Prover<'a> {
         for i in 0..model.nodes as usize {
             start[i + 1] += start[i];
         }
-        Prover { model, start, position, steps: Vec::new(), derived: FxHashMap::default() }
+        let sources = (0..).zip(&model.edges).filter_map(|(index, edge)| match edge.why {
+            Why::Source { open, .. } => Some((open, index)),
+            _ => None,
+        });
+        Prover {
+            model,
+            start,
+            position,
+            steps: Vec::new(),
+            derived: FxHashMap::default(),
+            sources: sources.collect(),
+            returned: FxHashMap::default(),
+            excluded: FxHashMap::default(),
+        }
     }
 
-    fn edge(&self, index: u32) -> &Edge {
+    pub(super) fn edge(&self, index: u32) -> &Edge {
         &self.model.edges[index as usize]
     }
 
@@ -117,7 +135,7 @@ impl<'a> Prover<'a> {
         Refutation { steps: self.steps }
     }
 
-    fn push(&mut self, clause: Vec<Literal>, reason: Reason) -> u32 {
+    pub(super) fn push(&mut self, clause: Vec<Literal>, reason: Reason) -> u32 {
         self.steps.push(Step { clause, reason });
         (self.steps.len() - 1) as u32
     }
@@ -128,6 +146,11 @@ impl<'a> Prover<'a> {
         let reason = match &entry.cause {
             Cause::Demand(demand) => self.demand(demand, &clause),
             Cause::Source(open) => return self.source(*open, clause),
+            &Cause::RuledOut { open, write } => {
+                let paths = self.excluded_by(open, write);
+                paths.iter().for_each(|path| self.derive_all(path));
+                return self.exclude(open, write);
+            }
             &Cause::Observed(choice) => Reason::Observed(choice),
             &Cause::Version { read, first, second } => Reason::Version { read, first, second },
             &Cause::Intermediate { read, write } => Reason::Intermediate(Choice { read, write }),
@@ -167,7 +190,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Leaves out moments of real time, which are no points, and repetitions.
-    fn shorten(&self, mut nodes: Vec<u32>) -> Vec<Point> {
+    pub(super) fn shorten(&self, mut nodes: Vec<u32>) -> Vec<Point> {
         nodes.retain(|&node| node < self.model.events);
         nodes.dedup();
         if nodes.len() > 1 && nodes.first() == nodes.last() {
@@ -176,7 +199,7 @@ impl<'a> Prover<'a> {
         nodes.into_iter().map(|node| self.model.rules.point(node)).collect()
     }
 
-    fn before(&self, from: u32, to: u32) -> Literal {
+    pub(super) fn before(&self, from: u32, to: u32) -> Literal {
         Literal::Before(self.model.rules.point(from), self.model.rules.point(to))
     }
 
@@ -196,7 +219,7 @@ impl<'a> Prover<'a> {
         if lit.is_negative() { !positive } else { positive }
     }
 
-    fn axiom(
+    pub(super) fn axiom(
         &self,
         read: u32,
         from: Option<TxnId>,
@@ -222,7 +245,7 @@ impl<'a> Prover<'a> {
         }
     }
 
-    fn conflict(&self, key: KeyId, first: TxnId, second: TxnId) -> Reason {
+    pub(super) fn conflict(&self, key: KeyId, first: TxnId, second: TxnId) -> Reason {
         Reason::Conflict { first: self.write(first, key), second: self.write(second, key) }
     }
 
@@ -252,9 +275,9 @@ impl<'a> Prover<'a> {
     }
 
     /// A read returned one of its candidates; those that wrote the key again are out.
-    fn source(&mut self, open: u32, clause: Vec<Literal>) -> u32 {
+    pub(super) fn source(&mut self, open: u32, clause: Vec<Literal>) -> u32 {
         let open = &self.model.facts.open[open as usize];
-        let out: Vec<Choice> = match self.model.rules.follows_reads() {
+        let out: Vec<Choice> = match self.model.rules.own(open.reader).follows_reads() {
             true => open.intermediate.iter().map(|&(_, write)| Choice { read: open.op, write }).collect(),
             false => Vec::new(),
         };
@@ -272,89 +295,6 @@ impl<'a> Prover<'a> {
         hints.push(first);
         self.push(clause, Reason::Implied(hints))
     }
-
-    /// Derives those of the known edges that are more than facts of the history.
-    fn derive_all(&mut self, edges: &[u32]) {
-        let mut stack: Vec<(u32, Option<Path>)> = edges.iter().rev().map(|&e| (e, None)).collect();
-        while let Some((index, refuted)) = stack.pop() {
-            let edge = *self.edge(index);
-            let fact = matches!(edge.why, Why::Program | Why::Session | Why::Read(_) | Why::RealTime);
-            if fact || self.derived.contains_key(&index) {
-                continue;
-            }
-            if self.model.rules.family == Family::Parallel
-                && let Why::Axiom { read, other } = edge.why
-            {
-                // Seen by the reader, along a path that has to come first.
-                let reader = self.model.facts.reads[read as usize].reader;
-                let path = match refuted {
-                    Some(path) => path,
-                    None => {
-                        let path = self.path(other.0, reader.0, edge.rank).unwrap_or_default();
-                        stack.push((index, Some(path.clone())));
-                        stack.extend(path.iter().rev().map(|&e| (e, None)));
-                        continue;
-                    }
-                };
-                let mut between: Vec<TxnId> = path.iter().map(|&e| TxnId(self.edge(e).to)).collect();
-                between.pop();
-                let reason = self.axiom(read, Some(TxnId(edge.to)), other, between, &[]);
-                let step = self.push(vec![self.before(edge.from, edge.to)], reason);
-                self.derived.insert(index, step);
-                continue;
-            }
-            let Some((reason, alternative)) = self.justify(&edge) else { continue };
-            let conclusion = self.before(edge.from, edge.to);
-            let Some((from, to)) = alternative else {
-                let step = self.push(vec![conclusion], reason);
-                self.derived.insert(index, step);
-                continue;
-            };
-            let Some(path) = refuted else {
-                // The alternative closes a cycle; what that rests on has to come first.
-                let path = self.path(to, from, edge.rank).unwrap_or_default();
-                stack.push((index, Some(path.clone())));
-                stack.extend(path.iter().rev().map(|&e| (e, None)));
-                continue;
-            };
-            let axiom = self.push(vec![conclusion, self.before(from, to)], reason);
-            let mut nodes = vec![from, to];
-            nodes.extend(path.iter().map(|&e| self.edge(e).to));
-            let points = self.shorten(nodes);
-            let out = self.push(vec![self.before(to, from)], Reason::Cycle(points));
-            let step = self.push(vec![conclusion], Reason::Implied(vec![out, axiom]));
-            self.derived.insert(index, step);
-        }
-    }
-
-    /// The axiom behind an edge, and its other alternative if it has one.
-    fn justify(&self, edge: &Edge) -> Option<(Reason, Option<(u32, u32)>)> {
-        let rules = self.model.rules;
-        let other_of = |a: (u32, u32), b: (u32, u32)| if (edge.from, edge.to) == a { b } else { a };
-        match edge.why {
-            Why::Version { read, first, second } => Some((Reason::Version { read, first, second }, None)),
-            Why::Assumed { first, second, reason } => Some((Reason::Assumed { first, second, reason }, None)),
-            Why::Conflict { key, first, second } => {
-                let a = (rules.commit(first), rules.begin(second));
-                let b = (rules.commit(second), rules.begin(first));
-                Some((self.conflict(key, first, second), Some(other_of(a, b))))
-            }
-            Why::Axiom { read, other } => {
-                let found = &self.model.facts.reads[read as usize];
-                let from = match found.from {
-                    From::Txn(w) => Some(w),
-                    _ => None,
-                };
-                let late = (rules.begin(found.reader), rules.commit(other));
-                let early = from.map(|w| (rules.commit(other), rules.commit(w)));
-                Some((
-                    self.axiom(read, from, other, Vec::new(), &[]),
-                    early.map(|early| other_of(early, late)),
-                ))
-            }
-            _ => None,
-        }
-    }
 }
 
 /// What it costs a reader to follow an edge.
@@ -363,7 +303,7 @@ pub(crate) fn price(edge: &Edge) -> u32 {
         Why::Program => 1,
         Why::Session | Why::Read(_) | Why::RealTime => 2,
         Why::Version { .. } | Why::Assumed { .. } => 3,
-        Why::Axiom { .. } | Why::Conflict { .. } => 6 + edge.rank.min(1000) * 4,
+        Why::Axiom { .. } | Why::Conflict { .. } | Why::Source { .. } => 6 + edge.rank.min(1000) * 4,
     }
 }
 

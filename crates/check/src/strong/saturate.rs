@@ -1,47 +1,55 @@
-//! What follows from the known order, to a fixpoint: demands of which one alternative is ruled out become known edges.
+//! What follows from the known order, to a fixpoint: demands of which one alternative is ruled out become known edges, and so
+//! does the source of a read when all its other candidates are ruled out.
 //!
-//! Reachability is kept as clocks: per event and session, how much of the session precedes it, and what of the session it
-//! precedes first. So for each demand only the extreme writers per session matter: the latest that precedes a read must
-//! precede what was read, the earliest that follows what was read must follow the read, and of two writers of a key that
-//! must not overlap, the one that began before the other's end comes first. A round costs O((edges + reads) · sessions).
-//! For levels with session order only: elsewhere sessions are no chains. (algorithms.md 3.2, P3.)
+//! Reachability is kept as clocks over *chains* of transactions that follow each other (`chains.rs`: sessions, where the level
+//! keeps them): per event and chain, how much of the chain precedes it, and what of the chain it precedes first. So for each
+//! demand only the extreme writers per chain matter: the latest that precedes a read must precede what was read, the earliest
+//! that follows what was read must follow the read, and of two writers of a key that must not overlap, the one that began
+//! before the other's end comes first. What a read may have returned is not what comes after it, nor what was overwritten
+//! before it. A round costs O((edges + reads) · chains). (algorithms.md 3.2, P3.)
 
+use super::chains::Chains;
 use super::facts::From;
 use super::guess::{self, Cyclic};
-use super::model::{Edge, Family, Model, Why};
+use super::model::{Edge, Family, Model, RuledOut, Why};
+use super::search::Progress;
 use crate::budget::{Budget, OutOfBudget};
 use isolde_graph::Graph;
-use isolde_history::TxnId;
-
-/// Clocks may have so many entries; beyond that the search has to do without.
-const LARGEST: usize = 1 << 27;
-
-/// Whether saturation is possible at all.
-pub(crate) fn applies(model: &Model<'_>) -> bool {
-    let entries = model.nodes as usize * model.facts.history.session_count();
-    let closes = model.rules.reads_latest() || model.rules.family == Family::Parallel;
-    closes && model.rules.sessions && entries <= LARGEST && !model.facts.has_open_reads()
-}
+use isolde_history::{OpId, TxnId};
 
 /// Adds what follows. `Err` inside: the known edges contradict each other.
 pub(crate) fn saturate(
     model: &mut Model<'_>,
+    chains: &Chains,
     budget: &Budget<'_>,
+    progress: &mut Progress,
 ) -> Result<Result<(), Cyclic>, OutOfBudget> {
     let wished = guess::even_pace(model);
-    let groups = Groups::new(model);
+    let groups = Groups::new(model, chains);
     let mut rank = model.edges.iter().map(|e| e.rank).max().unwrap_or(0) + 1;
     loop {
+        progress.known = model.edges.len();
         if budget.is_spent() {
             return Err(OutOfBudget);
         }
-        let Some(clocks) = Clocks::new(model, &wished) else { return Ok(Err(Cyclic)) };
-        let mut round = Round { model, groups: &groups, clocks, found: Vec::new(), rank };
+        let Some(clocks) = Clocks::new(model, chains, &wished, budget)? else { return Ok(Err(Cyclic)) };
+        let mut round = Round {
+            model,
+            chains,
+            groups: &groups,
+            clocks,
+            found: Vec::new(),
+            out: Vec::new(),
+            told: Vec::new(),
+            rank,
+        };
         round.reads(budget)?;
         if model.rules.family == Family::Snapshot {
             round.conflicts(budget)?;
         }
-        let Round { found, rank: next, .. } = round;
+        let Round { found, out, told, rank: next, .. } = round;
+        model.ruled_out.extend(out);
+        model.told.extend(told);
         if found.is_empty() {
             return Ok(Ok(()));
         }
@@ -50,25 +58,29 @@ pub(crate) fn saturate(
     }
 }
 
-/// The writers of each key that certainly took effect, by session.
+/// The writers of each key, by chain.
 struct Groups {
-    /// Per key, its groups; per group, its session and its writers.
+    /// Per key, its groups; per group, its chain and its writers.
     key_start: Vec<u32>,
     groups: Vec<(u32, u32)>,
     writers: Vec<TxnId>,
 }
 
 impl Groups {
-    fn new(model: &Model<'_>) -> Groups {
+    fn new(model: &Model<'_>, chains: &Chains) -> Groups {
         let facts = model.facts;
         let mut all = Groups { key_start: vec![0], groups: Vec::new(), writers: Vec::new() };
+        let mut here: Vec<TxnId> = Vec::new();
         for key in facts.history.keys() {
             let mut last = None;
-            for &w in facts.index.writers(key) {
-                let session = facts.history.session_of(w).0;
-                if last != Some(session) {
-                    all.groups.push((session, all.writers.len() as u32));
-                    last = Some(session);
+            here.clear();
+            here.extend(facts.index.writers(key));
+            here.sort_by_key(|&w| chains.place(model, w));
+            for &w in &here {
+                let (chain, _) = chains.place(model, w);
+                if last != Some(chain) {
+                    all.groups.push((chain, all.writers.len() as u32));
+                    last = Some(chain);
                 }
                 all.writers.push(w);
             }
@@ -78,67 +90,73 @@ impl Groups {
         all
     }
 
-    /// Session and writers, ascending, of each group of a key.
+    /// Chain and writers, ascending, of each group of a key.
     fn of(&self, key: usize) -> impl Iterator<Item = (usize, &[TxnId])> {
         (self.key_start[key] as usize..self.key_start[key + 1] as usize).map(|g| {
-            let (session, start) = self.groups[g];
-            (session as usize, &self.writers[start as usize..self.groups[g + 1].1 as usize])
+            let (chain, start) = self.groups[g];
+            (chain as usize, &self.writers[start as usize..self.groups[g + 1].1 as usize])
         })
     }
 }
 
-/// Per node and session: nodes of the session below `before` precede it; those from `after` on it precedes.
+/// Per node and chain: events of the chain before the `before`-th precede it; those from the `after`-th on it precedes.
 struct Clocks {
-    sessions: usize,
+    chains: usize,
     before: Vec<u32>,
     after: Vec<u32>,
 }
 
 impl Clocks {
     /// `None`: there is a cycle.
-    fn new(model: &Model<'_>, wished: &[u32]) -> Option<Clocks> {
-        let sessions = model.facts.history.session_count();
+    fn new(
+        model: &Model<'_>,
+        chains: &Chains,
+        wished: &[u32],
+        budget: &Budget<'_>,
+    ) -> Result<Option<Clocks>, OutOfBudget> {
         let graph = model.graph();
         let order = guess::kahn(model, &graph, wished);
         if order.len() < model.nodes as usize {
-            return None;
+            return Ok(None);
         }
-        let size = model.nodes as usize * sessions;
-        let mut clocks = Clocks { sessions, before: vec![0; size], after: vec![u32::MAX; size] };
-        let session = |node: u32| {
-            let event = node < model.events;
-            event.then(|| model.facts.history.session_of(model.rules.txn(node)).index())
-        };
-        for &node in &order {
-            let own = session(node);
+        let size = model.nodes as usize * chains.count;
+        let mut clocks = Clocks { chains: chains.count, before: vec![0; size], after: vec![u32::MAX; size] };
+        for (i, &node) in order.iter().enumerate() {
+            if i.is_multiple_of(POLL) && budget.is_spent() {
+                return Err(OutOfBudget);
+            }
+            let own = chains.event(model, node);
             graph.for_each_successor(node, |next| {
-                let (mine, theirs) = rows(&mut clocks.before, node, next, sessions);
+                let (mine, theirs) = rows(&mut clocks.before, node, next, chains.count);
                 theirs.iter_mut().zip(mine).for_each(|(t, m)| *t = (*t).max(*m));
-                if let Some(s) = own {
-                    theirs[s] = theirs[s].max(node + 1);
+                if let Some((chain, at)) = own {
+                    theirs[chain] = theirs[chain].max(at + 1);
                 }
             });
         }
-        for &node in order.iter().rev() {
+        for (i, &node) in order.iter().rev().enumerate() {
+            if i.is_multiple_of(POLL) && budget.is_spent() {
+                return Err(OutOfBudget);
+            }
             graph.for_each_successor(node, |next| {
-                let (theirs, mine) = rows(&mut clocks.after, next, node, sessions);
+                let (theirs, mine) = rows(&mut clocks.after, next, node, chains.count);
                 mine.iter_mut().zip(theirs).for_each(|(m, t)| *m = (*m).min(*t));
-                if let Some(s) = session(next) {
-                    mine[s] = mine[s].min(next);
+                if let Some((chain, at)) = chains.event(model, next) {
+                    mine[chain] = mine[chain].min(at);
                 }
             });
         }
-        Some(clocks)
+        Ok(Some(clocks))
     }
 
     #[inline]
-    fn before(&self, node: u32, session: usize) -> u32 {
-        self.before[node as usize * self.sessions + session]
+    fn before(&self, node: u32, chain: usize) -> u32 {
+        self.before[node as usize * self.chains + chain]
     }
 
     #[inline]
-    fn after(&self, node: u32, session: usize) -> u32 {
-        self.after[node as usize * self.sessions + session]
+    fn after(&self, node: u32, chain: usize) -> u32 {
+        self.after[node as usize * self.chains + chain]
     }
 }
 
@@ -156,9 +174,12 @@ fn rows(all: &mut [u32], read: u32, write: u32, width: usize) -> (&[u32], &mut [
 
 struct Round<'a, 'm> {
     model: &'a Model<'m>,
+    chains: &'a Chains,
     groups: &'a Groups,
     clocks: Clocks,
     found: Vec<Edge>,
+    out: Vec<((u32, OpId), RuledOut)>,
+    told: Vec<u32>,
     rank: u32,
 }
 
@@ -166,19 +187,39 @@ struct Round<'a, 'm> {
 const POLL: usize = 4096;
 
 impl Round<'_, '_> {
+    #[inline]
+    fn at(&self, event: u32) -> u32 {
+        self.chains.at(self.model, event)
+    }
+
+    /// Does one event precede another?
+    fn reaches(&self, from: u32, to: u32) -> bool {
+        let event = self.chains.event(self.model, from);
+        event.is_some_and(|(chain, at)| self.clocks.before(to, chain) > at)
+    }
+
     fn add(&mut self, from: u32, to: u32, why: Why) {
         if from == to {
             return;
         }
         self.found.push(Edge { from, to, rank: self.rank, why });
         self.rank += 1;
-        let session = |node: u32| self.model.facts.history.session_of(self.model.rules.txn(node)).index();
         // So that the same edge is not found again in this round.
-        let (f, t) = (session(from), session(to));
-        let before = &mut self.clocks.before[to as usize * self.clocks.sessions + f];
-        *before = (*before).max(from + 1);
-        let after = &mut self.clocks.after[from as usize * self.clocks.sessions + t];
-        *after = (*after).min(to);
+        if let Some((chain, at)) = self.chains.event(self.model, from) {
+            let before = &mut self.clocks.before[to as usize * self.clocks.chains + chain];
+            *before = (*before).max(at + 1);
+        }
+        if let Some((chain, at)) = self.chains.event(self.model, to) {
+            let after = &mut self.clocks.after[from as usize * self.clocks.chains + chain];
+            *after = (*after).min(at);
+        }
+    }
+
+    /// The latest writer of a group that precedes an event.
+    fn latest<'g>(&self, writers: &'g [TxnId], chain: usize, node: u32) -> Option<&'g TxnId> {
+        let bound = self.clocks.before(node, chain);
+        let end = writers.partition_point(|&o| self.at(self.model.rules.commit(o)) < bound);
+        writers[..end].last()
     }
 
     fn reads(&mut self, budget: &Budget<'_>) -> Result<(), OutOfBudget> {
@@ -191,39 +232,84 @@ impl Round<'_, '_> {
             let from = match read.from {
                 From::Initial => None,
                 From::Txn(w) => Some(w),
-                From::Open(_) => continue,
+                From::Open(open) => match self.narrow(i, open) {
+                    None => continue,
+                    only => only,
+                },
             };
             let begin = rules.begin(read.reader);
-            for (session, writers) in groups.of(read.key.index()) {
+            for (chain, writers) in groups.of(read.key.index()) {
                 let why = |other| Why::Axiom { read: i as u32, other };
-                if let Some(w) = from {
-                    let bound = self.clocks.before(begin, session);
-                    let at = writers.partition_point(|&o| rules.commit(o) < bound);
-                    if let Some(&o) = at.checked_sub(1).map(|at| &writers[at])
-                        && o != w
-                        && o != read.reader
-                        && rules.commit(o) >= self.clocks.before(rules.commit(w), session)
-                    {
-                        self.add(rules.commit(o), rules.commit(w), why(o));
-                    }
+                if let Some(w) = from
+                    && let Some(&o) = self.latest(writers, chain, begin)
+                    && o != w
+                    && o != read.reader
+                    && self.at(rules.commit(o)) >= self.clocks.before(rules.commit(w), chain)
+                {
+                    self.add(rules.commit(o), rules.commit(w), why(o));
                 }
                 if parallel {
                     continue;
                 }
                 let at = from.map_or(0, |w| {
-                    let bound = self.clocks.after(rules.commit(w), session);
-                    writers.partition_point(|&o| rules.commit(o) < bound)
+                    let bound = self.clocks.after(rules.commit(w), chain);
+                    writers.partition_point(|&o| self.at(rules.commit(o)) < bound)
                 });
                 if let Some(&o) = writers.get(at)
                     && o != read.reader
                     && Some(o) != from
-                    && rules.commit(o) < self.clocks.after(begin, session)
+                    && self.at(rules.commit(o)) < self.clocks.after(begin, chain)
                 {
                     self.add(begin, rules.commit(o), why(o));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Rules out what an open read cannot have returned; tells what it returned if only one is left.
+    fn narrow(&mut self, read: usize, open: u32) -> Option<TxnId> {
+        let rules = self.model.rules;
+        let (found, candidates) =
+            (self.model.facts.reads[read], &self.model.facts.open[open as usize].candidates);
+        let begin = rules.begin(found.reader);
+        let out = |write: OpId| self.model.ruled_out.contains_key(&(open, write));
+        let mut left: Vec<(TxnId, OpId)> =
+            candidates.iter().copied().filter(|&(_, write)| !out(write)).collect();
+        if let [(w, _)] = left[..] {
+            // Known since an earlier round, unless it was the only one that is final.
+            if !self.model.told.contains(&open) {
+                self.force(open, left[0], begin);
+            }
+            return Some(w);
+        }
+        let groups = self.groups.of(found.key.index());
+        let last: Vec<TxnId> =
+            groups.filter_map(|(chain, writers)| self.latest(writers, chain, begin).copied()).collect();
+        let mut at = 0;
+        while at < left.len() && left.len() > 1 {
+            let (w, write) = left[at];
+            let commit = rules.commit(w);
+            let hides = |&o: &TxnId| o != w && o != found.reader && self.reaches(commit, rules.commit(o));
+            let by = last.iter().copied().find(hides);
+            if by.is_none() && !self.reaches(begin, commit) {
+                at += 1;
+                continue;
+            }
+            // That it follows the reader is the shorter proof.
+            let other = by.filter(|_| !self.reaches(begin, commit));
+            self.out.push(((open, write), RuledOut { other, rank: self.rank }));
+            self.rank += 1;
+            left.remove(at);
+        }
+        let [only] = left[..] else { return None };
+        self.force(open, only, begin);
+        Some(only.0)
+    }
+
+    fn force(&mut self, open: u32, (w, write): (TxnId, OpId), begin: u32) {
+        self.told.push(open);
+        self.add(self.model.rules.commit(w), begin, Why::Source { open, write });
     }
 
     /// Writers of one key must not overlap: who began before the other's end ended before the other's begin.
@@ -236,12 +322,12 @@ impl Round<'_, '_> {
             let (begin, commit) = (rules.begin(second), rules.commit(second));
             for write in facts.writes_of(second) {
                 let key = facts.key_of(write);
-                for (session, writers) in groups.of(key.index()) {
-                    let bound = self.clocks.before(commit, session);
-                    let at = writers.partition_point(|&o| rules.begin(o) < bound);
-                    if let Some(&first) = at.checked_sub(1).map(|at| &writers[at])
+                for (chain, writers) in groups.of(key.index()) {
+                    let bound = self.clocks.before(commit, chain);
+                    let end = writers.partition_point(|&o| self.at(rules.begin(o)) < bound);
+                    if let Some(&first) = writers[..end].last()
                         && first != second
-                        && rules.commit(first) >= self.clocks.before(begin, session)
+                        && self.at(rules.commit(first)) >= self.clocks.before(begin, chain)
                     {
                         self.add(rules.commit(first), begin, Why::Conflict { key, first, second });
                     }

@@ -55,12 +55,14 @@ pub(crate) fn missed(
         if !model.facts.certain[t.index()] && !decided.took_effect(t) {
             continue;
         }
-        let reads = model.rules.family != Family::Updates || !model.facts.writes_of(t).is_empty();
+        let own = model.rules.own(t);
+        let writes = || !model.facts.writes_of(t).is_empty();
+        let reads = own.reads_latest() || own.family == Family::Updates && writes();
         if node == model.rules.begin(t) && reads {
             play.read(t, decided, &mut demands);
         }
         if node == model.rules.commit(t) {
-            if model.rules.family == Family::Snapshot {
+            if own.family == Family::Snapshot {
                 play.conflicts(t, position, &mut demands);
             }
             play.write(t);
@@ -74,7 +76,7 @@ const NONE: u32 = u32::MAX;
 /// The committed state while events pass by: per key the chain of writers so far.
 struct Play<'a> {
     facts: &'a Facts<'a>,
-    rules: Rules,
+    rules: Rules<'a>,
     /// Per key, its latest write.
     last: Vec<u32>,
     /// Per write, the one before it on its key, and its transaction.
@@ -83,7 +85,7 @@ struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    fn new(facts: &'a Facts<'a>, rules: Rules) -> Play<'a> {
+    fn new(facts: &'a Facts<'a>, rules: Rules<'a>) -> Play<'a> {
         let writes = facts.write_count();
         Play {
             facts,
@@ -105,6 +107,7 @@ impl<'a> Play<'a> {
                 From::Open(open) => {
                     // Any candidate will do for a register. A list has to be the same from beginning to end.
                     let candidates = &self.facts.open[open as usize];
+                    // Where levels are mixed, what others take into account depends on which it is.
                     let any = self.rules.reads_latest() && !candidates.of_list;
                     if any && latest.is_some_and(|l| candidates.may_be_from(l)) {
                         continue;

@@ -5,6 +5,7 @@
 //! there are finitely many, so it ends. (algorithms.md 3.2, P2 and P4.)
 
 use super::certify;
+use super::chains::Chains;
 use super::facts::Facts;
 use super::guess::{self, Cyclic};
 use super::log::Cause;
@@ -34,6 +35,8 @@ pub(crate) enum Found<'a> {
 /// How far a search came.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Progress {
+    /// Dependencies known, if they were worked out.
+    pub known: usize,
     pub rounds: u64,
     pub demands: usize,
     pub conflicts: u64,
@@ -43,12 +46,18 @@ pub(crate) struct Progress {
 
 impl std::fmt::Display for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "stopped, by an interrupt or the time limit, after {} orders tried, {} demands and {} conflicts; the last order \
-             missed {} demands",
-            self.rounds, self.demands, self.conflicts, self.missed
-        )
+        f.write_str("stopped, by an interrupt or the time limit, ")?;
+        match (self.rounds, self.known) {
+            (0, 0) => f.write_str("before an order was tried"),
+            (0, known) => {
+                write!(f, "while working out what follows from what is known: {known} dependencies so far")
+            }
+            (rounds, _) => write!(
+                f,
+                "after {rounds} orders tried, {} demands and {} conflicts; the last order missed {} demands",
+                self.demands, self.conflicts, self.missed
+            ),
+        }
     }
 }
 
@@ -81,18 +90,18 @@ impl Decided for Decisions<'_> {
 /// Decides a level.
 pub(crate) fn decide<'a>(
     facts: &'a Facts<'a>,
-    rules: Rules,
+    rules: Rules<'a>,
     ways: Ways,
     budget: &Budget<'_>,
     progress: &mut Progress,
 ) -> Result<Found<'a>, OutOfBudget> {
     let mut model = Model::new(facts, rules);
     let hint = if ways.no_guess { None } else { guess::hint(&model) };
-    let may_saturate = saturate::applies(&model) && !ways.no_saturation;
+    let chains = if ways.no_saturation { None } else { Chains::new(&model) };
     // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
-    let mut saturated = !may_saturate;
+    let mut saturated = chains.is_none();
     let hot = has_hot_keys(facts);
-    if let (Some(hint), true) = (&hint, hot && may_saturate) {
+    if let (Some(hint), true) = (&hint, hot && chains.is_some() && !facts.has_open_reads()) {
         let graph = model.graph();
         let Ok(order) = guess::order(&model, &graph, hint) else { return Ok(Found::KnownCycle(model)) };
         let solver = Solver::new(Ordered::new(graph, order));
@@ -100,9 +109,11 @@ pub(crate) fn decide<'a>(
             return Ok(Found::Holds(certify::execution(&model, &solver)));
         }
     }
-    if may_saturate && (hint.is_none() || hot) {
+    if let Some(chains) = &chains
+        && (hint.is_none() || hot)
+    {
         saturated = true;
-        if saturate::saturate(&mut model, budget)?.is_err() {
+        if saturate::saturate(&mut model, chains, budget, progress)?.is_err() {
             return Ok(Found::KnownCycle(model));
         }
     }
@@ -126,7 +137,9 @@ pub(crate) fn decide<'a>(
                 {
                     wished[rules.txn(node).index()] = i as u32;
                 }
-                if saturate::saturate(&mut model, budget)?.is_err() {
+                if let Some(chains) = &chains
+                    && saturate::saturate(&mut model, chains, budget, progress)?.is_err()
+                {
                     return Ok(Found::KnownCycle(model));
                 }
             }
@@ -198,6 +211,11 @@ fn missed(model: &Model<'_>, solver: &Solver) -> Vec<Demand> {
         Family::Updates => {
             let serial = scan::missed(model, order, &position, &decisions);
             if serial.is_empty() { updates::missed(model, order, &decisions) } else { serial }
+        }
+        Family::Mixed => {
+            let mut demands = scan::missed(model, order, &position, &decisions);
+            demands.extend(visible::missed(model, order, &decisions));
+            demands
         }
         Family::Parallel | Family::Visible(_) => visible::missed(model, order, &decisions),
         Family::Flow | Family::Writes | Family::Cut => Vec::new(),

@@ -7,6 +7,7 @@
 use super::core;
 use super::facts::{Facts, Found, From};
 use super::model::{Edge, Model, Rules, Why};
+use super::naming;
 use super::refute::{Prover, price};
 use super::search;
 use crate::budget::Budget;
@@ -14,8 +15,8 @@ use crate::weak::Problem;
 use isolde_graph::{Graph, components};
 use isolde_history::{OpId, TxnId};
 use isolde_level::{
-    self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Literal, Node, Point, Reason, Refutation,
-    Relation, Step, VersionReason, Witness,
+    self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Node, Reason, Refutation, Relation, Step,
+    VersionReason, Witness,
 };
 
 /// The kind that says no more than that no order satisfies the level.
@@ -43,15 +44,19 @@ fn no_order(level: Level) -> AnomalyKind {
     }
 }
 
+/// The refutation that is one reason.
+pub(crate) fn at_once(reason: Reason) -> Refutation {
+    Refutation { steps: vec![Step { clause: Vec::new(), reason }] }
+}
+
 /// A list read that shows part of another transaction's appends below the reader's own.
 pub(crate) fn part_of_a_transaction(
     problem: Problem<'_>,
-    rules: Rules,
+    rules: Rules<'_>,
     read: OpId,
     write: OpId,
 ) -> (Anomaly, Refutation) {
-    let reason = Reason::Intermediate(Choice { read, write });
-    let refutation = Refutation { steps: vec![Step { clause: Vec::new(), reason }] };
+    let refutation = at_once(Reason::Intermediate(Choice { read, write }));
     (unnamed(problem, rules, &refutation), refutation)
 }
 
@@ -59,7 +64,7 @@ pub(crate) fn part_of_a_transaction(
 pub(crate) fn tell(
     problem: Problem<'_>,
     facts: &Facts<'_>,
-    rules: Rules,
+    rules: Rules<'_>,
     found: search::Found<'_>,
     budget: &Budget<'_>,
 ) -> (Anomaly, Refutation) {
@@ -87,13 +92,16 @@ pub(crate) fn tell(
 fn smallest(
     problem: Problem<'_>,
     facts: &Facts<'_>,
-    rules: Rules,
+    rules: Rules<'_>,
     whole: Refutation,
     budget: &Budget<'_>,
 ) -> (Anomaly, Refutation) {
     let reduced = if whole.steps.is_empty() { None } else { core::reduced(facts, rules, &whole, budget) };
     let refutation = reduced.unwrap_or(whole);
     let mut anomaly = unnamed(problem, rules, &refutation);
+    if let Some(named) = naming::cycle(problem, facts, rules, &anomaly.witness.transactions) {
+        return (named, refutation);
+    }
     // The reads that its cycles lead over, and what they returned.
     for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
         anomaly.witness.operations.push(read.op);
@@ -127,39 +135,8 @@ pub(crate) fn known_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
 }
 
 /// An anomaly of which only the transactions and operations are told; the refutation has the reasons.
-fn unnamed(problem: Problem<'_>, rules: Rules, refutation: &Refutation) -> Anomaly {
-    let mut operations: Vec<OpId> = Vec::new();
-    let mut transactions: Vec<TxnId> = Vec::new();
-    for step in &refutation.steps {
-        match &step.reason {
-            Reason::Axiom { read, write, other, path } => {
-                operations.extend([*read, *other]);
-                operations.extend(write);
-                transactions.extend(path);
-            }
-            Reason::Conflict { first, second } | Reason::Repeated { first, second } => {
-                operations.extend([*first, *second]);
-            }
-            Reason::Version { read, first, second } => operations.extend([*read, *first, *second]),
-            Reason::Assumed { first, second, .. } => operations.extend([*first, *second]),
-            Reason::Cycle(points) => transactions.extend(points.iter().map(|p: &Point| p.txn())),
-            Reason::Source { read, .. } | Reason::Impossible { read } => operations.push(*read),
-            Reason::Observed(choice) | Reason::Intermediate(choice) => {
-                operations.extend([choice.read, choice.write]);
-            }
-            Reason::Implied(_) => {}
-        }
-        for literal in &step.clause {
-            if let Literal::Before(a, b) = literal {
-                transactions.extend([a.txn(), b.txn()]);
-            }
-        }
-    }
-    transactions.extend(operations.iter().map(|&op| problem.history.txn_of(op)));
-    transactions.sort_unstable();
-    transactions.dedup();
-    operations.sort_unstable();
-    operations.dedup();
+fn unnamed(problem: Problem<'_>, rules: Rules<'_>, refutation: &Refutation) -> Anomaly {
+    let (transactions, operations) = refutation.names(problem.history);
     let witness = Witness { transactions, operations, edges: Vec::new() };
     Anomaly { kind: no_order(rules.level), count: 1, witness }
 }
@@ -188,7 +165,7 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
                     });
                 }
             }
-            _ => edges.push(told(model, edge)?),
+            _ => edges.push(told(model.facts, model.rules, edge)?),
         }
     }
     let kind = name(&edges, model.rules)?;
@@ -199,19 +176,18 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
 }
 
 /// A read, unless it is of a list whose appends are open: whose they are is not told in one sentence.
-fn outside(model: &Model<'_>, read: u32) -> Option<Found> {
-    let read = model.facts.reads[read as usize];
-    (!model.facts.appends.is_open(read.key)).then_some(read)
+fn outside(facts: &Facts<'_>, read: u32) -> Option<Found> {
+    let read = facts.reads[read as usize];
+    (!facts.appends.is_open(read.key)).then_some(read)
 }
 
 /// An edge with its evidence, if that is simple.
-fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
-    let (facts, rules) = (model.facts, model.rules);
+pub(super) fn told(facts: &Facts<'_>, rules: Rules<'_>, edge: &Edge) -> Option<level::Edge> {
     let (from, to) = (rules.txn(edge.from), rules.txn(edge.to));
     let (relation, evidence) = match edge.why {
         Why::Session => (Relation::SessionOrder, Evidence::Session),
         Why::Read(read) => {
-            let read = outside(model, read)?;
+            let read = outside(facts, read)?;
             (Relation::WriteRead, Evidence::Read { write: facts.write_of(from, read.key), read: read.op })
         }
         Why::Version { read, first, second } => {
@@ -221,11 +197,11 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
             (Relation::VersionOrder, Evidence::Ordered { first, second, reason })
         }
         Why::Axiom { read, other } => {
-            let read = outside(model, read)?;
-            if edge.to != rules.commit(other) || edge.rank > 1 {
+            let read = outside(facts, read)?;
+            let list = facts.lists.iter().find(|l| l.key == read.key);
+            if edge.to != rules.commit(other) || list.is_some() && edge.rank > 1 {
                 return None;
             }
-            let list = facts.lists.iter().find(|l| l.key == read.key);
             let mut write = facts.write_of(other, read.key)?;
             let (seen, reason) = match read.from {
                 From::Initial => (None, VersionReason::Initial),
@@ -241,7 +217,11 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
                     let reason = match (list, own) {
                         (Some(list), _) if later => VersionReason::Missing { read: Some(list.read) },
                         (Some(list), _) => VersionReason::Shown { read: list.read },
-                        (None, own) => VersionReason::ReadThenWritten { read: own? },
+                        (None, Some(read)) => VersionReason::ReadThenWritten { read },
+                        (None, None) => {
+                            let mut reads = facts.reads_of(other).map(|i| facts.reads[i]);
+                            VersionReason::Follows { read: reads.find(|r| r.from == From::Txn(w))?.op }
+                        }
                     };
                     (Some(facts.write_of(w, read.key)?), reason)
                 }
@@ -250,13 +230,13 @@ fn told(model: &Model<'_>, edge: &Edge) -> Option<level::Edge> {
             let evidence = Evidence::Overwritten { read: read.op, seen, write, reason };
             (Relation::AntiDependency, evidence)
         }
-        Why::Program | Why::RealTime | Why::Conflict { .. } => return None,
+        Why::Program | Why::RealTime | Why::Source { .. } | Why::Conflict { .. } => return None,
     };
     Some(level::Edge { from: Node::Txn(from), to: Node::Txn(to), relation, evidence })
 }
 
 /// The name of a cycle, by its edges.
-fn name(edges: &[level::Edge], rules: Rules) -> Option<AnomalyKind> {
+pub(super) fn name(edges: &[level::Edge], rules: Rules<'_>) -> Option<AnomalyKind> {
     use AnomalyKind as A;
     let has = |relation: Relation| edges.iter().any(|e| e.relation == relation);
     let rw = |i: usize| edges[i % edges.len()].relation == Relation::AntiDependency;

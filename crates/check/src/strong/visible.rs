@@ -7,6 +7,7 @@
 //! reachability is kept in clocks: per transaction and session, how much of the session reaches it. O(m·k); the others
 //! O(m · operations per transaction). One demand per read, about the latest visible writer.
 
+use super::causes;
 use super::facts::{Facts, From};
 use super::model::{Family, Model, Visible};
 use super::scan::{Decided, Demand, Link};
@@ -14,55 +15,84 @@ use isolde_history::{KeyId, SessionId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// The reads that an order makes wrong.
 pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -> Vec<Demand> {
     let facts = model.facts;
-    let mut view =
-        View { model, facts, decided, place: vec![NONE; facts.history.txn_count()], demands: Vec::new() };
-    let order: Vec<TxnId> =
-        order.iter().filter(|&&n| model.counts(n)).map(|&n| TxnId(n)).filter(|&t| view.exists(t)).collect();
+    let place = vec![NONE; facts.history.txn_count()];
+    let mut view = View { model, facts, decided, place, family: model.rules.family, demands: Vec::new() };
+    let committed = order.iter().filter_map(|&node| model.committed(node));
+    let order: Vec<TxnId> = committed.filter(|&t| view.exists(t)).collect();
     for (i, &t) in (0..).zip(&order) {
         view.place[t.index()] = i;
     }
-    match model.rules.family {
-        Family::Visible(Visible::ReadCommitted) => view.read_committed(&order),
-        Family::Visible(Visible::ReadAtomic) => {
-            view.read_atomic(&order);
-            view.by_session(false);
+    if view.family == Family::Mixed {
+        let mut families: Vec<Family> = Vec::new();
+        for family in facts.txns().map(|t| model.rules.own(t).family) {
+            if matches!(family, Family::Visible(_)) && !families.contains(&family) {
+                families.push(family);
+            }
         }
-        Family::Visible(Visible::ReadYourWrites) => view.by_session(false),
-        Family::Visible(Visible::MonotonicReads) => view.by_session(true),
-        Family::Visible(Visible::MonotonicWrites) => view.monotonic_writes(&order),
-        Family::Visible(Visible::WritesFollowReads) => view.writes_follow_reads(&order),
-        _ => Clocks::new(&mut view).run(&order),
+        for family in families {
+            view.family = family;
+            view.run(&order);
+        }
+    } else {
+        view.run(&order);
     }
     view.demands
 }
 
-struct View<'a, D> {
-    model: &'a Model<'a>,
-    facts: &'a Facts<'a>,
+pub(super) struct View<'a, D> {
+    pub model: &'a Model<'a>,
+    pub facts: &'a Facts<'a>,
     decided: &'a D,
     /// Where each transaction that counts stands in the order.
-    place: Vec<u32>,
-    demands: Vec<Demand>,
+    pub place: Vec<u32>,
+    /// Which reads are looked at, and how.
+    family: Family,
+    pub demands: Vec<Demand>,
 }
 
-/// For each key, the latest writer seen and how.
-type Seen = FxHashMap<KeyId, (TxnId, Vec<TxnId>, Vec<Link>)>;
+/// A writer seen, through whom, and how.
+type Sight = (TxnId, Vec<TxnId>, Vec<Link>);
 
-/// From this transaction on, a writer is visible to its session, by this read.
-type Noted = (TxnId, TxnId, u32);
+/// From this transaction on, these are visible to its session.
+type Noted = (TxnId, Vec<Sight>);
+
+/// For each key, the two latest writers seen, the latest first. (The reader itself does not count; where levels are mixed it
+/// may be the latest.)
+type Seen = FxHashMap<KeyId, Vec<Sight>>;
 
 impl<D: Decided> View<'_, D> {
+    fn run(&mut self, order: &[TxnId]) {
+        match self.family {
+            Family::Visible(Visible::ReadCommitted) => self.read_committed(order),
+            Family::Visible(Visible::ReadAtomic) => {
+                self.read_atomic(order);
+                self.by_session(false);
+            }
+            Family::Visible(Visible::ReadYourWrites) => self.by_session(false),
+            Family::Visible(Visible::MonotonicReads) => self.by_session(true),
+            Family::Visible(Visible::MonotonicWrites) => self.monotonic_writes(order),
+            Family::Visible(Visible::WritesFollowReads) => self.writes_follow_reads(order),
+            _ if self.model.rules.family == Family::Mixed => causes::missed(self),
+            _ => Clocks::new(self).run(order),
+        }
+    }
+
+    /// Whether the reads of a transaction are looked at.
+    pub(super) fn asks(&self, t: TxnId) -> bool {
+        self.model.rules.own(t).family == self.family
+    }
+
     fn exists(&self, t: TxnId) -> bool {
         self.facts.certain[t.index()] || self.decided.took_effect(t)
     }
 
     /// What a read returned.
-    fn source(&self, read: usize) -> Option<TxnId> {
+    pub(super) fn source(&self, read: usize) -> Option<TxnId> {
         match self.facts.reads[read].from {
             From::Initial => None,
             From::Txn(w) => Some(w),
@@ -71,7 +101,7 @@ impl<D: Decided> View<'_, D> {
     }
 
     /// The reads of a transaction, in program order.
-    fn reads(&self, t: TxnId) -> impl Iterator<Item = usize> + use<'_, D> {
+    pub(super) fn reads(&self, t: TxnId) -> impl Iterator<Item = usize> + use<'_, D> {
         self.facts.reads_of(t)
     }
 
@@ -80,31 +110,41 @@ impl<D: Decided> View<'_, D> {
         self.reads(t).filter_map(|i| Some((i as u32, self.source(i)?))).collect()
     }
 
-    fn is_later(&self, a: TxnId, b: Option<TxnId>) -> bool {
+    pub(super) fn is_later(&self, a: TxnId, b: Option<TxnId>) -> bool {
         b.is_none_or(|b| self.place[a.index()] > self.place[b.index()])
     }
 
     /// Notes that all keys that `t` writes have been seen, by `links` through the transactions between.
     fn note(&self, seen: &mut Seen, t: TxnId, between: &[TxnId], links: &[Link]) {
         for write in self.facts.writes_of(t) {
-            let kept = seen.get(&self.facts.key_of(write)).map(|s| s.0);
-            if self.is_later(t, kept) {
-                seen.insert(self.facts.key_of(write), (t, between.to_vec(), links.to_vec()));
-            }
+            let kept = seen.entry(self.facts.key_of(write)).or_default();
+            self.keep(kept, t, |_| (t, between.to_vec(), links.to_vec()));
         }
+    }
+
+    /// Keeps the two latest writers. True if this one is among them, and was not.
+    fn keep(&self, kept: &mut Vec<Sight>, t: TxnId, sight: impl FnOnce(TxnId) -> Sight) -> bool {
+        let at = kept.iter().position(|s| s.0 == t || self.is_later(t, Some(s.0))).unwrap_or(kept.len());
+        if at > 1 || kept.get(at).is_some_and(|s| s.0 == t) {
+            return false;
+        }
+        kept.insert(at, sight(t));
+        kept.truncate(2);
+        true
     }
 
     /// Demands that the latest writer seen precedes what a read returned, if it does not.
     fn check(&mut self, read: usize, seen: &Seen) {
         let found = self.facts.reads[read];
-        if let Some((t2, between, links)) = seen.get(&found.key) {
+        let sights = seen.get(&found.key).into_iter().flatten();
+        if let Some((t2, between, links)) = sights.into_iter().find(|s| s.0 != found.reader) {
             self.demand(read, *t2, between, links);
         }
     }
 
-    fn demand(&mut self, read: usize, t2: TxnId, between: &[TxnId], links: &[Link]) {
+    pub(super) fn demand(&mut self, read: usize, t2: TxnId, between: &[TxnId], links: &[Link]) {
         let (reader, from) = (self.facts.reads[read].reader, self.source(read));
-        if t2 != reader && Some(t2) != from && self.is_later(t2, from) {
+        if self.asks(reader) && t2 != reader && Some(t2) != from && self.is_later(t2, from) {
             let path = [t2].into_iter().chain(between.iter().copied()).chain([reader]).collect();
             self.demands.push(Demand::Path { read: read as u32, from, path, links: links.to_vec() });
         }
@@ -112,7 +152,7 @@ impl<D: Decided> View<'_, D> {
 
     fn read_committed(&mut self, order: &[TxnId]) {
         let mut seen = Seen::default();
-        for &t3 in order {
+        for t3 in order.iter().copied().filter(|&t| self.asks(t)).collect::<Vec<_>>() {
             seen.clear();
             for read in self.reads(t3).collect::<Vec<_>>() {
                 self.check(read, &seen);
@@ -125,7 +165,7 @@ impl<D: Decided> View<'_, D> {
 
     fn read_atomic(&mut self, order: &[TxnId]) {
         let mut seen = Seen::default();
-        for &t3 in order {
+        for t3 in order.iter().copied().filter(|&t| self.asks(t)).collect::<Vec<_>>() {
             seen.clear();
             for (read, t2) in self.sources(t3) {
                 self.note(&mut seen, t2, &[], &[Link::Read(read)]);
@@ -161,15 +201,22 @@ impl<D: Decided> View<'_, D> {
     /// Visible: who precedes, in its session, one that the transaction reads from.
     fn monotonic_writes(&mut self, order: &[TxnId]) {
         let history = self.facts.history;
-        for &t3 in order {
+        // Where sessions need not be kept, the latest of them may be any.
+        let in_order = self.model.rules.family != Family::Mixed;
+        for t3 in order.iter().copied().filter(|&t| self.asks(t)).collect::<Vec<_>>() {
             let sources = self.sources(t3);
             for read in self.reads(t3).collect::<Vec<_>>() {
                 let writers = self.facts.index.writers(self.facts.reads[read].key);
                 for &(by, t) in &sources {
                     let earlier = &writers[..writers.partition_point(|&w| w < t)];
-                    let mut here =
+                    let here =
                         earlier.iter().rev().take_while(|&&w| history.session_of(w) == history.session_of(t));
-                    if let Some(&t2) = here.find(|w| self.place[w.index()] != NONE) {
+                    let mut here = here.filter(|w| self.place[w.index()] != NONE && **w != t3);
+                    let latest = match in_order {
+                        true => here.next(),
+                        false => here.max_by_key(|w| self.place[w.index()]),
+                    };
+                    if let Some(&t2) = latest {
                         self.demand(read, t2, &[t], &[Link::Session, Link::Read(by)]);
                     }
                 }
@@ -179,29 +226,32 @@ impl<D: Decided> View<'_, D> {
 
     /// Visible: who was read from before, in its session, one that the transaction reads from.
     fn writes_follow_reads(&mut self, order: &[TxnId]) {
-        // Per session and key: from which transaction on a writer is visible, by which read. Writers come later and later.
+        // Per session and key: from which transaction on which writers are visible, by which reads.
         let mut visible: FxHashMap<(SessionId, KeyId), Vec<Noted>> = FxHashMap::default();
         for t in self.facts.txns().filter(|t| self.place[t.index()] != NONE) {
             for (read, t2) in self.sources(t) {
                 for write in self.facts.writes_of(t2) {
                     let at = (self.facts.history.session_of(t), self.facts.key_of(write));
                     let seen = visible.entry(at).or_default();
-                    if self.is_later(t2, seen.last().map(|s| s.1)) {
-                        seen.push((t, t2, read));
+                    let mut kept = seen.last().map(|s| s.1.clone()).unwrap_or_default();
+                    let sight = |t2| (t2, vec![t], vec![Link::Read(read), Link::Session]);
+                    if self.keep(&mut kept, t2, sight) {
+                        seen.push((t, kept));
                     }
                 }
             }
         }
-        for &t3 in order {
+        for t3 in order.iter().copied().filter(|&t| self.asks(t)).collect::<Vec<_>>() {
             let sources = self.sources(t3);
             for read in self.reads(t3).collect::<Vec<_>>() {
                 for &(by, t) in &sources {
                     let at = (self.facts.history.session_of(t), self.facts.reads[read].key);
                     let Some(seen) = visible.get(&at) else { continue };
                     let before = seen.partition_point(|s| s.0 < t);
-                    if let Some(&(reader, t2, first)) = seen[..before].last() {
-                        let links = [Link::Read(first), Link::Session, Link::Read(by)];
-                        self.demand(read, t2, &[reader, t], &links);
+                    let sights = seen[..before].last().map(|s| &s.1[..]).unwrap_or_default();
+                    if let Some((t2, between, links)) = sights.iter().find(|s| s.0 != t3) {
+                        let between = [&between[..], &[t]].concat();
+                        self.demand(read, *t2, &between, &[&links[..], &[Link::Read(by)]].concat());
                     }
                 }
             }

@@ -68,8 +68,8 @@ pub enum CertificateError {
     },
 }
 
-/// Tells histories apart by content: sessions, transactions, outcomes, operations, times and initial values, with their
-/// names. Against mix-ups, not against forgers: 128 bits, not cryptographic.
+/// Tells histories apart by content: sessions, transactions, outcomes, operations, times, declared levels and initial values,
+/// with their names. Against mix-ups, not against forgers: 128 bits, not cryptographic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Fingerprint(u128);
 
@@ -98,6 +98,10 @@ impl Fingerprint {
                 let Interval { invoked, completed } = intervals[t.index()];
                 mixer.number(invoked);
                 mixer.number(completed.map_or(u64::MAX, |end| end));
+            }
+            if let Some(level) = history.metadata().get(&t).and_then(|facts| facts.get("level")) {
+                mixer.bytes(b"level");
+                mixer.bytes(level.as_bytes());
             }
             mixer.number(history.op_range(t).len() as u64);
             for (_, op) in history.ops(t) {

@@ -4,7 +4,7 @@ use super::{CertificateError, Fingerprint, Names, SCHEMA, Statement};
 use isolde_history::{History, OpId, TxnId};
 use isolde_level::{
     Anomaly, AnomalyKind, By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, LevelVerdict,
-    Literal, Node, Order, Point, Reason, Refutation, Relation, Step, Verdict, VersionReason, Witness,
+    Literal, Mixed, Node, Order, Point, Reason, Refutation, Relation, Step, Verdict, VersionReason, Witness,
 };
 use serde_json::{Map, Value};
 
@@ -19,10 +19,12 @@ use serde_json::{Map, Value};
 /// # Ok::<(), isolde_format::ReadError>(())
 /// ```
 pub fn read(history: &History, text: &[u8]) -> Result<Statement, CertificateError> {
-    let document: Value = serde_json::from_slice(text).map_err(|error| CertificateError::Syntax {
-        line: error.line(),
-        column: error.column(),
-        message: error.to_string(),
+    let document: Value = serde_json::from_slice(text).map_err(|error| {
+        // The place is told before it.
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        let message = format!("{message}; a certificate is what `isolde check --certificate` writes");
+        CertificateError::Syntax { line: error.line(), column: error.column(), message }
     })?;
     let expected = Fingerprint::of(history);
     let documents = match document {
@@ -158,7 +160,21 @@ impl Reader<'_> {
         for proofs in document.get("proofs").each(|c| self.proof(c))? {
             judgement.certificates.extend(proofs);
         }
+        let mixed = document.get("mixed");
+        if !mixed.is_null() {
+            judgement.mixed = Some(self.mixed(&mixed)?);
+        }
         Ok(judgement)
+    }
+
+    /// Which levels are declared, and by whom, the history says.
+    fn mixed(&self, c: &Cursor<'_, '_>) -> Found<Mixed> {
+        let proof = self.certificate(c)?;
+        let verdict = match proof {
+            Certificate::Holds(_) => Verdict::Holds,
+            Certificate::Violated(_) => Verdict::Violated,
+        };
+        Ok(Mixed { verdict, proof: Some(proof), ..Mixed::default() })
     }
 
     fn verdict(&self, c: &Cursor<'_, '_>) -> Found<LevelVerdict> {
@@ -185,12 +201,16 @@ impl Reader<'_> {
 
     fn proof(&self, c: &Cursor<'_, '_>) -> Found<Vec<(Level, Certificate)>> {
         let levels = c.get("levels").each(|c| c.level())?;
-        let certificate = match c.get("verdict").text()? {
+        let certificate = self.certificate(c)?;
+        Ok(levels.into_iter().map(|level| (level, certificate.clone())).collect())
+    }
+
+    fn certificate(&self, c: &Cursor<'_, '_>) -> Found<Certificate> {
+        Ok(match c.get("verdict").text()? {
             "holds" => Certificate::Holds(self.execution(c)?),
             "violated" => Certificate::Violated(Refutation { steps: c.get("steps").each(|c| self.step(c))? }),
             _ => return Err(c.get("verdict").shape("holds or violated")),
-        };
-        Ok(levels.into_iter().map(|level| (level, certificate.clone())).collect())
+        })
     }
 
     fn execution(&self, c: &Cursor<'_, '_>) -> Found<Execution> {
@@ -312,6 +332,7 @@ impl Reader<'_> {
         Ok(match name.as_str() {
             "shown" => VersionReason::Shown { read: self.op(&of)? },
             "missing" => VersionReason::Missing { read: self.maybe(&of)? },
+            "follows" => VersionReason::Follows { read: self.op(&of)? },
             "read_then_written" => VersionReason::ReadThenWritten { read: self.op(&of)? },
             "session" => {
                 VersionReason::Session { before: self.op(&of.item(0))?, after: self.op(&of.item(1))? }

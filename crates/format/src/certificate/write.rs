@@ -3,7 +3,7 @@
 use super::{Fingerprint, Names, SCHEMA};
 use isolde_history::{History, OpId, TxnId};
 use isolde_level::{
-    By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, Literal, Node, Order, Point,
+    By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, Literal, Mixed, Node, Order, Point,
     Reason, Step, Verdict, VersionReason,
 };
 use serde_json::{Map, Value, json};
@@ -52,6 +52,7 @@ pub fn write(history: &History, path: &str, format: &str, judgement: &Judgement)
         "verdicts": verdicts,
         "anomalies": anomalies,
         "proofs": writer.proofs(&judgement.certificates),
+        "mixed": judgement.mixed.as_ref().and_then(|mixed| writer.mixed(mixed)),
     })
 }
 
@@ -117,20 +118,36 @@ impl Writer<'_> {
                 None => shared.push((vec![level.name()], certificate)),
             }
         }
-        let proof = |(levels, certificate): &(Vec<&str>, &Certificate)| match certificate {
-            Certificate::Holds(execution) => self.execution(levels, execution),
-            Certificate::Violated(refutation) => {
-                let steps: Vec<Value> = refutation.steps.iter().map(|s| self.step(s)).collect();
-                json!({"levels": levels, "verdict": "violated", "steps": steps})
-            }
+        let proof = |(levels, certificate): &(Vec<&str>, &Certificate)| {
+            let mut proof = self.proof(certificate);
+            proof.insert("levels".into(), json!(levels));
+            Value::from(proof)
         };
         shared.iter().map(proof).collect()
     }
 
-    fn execution(&self, levels: &[&str], execution: &Execution) -> Value {
+    /// The verdict on the levels that transactions declare, with its proof.
+    fn mixed(&self, mixed: &Mixed) -> Option<Value> {
+        Some(self.proof(mixed.proof.as_ref()?).into())
+    }
+
+    fn proof(&self, certificate: &Certificate) -> Map<String, Value> {
         let mut proof = Map::new();
-        proof.insert("levels".into(), json!(levels));
-        proof.insert("verdict".into(), "holds".into());
+        match certificate {
+            Certificate::Holds(execution) => {
+                proof.insert("verdict".into(), "holds".into());
+                self.execution(execution, &mut proof);
+            }
+            Certificate::Violated(refutation) => {
+                proof.insert("verdict".into(), "violated".into());
+                let steps: Vec<Value> = refutation.steps.iter().map(|s| self.step(s)).collect();
+                proof.insert("steps".into(), steps.into());
+            }
+        }
+        proof
+    }
+
+    fn execution(&self, execution: &Execution, proof: &mut Map<String, Value>) {
         match &execution.order {
             Order::Any => {}
             Order::Commits(order) => drop(proof.insert("commits".into(), self.txns(order))),
@@ -140,7 +157,6 @@ impl Writer<'_> {
             let choices: Vec<Value> = execution.choices.iter().map(|&c| self.choice(c)).collect();
             proof.insert("choices".into(), choices.into());
         }
-        proof.into()
     }
 
     fn edges(&self, edges: &[Edge]) -> Value {
@@ -195,6 +211,7 @@ impl Writer<'_> {
             VersionReason::Numbered => json!("numbered"),
             VersionReason::Shown { read } => json!({"shown": self.op(read)}),
             VersionReason::Missing { read } => json!({"missing": self.maybe(read)}),
+            VersionReason::Follows { read } => json!({"follows": self.op(read)}),
             VersionReason::ReadThenWritten { read } => json!({"read_then_written": self.op(read)}),
             VersionReason::Session { before, after } => {
                 json!({"session": [self.op(before), self.op(after)]})

@@ -36,6 +36,8 @@ impl IsoldeWriter {
     fn header(&mut self, out: &mut String, history: &History) -> Result<(), WriteError> {
         let mut default = String::new();
         match history.initial().default {
+            // A list that nobody has appended to: the same as null, which a header can say.
+            Some(initial) if history.list(initial).is_some_and(<[_]>::is_empty) => default.push_str("null"),
             Some(initial) => value(&mut default, history, initial),
             None => default.push_str("{\"none\":true}"),
         }
@@ -247,6 +249,19 @@ mod tests {
         let joined = "{\"isolde\":1,\"initial\":{\"none\":true}}\n{\"session\":1,\"ops\":[[\"r\",1,null]]}\n"
             .repeat(2);
         assert_eq!(describe(&read(&joined), true), "1 ok r(1,nil)\n".repeat(2));
+    }
+
+    #[test]
+    fn lists_that_begin_empty_are_read_back() {
+        let mut b = isolde_history::Builder::new();
+        let (one, empty) = (b.int(1), b.list(&[]));
+        b.set_initial_default(Some(empty));
+        let (session, key) = (b.session(one), b.key(one));
+        let draft = b.transaction(session);
+        b.op(draft, isolde_history::OpKind::Append, key, one);
+        let history = b.finish().unwrap();
+        let out = written(|sink| writer(sink, false), &[&history]).unwrap();
+        assert_eq!(describe(&read(&out), true), describe(&history, true));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::{interrupt, load, terminal, values};
 use clap::Args;
 use isolde_check::Budget;
-use isolde_check::shrink::{Goal, NothingToShrink, Shrunk, shrink};
+use isolde_check::shrink::{Goal, NothingToShrink, Promise, Shrunk, shrink};
 use isolde_format::Format;
 use isolde_history::History;
 use isolde_level::{AnomalyKind, Level, Verdict};
@@ -24,8 +24,11 @@ pub struct Flags {
     #[arg(value_name = "HISTORY")]
     history: PathBuf,
     /// The level that stays violated [default: the weakest that --anomaly rules out]
-    #[arg(long, value_name = "L", required_unless_present = "anomaly")]
+    #[arg(long, value_name = "L", required_unless_present_any = ["anomaly", "declared"])]
     level: Option<Level>,
+    /// What stays violated are the levels that transactions declare, each its own
+    #[arg(long, conflicts_with_all = ["level", "anomaly"])]
+    declared: bool,
     /// The kind of anomaly that stays (TAP-k, lost-update …) [default: any]
     #[arg(long, value_name = "A")]
     anomaly: Option<AnomalyKind>,
@@ -45,10 +48,12 @@ pub struct Flags {
 /// Shrinks.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let by_anomaly = || flags.anomaly.and_then(|kind| kind.rules_out().first().copied());
-    let Some(level) = flags.level.or_else(by_anomaly) else {
-        return Err(Failure::input("this anomaly rules out no level; add --level"));
+    let violates = match flags.level.or_else(by_anomaly) {
+        _ if flags.declared => Promise::Declared,
+        Some(level) => Promise::Level(level),
+        None => return Err(Failure::input("this anomaly rules out no level; add --level")),
     };
-    let goal = Goal { level, anomaly: flags.anomaly };
+    let goal = Goal { violates, anomaly: flags.anomaly };
     let load::Read { history, format, .. } = load::read(&flags.history, &flags.read, global)?;
     let since = Instant::now();
     let bar = Progress::spinner(global, &format!("shrinking {}", flags.history.display()));
@@ -60,7 +65,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         Ok(shrunk) => shrunk,
         Err(reason) => {
             drop(bar);
-            terminal::tell(&format!("{}: {level}: {reason}", flags.history.display()));
+            terminal::tell(&format!("{}: {violates}: {reason}", flags.history.display()));
             let open = matches!(reason, NothingToShrink::NotViolated(Some(Verdict::Unknown { .. })));
             return Ok(if open { Exit::Undecided } else { Exit::Violated });
         }
@@ -87,7 +92,7 @@ fn told(before: &History, shrunk: &Shrunk, goal: Goal) -> String {
         before.txn_count(),
         after.op_count(),
         before.op_count(),
-        goal.level,
+        goal.violates,
         names.join(", ")
     );
     let kinds: Vec<&str> = shrunk.judgement.anomalies.iter().map(|a| a.kind.code()).collect();

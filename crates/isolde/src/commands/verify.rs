@@ -65,6 +65,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             "proven": flaw.is_none(),
             "reason": flaw,
             "verdicts": verdicts,
+            "mixed": judgement.mixed.as_ref().map(|mixed| mixed.verdict.name()),
         });
         terminal::print(&format!("{answer:#}\n"))?;
     } else {
@@ -82,7 +83,9 @@ fn told(judgement: &Judgement, flaw: Option<&str>) -> String {
     };
     let mut text = String::from("Proven.\n");
     for (verdict, word) in [(Verdict::Holds, "holds"), (Verdict::Violated, "violated")] {
-        let names = levels(verdict);
+        let mixed = judgement.mixed.as_ref().filter(|mixed| mixed.verdict == verdict);
+        let mut names = levels(verdict);
+        names.extend(mixed.map(|_| "the mix of declared levels"));
         if !names.is_empty() {
             text += &format!("  {word:<10}{}\n", names.join(", "));
         }

@@ -26,11 +26,14 @@ struct Game<'a> {
 }
 
 impl Game<'_> {
-    /// A read that nothing explains is its transaction's fault, unless it promised nothing about it.
+    /// A faulty read is its transaction's fault, unless that promised nothing about it. PL-2 promises nothing about reads of
+    /// own writes (TAP-c to TAP-e).
     fn reads_are_sound(&self) -> bool {
-        let promised = (0..self.levels.len())
-            .any(|t| self.reading.committed >> t & 1 == 1 && self.levels[t] != Level::ReadUncommitted);
-        !promised || (self.reading.read_taps == [0; 6] && self.reading.duplicate_elements == 0)
+        self.reading.faulty.iter().all(|&(t, tap)| match self.levels[t] {
+            Level::ReadUncommitted | Level::CutIsolation => true,
+            Level::AdyaReadCommitted => matches!(tap, Some(2..=4)),
+            _ => false,
+        })
     }
 
     fn some_order(&self, txns: &mut Vec<usize>, from: usize) -> bool {

@@ -55,6 +55,8 @@ pub(super) struct Reading {
     /// TAP-a to TAP-f.
     pub read_taps: [u64; 6],
     pub duplicate_elements: u64,
+    /// Who has a faulty read, and (unless an element occurs twice) which TAP it is, from 0.
+    pub faulty: Vec<(usize, Option<usize>)>,
     pub bodies: Vec<Body>,
 }
 
@@ -297,6 +299,7 @@ impl<'a> Facts<'a> {
             external: Vec::new(),
             read_taps: [0; 6],
             duplicate_elements: 0,
+            faulty: Vec::new(),
             bodies: Vec::new(),
         };
         for read in self.existing(committed) {
@@ -304,8 +307,14 @@ impl<'a> Facts<'a> {
             let seen: Option<Vec<usize>> =
                 (0..read.observed.len()).map(|i| chosen(choices, read.op, i, &read.observed[i])).collect();
             match read.judgement {
-                Judgement::Fault(Fault::DuplicateElement) => reading.duplicate_elements += 1,
-                Judgement::Fault(fault) => reading.read_taps[fault as usize] += 1,
+                Judgement::Fault(Fault::DuplicateElement) => {
+                    reading.duplicate_elements += 1;
+                    reading.faulty.push((txn, None));
+                }
+                Judgement::Fault(fault) => {
+                    reading.read_taps[fault as usize] += 1;
+                    reading.faulty.push((txn, Some(fault as usize)));
+                }
                 Judgement::Initial => {
                     reading.external.push(External { op: read.op, reader: txn, key, from: None });
                 }
@@ -313,7 +322,10 @@ impl<'a> Facts<'a> {
                 Judgement::Foreign => {
                     let Some(seen) = seen else { continue };
                     if let Some(&write) = seen.last() {
-                        reading.read_taps[INTERMEDIATE] += u64::from(self.written_again_later(write));
+                        if self.written_again_later(write) {
+                            reading.read_taps[INTERMEDIATE] += 1;
+                            reading.faulty.push((txn, Some(INTERMEDIATE)));
+                        }
                         let from = Some(self.ops[write].txn);
                         reading.external.push(External { op: read.op, reader: txn, key, from });
                     }

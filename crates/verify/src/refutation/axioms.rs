@@ -43,7 +43,7 @@ impl Proof<'_> {
             clause.has(Literal::Before(Point::Commit(o), Point::Commit(w)))?;
         }
         let after = Literal::Before(Point::Commit(r), Point::Commit(o));
-        match self.family {
+        match self.family(r) {
             Family::Serial => clause.has(after),
             Family::Updates if path.is_empty() && self.updates(r) && clause.literals.contains(&after) => {
                 Ok(())
@@ -68,15 +68,15 @@ impl Proof<'_> {
             self.point(Point::Commit(stop))?;
             self.guarded(clause, stop)?;
         }
-        let updates = self.family == Family::Updates;
+        let level = self.levels.of(r);
+        let updates = level == Level::UpdateSerializable;
         if updates && !stops[..stops.len() - 1].iter().all(|&stop| self.updates(stop)) {
             return Err(unproven().txns(stops));
         }
         let mut links: Vec<[bool; 4]> = Vec::with_capacity(stops.len());
         for pair in stops.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            let (limit, reader) =
-                if self.level == Level::ReadCommitted { (read, r) } else { (OpId(u32::MAX), b) };
+            let (limit, reader) = if level == Level::ReadCommitted { (read, r) } else { (OpId(u32::MAX), b) };
             let mut by_read = false;
             for choice in clause.literals.iter() {
                 if let Literal::NotReadsFrom(c) = choice {
@@ -86,26 +86,26 @@ impl Proof<'_> {
                         && self.is_version(*c);
                 }
             }
-            by_read |= match self.level {
+            by_read |= match level {
                 Level::ReadCommitted => {
                     self.certain_reads(r).into_iter().any(|(op, w)| op < limit && w == Some(a))
                 }
                 _ => self.reads_from(a, b),
             };
             let (before, after) = (Point::Commit(a), Point::Commit(b));
-            let version = (matches!(self.level, Level::ParallelSnapshotIsolation | Level::ConsistentView)
+            let version = (matches!(level, Level::ParallelSnapshotIsolation | Level::ConsistentView)
                 || updates)
                 && self.write_a_key(a, b)
                 && (clause.literals.contains(&Literal::Before(after, before))
                     || self.units.contains(&Literal::Before(before, after)));
             let replaced = updates && self.replaced(clause, a, b);
-            links.push([self.session_before(a, b), by_read, version, replaced]);
+            links.push([self.session_before(level, a, b), by_read, version, replaced]);
         }
         let fits = |shape: &[Link]| {
             shape.len() == links.len() && shape.iter().zip(&links).all(|(&l, has)| has[l as usize])
         };
         use Link::{Read, Session};
-        let seen = match self.level {
+        let seen = match level {
             Level::ReadCommitted => fits(&[Read]),
             Level::ReadAtomic => fits(&[Read]) || fits(&[Session]),
             Level::ReadYourWrites => fits(&[Session]),
@@ -205,17 +205,17 @@ impl Proof<'_> {
         self.write(second)?;
         let (a, b) = (self.facts.owner(first), self.facts.owner(second));
         let history = self.facts.history;
-        let applies = self.family == Family::Snapshot
-            && self.level != Level::Prefix
-            && a != b
-            && history.op(first).key == history.op(second).key;
+        let alone = |t: TxnId| self.family(t) == Family::Snapshot && self.levels.of(t) != Level::Prefix;
+        let applies = (alone(a) || alone(b)) && a != b && history.op(first).key == history.op(second).key;
         if !applies {
             return Err(unproven().ops([first, second]));
         }
         self.guarded(clause, a)?;
         self.guarded(clause, b)?;
-        clause.has(Literal::Before(Point::Commit(a), Point::Begin(b)))?;
-        clause.has(Literal::Before(Point::Commit(b), Point::Begin(a)))
+        // Where the other's level does not care, it is its commit alone that must not come between.
+        let from = |t: TxnId| if alone(t) { Point::Begin(t) } else { Point::Commit(t) };
+        clause.has(Literal::Before(Point::Commit(a), from(b)))?;
+        clause.has(Literal::Before(Point::Commit(b), from(a)))
     }
 
     /// What the caller assumed proves nothing by itself; taken as given, it is about two writers of one key.

@@ -3,28 +3,25 @@
 
 use super::{Clause, Family, Proof, unproven};
 use crate::flaw::Flaw;
+use crate::levels::Levels;
 use crate::reading::{Fault, Source};
 use isolde_history::{OpId, OpKind, TxnId, Value};
 use isolde_level::{Choice, Level, Literal, Point};
 
 impl Proof<'_> {
-    /// Whether the level says anything about single reads.
-    fn judges_reads(&self) -> bool {
-        !matches!(self.family, Family::Writes | Family::Cut)
-    }
-
     /// A read that can have no source.
     pub(super) fn impossible(&self, clause: &Clause, read: OpId) -> Result<(), Flaw> {
         self.read(read)?;
-        self.guarded(clause, self.facts.owner(read))?;
+        let t = self.facts.owner(read);
+        self.guarded(clause, t)?;
         let own = matches!(
             self.possible.source(read),
             Source::Fault(Fault::Future | Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
         );
         // PL-2 says nothing about a transaction's reads of its own writes.
-        let allowed = own && self.family == Family::Flow;
+        let allowed = own && self.family(t) == Family::Flow;
         let faulty = matches!(self.possible.source(read), Source::Fault(_));
-        if faulty && self.judges_reads() && !allowed { Ok(()) } else { Err(unproven().ops([read])) }
+        if faulty && self.judges_reads(t) && !allowed { Ok(()) } else { Err(unproven().ops([read])) }
     }
 
     /// What a list shows of others' appends.
@@ -67,7 +64,7 @@ impl Proof<'_> {
         let appended = [first, second]
             .iter()
             .all(|&op| history.op(op).kind == OpKind::Append && history.op(op).key == history.op(read).key);
-        if !appended || self.family == Family::Cut {
+        if !appended || matches!(self.levels, Levels::One(Level::CutIsolation)) {
             return Err(flaw());
         }
         self.guarded(clause, reader)?;
@@ -93,6 +90,11 @@ impl Proof<'_> {
                 } else {
                     clause.has(before)
                 }
+            }
+            (Some(i), Some(j)) if i < j && a != b => {
+                self.shows(clause, read, first)?;
+                self.shows(clause, read, second)?;
+                clause.has(before)
             }
             (Some(i), elsewhere) if i + 1 == body.len() && a != b => {
                 self.shows(clause, read, first)?;
@@ -145,7 +147,7 @@ impl Proof<'_> {
             return if two { Ok(()) } else { Err(flaw()) };
         }
         self.guarded(clause, t)?;
-        let differ = match self.level {
+        let differ = match self.levels.of(t) {
             Level::CutIsolation => {
                 let (a, b) = (self.supposed(clause, first), self.supposed(clause, second));
                 a.iter().any(|w| b.iter().any(|v| v != w))
@@ -183,7 +185,8 @@ impl Proof<'_> {
 
     pub(super) fn intermediate(&self, clause: &Clause, choice: Choice) -> Result<(), Flaw> {
         self.returned(clause, choice)?;
-        if self.judges_reads() && self.is_version(choice) && !self.facts.is_final(choice.write) {
+        let judged = self.judges_reads(self.facts.owner(choice.read));
+        if judged && self.is_version(choice) && !self.facts.is_final(choice.write) {
             Ok(())
         } else {
             Err(unproven().ops([choice.read, choice.write]))

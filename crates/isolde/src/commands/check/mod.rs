@@ -38,6 +38,9 @@ pub struct Flags {
     /// Levels that must hold, by name or alias; they decide the exit status [default: decide all, require none]
     #[arg(long, value_name = "L", value_delimiter = ',')]
     level: Vec<Level>,
+    /// The levels that transactions declare (metadata `level`), each its own, must hold too
+    #[arg(long)]
+    declared: bool,
     /// Look for just these anomalies (TAP-h, G1a …); levels can then be refuted, not proven
     #[arg(long, value_name = "A", value_delimiter = ',')]
     anomalies: Vec<AnomalyKind>,
@@ -156,7 +159,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     }
     Ok(match unreadable {
         Some(failure) => failure.exit(),
-        None => exit(&done, &flags.level),
+        None => exit(&done, flags),
     })
 }
 
@@ -336,6 +339,12 @@ fn second_opinion(
             return Err(format!("{} is not {}: every order was tried", answer.level, answer.verdict.name()));
         }
     }
+    let declared = judgement.mixed.as_ref().map(|mixed| (&mixed.verdict, verifier.try_everything_declared()));
+    if let Some((verdict @ Verdict::Holds, Some(false)) | (verdict @ Verdict::Violated, Some(true))) =
+        declared
+    {
+        return Err(format!("the mix of declared levels is not {}: every order was tried", verdict.name()));
+    }
     Ok(())
 }
 
@@ -344,13 +353,16 @@ fn millis(duration: Duration) -> f64 {
 }
 
 /// A violated level decides; then an undecided one, or an interrupt that left histories out.
-fn exit(done: &[Judged], required: &[Level]) -> Exit {
+fn exit(done: &[Judged], flags: &Flags) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
-        done.iter().any(|j| required.iter().any(|&l| j.judgement.verdict(l).is_some_and(wanted)))
+        let mixed = |j: &Judged| j.judgement.mixed.as_ref().is_some_and(|mixed| wanted(&mixed.verdict));
+        let level = |j: &Judged| flags.level.iter().any(|&l| j.judgement.verdict(l).is_some_and(wanted));
+        done.iter().any(|j| level(j) || flags.declared && mixed(j))
     };
+    let undeclared = flags.declared && done.iter().any(|j| j.judgement.mixed.is_none());
     if any(|v| *v == Verdict::Violated) {
         Exit::Violated
-    } else if any(|v| matches!(v, Verdict::Unknown { .. })) || interrupt::is_requested() {
+    } else if any(|v| matches!(v, Verdict::Unknown { .. })) || undeclared || interrupt::is_requested() {
         Exit::Undecided
     } else {
         Exit::Holds

@@ -1,0 +1,96 @@
+//! Mixed levels: one order of events for all, each transaction under the rules of its own level.
+//!
+//! The definition is in `crate::mixed`. A transaction at a snapshot level has two events, any other has one, and what a
+//! level asks it asks of its own transactions: that they follow their session, real time and what they read, that their reads are
+//! the latest, that nobody else writes their keys meanwhile, that what is visible to them is not overlooked. So the search is
+//! the one for a single level, proofs included; only saturation is left out, because sessions are no chains.
+
+use super::facts::Facts;
+use super::model::Rules;
+use super::search::{self, Found, Progress, Ways};
+use super::story;
+use crate::budget::Budget;
+use crate::weak::Problem;
+use isolde_history::{FaultKind, Index, OpId, TxnId};
+use isolde_level::{Certificate, Choice, Level, Reason, Refutation, Verdict};
+use std::num::NonZeroUsize;
+
+/// What was found out.
+pub(crate) struct Answer {
+    pub verdict: Verdict,
+    /// Who contradicts each other.
+    pub transactions: Vec<TxnId>,
+    pub proof: Option<Certificate>,
+}
+
+/// Decides a history whose transactions have these levels, which have rules; `None`: one of them has none.
+pub(crate) fn decide(
+    problem: Problem<'_>,
+    declared: &[Level],
+    no_guess: bool,
+    budget: &Budget<'_>,
+) -> Option<Answer> {
+    let own = |&level: &Level| match level {
+        // Without predicates the same.
+        Level::RepeatableRead => Rules::of(Level::Serializable),
+        Level::ParallelSnapshotIsolation | Level::UpdateSerializable => None,
+        _ => Rules::of(level),
+    };
+    let declared: Vec<Rules<'static>> = declared.iter().map(own).collect::<Option<_>>()?;
+    let rules = Rules::mixed(&declared);
+    if let Some(reason) = impossible(problem, rules) {
+        return Some(violated(problem, story::at_once(reason)));
+    }
+    let repeats = problem.index.ambiguous_reads() > 0;
+    let possible = repeats.then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
+    // Lists that contradict each other have no order of appends to start from.
+    let alone = problem.index.faults().iter().any(|fault| fault.kind == FaultKind::IncompatibleOrder);
+    let facts = Facts::with(problem, possible.as_ref().unwrap_or(problem.index), alone, true);
+    let follows = |read: OpId| rules.own(problem.history.txn_of(read)).follows_reads();
+    if let Some(&(read, write)) = facts.partial.iter().find(|partial| follows(partial.0)) {
+        let reason = Reason::Intermediate(Choice { read, write });
+        return Some(violated(problem, story::at_once(reason)));
+    }
+    let unknown = |reason: String| {
+        let verdict = Verdict::Unknown { reason };
+        Some(Answer { verdict, transactions: Vec::new(), proof: None })
+    };
+    // Who did not take effect has a place in the order as well, unless the clock leaves none.
+    if rules.real_time && facts.txns().any(|t| !facts.certain[t.index()]) {
+        let reason = "reads return a value that several transactions wrote, one of them of unknown outcome, and levels with \
+                      real time are declared";
+        return unknown(reason.to_owned());
+    }
+    let mut progress = Progress::default();
+    let ways = Ways { no_guess, ..Ways::default() };
+    match search::decide(&facts, rules, ways, budget, &mut progress) {
+        Ok(Found::Holds(execution)) => {
+            let proof = Some(Certificate::Holds(execution));
+            Some(Answer { verdict: Verdict::Holds, transactions: Vec::new(), proof })
+        }
+        Ok(found) => {
+            let (_, refutation) = story::tell(problem, &facts, rules, found, budget);
+            Some(violated(problem, refutation))
+        }
+        Err(_) => unknown(progress.to_string()),
+    }
+}
+
+fn violated(problem: Problem<'_>, refutation: Refutation) -> Answer {
+    let (transactions, _) = refutation.names(problem.history);
+    let proof = (!refutation.steps.is_empty()).then_some(Certificate::Violated(refutation));
+    Answer { verdict: Verdict::Violated, transactions, proof }
+}
+
+/// A read that the level of its transaction forbids, whatever the order. Of transactions that certainly took effect.
+fn impossible(problem: Problem<'_>, rules: Rules<'_>) -> Option<Reason> {
+    let forbidden = |t: TxnId, kind: FaultKind| {
+        kind != FaultKind::IncompatibleOrder && rules.own(t).forbids(kind) && problem.index.is_committed(t)
+    };
+    let mut faults = problem.index.faults().iter();
+    let fault = faults.find(|fault| forbidden(problem.history.txn_of(fault.op), fault.kind))?;
+    Some(match (fault.kind, fault.other) {
+        (FaultKind::Intermediate, Some(write)) => Reason::Intermediate(Choice { read: fault.op, write }),
+        _ => Reason::Impossible { read: fault.op },
+    })
+}

@@ -1,0 +1,174 @@
+//! What levels ask, in the words of the search: which events a transaction has, what it must follow, how its reads are looked at.
+//!
+//! Where transactions declare levels of their own, each follows the rules of its own level in one order of all.
+
+use isolde_history::{FaultKind, TxnId};
+use isolde_level::{Level, Point};
+
+/// What kind of demands a level makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Family {
+    /// One event per transaction; each read sees the latest write before it.
+    Serial,
+    /// Two events; each read sees the latest commit before the begin.
+    Prefix,
+    /// As `Prefix`, and two writers of a key do not overlap.
+    Snapshot,
+    /// One event per transaction, standing for `so ∪ wr ∪ ww`; no read misses a write that these put between.
+    Parallel,
+    /// One event; transactions that write are serial, and dependencies among them never lead from what replaced a read of
+    /// another transaction to something that it read (PL-3U).
+    Updates,
+    /// One event; whatever is visible to a read, in this sense, precedes what it returned.
+    Visible(Visible),
+    /// One event; reads follow what they returned (PL-2).
+    Flow,
+    /// One event; lists show an order (PL-1).
+    Writes,
+    /// No order at all: a transaction repeats its reads.
+    Cut,
+    /// Two events; every transaction has a family of its own. Those that need one event use that of the commit.
+    Mixed,
+}
+
+/// What a weak level takes into account when a transaction reads (algorithms.md 2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Visible {
+    ReadCommitted,
+    ReadAtomic,
+    Causal,
+    ReadYourWrites,
+    MonotonicReads,
+    MonotonicWrites,
+    WritesFollowReads,
+}
+
+/// A level's definition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rules<'a> {
+    pub level: Level,
+    pub family: Family,
+    pub sessions: bool,
+    pub real_time: bool,
+    /// The rules of each transaction, if they have their own.
+    declared: Option<&'a [Rules<'static>]>,
+}
+
+impl<'a> Rules<'a> {
+    /// Every transaction under its own rules.
+    pub fn mixed(declared: &'a [Rules<'static>]) -> Rules<'a> {
+        Rules {
+            level: Level::ReadUncommitted,
+            family: Family::Mixed,
+            sessions: false,
+            real_time: declared.iter().any(|own| own.real_time),
+            declared: Some(declared),
+        }
+    }
+
+    /// The same about a part of the history that has these transactions; `declared` is where their rules are kept.
+    pub fn of_part(self, txns: &[TxnId], declared: &'a mut Vec<Rules<'static>>) -> Rules<'a> {
+        match self.declared {
+            None => self,
+            Some(all) => {
+                *declared = txns.iter().map(|t| all[t.index()]).collect();
+                Rules { declared: Some(declared), ..self }
+            }
+        }
+    }
+
+    /// The rules that a transaction follows.
+    #[inline]
+    pub fn own(self, t: TxnId) -> Rules<'a> {
+        match self.declared {
+            None => self,
+            Some(declared) => declared[t.index()],
+        }
+    }
+
+    /// The rules of a level; `None` for levels that this engine does not decide.
+    pub fn of(level: Level) -> Option<Rules<'static>> {
+        let family = match level {
+            Level::Serializable | Level::StrongSessionSerializable | Level::StrictSerializable => {
+                Family::Serial
+            }
+            Level::SnapshotIsolation
+            | Level::StrongSessionSnapshotIsolation
+            | Level::StrongSnapshotIsolation => Family::Snapshot,
+            Level::Prefix => Family::Prefix,
+            Level::ParallelSnapshotIsolation => Family::Parallel,
+            Level::UpdateSerializable => Family::Updates,
+            Level::ReadCommitted => Family::Visible(Visible::ReadCommitted),
+            Level::ReadAtomic => Family::Visible(Visible::ReadAtomic),
+            Level::Causal => Family::Visible(Visible::Causal),
+            Level::ReadYourWrites => Family::Visible(Visible::ReadYourWrites),
+            Level::MonotonicReads => Family::Visible(Visible::MonotonicReads),
+            Level::MonotonicWrites => Family::Visible(Visible::MonotonicWrites),
+            Level::WritesFollowReads => Family::Visible(Visible::WritesFollowReads),
+            Level::AdyaReadCommitted => Family::Flow,
+            Level::ReadUncommitted => Family::Writes,
+            Level::CutIsolation => Family::Cut,
+            _ => return None,
+        };
+        let info = level.info();
+        let (sessions, real_time) = (info.session_order, info.real_time);
+        Some(Rules { level, family, sessions, real_time, declared: None })
+    }
+
+    /// Two events per transaction.
+    #[inline]
+    pub fn is_split(self) -> bool {
+        matches!(self.family, Family::Snapshot | Family::Prefix | Family::Mixed)
+    }
+
+    /// Readers come after what they read, and read only what is final.
+    pub fn follows_reads(self) -> bool {
+        !matches!(self.family, Family::Writes | Family::Cut)
+    }
+
+    /// Whether a transaction with such a read breaks the level, whatever the order.
+    pub fn forbids(self, fault: FaultKind) -> bool {
+        use FaultKind::{Future, NotMyLastWrite, NotMyOwnWrite};
+        match self.family {
+            Family::Writes | Family::Cut => false,
+            // PL-2 says nothing about a transaction's reads of its own writes.
+            Family::Flow => !matches!(fault, Future | NotMyOwnWrite | NotMyLastWrite),
+            _ => true,
+        }
+    }
+
+    /// All reads return the latest write before them.
+    pub fn reads_latest(self) -> bool {
+        matches!(self.family, Family::Serial | Family::Prefix | Family::Snapshot)
+    }
+
+    #[inline]
+    pub fn begin(self, t: TxnId) -> u32 {
+        if self.own(t).is_split() { 2 * t.0 } else { self.commit(t) }
+    }
+
+    /// From here to its commit nobody else may write its keys.
+    #[inline]
+    pub fn guarded(self, t: TxnId) -> u32 {
+        if self.own(t).family == Family::Snapshot { self.begin(t) } else { self.commit(t) }
+    }
+
+    #[inline]
+    pub fn commit(self, t: TxnId) -> u32 {
+        if self.is_split() { 2 * t.0 + 1 } else { t.0 }
+    }
+
+    /// Whose event a node is.
+    #[inline]
+    pub fn txn(self, node: u32) -> TxnId {
+        TxnId(if self.is_split() { node / 2 } else { node })
+    }
+
+    pub fn point(self, node: u32) -> Point {
+        if self.is_split() && node.is_multiple_of(2) {
+            Point::Begin(self.txn(node))
+        } else {
+            Point::Commit(self.txn(node))
+        }
+    }
+}

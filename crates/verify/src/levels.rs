@@ -1,0 +1,48 @@
+//! Whose level is what: one for all, or each transaction its own.
+
+use isolde_history::{History, TxnId};
+use isolde_level::Level;
+
+/// The level of every transaction.
+#[derive(Clone, Copy)]
+pub(crate) enum Levels<'a> {
+    /// The same for all.
+    One(Level),
+    /// By transaction.
+    Declared(&'a [Level]),
+}
+
+impl Levels<'_> {
+    pub fn of(self, t: TxnId) -> Level {
+        match self {
+            Levels::One(level) => level,
+            Levels::Declared(levels) => levels[t.index()],
+        }
+    }
+
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Levels::Declared(_))
+    }
+
+    /// Whether real time matters to anybody.
+    pub fn real_time(self) -> bool {
+        match self {
+            Levels::One(level) => level.info().real_time,
+            Levels::Declared(levels) => levels.iter().any(|level| level.info().real_time),
+        }
+    }
+}
+
+/// The levels that transactions declare in their metadata; whoever declares nothing promises nothing. `None`: nobody does, or
+/// somebody declares what is no level.
+pub(crate) fn declared(history: &History) -> Option<Vec<Level>> {
+    let mut levels = vec![Level::ReadUncommitted; history.txn_count()];
+    let mut any = false;
+    for (t, facts) in history.metadata() {
+        if let Some(name) = facts.get("level") {
+            levels[t.index()] = name.parse().ok()?;
+            any = true;
+        }
+    }
+    any.then_some(levels)
+}
