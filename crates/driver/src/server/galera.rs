@@ -51,12 +51,12 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
             "--wsrep-node-address=127.0.0.1".to_owned(),
             "--wsrep-sst-method=rsync".to_owned(),
             format!("--wsrep-sst-receive-address=127.0.0.1:{state}"),
-            // Short limits: a node that is gone should not hold up the others for long.
+            // Shorter limits than usual: a node that is gone should not hold up the others for long.
             format!(
                 "--wsrep-provider-options=base_host=127.0.0.1;base_port={group};\
                  gmcast.listen_addr=tcp://127.0.0.1:{group};ist.recv_addr=127.0.0.1:{};\
                  ist.recv_bind=127.0.0.1;gcache.size=16M;evs.keepalive_period=PT0.5S;\
-                 evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.install_timeout=PT5S",
+                 evs.suspect_timeout=PT3S;evs.inactive_timeout=PT10S;evs.install_timeout=PT10S",
                 port(3, at)
             ),
         ]);
