@@ -10,7 +10,7 @@ use isolde_history::{History, Index};
 use isolde_level::{AnomalyKind, Evidence, Judgement, Level, Node, Verdict, VersionReason};
 use isolde_testkit::mini;
 use isolde_testkit::number;
-use isolde_testkit::oracle::adya::{Interpretations, Needs, Phenomenon, interpretations};
+use isolde_testkit::oracle::adya::{Interpretations, Needs, Operational, Phenomenon, interpretations};
 use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
 use isolde_testkit::random::{self, Pattern, Reference, Shape};
 use isolde_verify::Verifier;
@@ -63,6 +63,9 @@ fn expected(all: &Interpretations, level: Level) -> Option<bool> {
         Level::ConsistentView | Level::ForwardConsistentView => {
             !all.dirty && all.possible(&[G0, G1c, GSingle], Needs::Nothing)
         }
+        Level::MonotonicView => !all.dirty && all.operationally_possible(Operational::Monotonic),
+        Level::MonotonicSnapshotRead => !all.dirty && all.operationally_possible(Operational::Snapshots),
+        Level::CursorStability => !all.dirty && all.operationally_possible(Operational::Cursor),
         Level::ElleReadAtomic | Level::EllePrefix | Level::ElleCausalCerone => {
             !all.dirty && !all.internal && all.possible(&[G0, G1c], Needs::Nothing)
         }
@@ -86,6 +89,14 @@ fn compare(history: &History, context: &str) {
         if anomaly.kind == AnomalyKind::GUpdate {
             assert!(all.update_cycle_certain(), "G-update: {}", shown());
         }
+        let operational = match anomaly.kind {
+            AnomalyKind::GMonotonic => Operational::Monotonic,
+            AnomalyKind::GMsr => Operational::Snapshots,
+            AnomalyKind::GCursor => Operational::Cursor,
+            _ => continue,
+        };
+        assert!(all.operationally_certain(operational), "{} is not certain: {}", anomaly.kind, shown());
+        assert_cycle(anomaly, &shown());
     }
     let registers = history.has_registers();
     let timed = history.intervals().is_some();
@@ -106,6 +117,9 @@ fn compare(history: &History, context: &str) {
                         | Level::ParallelSnapshotIsolation
                         | Level::UpdateSerializable
                 );
+            let operational =
+                [Level::MonotonicView, Level::MonotonicSnapshotRead, Level::CursorStability].contains(&level);
+            let free = free || operational && !all.total;
             // Reads that nothing explains are not for the searches that decide Elle's further models.
             let faulty = (all.dirty || all.internal) && !level.is_canonical();
             let untimed = level.info().real_time && !timed;

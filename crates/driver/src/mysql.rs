@@ -58,11 +58,15 @@ fn dial(target: &Target) -> Result<Conn, Error> {
         }),
         _ => encrypted(),
     };
-    connected.map_err(|e| match failure(e) {
-        error if error.kind() == Kind::Timeout => {
-            Error::new(Kind::Lost, format!("cannot connect to {target}: {}", error.message()))
+    connected.map_err(|e| {
+        let unreachable = |why: &str| Error::new(Kind::Lost, format!("cannot connect to {target}: {why}"));
+        match e {
+            mysql::Error::DriverError(DriverError::CouldNotConnect(Some((_, why, _)))) => unreachable(&why),
+            e => match failure(e) {
+                error if error.kind() == Kind::Timeout => unreachable(error.message()),
+                error => error,
+            },
         }
-        error => error,
     })
 }
 

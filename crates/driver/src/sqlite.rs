@@ -26,16 +26,15 @@ pub(crate) fn open(target: &Target) -> Result<impl Connection + use<>, Error> {
         ("journal_mode", target.parameter("journal").unwrap_or("wal")),
         ("synchronous", target.parameter("synchronous").unwrap_or("normal")),
     ] {
-        let unknown = |_| Error::new(Kind::Unsupported, format!("SQLite has no {pragma} {value}"));
         let kept: Value = inner
             .pragma_update_and_check(None, pragma, value, |row| row.get_ref(0).map(value_of))
             .or_else(|e| match e {
                 rusqlite::Error::QueryReturnedNoRows => Ok(Value::from(value)),
                 other => Err(other),
             })
-            .map_err(unknown)?;
+            .map_err(failure)?;
         if pragma == "journal_mode" && kept.as_text().is_some_and(|k| !k.eq_ignore_ascii_case(value)) {
-            return Err(unknown(rusqlite::Error::InvalidQuery));
+            return Err(Error::new(Kind::Unsupported, format!("SQLite has no {pragma} {value}")));
         }
     }
     let product = Product::new(Family::Sqlite, "SQLite", rusqlite::version());

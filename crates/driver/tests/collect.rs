@@ -170,10 +170,14 @@ fn mariadb() {
     assert!(history.txn_count() > 300);
     assert!(found.is_clean(), "{found:?}");
 
-    let history = run(&server, "REPEATABLE READ", 300);
-    let found = violations(&history);
-    println!("MariaDB, repeatable read: {} transactions, {found:?}", history.txn_count());
-    assert!(found.count(Axiom::NoConflict) > 0, "it loses updates");
+    // Whether it does depends on who meets whom.
+    let loses = [300, 3_000].into_iter().any(|each| {
+        let history = run(&server, "REPEATABLE READ", each);
+        let found = violations(&history);
+        println!("MariaDB, repeatable read: {} transactions, {found:?}", history.txn_count());
+        found.count(Axiom::NoConflict) > 0
+    });
+    assert!(loses, "it loses updates");
 }
 
 /// The order of commits goes on through a crash of the server.

@@ -123,7 +123,7 @@ fn scram(target: &Target) {
     std::fs::write(&file, rules).unwrap();
     admin.run("SELECT pg_reload_conf()").unwrap();
     // The postmaster takes a moment to read the file.
-    let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(120);
     while target.clone().with_login("ann", None).connect().is_ok() {
         assert!(std::time::Instant::now() < limit);
         std::thread::sleep(std::time::Duration::from_millis(10));

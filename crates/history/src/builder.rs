@@ -263,7 +263,7 @@ impl Builder {
         check("operations", self.heads.len(), (1 << 31) - 16)?;
         check("transactions", self.session.len(), (1 << 31) - 16)?;
         check("keys", self.keys.names.len(), u64::from(OpHead::KEY_LIMIT))?;
-        check("list elements", self.lists.total_len(), u64::from(u32::MAX))?;
+        check("list elements", self.lists.stored(), u64::from(u32::MAX))?;
 
         let drafts = self.session.len();
         let kept = |d: usize| self.outcome[d].is_some();

@@ -8,8 +8,8 @@ use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault, Source};
 use crate::model::{History, OpKind, Outcome};
 use crate::resolve::Resolved;
-use crate::value::Value;
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::value::{Value, begins_with};
+use rustc_hash::FxHashMap;
 
 /// The order of appends to one key that a read shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +22,29 @@ pub struct VersionOrder {
     pub read: OpId,
 }
 
-/// Who appended each element.
+/// An append, as the elements of lists are looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Append {
+    pub op: OpId,
+    pub txn: TxnId,
+    /// The transaction wrote the key again after it.
+    pub replaced: bool,
+}
+
+/// Who appended each element. A table per key, side by side: whoever looks up a list stays in a few cache lines.
 #[derive(Default)]
 pub(crate) struct Appends {
-    by_element: FxHashMap<(KeyId, Value), OpId>,
+    /// Per key, where its slots begin; a power of two of them, or none.
+    start: Vec<u32>,
+    slots: Vec<(Value, Append)>,
     /// Elements that were appended more than once, by transactions that did not abort, and all those appends: any may be the
     /// one that a list shows.
     repeated: FxHashMap<(KeyId, Value), Vec<OpId>>,
-    list_keys: FxHashSet<KeyId>,
+    /// Per key: something was appended, or a list read.
+    is_list: Vec<bool>,
 }
+
+const FREE: Append = Append { op: OpId(u32::MAX), txn: TxnId(0), replaced: false };
 
 impl Appends {
     pub fn collect(history: &History) -> Appends {
@@ -38,26 +52,87 @@ impl Appends {
         if !history.has_lists() {
             return appends;
         }
-        let txn = |op: OpId| history.txn_of(op);
-        let aborted = |op: OpId| history.outcome(txn(op)) == Outcome::Aborted;
-        for (i, (head, &value)) in history.heads().iter().zip(history.values()).enumerate() {
-            if head.kind() == OpKind::Append {
-                appends.list_keys.insert(head.key());
-                let (op, element) = (OpId(i as u32), (head.key(), value));
-                let entry = appends.by_element.entry(element).or_insert(op);
-                if !aborted(op) {
-                    // A client's retry: what an aborted transaction also tried to append is the committed one's.
-                    if aborted(*entry) {
-                        *entry = op;
-                    } else if *entry != op {
-                        appends.repeated.entry(element).or_insert_with(|| vec![*entry]).push(op);
-                    }
+        appends.lay_out(history);
+        // Per key, the slot of the append before and its transaction.
+        let mut last: Vec<(u32, TxnId)> = vec![(u32::MAX, TxnId(0)); history.key_count()];
+        for txn in history.txns() {
+            let aborted = history.outcome(txn) == Outcome::Aborted;
+            for i in history.op_range(txn) {
+                let head = history.heads()[i];
+                if head.is_read() {
+                    continue;
                 }
-            } else if value.is_list() && head.kind() == OpKind::Read {
-                appends.list_keys.insert(head.key());
+                let before = &mut last[head.key().index()];
+                if before.0 != u32::MAX && before.1 == txn {
+                    appends.slots[before.0 as usize].1.replaced = true;
+                }
+                if head.kind() == OpKind::Append {
+                    let append = Append { op: OpId(i as u32), txn, replaced: false };
+                    let slot = appends.add(history, head.key(), history.values()[i], append, aborted);
+                    *before = (slot.unwrap_or(u32::MAX), txn);
+                }
             }
         }
         appends
+    }
+
+    /// Makes room for the appends of each key.
+    fn lay_out(&mut self, history: &History) {
+        self.is_list = vec![false; history.key_count()];
+        self.start = vec![0; history.key_count() + 1];
+        for (head, value) in history.heads().iter().zip(history.values()) {
+            let key = head.key().index();
+            let appended = head.kind() == OpKind::Append;
+            self.start[key + 1] += u32::from(appended);
+            self.is_list[key] |= appended || (value.is_list() && head.is_read());
+        }
+        let mut end = 0;
+        for start in &mut self.start[1..] {
+            // Never full, or the search for an element that nobody appended would not end.
+            end += if *start == 0 { 0 } else { (*start + *start / 2 + 1).next_power_of_two() };
+            *start = end;
+        }
+        self.slots = vec![(Value::NIL, FREE); end as usize];
+    }
+
+    /// Notes an append; the slot, unless another transaction's append keeps it.
+    fn add(
+        &mut self,
+        history: &History,
+        key: KeyId,
+        element: Value,
+        append: Append,
+        aborted: bool,
+    ) -> Option<u32> {
+        let slot = self.slot(key, element)?;
+        let (_, known) = self.slots[slot];
+        if known == FREE {
+            self.slots[slot] = (element, append);
+        } else if aborted {
+            return None;
+        } else if history.outcome(known.txn) == Outcome::Aborted {
+            // A client's retry: what an aborted transaction also tried to append is the committed one's.
+            self.slots[slot].1 = append;
+        } else {
+            self.repeated.entry((key, element)).or_insert_with(|| vec![known.op]).push(append.op);
+            return None;
+        }
+        Some(slot as u32)
+    }
+
+    /// The slot that holds an element, or would.
+    #[inline]
+    fn slot(&self, key: KeyId, element: Value) -> Option<usize> {
+        let start = *self.start.get(key.index())? as usize;
+        let mask = (self.start[key.index() + 1] as usize).wrapping_sub(start + 1);
+        if mask == usize::MAX {
+            return None;
+        }
+        let mut i = (element.bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & mask;
+        while self.slots[start + i].1 != FREE && self.slots[start + i].0 != element {
+            i = (i + 1) & mask;
+        }
+        Some(start + i)
     }
 
     pub fn is_repeated(&self, key: KeyId, element: Value) -> bool {
@@ -75,12 +150,13 @@ impl Appends {
 
     #[inline]
     pub fn is_list_key(&self, key: KeyId) -> bool {
-        !self.list_keys.is_empty() && self.list_keys.contains(&key)
+        self.is_list.get(key.index()).is_some_and(|&is| is)
     }
 
     #[inline]
-    pub fn of(&self, key: KeyId, element: Value) -> Option<OpId> {
-        self.by_element.get(&(key, element)).copied()
+    pub fn of(&self, key: KeyId, element: Value) -> Option<Append> {
+        let append = self.slots[self.slot(key, element)?].1;
+        (append != FREE).then_some(append)
     }
 }
 
@@ -91,7 +167,7 @@ pub(crate) fn version_orders(
     committed: &[bool],
     faults: &mut Vec<ReadFault>,
 ) -> Vec<VersionOrder> {
-    if resolved.appends.list_keys.is_empty() {
+    if !history.has_lists() {
         return Vec::new();
     }
     let mut reads: FxHashMap<KeyId, Vec<(OpId, &[Value])>> = FxHashMap::default();
@@ -115,7 +191,7 @@ pub(crate) fn version_orders(
         // Stable by length: ties keep the order of operations, so the result does not depend on hashing.
         shown.sort_by_key(|(_, elements)| elements.len());
         let Some(&(longest_read, longest)) = shown.last() else { continue };
-        let contradiction = shown.windows(2).find(|pair| !pair[1].1.starts_with(pair[0].1));
+        let contradiction = shown.windows(2).find(|pair| !begins_with(pair[1].1, pair[0].1));
         if let Some(pair) = contradiction {
             faults.push(ReadFault {
                 op: pair[0].0,
@@ -129,13 +205,13 @@ pub(crate) fn version_orders(
         }
         let shows = |(read, elements): (OpId, &[Value])| VersionOrder {
             key,
-            appends: elements.iter().filter_map(|&e| resolved.appends.of(key, e)).collect(),
+            appends: elements.iter().filter_map(|&e| resolved.appends.of(key, e)).map(|a| a.op).collect(),
             read,
         };
         if !longest.is_empty() {
             orders.push(shows((longest_read, longest)));
             // Reads that contradict the longest show an order of their own.
-            orders.extend(shown.iter().filter(|(_, e)| !longest.starts_with(e)).map(|&other| shows(other)));
+            orders.extend(shown.iter().filter(|(_, e)| !begins_with(longest, e)).map(|&other| shows(other)));
         }
     }
     orders
@@ -156,10 +232,15 @@ fn others_part<'a>(history: &History, t: TxnId, read: OpId, elements: &'a [Value
 fn follows_program_order(history: &History, key: KeyId, elements: &[Value], appends: &Appends) -> bool {
     let mut seen: FxHashMap<TxnId, usize> = FxHashMap::default();
     elements.iter().filter_map(|&e| appends.of(key, e)).all(|append| {
-        let t = history.txn_of(append);
-        let before = history.ops(t).take_while(|(op, _)| *op < append);
-        let before = before.filter(|(_, o)| o.kind == OpKind::Append && o.key == key).count();
-        let count = seen.entry(t).or_insert(0);
+        let is_append = |i: usize| history.heads()[i].kind() == OpKind::Append;
+        let before = (history.op_range(append.txn).start..append.op.index())
+            .filter(|&i| is_append(i) && history.heads()[i].key() == key)
+            .count();
+        // Most transactions append to a key once.
+        if before == 0 && !append.replaced {
+            return true;
+        }
+        let count = seen.entry(append.txn).or_insert(0);
         *count += 1;
         *count == before + 1
     })

@@ -353,11 +353,6 @@ impl History {
         }
     }
 
-    /// Number of list elements stored.
-    pub fn list_elements(&self) -> usize {
-        self.lists.total_len()
-    }
-
     /// Kind and text of an atom.
     pub fn atom(&self, id: AtomId) -> (AtomKind, &str) {
         self.atoms.get(id)

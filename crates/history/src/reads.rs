@@ -10,7 +10,7 @@ use crate::index::{FaultKind, PackedSource, ReadFault};
 use crate::lists::Appends;
 use crate::model::{History, Op, OpKind};
 use crate::resolve::{Resolved, Seen, in_parallel};
-use crate::value::Value;
+use crate::value::{Value, begins_with};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -231,9 +231,9 @@ impl<'a> Shared<'a> {
         let appends = self.appends;
         // What of the list is known to be sound, and what has to be looked at.
         let longest = sound.get(&key).copied().unwrap_or_default();
-        let known = match longest.starts_with(elements) {
+        let known = match begins_with(longest, elements) {
             true => elements.len(),
-            false if elements.starts_with(longest) => longest.len(),
+            false if begins_with(elements, longest) => longest.len(),
             false => 0,
         };
         if let Some(fault) = self.fault_of_elements(t, read, key, elements, known) {
@@ -259,7 +259,7 @@ impl<'a> Shared<'a> {
             return Some(if repeated { open } else { self.judge_others(key, others) });
         }
         // With an element in it that was appended twice, whose appends a list shows is open.
-        let last = elements.last().filter(|_| !repeated).and_then(|&e| appends.of(key, e));
+        let last = elements.last().filter(|_| !repeated).and_then(|&e| appends.of(key, e)).map(|a| a.op);
         let older = elements.last().is_some_and(|e| mine.contains(e)) && elements.last() != mine.last();
         Some(match older {
             true => Judged::Fault(FaultKind::NotMyLastWrite, last),
@@ -273,11 +273,9 @@ impl<'a> Shared<'a> {
         let Some(append) = self.appends.of(key, last) else {
             return Judged::Fault(FaultKind::ThinAir, None);
         };
-        let writer = self.history.txn_of(append);
-        let again = |(op, o): (OpId, Op)| op > append && o.kind == OpKind::Append && o.key == key;
-        match self.history.ops(writer).any(again) {
-            true => Judged::Intermediate(writer, Some(append)),
-            false => Judged::Source(PackedSource(writer.0)),
+        match append.replaced {
+            true => Judged::Intermediate(append.txn, Some(append.op)),
+            false => Judged::Source(PackedSource(append.txn.0)),
         }
     }
 
@@ -328,18 +326,16 @@ impl<'a> Shared<'a> {
         key: KeyId,
         element: Value,
     ) -> Option<(FaultKind, Option<OpId>)> {
-        let writer = |a: OpId| self.history.txn_of(a);
-        let append = self.appends.of(key, element);
-        let Some(append) = append else { return Some((FaultKind::ThinAir, None)) };
+        let Some(append) = self.appends.of(key, element) else { return Some((FaultKind::ThinAir, None)) };
         let all = self.appends.all_of(key, element);
-        if all.iter().any(|&a| writer(a) != t || a < read) {
+        if all.iter().any(|&a| self.history.txn_of(a) != t || a < read) {
             // Of several appends of the element another may be the one that is shown.
             return None;
         }
-        if writer(append) == t {
-            return (append > read).then_some((FaultKind::Future, Some(append)));
+        if append.txn == t {
+            return (append.op > read).then_some((FaultKind::Future, Some(append.op)));
         }
-        (!self.committed[writer(append).index()]).then_some((FaultKind::Aborted, Some(append)))
+        (!self.committed[append.txn.index()]).then_some((FaultKind::Aborted, Some(append.op)))
     }
 }
 

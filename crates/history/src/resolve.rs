@@ -94,7 +94,7 @@ impl Resolved {
             Some(elements) => {
                 let (repeated, certain): (Vec<_>, Vec<_>) =
                     elements.iter().partition(|&&e| self.appends.is_repeated(key, e));
-                certain.iter().filter_map(|&&e| self.appends.of(key, e)).for_each(|a| f(history.txn_of(a)));
+                certain.iter().filter_map(|&&e| self.appends.of(key, e)).for_each(|a| f(a.txn));
                 if !repeated.is_empty() {
                     self.for_each_only_append(history, read, elements, f);
                 }
@@ -341,14 +341,8 @@ impl Shared<'_> {
             let source = match self.history.list(read.value) {
                 Some([]) => PackedSource::INITIAL.0,
                 Some([.., last]) => match self.appends.of(key, *last) {
-                    Some(append) => {
-                        let writer = self.history.txn_of(append);
-                        let replaced = self
-                            .history
-                            .ops(writer)
-                            .any(|(op, o)| op > append && o.key == key && o.kind != OpKind::Read);
-                        if replaced { Seen::new(writer).not_final().0 } else { writer.0 }
-                    }
+                    Some(append) if append.replaced => Seen::new(append.txn).not_final().0,
+                    Some(append) => append.txn.0,
                     None => PackedSource::FAULT.0,
                 },
                 None if read.value == Value::UNKNOWN => PackedSource::NOT_JUDGED.0,

@@ -2,7 +2,7 @@
 //!
 //! Real histories hold tens of millions of values and nearly all are integers, so an integer of up to 62 bits is
 //! stored in place. Anything else (text, keywords, larger numbers, vectors) is an *atom*: interned once, compared by
-//! its number. A list read points into one arena of elements. Equal values always have equal representations.
+//! its number. Lists that were read share their beginnings ([`Lists`]). Equal values other than lists have equal representations.
 
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -144,42 +144,74 @@ impl Atoms {
     }
 }
 
-/// The list values of a history, one after another in one arena.
-#[derive(Clone, Debug)]
+/// The list values of a history. Reads of one key are mostly beginnings of one another, so a list is a *chain* and a length:
+/// what begins a known chain, or is begun by it, shares it. Chains are found by their first element. Lists whose slices start
+/// at the same place in memory are therefore comparable by length alone ([`begins_with`]).
+#[derive(Clone, Debug, Default)]
 pub struct Lists {
-    start: Vec<u32>,
-    elements: Vec<Value>,
-}
-
-impl Default for Lists {
-    fn default() -> Self {
-        Lists { start: vec![0], elements: Vec::new() }
-    }
+    lists: Vec<(u32, u32)>,
+    chains: Vec<Vec<Value>>,
+    by_first: FxHashMap<Value, u32>,
+    stored: usize,
 }
 
 impl Lists {
     pub(crate) fn push(&mut self, elements: &[Value]) -> ListId {
-        self.elements.extend_from_slice(elements);
-        self.start.push(self.elements.len() as u32);
-        ListId(self.start.len() as u32 - 2)
+        let chain = self.chain(elements);
+        self.lists.push((chain, elements.len() as u32));
+        ListId(self.lists.len() as u32 - 1)
+    }
+
+    /// A chain that begins with these elements.
+    fn chain(&mut self, elements: &[Value]) -> u32 {
+        let Some(first) = elements.first() else { return 0 };
+        if let Some(&known) = self.by_first.get(first) {
+            let chain = &mut self.chains[known as usize];
+            let common = chain.len().min(elements.len());
+            if same(&chain[..common], &elements[..common]) {
+                self.stored += elements.len() - common;
+                chain.extend_from_slice(&elements[common..]);
+                return known;
+            }
+        }
+        let new = self.chains.len() as u32;
+        self.chains.push(elements.to_vec());
+        self.stored += elements.len();
+        self.by_first.entry(*first).or_insert(new);
+        new
     }
 
     /// Number of lists.
     pub fn count(&self) -> usize {
-        self.start.len() - 1
+        self.lists.len()
     }
 
-    /// Number of elements in all lists together.
-    pub fn total_len(&self) -> usize {
-        self.elements.len()
+    /// Number of elements that are stored.
+    pub fn stored(&self) -> usize {
+        self.stored
     }
 
     /// The elements of a list.
     #[inline]
     pub fn get(&self, id: ListId) -> &[Value] {
-        let i = id.0 as usize;
-        &self.elements[self.start[i] as usize..self.start[i + 1] as usize]
+        let (chain, len) = self.lists[id.0 as usize];
+        self.chains.get(chain as usize).map_or(&[], |chain| &chain[..len as usize])
     }
+}
+
+/// True if one list begins with another; at once if they share memory.
+#[inline]
+pub(crate) fn begins_with(list: &[Value], beginning: &[Value]) -> bool {
+    beginning.len() <= list.len()
+        && (std::ptr::eq(list.as_ptr(), beginning.as_ptr()) || same(&list[..beginning.len()], beginning))
+}
+
+/// Equality of lists of the same length, eight elements at a time: looking for the first difference is four times slower.
+fn same(a: &[Value], b: &[Value]) -> bool {
+    let differ = |a: &[Value], b: &[Value]| a.iter().zip(b).fold(0, |d, (a, b)| d | (a.0 ^ b.0)) != 0;
+    let (mut eights, mut others) = (a.chunks_exact(8), b.chunks_exact(8));
+    !eights.by_ref().zip(others.by_ref()).any(|(a, b)| differ(a, b))
+        && !differ(eights.remainder(), others.remainder())
 }
 
 #[cfg(test)]
@@ -204,6 +236,22 @@ mod tests {
         assert_ne!(atoms.intern(AtomKind::Text, "x"), x);
         let View::Atom(id) = x.view() else { panic!("{x:?}") };
         assert_eq!(atoms.get(id), (AtomKind::Keyword, "x"));
+    }
+
+    #[test]
+    fn beginnings_share_memory() {
+        let v: Vec<Value> = (0..6).map(|i| Value::int(i).unwrap()).collect();
+        let mut lists = Lists::default();
+        let other = [v[0], v[2]];
+        let given: [&[Value]; 7] = [&v[..0], &v[..2], &v[..4], &other, &v[..3], &v[..1], &v[3..]];
+        let ids: Vec<ListId> = given.iter().map(|elements| lists.push(elements)).collect();
+        for (id, elements) in ids.iter().zip(given) {
+            assert_eq!(lists.get(*id), elements);
+        }
+        assert_eq!((lists.count(), lists.stored()), (7, 4 + 2 + 3));
+        let is_begun = |a: usize, b: usize| begins_with(lists.get(ids[a]), lists.get(ids[b]));
+        assert!(is_begun(2, 1) && is_begun(2, 4) && is_begun(2, 0) && is_begun(0, 0));
+        assert!(!is_begun(1, 2) && !is_begun(2, 3) && !is_begun(2, 6));
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn what_isolde_finds_beyond_counts_if_asked() {
 }
 
 /// Two sessions, one operation per transaction, each sees the other's write after its own: other tools call it valid. Elle's
-/// inference does; nobody is left alone with that.
+/// inference does; we do not.
 #[test]
 fn each_session_sees_the_others_write_after_its_own() {
     let history = completions(&[
@@ -143,6 +143,7 @@ fn each_session_sees_the_others_write_after_its_own() {
     for level in ["strong-session-serializable", "strict-serializable"] {
         let run = isolde(&["elle", "-m", "rw-register", "-c", level, &file]);
         assert!(run.stderr().contains(&format!("{level} is violated")), "{}", run.stderr());
+        assert_eq!(run.expect(2).text(), format!("{file}\tunknown\n"));
         isolde(&["elle", "-m", "rw-register", "-c", level, "--extended", &file]).expect(1);
         let found = answer(&[&REGISTER[..], &["-c", level]].concat(), &history);
         assert_eq!(found["isolde"]["levels"][level], "violated", "{found}");

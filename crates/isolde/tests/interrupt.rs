@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use support::Scratch;
 
@@ -60,4 +60,47 @@ fn an_interrupted_generation_leaves_no_file() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(2));
     assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+}
+
+/// Who was read from may just not have arrived: that is no violation yet.
+#[test]
+fn an_interrupted_watch_leaves_open_what_has_not_settled() {
+    let mut child = start(&["watch", "-", "--json", "--level", "si", "--settle", "1h"]);
+    let mut stdin = child.stdin.take().expect("piped");
+    let reader = r#"{"session":1,"ops":[["r","x",1]],"start":5,"commit":5}"#;
+    write!(stdin, "{reader}\nnonsense\n").expect("it reads");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("an event");
+    assert!(line.contains("malformed"), "{line}");
+    interrupt(&child);
+    line.clear();
+    stdout.read_line(&mut line).expect("the summary");
+    assert!(line.contains(r#""standing":0,"unsettled":1"#), "{line}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn an_interrupted_test_judges_what_was_recorded() {
+    let scratch = Scratch::new("interrupted-test");
+    let runs = scratch.path("runs");
+    let args =
+        ["test", "simulated:serializable", "--duration", "600s", "--sessions", "2", "--json", "--quiet"];
+    let mut child = start(&[&args[..], &["--runs", &runs]].concat());
+    let history = std::path::Path::new(&runs).join("latest/history.jsonl");
+    while !std::fs::metadata(&history).is_ok_and(|file| file.len() > 1_000) {
+        assert!(child.try_wait().expect("a child").is_none(), "it goes on until it is interrupted");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let run = &answer["runs"][0];
+    assert_eq!(run["interrupted"], true);
+    let levels = run["result"]["levels"].as_array().expect("levels");
+    assert!(levels.iter().all(|level| level["verdict"] == "holds"), "{levels:?}");
+    assert!(
+        run["committed"].as_u64().is_some_and(|n| n > 0) && history.with_file_name("report.html").is_file()
+    );
 }

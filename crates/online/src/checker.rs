@@ -12,7 +12,8 @@ use crate::pending::Pending;
 use crate::suspects::Suspects;
 use crate::world::{Id, Session, Txn, World, show};
 use crate::{
-    Batch, Cell, Datum, Event, Fault, Finding, Gc, Options, Origin, Shape, Stats, Store, StoreError, TxnKey,
+    Batch, Cell, Datum, Event, Fault, Finding, Gc, Options, Origin, Shape, Shown, Stats, Store, StoreError,
+    TxnKey,
 };
 use isolde_history::{OpKind, Outcome, Timestamp};
 use isolde_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Operations};
@@ -372,7 +373,7 @@ impl<S: Store> Checker<S> {
             return session;
         }
         let session = self.world.sessions.len() as u32;
-        let text = show(name, batch.texts.get(&name).map(|t| &**t)).into_boxed_str();
+        let text = show(name, batch.texts.get(&name).map(|t| &**t)).to_string().into_boxed_str();
         self.bytes += size_of::<Session>() + text.len() + 48;
         self.world.sessions.push(Session { name, text, count: 0, last: None, last_writer: None });
         self.world.session_index.insert(name, session);
@@ -429,7 +430,7 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    fn show_access(&self, access: Access<'_, Datum>) -> Option<String> {
+    fn show_access(&self, access: Access<'_, Datum>) -> Option<Shown> {
         match access {
             Access::Read(value) | Access::Write(value) | Access::Append(value) => {
                 self.world.show_value(value)

@@ -13,10 +13,11 @@ use crate::key::{Key, Verdict, Weight};
 use crate::pending::{Away, Waiting};
 use crate::spill::key_name;
 use crate::world::Session;
-use crate::{Datum, Event, Finding, Options, Stats, Store, StoreError, TxnKey, TxnName};
+use crate::{Datum, Event, Finding, Options, Shape, Shown, Stats, Store, StoreError, TxnKey, TxnName};
+use isolde_history::AtomKind;
 use isolde_timestamp::{Axiom, Identity};
 
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// What a store had.
 pub enum Restored<S> {
@@ -69,20 +70,31 @@ impl Out {
         self.option(identity.read, |out, read| out.u64(read.into()));
     }
 
+    fn shown(&mut self, shown: &Shown) {
+        match shown {
+            Shown::Int(value) => self.datum(Datum::int(*value)),
+            Shown::Nil => self.datum(Datum::NIL),
+            Shown::Text(text) => {
+                self.datum(Datum::text(AtomKind::Text, text));
+                self.text(text);
+            }
+        }
+    }
+
     fn name(&mut self, name: &TxnName) {
-        self.text(&name.session);
+        self.shown(&name.session);
         self.u64(name.position.into());
-        self.option(name.id.as_deref(), Out::text);
+        self.option(name.id.as_ref(), Out::shown);
     }
 
     fn finding(&mut self, finding: &Finding) {
         self.identity(&finding.identity);
         self.name(&finding.txn);
-        self.option(finding.key.as_deref(), Out::text);
+        self.option(finding.key.as_ref(), Out::shown);
         self.option(finding.other.as_ref(), Out::name);
         self.option(finding.read, |out, read| out.u64(read.into()));
-        self.option(finding.seen.as_deref(), Out::text);
-        self.option(finding.expected.as_deref(), Out::text);
+        self.option(finding.seen.as_ref(), Out::shown);
+        self.option(finding.expected.as_ref(), Out::shown);
     }
 }
 
@@ -102,19 +114,27 @@ impl In<'_> {
     }
 
     fn name(&mut self) -> Result<TxnName, StoreError> {
-        let (session, position) = (self.text()?.into(), self.u32()?);
-        Ok(TxnName { session, position, id: self.option(In::text)?.map(Into::into) })
+        let (session, position) = (self.shown()?, self.u32()?);
+        Ok(TxnName { session, position, id: self.option(In::shown)? })
+    }
+
+    fn shown(&mut self) -> Result<Shown, StoreError> {
+        Ok(match self.datum()?.shape() {
+            Shape::Int(value) => Shown::Int(value),
+            Shape::Nil => Shown::Nil,
+            Shape::Text => Shown::Text(self.text()?),
+        })
     }
 
     fn finding(&mut self) -> Result<Finding, StoreError> {
         Ok(Finding {
             identity: self.identity()?,
             txn: self.name()?,
-            key: self.option(In::text)?.map(Into::into),
+            key: self.option(In::shown)?,
             other: self.option(In::name)?,
             read: self.option(In::u32)?,
-            seen: self.option(In::text)?.map(Into::into),
-            expected: self.option(In::text)?.map(Into::into),
+            seen: self.option(In::shown)?,
+            expected: self.option(In::shown)?,
         })
     }
 }

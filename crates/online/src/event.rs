@@ -3,22 +3,50 @@
 use crate::{Datum, Origin};
 use isolde_timestamp::{Axiom, Identity};
 
+/// A name or a value as people write it. Nearly all are numbers, which need no memory of their own: a broken database makes
+/// violations faster than anybody could allocate their texts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// No value.
+    Nil,
+    /// A number.
+    Int(i64),
+    /// Anything else; `?` if the text was forgotten.
+    Text(Box<str>),
+}
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shown::Nil => f.write_str("nil"),
+            Shown::Int(value) => value.fmt(f),
+            Shown::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<String> for Shown {
+    fn from(text: String) -> Shown {
+        Shown::Text(text.into())
+    }
+}
+
 /// A transaction in reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxnName {
     /// Its session.
-    pub session: String,
+    pub session: Shown,
     /// Its rank in the session, from 1.
     pub position: u32,
     /// Its own name, if it has one.
-    pub id: Option<String>,
+    pub id: Option<Shown>,
 }
 
 impl std::fmt::Display for TxnName {
     /// As in the input, or session and position: `3:17`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.id {
-            Some(id) => f.write_str(id),
+            Some(id) => id.fmt(f),
             None => write!(f, "{}:{}", self.session, self.position),
         }
     }
@@ -35,15 +63,15 @@ pub struct Finding {
     /// By whom.
     pub txn: TxnName,
     /// On which key.
-    pub key: Option<String>,
+    pub key: Option<Shown>,
     /// SESSION: the transaction before it. NOCONFLICT: the earlier of the two. EXT, TIE: whose version it should have read.
     pub other: Option<TxnName>,
     /// INT, EXT, TIE: the read, counted from 0 in its transaction.
     pub read: Option<u32>,
     /// What was read.
-    pub seen: Option<String>,
+    pub seen: Option<Shown>,
     /// EXT: what should have been read.
-    pub expected: Option<String>,
+    pub expected: Option<Shown>,
 }
 
 impl Finding {
@@ -57,13 +85,13 @@ impl std::fmt::Display for Finding {
     /// One line for people.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: transaction {} (session {})", self.axiom().code(), self.txn, self.txn.session)?;
-        let key = self.key.as_deref().unwrap_or("?");
+        let key = self.key.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
         let other = self
             .other
             .as_ref()
             .map_or_else(|| "the initial state".to_owned(), |o| format!("transaction {o}"));
-        let seen = self.seen.as_deref().map(|seen| format!(" = {seen}")).unwrap_or_default();
-        let expected = self.expected.as_deref().map(|e| format!(" {e}")).unwrap_or_default();
+        let seen = self.seen.as_ref().map(|seen| format!(" = {seen}")).unwrap_or_default();
+        let expected = self.expected.as_ref().map(|e| format!(" {e}")).unwrap_or_default();
         match self.axiom() {
             Axiom::Timestamp => f.write_str(" starts after it commits"),
             Axiom::Session => write!(f, " does not follow {other} of its session"),
@@ -81,7 +109,7 @@ pub enum Fault {
     /// Another transaction has the same id. This one was not checked.
     Repeated {
         /// The id.
-        id: String,
+        id: Shown,
     },
     /// It ended before its predecessor in the session began: delivered out of order. It was checked.
     SessionOrder {

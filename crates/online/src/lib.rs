@@ -122,7 +122,7 @@ pub use batch::{Batch, Cell, Head, Initial, Origin};
 pub use checker::Checker;
 pub use checkpoint::{Restored, Told, checkpoint_extra, decode_told, encode_told};
 pub use datum::{Datum, Shape};
-pub use event::{Event, Fault, Finding, TxnKey, TxnName};
+pub use event::{Event, Fault, Finding, Shown, TxnKey, TxnName};
 pub use options::{Gc, Options};
 pub use stats::{RECTIFIED_MS, Stats};
 pub use store::{Location, MemoryStore, Store, StoreError, Visit};

@@ -7,8 +7,8 @@ use crate::Finding;
 use crate::key::Verdict;
 use isolde_history::Timestamp;
 use rustc_hash::FxHashMap;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 /// A read: the rank of arrival of its transaction, and its key's number.
 pub(crate) type ReadId = (u64, u32);
@@ -38,8 +38,13 @@ pub(crate) struct Away {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     waiting: FxHashMap<ReadId, Waiting>,
-    /// Deadlines; those of reads that no longer wait, or not until then, are passed over.
-    queue: BinaryHeap<Reverse<(u64, ReadId)>>,
+    /// By deadline. Whatever arrives in one millisecond waits together, so that there are few of them; those that no longer
+    /// wait, or not until then, are passed over.
+    queue: BTreeMap<u64, Vec<ReadId>>,
+    queued: usize,
+    /// Those whose deadline is next or has come, the first one last.
+    next: Vec<ReadId>,
+    next_deadline: u64,
 }
 
 impl Pending {
@@ -48,18 +53,21 @@ impl Pending {
     }
 
     pub fn arm(&mut self, read: ReadId, waiting: Waiting) {
-        self.queue.push(Reverse((waiting.deadline, read)));
+        self.queue.entry(waiting.deadline).or_default().push(read);
+        self.queued += 1;
         self.waiting.insert(read, waiting);
     }
 
     pub fn disarm(&mut self, read: ReadId) {
         self.waiting.remove(&read);
         // Deadlines of what left long ago must not pile up where time stands still.
-        if self.queue.len() > 4 * self.waiting.len() + 4096 {
+        if self.queued > 4 * self.waiting.len() + 4096 {
             let waiting = &self.waiting;
-            self.queue.retain(|Reverse((deadline, read))| {
-                waiting.get(read).is_some_and(|w| w.deadline == *deadline)
+            self.queue.retain(|deadline, reads| {
+                reads.retain(|read| waiting.get(read).is_some_and(|w| w.deadline == *deadline));
+                !reads.is_empty()
             });
+            self.queued = self.queue.values().map(Vec::len).sum();
         }
     }
 
@@ -67,16 +75,20 @@ impl Pending {
         self.waiting.get_mut(&read)
     }
 
-    /// The next read whose deadline has come.
+    /// The next read whose deadline has come: by deadline, then in the order of their ids.
     pub fn due(&mut self, now: u64) -> Option<(ReadId, Waiting)> {
         loop {
-            let &Reverse((deadline, read)) = self.queue.peek()?;
-            if deadline > now {
-                return None;
-            }
-            self.queue.pop();
-            if self.waiting.get(&read).is_some_and(|w| w.deadline == deadline) {
-                return self.waiting.remove(&read).map(|w| (read, w));
+            let Some(read) = self.next.pop() else {
+                let first = self.queue.first_entry().filter(|first| *first.key() <= now)?;
+                (self.next_deadline, self.next) = first.remove_entry();
+                self.queued -= self.next.len();
+                self.next.sort_unstable_by(|a, b| b.cmp(a));
+                continue;
+            };
+            if let Entry::Occupied(waiting) = self.waiting.entry(read)
+                && waiting.get().deadline == self.next_deadline
+            {
+                return Some((read, waiting.remove()));
             }
         }
     }

@@ -65,7 +65,7 @@ mod tests {
         let mut suspects = Suspects::default();
         let mut found = Vec::new();
         for (line, commit) in (1..).zip(commits) {
-            let name = || TxnName { session: String::new(), position: 0, id: None };
+            let name = || TxnName { session: crate::Shown::Nil, position: 0, id: None };
             found.extend(
                 suspects.next(commit, Origin { source: 0, line }, name).into_iter().map(|s| s.1.line),
             );

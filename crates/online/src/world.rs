@@ -6,7 +6,7 @@
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
 use crate::trail::Trail;
-use crate::{Datum, Shape, TxnName};
+use crate::{Datum, Shape, Shown, TxnName};
 use isolde_history::{SnapshotSet, Timestamp};
 use isolde_timestamp::{Mode, Rule, View, list};
 use rustc_hash::FxHashMap;
@@ -304,43 +304,45 @@ impl World {
 
     pub fn name_of(&self, session: u32, position: u32, id: Option<&Id>) -> TxnName {
         let id = id.map(|id| show(id.name, id.text.as_deref()));
-        TxnName { session: self.sessions[session as usize].text.to_string(), position: position + 1, id }
+        let session = &self.sessions[session as usize];
+        TxnName { session: show(session.name, Some(&session.text)), position: position + 1, id }
     }
 
     /// A value as people write it, as far as that is remembered.
-    pub fn show_value(&self, value: Datum) -> Option<String> {
+    pub fn show_value(&self, value: Datum) -> Option<Shown> {
         match value.shape() {
-            Shape::Text => self.texts.get(&value).map(ToString::to_string),
+            Shape::Text => self.texts.get(&value).map(|text| Shown::Text(text.clone())),
             _ => Some(show(value, None)),
         }
     }
 
     /// What was read, as people write it.
-    pub fn show_seen(&self, seen: &Seen) -> Option<String> {
+    pub fn show_seen(&self, seen: &Seen) -> Option<Shown> {
         match seen {
             Seen::One(value) => self.show_value(*value),
-            Seen::List(elements) => self.show_list(elements.iter()),
+            Seen::List(elements) => Some(self.show_list(elements.iter())?.into()),
         }
     }
 
     fn show_list<'a>(&self, elements: impl ExactSizeIterator<Item = &'a Datum>) -> Option<String> {
         const MOST: usize = 64;
         let more = elements.len().saturating_sub(MOST);
-        let shown: Option<Vec<String>> = elements.skip(more).map(|&e| self.show_value(e)).collect();
+        let shown: Option<Vec<String>> =
+            elements.skip(more).map(|&e| Some(self.show_value(e)?.to_string())).collect();
         Some(format!("[{}{}]", if more > 0 { "… " } else { "" }, shown?.join(" ")))
     }
 
     /// What a transaction left in a key, as people write it; of a list only what it added.
-    pub fn show_effect(&self, effect: &Effect) -> Option<String> {
+    pub fn show_effect(&self, effect: &Effect) -> Option<Shown> {
         match effect {
             Effect::Write(value) => self.show_value(*value),
-            Effect::Append(elements) => Some(format!("… {}", self.show_list(elements.iter())?)),
+            Effect::Append(elements) => Some(format!("… {}", self.show_list(elements.iter())?).into()),
             Effect::Undefined => None,
         }
     }
 
     /// What the key holds at first, as people write it.
-    pub fn show_initial(&self, name: Datum) -> Option<String> {
+    pub fn show_initial(&self, name: Datum) -> Option<Shown> {
         match self.initial_keys.get(&name) {
             Some(seen) => self.show_seen(seen),
             None => self.show_value(self.initial?),
@@ -358,11 +360,10 @@ pub(crate) fn is(value: Datum, seen: &Seen) -> bool {
 }
 
 /// A name as people write it.
-pub(crate) fn show(name: Datum, text: Option<&str>) -> String {
-    match (name.shape(), text) {
-        (_, Some(text)) => text.to_owned(),
-        (Shape::Int(i), None) => i.to_string(),
-        (Shape::Nil, None) => "nil".to_owned(),
-        (Shape::Text, None) => "?".to_owned(),
+pub(crate) fn show(name: Datum, text: Option<&str>) -> Shown {
+    match name.shape() {
+        Shape::Int(i) => Shown::Int(i),
+        Shape::Nil => Shown::Nil,
+        Shape::Text => Shown::Text(text.unwrap_or("?").into()),
     }
 }

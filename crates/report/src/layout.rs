@@ -59,7 +59,7 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
 }
 
 /// Words in lines of at most `columns`, the first after `first`, the others after spaces of width `rest`. A word that is
-/// too long for any line is cut.
+/// too long for any line is cut, at a hyphen if it has one.
 pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> String {
     let mut out = first.to_owned();
     let mut column = width(first);
@@ -75,8 +75,9 @@ pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> Stri
             if fresh && column > rest {
                 break;
             }
-            let cut: String = word.chars().take(columns - rest).collect();
-            word = word.chars().skip(columns - rest).collect();
+            let most: String = word.chars().take(columns - rest).collect();
+            let cut = most.rfind('-').map_or_else(|| most.clone(), |hyphen| most[..=hyphen].to_owned());
+            word = word.split_off(cut.len());
             if !fresh {
                 out.push('\n');
                 out.push_str(&" ".repeat(rest));

@@ -1,4 +1,4 @@
-//! Results as text, JSON, DOT, SVG, JUnit, SARIF and GitHub annotations.
+//! Results as text, HTML, JSON, DOT, SVG, JUnit, SARIF and GitHub annotations.
 //!
 //! A [`Subject`] is a history with what was found out about it; every function here turns subjects, or one anomaly, into
 //! a string. No I/O, no printing, no clock: same input, same bytes. What levels and anomalies are called, and what they
@@ -36,6 +36,7 @@ mod doc;
 mod dot;
 mod example;
 mod explain;
+mod html;
 mod json;
 mod layout;
 mod matrix;
@@ -54,6 +55,7 @@ mod tests;
 pub use ci::{github, junit};
 pub use dot::dot;
 pub use explain::explain;
+pub use html::html;
 pub use json::{json, json_text};
 pub use layout::Style;
 pub use matrix::{Column, matrix_markdown, matrix_text};

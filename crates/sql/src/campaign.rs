@@ -1,20 +1,22 @@
 //! Rounds at one isolation level until time is up, judged one by one, with one script per kind of anomaly.
 
 use crate::Flavour;
+use crate::cause::{Cause, cause};
 use crate::generate::{Generator, Knobs};
 use crate::judge::{Found, Name, judge};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Outcome};
 use crate::replay::replay;
-use crate::run::{Plan, Round};
+use crate::run::{Plan, Pool, Round};
 use crate::script::Script;
 use crate::shrink::shrink;
 use crate::vendor::{Promise, promise};
 use crate::{record, reproduce};
 use isolde_check::Budget;
 use isolde_driver::{Database, Error, Isolation, Kind};
+use isolde_history::TooLarge;
 use isolde_level::{Level, Verdict};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// What to do.
@@ -42,7 +44,7 @@ impl Default for Settings {
             seed: 0,
             knobs: Knobs::default(),
             sessions: None,
-            transactions: 150,
+            transactions: 300,
             read_all: 15,
             duration: Duration::from_secs(30),
             required: Vec::new(),
@@ -56,8 +58,12 @@ pub struct Class {
     pub found: Found,
     /// How many there were.
     pub count: u64,
+    /// Why the database let it happen, if it is one of the known causes.
+    pub cause: Option<Cause>,
     /// The round it is from.
     pub round: u64,
+    /// The tables of that round as they were made, and its rows at the start.
+    pub tables: Vec<String>,
     /// The transactions of that instance.
     pub transactions: Vec<Executed>,
     /// How to make it happen again, before shrinking.
@@ -128,8 +134,7 @@ impl Summary {
             }
         }
         let levels: Vec<Level> = self.required.iter().map(|r| r.0).collect();
-        let judged = judge(flavour, run, &self.promise, &levels, budget)
-            .map_err(|e| Error::new(Kind::Other, format!("the round is too large: {e}")))?;
+        let judged = judge(flavour, run, &self.promise, &levels, budget).map_err(too_large)?;
         worsen(&mut self.verdict, judged.verdict);
         for ((_, so_far), verdict) in self.required.iter_mut().zip(judged.required) {
             worsen(so_far, verdict);
@@ -145,24 +150,39 @@ impl Summary {
                 found.transactions.iter().map(|&t| run.transactions[t].clone()).collect();
             match place {
                 Ok(at) => {
-                    let class = &mut self.classes[at];
-                    class.count += count;
-                    if size(&transactions) < size(&class.transactions) {
-                        class.script =
-                            reproduce::script(flavour, &self.isolation, &round.schema, run, &found);
-                        (class.found, class.transactions, class.round) = (found, transactions, round.number);
+                    let count = self.classes[at].count + count;
+                    if size(&transactions) < size(&self.classes[at].transactions) {
+                        let smaller = self.class(flavour, round, found, transactions);
+                        self.classes[at] = smaller;
                     }
+                    self.classes[at].count = count;
                 }
                 Err(at) => {
-                    let script = reproduce::script(flavour, &self.isolation, &round.schema, run, &found);
-                    let class =
-                        Class { found, count, round: round.number, transactions, script, shrunk: None };
-                    self.classes.insert(at, class);
+                    let class = self.class(flavour, round, found, transactions);
+                    self.classes.insert(at, Class { count, ..class });
                 }
             }
         }
         Ok(())
     }
+
+    fn class(&self, flavour: Flavour, round: &Round, found: Found, transactions: Vec<Executed>) -> Class {
+        let script = reproduce::script(flavour, &self.isolation, &round.schema, &round.run, &found);
+        Class {
+            count: 0,
+            cause: cause(flavour, &round.run, &found.links),
+            round: round.number,
+            tables: round.schema.create(flavour),
+            transactions,
+            script,
+            shrunk: None,
+            found,
+        }
+    }
+}
+
+fn too_large(error: TooLarge) -> Error {
+    Error::new(Kind::Other, format!("the round is too large: {error}"))
 }
 
 fn worsen(so_far: &mut Verdict, new: Verdict) {
@@ -200,11 +220,12 @@ impl Subject<'_> {
         let mut summary =
             Summary::new(isolation, promise(&self.product, isolation.name()), &settings.required);
         let generator = Generator::new(settings.knobs.clone(), self.flavour, settings.seed);
+        let pool = Pool::new(self.database);
         let start = Instant::now();
         let over = || stop() || start.elapsed() >= settings.duration;
         for number in 0.. {
             let plan = Plan {
-                database: self.database,
+                pool: &pool,
                 flavour: self.flavour,
                 isolation: isolation.clone(),
                 sessions: settings.sessions.unwrap_or(2 + (number % 4) as usize),
@@ -245,11 +266,19 @@ impl Subject<'_> {
     }
 
     /// Whether a replay of a script shows an anomaly.
-    pub fn shows(&self, isolation: &Isolation, promise: &Promise, script: &Script, name: Name) -> bool {
-        let Ok(replayed) = replay(self.database, self.flavour, isolation, &self.namespace, script) else {
-            return false;
-        };
-        judge(self.flavour, &replayed.run, promise, &[], &Budget::unlimited())
-            .is_ok_and(|j| j.counts.contains_key(&name))
+    fn shows(&self, isolation: &Isolation, promise: &Promise, script: &Script, name: Name) -> bool {
+        self.found(isolation, promise, script).is_ok_and(|found| found.contains(&name))
+    }
+
+    /// The anomalies that a replay of a script shows.
+    pub fn found(
+        &self,
+        isolation: &Isolation,
+        promise: &Promise,
+        script: &Script,
+    ) -> Result<BTreeSet<Name>, Error> {
+        let replayed = replay(self.database, self.flavour, isolation, &self.namespace, script)?;
+        let judged = judge(self.flavour, &replayed.run, promise, &[], &Budget::unlimited());
+        judged.map(|j| j.counts.into_keys().collect()).map_err(too_large)
     }
 }

@@ -76,6 +76,16 @@ impl Flavour {
         self != Flavour::MySql
     }
 
+    /// How it is known which rows were deleted. `RETURNING` takes no lock of its own.
+    pub fn deletions_are_told_by(self) -> &'static str {
+        match self {
+            Flavour::PostgreSql => "RETURNING",
+            Flavour::MariaDb => "RETURNING; REPLACE: a locking SELECT by its keys before it",
+            Flavour::MySql => "a locking SELECT before DELETE and REPLACE",
+            Flavour::Sqlite => "RETURNING; REPLACE: a SELECT by its keys before it",
+        }
+    }
+
     /// Whether queries can lock rows: SQLite has no `FOR UPDATE`, because a writer has the database for itself.
     pub fn locks_rows(self) -> bool {
         self != Flavour::Sqlite

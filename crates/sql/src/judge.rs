@@ -24,8 +24,8 @@ use crate::predicate::{self, Direction, PredicateLink};
 use crate::record::{Run, Step};
 use crate::vendor::Promise;
 use isolde_check::{Analyser, Budget, Dependency, ExtraEdge, Request, check_with, dependencies};
-use isolde_history::{History, Index, TooLarge};
-use isolde_level::{AnomalyKind, Judgement, Level, Relation, Verdict};
+use isolde_history::{History, Index, OpKind, TooLarge};
+use isolde_level::{AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Witness};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
@@ -122,7 +122,7 @@ pub struct Link {
 pub struct Found {
     /// Which.
     pub name: Name,
-    /// The cycle; empty for anomalies that are none.
+    /// The cycle, or the one dependency of a read that is wrong by itself.
     pub links: Vec<Link>,
     /// The transactions, by place in the run.
     pub transactions: Vec<usize>,
@@ -198,11 +198,13 @@ pub fn judge(
         let ends: BTreeSet<_> = anomaly.witness.edges.iter().flat_map(|e| [e.from, e.to]).collect();
         let transactions: Vec<usize> =
             anomaly.witness.transactions.iter().map(|&t| mapped.place(t)).collect();
-        let shape = match ends.len() {
-            0 => anomaly.kind.code().to_owned(),
-            n => format!("{} of {n} transactions", anomaly.kind.code()),
+        let cycle = cycle(mapped, &links, &anomaly.witness);
+        let shape = match (&cycle[..], ends.len()) {
+            ([], 0) => anomaly.kind.code().to_owned(),
+            ([], n) => format!("{} of {n} transactions", anomaly.kind.code()),
+            _ => shape(run, &cycle),
         };
-        let one = (Found { name, links: Vec::new(), transactions, shape }, anomaly.count);
+        let one = (Found { name, links: cycle, transactions, shape }, anomaly.count);
         // Cycles of two have been named.
         let longer = CYCLES.contains(&anomaly.kind) && ends.len() > 2;
         match name {
@@ -266,6 +268,36 @@ impl Given {
 impl Analyser for Given {
     fn edges(&self, _: &History, _: &Index, add: &mut dyn FnMut(ExtraEdge)) {
         self.0.iter().cloned().for_each(add);
+    }
+}
+
+/// The edges of a witness as dependencies of the run; of an aborted or intermediate read, the one that it is. Nothing if one of
+/// them is no dependency of its own.
+fn cycle(mapped: &Mapped, links: &[Link], witness: &Witness) -> Vec<Link> {
+    let place = |node: Node| match node {
+        Node::Txn(txn) => Some(mapped.place(txn)),
+        Node::Initial => None,
+    };
+    let link = |edge: &Edge| {
+        let (from, to) = (place(edge.from)?, place(edge.to)?);
+        let mut between = links.iter().filter(|l| (l.from, l.to) == (from, to));
+        let first = between.clone().next();
+        // What a statement that writes returned is a read to the engine; here it is the order of versions.
+        between.find(|l| l.relation == edge.relation).or(first).cloned()
+    };
+    if !witness.edges.is_empty() {
+        return witness.edges.iter().map(link).collect::<Option<Vec<Link>>>().unwrap_or_default();
+    }
+    let of = |kind: OpKind| {
+        let op = witness.operations.iter().find(|op| mapped.history.op(**op).kind == kind)?;
+        Some((mapped.statement(*op), mapped.history.op(*op).key))
+    };
+    match (of(OpKind::Append), of(OpKind::Read)) {
+        (Some(((from, first), _)), Some(((to, second), key))) if from != to => {
+            let row = mapped.history.show_key(key).to_string();
+            vec![Link { from, to, relation: Relation::WriteRead, row, first, second }]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! translates; it has no checker of its own.
 
 pub mod campaign;
+pub mod cause;
 pub mod evaluate;
 pub mod flavour;
 pub mod generate;
@@ -24,6 +25,7 @@ pub mod schema;
 pub mod script;
 mod session;
 pub mod shrink;
+pub mod template;
 pub mod vendor;
 
 pub use flavour::Flavour;

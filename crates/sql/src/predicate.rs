@@ -71,7 +71,8 @@ pub fn links(flavour: Flavour, run: &Run) -> Vec<PredicateLink> {
     let mut found = Vec::new();
     for (place, txn) in run.transactions.iter().enumerate().filter(|(_, t)| t.outcome == Outcome::Committed) {
         for (at, step) in txn.steps.iter().enumerate() {
-            if step.effect != Effect::Read || step.undone {
+            // What failed returned nothing, and that says nothing.
+            if step.effect != Effect::Read || step.forgotten || step.failed.is_some() {
                 continue;
             }
             let Some((table, selection)) = predicate(flavour, &step.text) else { continue };
@@ -105,21 +106,23 @@ fn left_out(
     found: &mut Vec<PredicateLink>,
 ) {
     let own = |made: &Made<'_>| made.writer.is_some_and(|w| w.0 == reader.0);
-    let matches: Vec<Option<bool>> = history.versions.iter().map(|made| truth(made).matches()).collect();
-    let candidate = |i: &usize| matches[*i] != Some(true) && !own(&history.versions[*i]);
-    let mut candidates = (0..matches.len()).filter(candidate);
+    // The reader had not written the row yet, so its own version and all that follow did not exist.
+    let end = history.versions.iter().position(own).unwrap_or(history.versions.len());
+    let matches: Vec<Option<bool>> =
+        history.versions[..end].iter().map(|made| truth(made).matches()).collect();
+    let mut candidates = (0..end).filter(|&i| matches[i] != Some(true));
     let Some(first) = candidates.next() else { return };
     let last = candidates.next_back().unwrap_or(first);
     let mut add = |at: usize, direction: Direction| {
-        if let Some(writer) = history.versions[at].writer.filter(|w| w.0 != reader.0) {
+        if let Some(writer) = history.versions[at].writer {
             found.push(PredicateLink { reader, writer, row: history.row.to_owned(), direction });
         }
     };
-    // Own versions after the read may lie between, and then it was the reader itself that changed what matches.
-    if last + 1 < matches.len() && !own(&history.versions[last + 1]) {
+    // If the next version is the reader's own, it changed what matches itself.
+    if last + 1 < end {
         add(last + 1, Direction::Anti);
     }
-    if first > 0 && matches[first] == Some(false) && !history.versions[..first].iter().any(own) {
+    if first > 0 && matches[first] == Some(false) {
         add(first, Direction::Read);
     }
 }

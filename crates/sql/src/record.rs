@@ -76,8 +76,10 @@ pub struct Step {
     pub affected: u64,
     /// Why it failed.
     pub failed: Option<Failed>,
-    /// It had no effect: it failed, or a savepoint before it was rolled back to.
+    /// It wrote nothing: it failed, or a savepoint before it was rolled back to.
     pub undone: bool,
+    /// Nor do its reads count: the database itself began anew (see [`mapping`](crate::mapping)).
+    pub forgotten: bool,
     /// When it was sent and when it answered, in nanoseconds since the run began.
     pub interval: (u64, u64),
 }
@@ -99,6 +101,7 @@ impl Step {
             affected: 0,
             failed: None,
             undone: false,
+            forgotten: false,
             interval: (0, 0),
         }
     }
@@ -155,9 +158,14 @@ impl Step {
         }
     }
 
-    /// It had no effect.
+    /// It wrote nothing.
     pub fn undo(&mut self) {
         self.undone = true;
+    }
+
+    /// Whether it reads, and what it read counts: a client that rolled back to a savepoint still knows what it saw.
+    pub fn is_read(&self) -> bool {
+        matches!(self.effect, Effect::Read | Effect::LockingRead) && !self.forgotten
     }
 }
 

@@ -17,8 +17,9 @@ use isolde_sqltext::{Control, control};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each other.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each other: longer than
+/// any lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a line of the script did.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,6 +30,8 @@ pub struct Event {
     pub transaction: u64,
     /// It had to wait for a lock, and the script went on.
     pub waited: bool,
+    /// How many answers there had been when it was sent.
+    pub sent: usize,
     /// The place of its answer among all answers.
     pub answer: usize,
     /// The rows it returned.
@@ -70,13 +73,28 @@ pub fn replay(
     namespace: &Namespace,
     script: &Script,
 ) -> Result<Replayed, Error> {
-    let mut control_session = database.connect()?;
-    for statement in namespace.clear() {
-        control_session.run(&statement)?;
+    let mut control = database.connect()?;
+    let instrumenter = create(control.as_mut(), flavour, namespace, &script.setup)?;
+    let level = (flavour, isolation);
+    let replayed = perform(database, level, namespace, script, Some(&instrumenter), control.as_mut());
+    undo(control.as_mut(), namespace, &script.setup)?;
+    replayed
+}
+
+/// Runs a script without instrumentation: what its statements return by themselves. No dependencies are seen.
+pub fn replay_plain(
+    database: &dyn Database,
+    flavour: Flavour,
+    isolation: &Isolation,
+    namespace: &Namespace,
+    script: &Script,
+) -> Result<Replayed, Error> {
+    let mut control = database.connect()?;
+    for statement in [namespace.clear(), namespace.enter()].iter().flatten().chain(&script.setup) {
+        control.run(statement)?;
     }
-    let instrumenter = create(database, flavour, namespace, &script.setup)?;
-    let replayed = perform(database, (flavour, isolation), namespace, script, &instrumenter, control_session);
-    undo(database, namespace, &script.setup)?;
+    let replayed = perform(database, (flavour, isolation), namespace, script, None, control.as_mut());
+    undo(control.as_mut(), namespace, &script.setup)?;
     replayed
 }
 
@@ -85,8 +103,8 @@ fn perform(
     (flavour, isolation): (Flavour, &Isolation),
     namespace: &Namespace,
     script: &Script,
-    instrumenter: &Instrumenter,
-    control_session: Box<dyn Connection>,
+    instrumenter: Option<&Instrumenter>,
+    control: &mut dyn Connection,
 ) -> Result<Replayed, Error> {
     let start = Instant::now();
     let mut sessions = Vec::new();
@@ -96,7 +114,7 @@ fn perform(
             connection.run(&statement)?;
         }
         let level = (flavour, isolation.clone());
-        sessions.push(Session::new(connection, instrumenter.clone(), level, number, start, 15)?);
+        sessions.push(Session::new(connection, instrumenter.cloned(), level, number, start, 15)?);
     }
     let backends: Vec<Option<u64>> = sessions.iter().map(Session::backend).collect();
     let (answers, inbox) = channel();
@@ -109,7 +127,7 @@ fn perform(
             orders.push(sender);
         }
         drop(answers);
-        let mut monitor = Monitor { connection: control_session, flavour, backends };
+        let mut monitor = Monitor { connection: control, flavour, backends, asked: None };
         Conductor { script, flavour, orders, inbox, answered: 0 }.conduct(&mut monitor)
     })
 }
@@ -127,6 +145,7 @@ fn serve(
             line: order.line,
             transaction: order.transaction,
             waited: false,
+            sent: 0,
             answer: 0,
             rows: Vec::new(),
             failed: None,
@@ -173,26 +192,30 @@ struct Conductor<'a> {
 }
 
 impl Conductor<'_> {
-    fn conduct(mut self, monitor: &mut Monitor) -> Result<Replayed, Error> {
+    fn conduct(mut self, monitor: &mut Monitor<'_>) -> Result<Replayed, Error> {
         let numbers = transaction_numbers(self.script, self.flavour);
         let mut busy: Vec<Option<usize>> = vec![None; self.orders.len()];
         let mut events: Vec<Option<Event>> = vec![None; self.script.steps.len()];
-        let mut waited = vec![false; self.script.steps.len()];
+        // Per line, whether it waited and when it was sent.
+        let mut course = vec![(false, 0); self.script.steps.len()];
         let mut transactions = Vec::new();
         let mut left: Vec<usize> = (0..self.script.steps.len()).collect();
-        let mut take =
-            |answer: Answer, busy: &mut Vec<Option<usize>>, waited: &[bool], answered: &mut usize| {
-                busy[answer.session] = None;
-                let line = answer.event.line;
-                events[line] = Some(Event { answer: *answered, waited: waited[line], ..answer.event });
-                *answered += 1;
-                transactions.extend(answer.executed);
-            };
+        let mut take = |answer: Answer,
+                        busy: &mut Vec<Option<usize>>,
+                        course: &[(bool, usize)],
+                        answered: &mut usize| {
+            busy[answer.session] = None;
+            let (waited, sent) = course[answer.event.line];
+            let line = answer.event.line;
+            events[line] = Some(Event { answer: *answered, waited, sent, ..answer.event });
+            *answered += 1;
+            transactions.extend(answer.executed);
+        };
         // A line that released locks: whoever waited for them gets on before the next line is sent.
         let mut released = false;
         while !left.is_empty() || busy.iter().any(Option::is_some) {
             while let Ok(answer) = self.inbox.try_recv() {
-                take(answer, &mut busy, &waited, &mut self.answered);
+                take(answer, &mut busy, &course, &mut self.answered);
             }
             while std::mem::take(&mut released) {
                 for session in 0..busy.len() {
@@ -200,7 +223,7 @@ impl Conductor<'_> {
                         match self.inbox.recv_timeout(monitor.settles()) {
                             Ok(answer) => {
                                 released = true;
-                                take(answer, &mut busy, &waited, &mut self.answered);
+                                take(answer, &mut busy, &course, &mut self.answered);
                             }
                             Err(_) if monitor.is_waiting(session)? => break,
                             Err(_) => {}
@@ -211,7 +234,7 @@ impl Conductor<'_> {
             let free = |line: &usize| busy[self.script.steps[*line].session - 1].is_none();
             let Some(at) = left.iter().position(free) else {
                 match self.inbox.recv_timeout(PATIENCE) {
-                    Ok(answer) => take(answer, &mut busy, &waited, &mut self.answered),
+                    Ok(answer) => take(answer, &mut busy, &course, &mut self.answered),
                     Err(_) => return Err(Error::new(Kind::Timeout, "all sessions wait for each other")),
                 }
                 continue;
@@ -220,6 +243,7 @@ impl Conductor<'_> {
             let step = &self.script.steps[line];
             let session = step.session - 1;
             busy[session] = Some(line);
+            course[line].1 = self.answered;
             let order = Order { line, transaction: numbers[line], text: step.text.clone() };
             if self.orders[session].send(order).is_err() {
                 return Err(Error::new(Kind::Lost, "a session ended"));
@@ -230,9 +254,9 @@ impl Conductor<'_> {
             let mut pause = Duration::from_millis(2);
             while busy[session] == Some(line) {
                 match self.inbox.recv_timeout(pause) {
-                    Ok(answer) => take(answer, &mut busy, &waited, &mut self.answered),
+                    Ok(answer) => take(answer, &mut busy, &course, &mut self.answered),
                     Err(RecvTimeoutError::Timeout) if monitor.is_waiting(session)? => {
-                        waited[line] = true;
+                        course[line].0 = true;
                         break;
                     }
                     Err(RecvTimeoutError::Timeout) if sent.elapsed() < PATIENCE => {
@@ -270,23 +294,36 @@ fn transaction_numbers(script: &Script, flavour: Flavour) -> Vec<u64> {
 }
 
 /// Asks the server who waits.
-struct Monitor {
-    connection: Box<dyn Connection>,
+struct Monitor<'a> {
+    connection: &'a mut dyn Connection,
     flavour: Flavour,
     backends: Vec<Option<u64>>,
+    /// When the server was asked last.
+    asked: Option<Instant>,
 }
 
-impl Monitor {
+impl Monitor<'_> {
     /// How long it takes until an answer about waiting is not an old one: InnoDB's table is made anew only when nobody has read
     /// it for a tenth of a second.
     fn settles(&self) -> Duration {
         Duration::from_millis(if self.flavour.is_mysql() { 150 } else { 10 })
     }
 
+    /// Whether a session waits for a lock; no if the answer would be an old one, and then it has to be asked again.
     fn is_waiting(&mut self, session: usize) -> Result<bool, Error> {
         let Some(backend) = self.backends[session] else { return Ok(false) };
+        if self.flavour.is_mysql() && self.asked.is_some_and(|at| at.elapsed() < self.settles()) {
+            return Ok(false);
+        }
         let query = match self.flavour {
-            Flavour::PostgreSql => format!("SELECT cardinality(pg_blocking_pids({backend}))"),
+            // Waiting for autovacuum is not waiting for a session of the script.
+            Flavour::PostgreSql => {
+                let ours: Vec<String> = self.backends.iter().flatten().map(u64::to_string).collect();
+                format!(
+                    "SELECT COUNT(*) FROM unnest(pg_blocking_pids({backend})) AS pid WHERE pid IN ({})",
+                    ours.join(", ")
+                )
+            }
             Flavour::MariaDb | Flavour::MySql => format!(
                 "SELECT COUNT(*) FROM information_schema.innodb_trx \
                  WHERE trx_mysql_thread_id = {backend} AND trx_state = 'LOCK WAIT'"
@@ -294,6 +331,7 @@ impl Monitor {
             Flavour::Sqlite => return Ok(false),
         };
         let reply = self.connection.query(&query, &[])?;
+        self.asked = Some(Instant::now());
         Ok(reply.int().unwrap_or(0) > 0)
     }
 }

@@ -10,12 +10,37 @@ use crate::session::Session;
 use isolde_driver::{Connection, Database, Error, Isolation, Kind};
 use isolde_sqltext::parse;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+/// Connections that outlive a round: a new one costs a server more than several transactions.
+pub struct Pool<'a> {
+    database: &'a dyn Database,
+    idle: Mutex<Vec<Box<dyn Connection>>>,
+}
+
+impl<'a> Pool<'a> {
+    /// A pool without connections.
+    pub fn new(database: &'a dyn Database) -> Pool<'a> {
+        Pool { database, idle: Mutex::new(Vec::new()) }
+    }
+
+    fn take(&self) -> Result<Box<dyn Connection>, Error> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| self.database.connect(), Ok)
+    }
+
+    fn give(&self, connection: Box<dyn Connection>) {
+        if !connection.is_lost() && !connection.in_transaction() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        }
+    }
+}
 
 /// What to run.
 pub struct Plan<'a> {
-    /// The database.
-    pub database: &'a dyn Database,
+    /// Connections to the database.
+    pub pool: &'a Pool<'a>,
     /// Whose SQL it speaks.
     pub flavour: Flavour,
     /// At which level.
@@ -44,19 +69,18 @@ pub struct Round {
 
 /// Creates tables with their auxiliary columns, and learns them. If that fails, what was created so far goes.
 pub(crate) fn create(
-    database: &dyn Database,
+    control: &mut dyn Connection,
     flavour: Flavour,
     namespace: &Namespace,
     statements: &[String],
 ) -> Result<Instrumenter, Error> {
-    let mut control = database.connect()?;
-    for statement in namespace.enter() {
+    for statement in [namespace.clear(), namespace.enter()].concat() {
         control.run(&statement)?;
     }
     let mut instrumenter = Instrumenter::new(flavour).with_whole_rows();
     let mut rows = 1;
     for (i, statement) in statements.iter().enumerate() {
-        if let Err(error) = create_one(control.as_mut(), flavour, &mut instrumenter, &mut rows, statement) {
+        if let Err(error) = create_one(control, flavour, &mut instrumenter, &mut rows, statement) {
             for statement in namespace.undo(&statements[..i]) {
                 control.run(&statement)?;
             }
@@ -86,31 +110,23 @@ fn create_one(
 
 /// Takes back what was created, where it has no place of its own.
 pub(crate) fn undo(
-    database: &dyn Database,
+    control: &mut dyn Connection,
     namespace: &Namespace,
     statements: &[String],
 ) -> Result<(), Error> {
-    let dropping = namespace.undo(statements);
-    if dropping.is_empty() {
-        return Ok(());
-    }
-    let mut control = database.connect()?;
-    dropping.iter().try_for_each(|statement| control.run(statement).map(|_| ()))
+    namespace.undo(statements).iter().try_for_each(|statement| control.run(statement).map(|_| ()))
 }
 
 impl Plan<'_> {
     /// Runs one round. `stop` is asked between transactions.
     pub fn round(&self, number: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Round, Error> {
         let schema = self.generator.schema(number);
-        let mut control = self.database.connect()?;
-        for statement in self.namespace.clear() {
-            control.run(&statement)?;
-        }
-        drop(control);
+        let mut control = self.pool.take()?;
         let statements = schema.create(self.flavour);
-        let instrumenter = create(self.database, self.flavour, self.namespace, &statements)?;
+        let instrumenter = create(control.as_mut(), self.flavour, self.namespace, &statements)?;
         let run = self.sessions(number, &schema, &instrumenter, stop);
-        undo(self.database, self.namespace, &statements)?;
+        undo(control.as_mut(), self.namespace, &statements)?;
+        self.pool.give(control);
         Ok(Round { number, run: run?, schema })
     }
 
@@ -123,12 +139,12 @@ impl Plan<'_> {
     ) -> Result<Run, Error> {
         let (start, ids) = (Instant::now(), AtomicU64::new(0));
         let open = |number: usize| -> Result<Session, Error> {
-            let mut connection = self.database.connect()?;
+            let mut connection = self.pool.take()?;
             for statement in self.namespace.enter() {
                 connection.run(&statement)?;
             }
             let isolation = self.isolation.clone();
-            Session::new(connection, instrumenter.clone(), (self.flavour, isolation), number, start, 2)
+            Session::new(connection, Some(instrumenter.clone()), (self.flavour, isolation), number, start, 2)
         };
         let sessions = (0..self.sessions).map(open).collect::<Result<Vec<Session>, Error>>()?;
         let mut transactions: Vec<Executed> = std::thread::scope(|scope| {
@@ -143,6 +159,7 @@ impl Plan<'_> {
         });
         let mut last = open(self.sessions)?;
         transactions.extend(execute(&mut last, ids.fetch_add(1, Ordering::Relaxed) + 1, &read_all(schema)));
+        self.pool.give(last.into_connection());
         Ok(Run { transactions })
     }
 
@@ -166,6 +183,7 @@ impl Plan<'_> {
             };
             done.extend(execute(&mut session, id, &transaction));
         }
+        self.pool.give(session.into_connection());
         done
     }
 }

@@ -7,7 +7,7 @@ use crate::Flavour;
 use crate::judge::{Name, dependencies_of, pairs_of};
 use crate::record::Outcome;
 use crate::replay::Replayed;
-use crate::script::{Script, ScriptError};
+use crate::script::{Line, Script, ScriptError};
 use isolde_driver::Value;
 
 /// How to tell whether an anomaly happened.
@@ -33,7 +33,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// The everyday name.
     pub everyday: &'static str,
-    /// The statements after the table was made.
+    /// What happens after all sessions have begun a transaction, as `session:step`; see [`sql`].
     steps: &'static str,
     sign: Sign,
 }
@@ -41,152 +41,101 @@ pub struct Scenario {
 const SETUP: &str = "CREATE TABLE test (id INT PRIMARY KEY, value INT);\n\
     INSERT INTO test (id, value) VALUES (1, 10), (2, 20);\n";
 
-/// All scenarios, from the weakest level that forbids them to the strongest.
+/// All scenarios, from the weakest level that forbids them to the strongest. Those whose sign is a dependency end with a query of
+/// everything, because an order of versions has to be seen.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "G0",
         everyday: "dirty write",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            UPDATE test SET value = 11 WHERE id = 1; -- T1
-            UPDATE test SET value = 12 WHERE id = 1; -- T2
-            UPDATE test SET value = 21 WHERE id = 2; -- T1
-            COMMIT; -- T1
-            UPDATE test SET value = 22 WHERE id = 2; -- T2
-            COMMIT; -- T2
-            SELECT id, value FROM test; -- T1",
+        steps: "1:w1=11 2:w1=12 1:w2=21 1:commit 2:w2=22 2:commit 1:r*",
         sign: Sign::Pair(Name::DirtyWrite),
     },
     Scenario {
         name: "G1a",
         everyday: "aborted read",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            UPDATE test SET value = 101 WHERE id = 1; -- T1
-            SELECT value FROM test WHERE id = 1; -- T2
-            ROLLBACK; -- T1
-            SELECT value FROM test WHERE id = 1; -- T2
-            COMMIT; -- T2",
+        steps: "1:w1=101 2:r1 1:rollback 2:r1 2:commit",
         sign: Sign::Saw("1.1"),
     },
     Scenario {
         name: "G1b",
         everyday: "intermediate read",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            UPDATE test SET value = 101 WHERE id = 1; -- T1
-            SELECT value FROM test WHERE id = 1; -- T2
-            UPDATE test SET value = 11 WHERE id = 1; -- T1
-            COMMIT; -- T1
-            COMMIT; -- T2",
+        steps: "1:w1=101 2:r1 1:w1=11 1:commit 2:commit",
         sign: Sign::Saw("1.1"),
     },
     Scenario {
         name: "G1c",
         everyday: "circular information flow",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            UPDATE test SET value = 11 WHERE id = 1; -- T1
-            UPDATE test SET value = 22 WHERE id = 2; -- T2
-            SELECT value FROM test WHERE id = 2; -- T1
-            SELECT value FROM test WHERE id = 1; -- T2
-            COMMIT; -- T1
-            COMMIT; -- T2",
+        steps: "1:w1=11 2:w2=22 1:r2 2:r1 1:commit 2:commit",
         sign: Sign::Pair(Name::CircularFlow),
     },
     Scenario {
         name: "OTV",
         everyday: "observed transaction vanishes",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            BEGIN; -- T3
-            UPDATE test SET value = 11 WHERE id = 1; -- T1
-            UPDATE test SET value = 19 WHERE id = 2; -- T1
-            UPDATE test SET value = 12 WHERE id = 1; -- T2
-            COMMIT; -- T1
-            SELECT value FROM test WHERE id = 1; -- T3
-            SELECT value FROM test WHERE id = 2; -- T3
-            UPDATE test SET value = 18 WHERE id = 2; -- T2
-            COMMIT; -- T2
-            COMMIT; -- T3",
+        steps: "1:w1=11 1:w2=19 2:w1=12 1:commit 3:r1 3:r2 2:w2=18 2:commit 3:commit",
         // It saw the second transaction, and then only the first.
         sign: Sign::Then((7, &[12]), (8, &[19])),
     },
     Scenario {
         name: "PMP",
         everyday: "predicate-many-preceders",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            SELECT id FROM test WHERE value = 30; -- T1
-            INSERT INTO test (id, value) VALUES (3, 30); -- T2
-            COMMIT; -- T2
-            SELECT id FROM test WHERE value > 25; -- T1
-            COMMIT; -- T1",
+        steps: "1:p=30 2:i3=30 2:commit 1:p>25 1:commit",
         sign: Sign::Returned(5, &[3]),
     },
     Scenario {
         name: "P4",
         everyday: "lost update",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            SELECT value FROM test WHERE id = 1; -- T1
-            SELECT value FROM test WHERE id = 1; -- T2
-            UPDATE test SET value = 11 WHERE id = 1; -- T1
-            UPDATE test SET value = 11 WHERE id = 1; -- T2
-            COMMIT; -- T1
-            COMMIT; -- T2
-            SELECT id, value FROM test; -- T1",
+        steps: "1:r1 2:r1 1:w1=11 2:w1=11 1:commit 2:commit 1:r*",
         sign: Sign::Pair(Name::LostUpdate),
     },
     Scenario {
         name: "G-single",
         everyday: "read skew",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            SELECT value FROM test WHERE id = 1; -- T1
-            UPDATE test SET value = 12 WHERE id = 1; -- T2
-            UPDATE test SET value = 18 WHERE id = 2; -- T2
-            COMMIT; -- T2
-            SELECT value FROM test WHERE id = 2; -- T1
-            COMMIT; -- T1
-            SELECT id, value FROM test; -- T2",
+        steps: "1:r1 2:w1=12 2:w2=18 2:commit 1:r2 1:commit 2:r*",
         sign: Sign::Pair(Name::ReadSkew),
     },
     Scenario {
         name: "G2-item",
         everyday: "write skew",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            SELECT value FROM test WHERE id IN (1, 2); -- T1
-            SELECT value FROM test WHERE id IN (1, 2); -- T2
-            UPDATE test SET value = 11 WHERE id = 1; -- T1
-            UPDATE test SET value = 21 WHERE id = 2; -- T2
-            COMMIT; -- T1
-            COMMIT; -- T2
-            SELECT id, value FROM test; -- T1",
+        steps: "1:r1,2 2:r1,2 1:w1=11 2:w2=21 1:commit 2:commit 1:r*",
         sign: Sign::Pair(Name::WriteSkew),
     },
     Scenario {
         name: "G2",
         everyday: "phantom",
-        steps: "BEGIN; -- T1
-            BEGIN; -- T2
-            SELECT id FROM test WHERE value > 25; -- T1
-            SELECT id FROM test WHERE value > 25; -- T2
-            INSERT INTO test (id, value) VALUES (3, 30); -- T1
-            INSERT INTO test (id, value) VALUES (4, 42); -- T2
-            COMMIT; -- T1
-            COMMIT; -- T2",
+        steps: "1:p>25 2:p>25 1:i3=30 2:i4=42 1:commit 2:commit",
         // Both found nothing, whatever happened: at least one of them must not commit.
         sign: Sign::Committed(&[1, 2]),
     },
 ];
 
+/// The statement of a step: `r1` reads a row, `r*` all, `p>25` by a condition on the value; `w1=11` updates, `i3=30` inserts.
+fn sql(step: &str) -> String {
+    if matches!(step, "commit" | "rollback") {
+        return step.to_ascii_uppercase();
+    }
+    let (verb, rest) = step.split_at(1);
+    let (id, value) = rest.split_once('=').unwrap_or((rest, ""));
+    match verb {
+        "r" if rest == "*" => "SELECT id, value FROM test".to_owned(),
+        "r" if rest.contains(',') => format!("SELECT value FROM test WHERE id IN ({rest})"),
+        "r" => format!("SELECT value FROM test WHERE id = {rest}"),
+        "p" => format!("SELECT id FROM test WHERE value {rest}"),
+        "w" => format!("UPDATE test SET value = {value} WHERE id = {id}"),
+        _ => format!("INSERT INTO test (id, value) VALUES ({id}, {value})"),
+    }
+}
+
 impl Scenario {
     /// The script.
     pub fn script(&self, flavour: Flavour) -> Result<Script, ScriptError> {
-        let mut script = Script::parse(flavour, &format!("{SETUP}{}", self.steps))?;
+        let mut script = Script::parse(flavour, SETUP)?;
         script.expects = Some(self.name.to_owned());
+        let steps = self.steps.split_whitespace().filter_map(|s| s.split_once(':'));
+        let lines = steps
+            .filter_map(|(session, step)| Some(Line { session: session.parse().ok()?, text: sql(step) }));
+        script.steps = lines.collect();
+        let begin = |session| Line { session, text: "BEGIN".to_owned() };
+        script.steps.splice(0..0, (1..=script.sessions()).map(begin).collect::<Vec<Line>>());
         Ok(script)
     }
 
@@ -215,6 +164,40 @@ impl Scenario {
             Sign::Committed(ids) => ids
                 .iter()
                 .all(|id| run.transactions.iter().any(|t| t.id == *id && t.outcome == Outcome::Committed)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn steps_are_statements() {
+        let lines = |name: &str| {
+            let scenario = SCENARIOS.iter().find(|s| s.name == name).unwrap();
+            let script = scenario.script(Flavour::PostgreSql).unwrap();
+            assert_eq!(script.setup.len(), 2);
+            script.steps.iter().map(|l| format!("{} {}", l.session, l.text)).collect::<Vec<_>>()
+        };
+        let expected = [
+            "1 BEGIN",
+            "2 BEGIN",
+            "1 SELECT id FROM test WHERE value =30",
+            "2 INSERT INTO test (id, value) VALUES (3, 30)",
+            "2 COMMIT",
+            "1 SELECT id FROM test WHERE value >25",
+            "1 COMMIT",
+        ];
+        assert_eq!(lines("PMP"), expected);
+        assert_eq!(lines("G2-item")[2], "1 SELECT value FROM test WHERE id IN (1,2)");
+        assert_eq!(lines("G1a")[4], "1 ROLLBACK");
+        assert_eq!(lines("OTV")[7], "3 SELECT value FROM test WHERE id = 1");
+        for scenario in SCENARIOS {
+            let script = scenario.script(Flavour::MySql).unwrap();
+            assert!(script.sessions() >= 2 && script.steps.len() > 6, "{}", scenario.name);
         }
     }
 }

@@ -177,6 +177,11 @@ impl Table {
         out
     }
 
+    /// Whether a column is part of a key, so that a value occurs once.
+    pub fn is_keyed(&self, column: usize) -> bool {
+        self.primary_key.contains(&column) || self.unique == Some(column)
+    }
+
     /// The columns of the primary key or the unique constraint, by which an upsert finds the row it meets.
     pub fn key(&self) -> Option<Vec<usize>> {
         match (&self.primary_key[..], self.unique) {

@@ -21,6 +21,9 @@ use crate::Flavour;
 use isolde_sqltext::{Kind, split, tokens};
 use std::fmt::Write as _;
 
+/// The widest column, as it is printed.
+const WIDEST: usize = 36;
+
 /// A script.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Script {
@@ -100,6 +103,15 @@ impl Script {
         Ok(script)
     }
 
+    /// Reads a script in the SQL that its header names; without one, in this.
+    pub fn parse_any(otherwise: Flavour, text: &str) -> Result<Script, ScriptError> {
+        let header = text.lines().find_map(|line| {
+            let (name, value) = line.trim_start().strip_prefix("--")?.split_once(':')?;
+            name.trim().eq_ignore_ascii_case("dialect").then(|| value.trim())
+        });
+        Script::parse(header.and_then(|d| d.parse().ok()).unwrap_or(otherwise), text)
+    }
+
     /// The number of sessions.
     pub fn sessions(&self) -> usize {
         self.steps.iter().map(|s| s.session).max().unwrap_or(0)
@@ -120,7 +132,8 @@ impl Script {
         }
         let width =
             |s: usize| self.steps.iter().filter(|l| l.session == s).map(|l| l.text.chars().count() + 3).max();
-        let widths: Vec<usize> = (1..=self.sessions()).map(|s| width(s).unwrap_or(0)).collect();
+        // A long statement reaches into the next column, so that lines can still be read.
+        let widths: Vec<usize> = (1..=self.sessions()).map(|s| width(s).unwrap_or(0).min(WIDEST)).collect();
         let total: usize = widths.iter().sum();
         for line in &self.steps {
             let indent: usize = widths[..line.session - 1].iter().sum();

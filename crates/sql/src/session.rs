@@ -1,16 +1,17 @@
 //! A session of the database under test: instruments statements, runs them, records what they told.
 
 use crate::Flavour;
-use crate::instrument::{Effect, Instrumented, Instrumenter, Mark};
+use crate::instrument::{Capture, Effect, Instrumented, Instrumenter, Mark};
 use crate::record::{Executed, Failed, Outcome, Step};
 use isolde_driver::{Connection, Error, Fate, Isolation, Kind};
-use isolde_sqltext::{Control, control, parse};
+use isolde_sqltext::{Control, Dialect, control, parse};
 use std::time::Instant;
 
 /// How statements reach the database.
 pub(crate) struct Session {
     connection: Box<dyn Connection>,
-    instrumenter: Instrumenter,
+    /// None: statements are sent as they are.
+    instrumenter: Option<Instrumenter>,
     flavour: Flavour,
     isolation: Isolation,
     number: usize,
@@ -34,7 +35,7 @@ impl Session {
     /// A session; `number` is its name in the history, `start` the beginning of the run; it waits `wait` seconds for a lock.
     pub fn new(
         mut connection: Box<dyn Connection>,
-        instrumenter: Instrumenter,
+        instrumenter: Option<Instrumenter>,
         (flavour, isolation): (Flavour, Isolation),
         number: usize,
         start: Instant,
@@ -51,6 +52,11 @@ impl Session {
         connection.begin(&isolation)?;
         connection.rollback()?;
         Ok(Session { connection, instrumenter, flavour, isolation, number, start, open: None })
+    }
+
+    /// The connection, for somebody else.
+    pub fn into_connection(self) -> Box<dyn Connection> {
+        self.connection
     }
 
     /// The server's number for it.
@@ -75,8 +81,6 @@ impl Session {
             outcome: Outcome::Aborted,
             interval: (self.now(), 0),
         };
-        // A statement that needs another one before it is no longer one statement: MySQL's DELETE and REPLACE.
-        let autocommit = autocommit && self.flavour.returns();
         let begun = match autocommit {
             true => Ok(()),
             false => self.connection.begin(&self.isolation),
@@ -107,17 +111,24 @@ impl Session {
             Some(known) => {
                 let result = self.connection.run(text).map(|_| ());
                 if result.is_ok() {
-                    open.savepoint(&known);
+                    open.savepoint(&known, self.flavour);
                 }
                 result
             }
-            None => match parse(dialect, text) {
-                Err(error) => Err(Error::new(Kind::Unsupported, error.to_string())),
-                Ok(tree) => {
-                    match self.instrumenter.instrument(&tree, &Mark::statement(open.executed.id, number)) {
-                        Err(error) => Err(Error::new(Kind::Unsupported, error.to_string())),
-                        Ok(made) => run(self.connection.as_mut(), &made, &mut step),
-                    }
+            None => match &mut self.instrumenter {
+                None => self.connection.run(text).map(|mut replies| {
+                    step.answered(replies.pop().unwrap_or_default(), &Capture::default());
+                }),
+                Some(instrumenter) => {
+                    let mark = Mark::statement(open.executed.id, number);
+                    instrumented(instrumenter, dialect, text, &mark).and_then(|made| {
+                        // A statement that needs another one before it is no longer one statement.
+                        if open.autocommit && made.before.is_some() {
+                            self.connection.begin(&self.isolation)?;
+                            open.autocommit = false;
+                        }
+                        run(self.connection.as_mut(), &made, &mut step)
+                    })
                 }
             },
         };
@@ -180,14 +191,19 @@ impl Session {
 }
 
 impl Open {
-    fn savepoint(&mut self, control: &Control) {
+    fn savepoint(&mut self, control: &Control, flavour: Flavour) {
         let place = |name: &str, points: &[(String, usize)]| points.iter().rposition(|p| p.0 == name);
         match control {
             Control::Savepoint(name) => self.savepoints.push((name.clone(), self.executed.steps.len())),
             Control::RollbackTo(name) => {
                 if let Some(at) = place(name, &self.savepoints) {
                     self.savepoints.truncate(at + 1);
-                    self.executed.steps[self.savepoints[at].1..].iter_mut().for_each(Step::undo);
+                    let (before, after) = self.executed.steps.split_at_mut(self.savepoints[at].1);
+                    let anew = flavour.is_mysql() && before.iter().all(|s| s.effect == Effect::None);
+                    for step in after {
+                        step.undo();
+                        step.forgotten |= anew;
+                    }
                 }
             }
             Control::Release(name) => {
@@ -198,6 +214,17 @@ impl Open {
             _ => {}
         }
     }
+}
+
+fn instrumented(
+    instrumenter: &mut Instrumenter,
+    dialect: Dialect,
+    text: &str,
+    mark: &Mark,
+) -> Result<Instrumented, Error> {
+    let unsupported = |why: String| Error::new(Kind::Unsupported, why);
+    let tree = parse(dialect, text).map_err(|e| unsupported(e.to_string()))?;
+    instrumenter.instrument(&tree, mark).map_err(|e| unsupported(e.to_string()))
 }
 
 fn run(connection: &mut dyn Connection, made: &Instrumented, step: &mut Step) -> Result<(), Error> {

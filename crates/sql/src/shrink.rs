@@ -1,7 +1,7 @@
 //! Smaller scripts that still show the anomaly, on the live database (IsoRel does this by hand, 20 minutes each).
 //!
 //! A reduction is tried by replaying the script with its forced interleaving, and kept if the same anomaly is found again.
-//! Reductions: a whole session without one of its transactions, a statement, a statement or row of the setup, a
+//! Reductions: a whole session without one of its transactions, blocks of statements, of rows of the setup, a
 //! condition without one of its halves, a column that no statement uses. Largest first, until none is kept. Every replay makes the tables
 //! anew, so an answer does not depend on what was tried before.
 
@@ -9,6 +9,7 @@ use crate::Flavour;
 use crate::script::{Line, Script};
 use isolde_sqltext::ast::{BinaryOperator, Expr, SetExpr, Statement, TableFactor};
 use isolde_sqltext::{Control, control, parse};
+use std::ops::Range;
 
 /// Shrinks a script. `shows` replays a candidate and says whether it still shows the anomaly; `stop` ends the search with
 /// what has been reached.
@@ -93,21 +94,41 @@ fn transactions(flavour: Flavour, script: &Script, at: usize) -> Option<Option<S
     Some((spans.len() > 1).then(|| without(script, span)))
 }
 
+/// Half of the lines, quarters, and so on down to single ones; from the end, because what comes later depends on what comes
+/// before.
+fn block(count: usize, at: usize) -> Option<Range<usize>> {
+    let mut left = at;
+    let mut size = (count / 2).max(1);
+    loop {
+        let blocks = count.div_ceil(size);
+        if left < blocks {
+            let end = count - left * size;
+            return Some(end.saturating_sub(size)..end);
+        }
+        left -= blocks;
+        if size == 1 {
+            return None;
+        }
+        size /= 2;
+    }
+}
+
 fn statements(flavour: Flavour, script: &Script, at: usize) -> Option<Option<Script>> {
-    // From the end: what comes later depends on what comes before.
-    let line = script.steps.len().checked_sub(at + 1)?;
-    let text = &script.steps[line].text;
-    let ends = matches!(
-        control(flavour.dialect(), text),
-        Some(Control::Begin(_) | Control::BeginLocked(_) | Control::Commit(_) | Control::Rollback(_))
-    );
-    Some((!ends).then(|| without(script, &[line])))
+    let ends = |line: &usize| {
+        let known = control(flavour.dialect(), &script.steps[*line].text);
+        matches!(
+            known,
+            Some(Control::Begin(_) | Control::BeginLocked(_) | Control::Commit(_) | Control::Rollback(_))
+        )
+    };
+    let inner: Vec<usize> = (0..script.steps.len()).filter(|line| !ends(line)).collect();
+    block(inner.len(), at).map(|range| Some(without(script, &inner[range])))
 }
 
 fn setup(_: Flavour, script: &Script, at: usize) -> Option<Option<Script>> {
-    let line = script.setup.len().checked_sub(at + 1)?;
+    let range = block(script.setup.len(), at)?;
     let mut smaller = script.clone();
-    smaller.setup.remove(line);
+    smaller.setup.drain(range);
     Some(Some(smaller))
 }
 
@@ -254,5 +275,13 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         assert!(tries < 100, "{tries}");
+    }
+
+    #[test]
+    fn blocks_become_smaller() {
+        let all: Vec<Range<usize>> = (0..).map_while(|at| block(5, at)).collect();
+        assert_eq!(all, [3..5, 1..3, 0..1, 4..5, 3..4, 2..3, 1..2, 0..1]);
+        assert_eq!(block(1, 0), Some(0..1));
+        assert_eq!((block(1, 1), block(0, 0)), (None, None));
     }
 }

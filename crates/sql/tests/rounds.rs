@@ -13,7 +13,7 @@ use isolde_sql::generate::{Generator, Knobs};
 use isolde_sql::judge::{Name, judge};
 use isolde_sql::namespace::Namespace;
 use isolde_sql::record::Outcome;
-use isolde_sql::run::Plan;
+use isolde_sql::run::{Plan, Pool};
 use isolde_sql::vendor::promise;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -31,11 +31,12 @@ fn rounds(
     let promise = promise(&product.name, level.name());
     let generator = Generator::new(Knobs::default(), flavour, 11);
     let namespace = Namespace::new(flavour, "isolde_rounds");
+    let pool = Pool::new(database);
     let start = Instant::now();
     let (mut counts, mut violated, mut committed, mut total) = (BTreeMap::new(), false, 0, 0);
     for number in 0.. {
         let plan = Plan {
-            database,
+            pool: &pool,
             flavour,
             isolation: level.clone(),
             sessions: 2 + (number as usize) % 4,

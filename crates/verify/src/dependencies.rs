@@ -126,6 +126,43 @@ impl Scene<'_> {
         if fits { Ok(()) } else { Err(not_this()) }
     }
 
+    /// A cycle in which every anti-dependency leaves from a read that comes no earlier than where the cycle entered its
+    /// transaction; `one`: it has a single one.
+    pub fn unfolded_cycle(&self, one: bool) -> Result<(), Flaw> {
+        use Relation::{AntiDependency, VersionOrder, WriteRead};
+        self.cycle(&[VersionOrder, WriteRead, AntiDependency], None)?;
+        let history = self.reading.facts.history;
+        let edges = &self.anomaly.witness.edges;
+        // A version is installed by the last write of its transaction.
+        let installed = |write: OpId| {
+            let same = |o: &isolde_history::Op| o.kind != OpKind::Read && o.key == history.op(write).key;
+            history.ops(self.owner(write)).filter(|(_, o)| same(o)).map(|(op, _)| op).next_back()
+        };
+        let enters = |edge: &Edge| match edge.evidence {
+            Evidence::Read { read, .. } => Some(read),
+            Evidence::Version { second, .. } | Evidence::Ordered { second, .. } => installed(second),
+            _ => None,
+        };
+        let fits = edges.iter().zip(edges.iter().cycle().skip(1)).all(|(before, edge)| match edge.evidence {
+            Evidence::Overwritten { read, .. } => enters(before).is_some_and(|entry| entry <= read),
+            _ => true,
+        });
+        let anti = edges.iter().filter(|e| e.relation == AntiDependency).count();
+        if fits && (anti == 1 || anti > 1 && !one) { Ok(()) } else { Err(not_this()) }
+    }
+
+    /// One anti-dependency, then versions, all of one key.
+    pub fn cursor_cycle(&self) -> Result<(), Flaw> {
+        use Relation::{AntiDependency, VersionOrder};
+        self.cycle(&[VersionOrder, AntiDependency], None)?;
+        let edges = &self.anomaly.witness.edges;
+        let key = |op: OpId| self.reading.facts.history.op(op).key;
+        let mut keys: Vec<_> = edges.iter().flat_map(|e| e.evidence.operations()).map(key).collect();
+        keys.dedup();
+        let anti = edges.iter().filter(|e| e.relation == AntiDependency).count();
+        if keys.len() == 1 && anti == 1 && edges.len() > 1 { Ok(()) } else { Err(not_this()) }
+    }
+
     pub fn dependencies(&self, shape: DependencyCycle) -> Result<(), Flaw> {
         use Relation::{AntiDependency, RealTime, SessionOrder, VersionOrder, WriteRead};
         let mut relations = vec![VersionOrder];

@@ -43,6 +43,9 @@ pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, trusting: bool) ->
         A::Internal => scene.internal(),
         A::DirtyUpdate => scene.dirty_update(),
         A::GUpdate => scene.update_cycle(),
+        A::GMonotonic => scene.unfolded_cycle(true),
+        A::GMsr => scene.unfolded_cycle(false),
+        A::GCursor => scene.cursor_cycle(),
         A::PrefixCycle => scene.prefix_cycle(),
         A::CyclicVersions => scene.cycle(&[Relation::VersionOrder], None),
         kind => match DependencyCycle::of(kind) {

@@ -10,6 +10,7 @@
 //! - *Snapshot isolation*, lists only: two writers of a key must not overlap, so the order of appends that nobody saw
 //!   is a choice. The order of a sort is tried; if that fails the level is unknown.
 
+use super::cursor;
 use super::cycles::{Cyclic, Names};
 use super::depend::{Dependencies, RT};
 use super::direct;
@@ -17,6 +18,7 @@ use super::extra::{Analyser, Given};
 use super::orders::{Bound, Clock};
 use super::registers::Registers;
 use super::shapes::{Shape, Shapes, Sorted};
+use super::unfolded::{Answers, Unfolded};
 use crate::budget::Budget;
 use crate::verdicts::Board;
 use crate::weak::Problem;
@@ -111,6 +113,9 @@ const FOLLOW: [(Bound, Level); 7] = [
     (Bound::Data, Level::ForwardConsistentView),
 ];
 
+/// Levels about single operations.
+const UNFOLDED: [Level; 2] = [Level::MonotonicView, Level::MonotonicSnapshotRead];
+
 /// The dependencies of a history, and the strongest graph that was asked about, sorted.
 pub(crate) struct Engine<'a> {
     question: &'a Question<'a>,
@@ -125,7 +130,8 @@ impl<'a> Engine<'a> {
     pub fn new(problem: Problem<'a>, question: &'a Question<'a>) -> Engine<'a> {
         let given = Given::collect(problem.history, problem.index, question.analysers);
         let given_labels = given.labels();
-        let deps = Dependencies::new(problem, question.registers, given);
+        let with_events = UNFOLDED.iter().any(|&level| question.concerns(level));
+        let deps = Dependencies::new(problem, question.registers, given, with_events);
         let clock = match question.bound() {
             Bound::RealTime => Clock::new(problem),
             _ => None,
@@ -164,6 +170,10 @@ impl<'a> Engine<'a> {
     pub fn refute(&self, board: &mut Board<'_>, budget: &Budget<'_>) {
         if let Err(found) = &self.serial {
             self.judge(board).cyclic(self.last, found, budget);
+        }
+        if !budget.is_spent() {
+            self.judge(board).unfold();
+            self.judge(board).cursors();
         }
     }
 
@@ -325,6 +335,70 @@ impl Judge<'_, '_> {
                     }
                 }
                 (false, false) => self.open(level),
+            }
+        }
+    }
+
+    /// True if nothing but the order of versions is open.
+    fn is_complete(&self) -> bool {
+        let deps = self.shapes.deps;
+        deps.problem.index.faults().is_empty()
+            && deps.problem.index.ambiguous_reads() == 0
+            && deps.lists.damaged().is_empty()
+            && deps.given.labels() == 0
+            && !deps.cut_off
+    }
+
+    /// PL-2L and PL-MSR.
+    fn unfold(&mut self) {
+        let open = |level: &&Level| self.question.concerns(**level) && !self.board.holds(**level);
+        if UNFOLDED.iter().filter(open).count() == 0 {
+            return;
+        }
+        let Answers { view, snapshots } = Unfolded::new(self.shapes.deps).decide(self.is_complete());
+        for (level, answer) in UNFOLDED.into_iter().zip([view, snapshots]) {
+            self.note(level, answer);
+        }
+    }
+
+    /// Cursor stability.
+    fn cursors(&mut self) {
+        let level = Level::CursorStability;
+        if !self.question.concerns(level) || self.board.holds(level) || self.board.explains(level) {
+            return;
+        }
+        let deps = self.shapes.deps;
+        let answer = cursor::missed_updates(deps).map_or_else(|| Ok(self.is_cursor_stable()), Err);
+        self.note(level, answer);
+    }
+
+    fn is_cursor_stable(&mut self) -> bool {
+        let Some(sorted) = self.shapes.sort(Shape::FLOW, Bound::Data).ok().filter(|_| self.is_complete())
+        else {
+            return false;
+        };
+        let order = self.shapes.commit_order(Shape::FLOW, &sorted);
+        let Some(chosen) = cursor::stable_order(self.shapes.deps, &order) else { return false };
+        self.shapes.chosen = chosen;
+        let holds = self.shapes.sort(Shape::FLOW, Bound::Data).is_ok();
+        self.shapes.chosen = Vec::new();
+        holds
+    }
+
+    /// Notes a violation, or that a level holds, or why it is open.
+    fn note(&mut self, level: Level, answer: Result<bool, Anomaly>) {
+        match answer {
+            Err(anomaly) => {
+                self.mark_damaged(&anomaly);
+                self.board.found(anomaly);
+                self.board.decide(level, Verdict::Violated);
+            }
+            Ok(true) => self.board.hold(level),
+            Ok(false) => {
+                self.open(level);
+                let reason =
+                    "no violation was found, but nor was an order of versions that shows that there is none";
+                self.board.unknown(level, reason.to_owned());
             }
         }
     }

@@ -36,47 +36,85 @@ pub(crate) struct Dependencies<'a> {
     pub open_list: Option<KeyId>,
     /// Edges were left out, because they were too many.
     pub cut_off: bool,
+    /// The edges one by one, with their operations; empty unless they are wanted.
+    pub events: Vec<Event>,
+}
+
+/// A dependency with the operation of the transaction that sees something: the reader's read, the later writer's write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Event {
+    pub from: TxnId,
+    pub to: TxnId,
+    pub label: Labels,
+    pub op: OpId,
 }
 
 /// Pairs of a key that are written out one by one, in multiples of its readers and writers.
 const PAIRS: usize = 256;
 
+/// Who read a key, and its last read that saw the same.
+type Reader = (KeyId, TxnId, OpId);
+
+/// One entry per key and reader, sorted; of several reads the last.
+fn merged(mut readers: Vec<Reader>) -> Vec<Reader> {
+    readers.sort_unstable();
+    readers.dedup_by(|next, kept| {
+        let same = (next.0, next.1) == (kept.0, kept.1);
+        if same {
+            kept.2 = next.2;
+        }
+        same
+    });
+    readers
+}
+
 struct Edges {
     all: Vec<(u32, u32, Labels)>,
+    events: Option<Vec<Event>>,
     cut_off: bool,
 }
 
 impl Edges {
     #[inline]
-    fn add(&mut self, from: TxnId, to: TxnId, label: Labels) {
+    fn add(&mut self, from: TxnId, to: TxnId, label: Labels, op: OpId) {
         if from != to {
             self.all.push((from.0, to.0, label));
+            if let Some(events) = &mut self.events {
+                events.push(Event { from, to, label, op });
+            }
         }
     }
 
-    /// From each of the one to each of the other, as far as the limit allows.
-    fn product(&mut self, from: &[TxnId], to: &[TxnId], label: Labels) {
+    /// From each reader to each writer that it did not see, as far as the limit allows.
+    fn product(&mut self, from: &[Reader], to: &[TxnId]) {
         let limit = PAIRS * (from.len() + to.len()) + 100_000;
         let each = if from.len() * to.len() <= limit { to.len() } else { (limit / from.len().max(1)).max(1) };
         self.cut_off |= each < to.len();
-        for &a in from {
-            for &b in &to[..each] {
-                self.add(a, b, label);
+        for &(_, reader, read) in from {
+            for &writer in &to[..each] {
+                self.add(reader, writer, RW, read);
             }
         }
     }
 }
 
 impl<'a> Dependencies<'a> {
-    pub fn new(problem: Problem<'a>, registers: &'a Registers, given: Given) -> Dependencies<'a> {
+    pub fn new(
+        problem: Problem<'a>,
+        registers: &'a Registers,
+        given: Given,
+        with_events: bool,
+    ) -> Dependencies<'a> {
         let lists = Lists::new(problem);
-        let mut edges = Edges { all: Vec::with_capacity(problem.history.op_count() * 2), cut_off: false };
+        let mut edges = Edges {
+            all: Vec::with_capacity(problem.history.op_count() * 2),
+            events: with_events.then(Vec::new),
+            cut_off: false,
+        };
         let initial_readers = add_reads(problem, &lists, &mut edges);
         add_list_orders(problem, &lists, &mut edges);
         add_register_orders(problem, registers, initial_readers, &mut edges);
-        for (from, to, label) in given.edges() {
-            edges.add(from, to, label);
-        }
+        edges.all.extend(given.edges().filter(|e| e.0 != e.1).map(|(from, to, label)| (from.0, to.0, label)));
         let graph = Labelled::from_edges(problem.txn_count(), edges.all);
         Dependencies {
             open_register: open_register(problem, &lists, registers),
@@ -90,6 +128,7 @@ impl<'a> Dependencies<'a> {
             registers,
             given,
             cut_off: edges.cut_off,
+            events: edges.events.unwrap_or_default(),
         }
     }
 
@@ -100,10 +139,10 @@ impl<'a> Dependencies<'a> {
 }
 
 /// `wr` edges, and `rw` edges of list reads; returns the reads of initial values of registers.
-fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<(KeyId, TxnId)> {
+fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<Reader> {
     let Problem { history, index, .. } = problem;
     let mut initial = Vec::new();
-    let mut tail_readers: Vec<(KeyId, TxnId)> = Vec::new();
+    let mut tail_readers: Vec<Reader> = Vec::new();
     for t in problem.committed() {
         for i in history.op_range(t) {
             let head = history.heads()[i];
@@ -115,18 +154,20 @@ fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<(Key
                 Some(Place::At(position)) => {
                     let order = lists.range(key);
                     if position > order.start {
-                        edges.add(lists.writer(position - 1), t, WR);
+                        edges.add(lists.writer(position - 1), t, WR, read);
                     }
                     if position < order.end {
-                        edges.add(t, lists.writer(position), RW);
+                        edges.add(t, lists.writer(position), RW, read);
                     } else if !lists.later(key).is_empty() {
-                        tail_readers.push((key, t));
+                        tail_readers.push((key, t, read));
                     }
                 }
-                Some(Place::Beyond(append)) => edges.add(append.txn, t, WR),
+                Some(Place::Beyond(append)) => edges.add(append.txn, t, WR, read),
                 None => match index.source(read) {
-                    Source::From(writer) => edges.add(writer, t, WR),
-                    Source::Initial if history.list(history.values()[i]).is_none() => initial.push((key, t)),
+                    Source::From(writer) => edges.add(writer, t, WR, read),
+                    Source::Initial if history.list(history.values()[i]).is_none() => {
+                        initial.push((key, t, read));
+                    }
                     _ => {}
                 },
             }
@@ -138,15 +179,12 @@ fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<(Key
             && lists.place(fault.op).is_none()
             && index.is_committed(history.txn_of(write))
         {
-            edges.add(history.txn_of(write), history.txn_of(fault.op), WR);
+            edges.add(history.txn_of(write), history.txn_of(fault.op), WR, fault.op);
         }
     }
-    tail_readers.sort_unstable();
-    tail_readers.dedup();
-    for readers in tail_readers.chunk_by(|a, b| a.0 == b.0) {
+    for readers in merged(tail_readers).chunk_by(|a, b| a.0 == b.0) {
         let later: Vec<TxnId> = lists.later(readers[0].0).iter().map(|a| a.txn).collect();
-        let readers: Vec<TxnId> = readers.iter().map(|&(_, t)| t).collect();
-        edges.product(&readers, &later, RW);
+        edges.product(readers, &later);
     }
     initial
 }
@@ -158,47 +196,56 @@ fn add_list_orders(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) {
     for key in problem.history.keys() {
         let order = lists.range(key);
         for position in order.start + 1..order.end {
-            edges.add(lists.writer(position - 1), lists.writer(position), WW);
+            let next = lists.at(position);
+            edges.add(lists.writer(position - 1), next.txn, WW, next.op);
         }
         if !order.is_empty() {
             let last = lists.writer(order.end - 1);
             for append in lists.later(key) {
-                edges.add(last, append.txn, WW);
+                edges.add(last, append.txn, WW, append.op);
             }
         }
     }
 }
 
-fn add_register_orders(
-    problem: Problem<'_>,
-    registers: &Registers,
-    mut initial: Vec<(KeyId, TxnId)>,
-    edges: &mut Edges,
-) {
-    initial.sort_unstable();
-    initial.dedup();
-    for readers in initial.chunk_by(|a, b| a.0 == b.0) {
-        let key = readers[0].0;
+fn add_register_orders(problem: Problem<'_>, registers: &Registers, initial: Vec<Reader>, edges: &mut Edges) {
+    for readers in merged(initial).chunk_by(|a, b| a.0 == b.0) {
         // On a list key that nobody read as a list, an initial value is no version of it.
-        let readers: Vec<TxnId> = readers.iter().map(|&(_, t)| t).collect();
-        edges.product(&readers, problem.index.writers(key), RW);
+        edges.product(readers, problem.index.writers(readers[0].0));
     }
     if registers.pairs().next().is_none() {
         return;
     }
-    let mut readers: Vec<(KeyId, TxnId, TxnId)> = Vec::new();
-    for t in problem.committed() {
-        let reads = problem.reads(t).filter(|&r| problem.is_installed(r));
-        readers.extend(reads.filter_map(|r| Some((r.key, r.from?, t))));
-    }
-    readers.sort_unstable();
+    let readers = register_readers(problem);
     for (key, writer, to) in registers.pairs() {
-        edges.add(writer, to, WW);
-        let first = readers.partition_point(|r| (r.0, r.1) < (key, writer));
-        for &(.., reader) in readers[first..].iter().take_while(|r| (r.0, r.1) == (key, writer)) {
-            edges.add(reader, to, RW);
+        let Some(write) = problem.write_of(to, key) else { continue };
+        edges.add(writer, to, WW, write);
+        for &(.., reader, read) in readers_of(&readers, key, writer) {
+            edges.add(reader, to, RW, read);
         }
     }
+}
+
+/// Key, writer of the version, reader and read of every external read of a register's version, sorted.
+pub(super) fn register_readers(problem: Problem<'_>) -> Vec<(KeyId, TxnId, TxnId, OpId)> {
+    let mut readers = Vec::new();
+    for t in problem.committed() {
+        let reads = problem.reads(t).filter(|&r| problem.is_installed(r));
+        readers.extend(reads.filter_map(|r| Some((r.key, r.from?, t, r.op))));
+    }
+    readers.sort_unstable();
+    readers
+}
+
+/// Those of one version.
+pub(super) fn readers_of(
+    readers: &[(KeyId, TxnId, TxnId, OpId)],
+    key: KeyId,
+    writer: TxnId,
+) -> &[(KeyId, TxnId, TxnId, OpId)] {
+    let first = readers.partition_point(|r| (r.0, r.1) < (key, writer));
+    let len = readers[first..].partition_point(|r| (r.0, r.1) == (key, writer));
+    &readers[first..first + len]
 }
 
 fn open_register(problem: Problem<'_>, lists: &Lists, registers: &Registers) -> Option<KeyId> {

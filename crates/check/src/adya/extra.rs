@@ -3,47 +3,6 @@
 //! An [`Analyser`] looks at the history and adds dependencies, each with its reason; the engine searches the whole graph,
 //! and a cycle that uses such an edge tells the reason. Edges only ever refute: a level that holds was proven with them
 //! in the graph, so it holds with the added order as well. [`MonotonicKeys`] is one that is ready to use.
-//!
-//! ```
-//! use isolde_check::{Analyser, Budget, ExtraEdge, Request, check_with};
-//! use isolde_history::{Builder, History, Index, OpKind, TxnId};
-//! use isolde_level::{Level, Relation, Verdict};
-//!
-//! /// An audit log says that the second transaction was committed first.
-//! struct AuditLog;
-//!
-//! impl Analyser for AuditLog {
-//!     fn edges(&self, _: &History, _: &Index, add: &mut dyn FnMut(ExtraEdge)) {
-//!         add(ExtraEdge {
-//!             from: TxnId(1),
-//!             to: TxnId(0),
-//!             relation: Relation::RealTime,
-//!             reason: "the audit log has it first".into(),
-//!             operations: vec![],
-//!         });
-//!     }
-//! }
-//!
-//! let mut b = Builder::new();
-//! let one = b.int(1);
-//! let (x, s, r) = (b.key(one), b.session(one), b.int(2));
-//! let reader_session = b.session(r);
-//! let writer = b.transaction(s);
-//! b.op(writer, OpKind::Append, x, one);
-//! let reader = b.transaction(reader_session);
-//! let list = b.list(&[one]);
-//! b.op(reader, OpKind::Read, x, list);
-//! let history = b.finish()?;
-//! let index = Index::build(&history, 1.try_into().unwrap());
-//! let judged = |analysers: &[&dyn Analyser]| {
-//!     check_with(&history, &index, &Request::default(), analysers, &Budget::unlimited())
-//! };
-//! assert_eq!(judged(&[]).verdict(Level::Serializable), Some(&Verdict::Holds));
-//! // Reading what will be written only later is a cycle of one read and the log's order.
-//! let codes: Vec<_> = judged(&[&AuditLog]).anomalies.iter().map(|a| a.kind.code()).collect();
-//! assert_eq!(codes, ["G1c-realtime"]);
-//! # Ok::<(), isolde_history::TooLarge>(())
-//! ```
 
 use super::depend::{RT, RW, RWP, SO, WR, WW};
 use isolde_graph::labelled::Labels;
@@ -51,7 +10,50 @@ use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, TxnId, Value,
 use isolde_level::{Anomaly, Evidence, Relation};
 use rustc_hash::FxHashMap;
 
-/// Something that knows more about a history.
+/// Something that knows more about a history: an audit log, a column that only grows, another checker. What it adds joins the
+/// graph of dependencies, and a cycle through it tells its reason; see [`check_with`](crate::check_with). Ready to use:
+/// [`MonotonicKeys`].
+///
+/// ```
+/// use isolde_check::{Analyser, Budget, ExtraEdge, Request, check_with};
+/// use isolde_history::{Builder, History, Index, OpKind, TxnId};
+/// use isolde_level::{Level, Relation, Verdict};
+///
+/// /// An audit log says that the second transaction was committed first.
+/// struct AuditLog;
+///
+/// impl Analyser for AuditLog {
+///     fn edges(&self, _: &History, _: &Index, add: &mut dyn FnMut(ExtraEdge)) {
+///         add(ExtraEdge {
+///             from: TxnId(1),
+///             to: TxnId(0),
+///             relation: Relation::RealTime,
+///             reason: "the audit log has it first".into(),
+///             operations: vec![],
+///         });
+///     }
+/// }
+///
+/// let mut b = Builder::new();
+/// let one = b.int(1);
+/// let (x, s, r) = (b.key(one), b.session(one), b.int(2));
+/// let reader_session = b.session(r);
+/// let writer = b.transaction(s);
+/// b.op(writer, OpKind::Append, x, one);
+/// let reader = b.transaction(reader_session);
+/// let list = b.list(&[one]);
+/// b.op(reader, OpKind::Read, x, list);
+/// let history = b.finish()?;
+/// let index = Index::build(&history, 1.try_into().unwrap());
+/// let judged = |analysers: &[&dyn Analyser]| {
+///     check_with(&history, &index, &Request::default(), analysers, &Budget::unlimited())
+/// };
+/// assert_eq!(judged(&[]).verdict(Level::Serializable), Some(&Verdict::Holds));
+/// // Reading what will be written only later is a cycle of one read and the log's order.
+/// let codes: Vec<_> = judged(&[&AuditLog]).anomalies.iter().map(|a| a.kind.code()).collect();
+/// assert_eq!(codes, ["G1c-realtime"]);
+/// # Ok::<(), isolde_history::TooLarge>(())
+/// ```
 pub trait Analyser {
     /// Calls `add` with every dependency it knows of.
     fn edges(&self, history: &History, index: &Index, add: &mut dyn FnMut(ExtraEdge));

@@ -14,6 +14,7 @@
 //! their steps. Predicates and sets are other modules' business.
 
 mod assume;
+mod cursor;
 mod cycles;
 mod decide;
 mod depend;
@@ -25,6 +26,7 @@ mod lists;
 mod orders;
 mod registers;
 mod shapes;
+mod unfolded;
 mod witness;
 
 pub use assume::Inference;

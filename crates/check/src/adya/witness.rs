@@ -34,12 +34,17 @@ impl Dependencies<'_> {
 
     /// An edge with the operations that prove it.
     pub fn edge(&self, from: TxnId, to: TxnId, label: Labels) -> Option<Edge> {
+        self.edge_at(from, to, label, None)
+    }
+
+    /// The same, if an operation is given by that one: the read, or (for `ww`) a write of the key.
+    pub fn edge_at(&self, from: TxnId, to: TxnId, label: Labels, at: Option<OpId>) -> Option<Edge> {
         let found = match label {
             SO if self.follows_in_session(from, to) => return Some(session_edge(from, to)),
             RT if self.ended_before(from, to) => Some(Evidence::RealTime),
-            WR => self.read(from, to),
-            WW => self.version_order(from, to),
-            RW => self.overwritten(from, to),
+            WR => self.read(from, to, at),
+            WW => self.version_order(from, to, at),
+            RW => self.overwritten(from, to, at),
             _ => None,
         };
         let evidence = found.or_else(|| self.given.evidence(from, to, label))?;
@@ -71,8 +76,8 @@ impl Dependencies<'_> {
         self.problem.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read).map(|(op, o)| (op, o.key))
     }
 
-    fn read(&self, from: TxnId, to: TxnId) -> Option<Evidence> {
-        self.reads(to).find_map(|(read, key)| {
+    fn read(&self, from: TxnId, to: TxnId, at: Option<OpId>) -> Option<Evidence> {
+        self.reads(to).filter(|(read, _)| at.is_none_or(|at| at == *read)).find_map(|(read, key)| {
             if self.lists.place(read).is_some() {
                 let seen = self.lists.seen(key, read).filter(|a| a.txn == from)?;
                 return Some(Evidence::Read { write: Some(seen.op), read });
@@ -93,8 +98,9 @@ impl Dependencies<'_> {
         self.problem.write_seen(Read { op: read, key, from: Some(writer) })
     }
 
-    fn version_order(&self, from: TxnId, to: TxnId) -> Option<Evidence> {
-        self.writes(to).find_map(|(second, key)| {
+    fn version_order(&self, from: TxnId, to: TxnId, at: Option<OpId>) -> Option<Evidence> {
+        let key_of = |op: OpId| self.problem.history.op(op).key;
+        self.writes(to).filter(|(_, key)| at.is_none_or(|at| key_of(at) == *key)).find_map(|(second, key)| {
             let order = self.lists.range(key);
             let before = match self.lists.position(second) {
                 Some(position) => (position > order.start).then(|| self.lists.at(position - 1)),
@@ -112,8 +118,8 @@ impl Dependencies<'_> {
         })
     }
 
-    fn overwritten(&self, from: TxnId, to: TxnId) -> Option<Evidence> {
-        self.reads(from).find_map(|(read, key)| {
+    fn overwritten(&self, from: TxnId, to: TxnId, at: Option<OpId>) -> Option<Evidence> {
+        self.reads(from).filter(|(read, _)| at.is_none_or(|at| at == *read)).find_map(|(read, key)| {
             let seen = self.lists.seen(key, read).map(|a| a.op);
             if let Some(place) = self.lists.place(read) {
                 let Place::At(position) = place else { return None };

@@ -1,10 +1,10 @@
 //! A level that holds by timestamps as a proof that needs none: the order of begins and commits.
 //!
 //! What a transaction sees is what committed before it began, so the timestamps in order are the execution that Definition 4
-//! asks for. Given only where that is plain: keys are registers, every writer commits at a moment of its own and after its start, no
+//! asks for. Given only where that is plain: keys are registers or lists, every writer commits at a moment of its own and after its start, no
 //! snapshot is a set, and no value was written to a key twice (else the proof would have to say which write each read returned).
 
-use isolde_history::{History, OpKind, TxnId};
+use isolde_history::{History, OpKind, TxnId, Value};
 use isolde_level::{Certificate, Execution, Level, Point};
 use isolde_timestamp::{Mode, Rule, Tie};
 use rustc_hash::FxHashSet;
@@ -65,19 +65,25 @@ fn follows_sessions(history: &History, points: impl Iterator<Item = Point>) -> b
     true
 }
 
-/// Registers, and no value written to a key by two transactions. (By timestamps nil is the empty list; by values it is not.)
+/// Keys are registers or lists, and no value was written to a key by two transactions, nor an element appended twice. (By
+/// timestamps nil is the empty list; by values it is not.)
 fn is_plain(history: &History) -> bool {
-    let lists = |t| history.ops(t).any(|(_, op)| op.kind == OpKind::Append || op.value.is_list());
-    if history.txns().any(lists) {
-        return false;
+    let mut is_list = vec![false; history.key_count()];
+    for (head, value) in history.heads().iter().zip(history.values()) {
+        is_list[head.key().index()] |= head.kind() == OpKind::Append || value.is_list();
     }
     let mut seen = FxHashSet::default();
     history.txns().all(|t| {
         let mut own = FxHashSet::default();
-        let mut writes = history.ops(t).filter(|(_, op)| op.kind != OpKind::Read);
-        writes.all(|(_, op)| {
-            let initial = history.initial().of(op.key) == Some(op.value);
-            !initial && (!own.insert((op.key, op.value)) || seen.insert((op.key, op.value)))
+        history.ops(t).all(|(_, op)| match (op.kind, is_list[op.key.index()]) {
+            (OpKind::Read, true) => op.value.is_list() || op.value == Value::UNKNOWN,
+            (OpKind::Read, false) => true,
+            (OpKind::Write, true) => false,
+            (OpKind::Append, _) => seen.insert((op.key, op.value)),
+            (OpKind::Write, false) => {
+                let initial = history.initial().of(op.key) == Some(op.value);
+                !initial && (!own.insert((op.key, op.value)) || seen.insert((op.key, op.value)))
+            }
         })
     })
 }

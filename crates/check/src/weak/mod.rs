@@ -160,10 +160,12 @@ impl Inquiry<'_, '_> {
             causal: graph(Weak::Causal),
         }
         .count();
+        let extras = broken.each_ref().map(|broken| {
+            let Broken { demanded, graph, .. } = &**broken.as_ref()?;
+            Some((Extra::new(&graph.components, demanded, &ground.version_edges), &graph.components))
+        });
         for tap in Tap::ALL {
-            let extra = broken[tap.level() as usize]
-                .as_ref()
-                .map(|b| (Extra::new(&b.demanded, &ground.version_edges), &b.graph.components));
+            let extra = &extras[tap.level() as usize];
             let candidates = counts.smallest[tap as usize].iter().filter_map(|&((implied, _), instance)| {
                 let extra = extra.as_ref().map(|(extra, components)| (extra, *components));
                 Some((implied, explainer.instance(instance, extra)?))
@@ -185,7 +187,7 @@ impl Inquiry<'_, '_> {
     fn explain_cycles(&self, explainer: &Explainer<'_>, findings: &mut Findings) {
         let causal = explainer.clocks.components();
         if causal.cyclic_count() > 0 {
-            let witness = explainer.cycle(&Extra::new(&[], &[]), causal);
+            let witness = explainer.cycle(&Extra::default(), causal);
             let count = causal.cyclic_count() as u64;
             findings.anomalies.extend(witness.map(|witness| Anomaly {
                 kind: AnomalyKind::CyclicCo,
@@ -214,9 +216,10 @@ impl Inquiry<'_, '_> {
                 SessionSeen::new(ground.problem, ground.causality(), guarantee).contradictions(&broken);
             let explainer =
                 Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
-            let extra = Extra::new(&broken.demanded, &ground.version_edges).of_guarantee(guarantee);
-            let witness =
-                smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, &broken.graph.components)));
+            let components = &broken.graph.components;
+            let extra =
+                Extra::new(components, &broken.demanded, &ground.version_edges).of_guarantee(guarantee);
+            let witness = smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, components)));
             findings.anomalies.extend(witness.map(|witness| Anomaly {
                 kind: guarantee.violation(),
                 count,

@@ -21,27 +21,70 @@ pub(crate) struct Explainer<'a> {
     pub clocks: &'a AllClocks<'a>,
 }
 
-/// The edges beyond causality that a path may use, by origin; and, if demands are those of a session guarantee, which.
+/// The edges beyond causality that a path inside a component may use; and, if demands are those of a session guarantee,
+/// which.
+#[derive(Default)]
 pub(crate) struct Extra<'a> {
-    demanded: Vec<&'a RequiredEdge>,
-    versions: Vec<&'a VersionEdge>,
+    demanded: ByOrigin<'a, RequiredEdge>,
+    versions: ByOrigin<'a, VersionEdge>,
     guarantee: Option<Guarantee>,
 }
 
 impl<'a> Extra<'a> {
-    pub fn new(demanded: &'a [RequiredEdge], versions: &'a [VersionEdge]) -> Extra<'a> {
-        let mut extra = Extra {
-            demanded: demanded.iter().collect(),
-            versions: versions.iter().collect(),
+    pub fn new(
+        components: &Components,
+        demanded: &'a [RequiredEdge],
+        versions: &'a [VersionEdge],
+    ) -> Extra<'a> {
+        let inside = |from: TxnId, to: TxnId| components.of(from.0) == components.of(to.0);
+        let demanded = demanded.iter().filter(|e| inside(e.from, e.to));
+        let versions = versions.iter().filter(|e| inside(e.from, e.to));
+        Extra {
+            demanded: ByOrigin::new(demanded, |e| e.from.0),
+            versions: ByOrigin::new(versions, |e| e.from.0),
             guarantee: None,
-        };
-        extra.demanded.sort_by_key(|e| e.from);
-        extra.versions.sort_by_key(|e| e.from);
-        extra
+        }
     }
 
     pub fn of_guarantee(self, guarantee: Guarantee) -> Extra<'a> {
         Extra { guarantee: Some(guarantee), ..self }
+    }
+}
+
+/// Edges by the transaction they begin at, each as they came.
+struct ByOrigin<'a, T> {
+    start: Vec<u32>,
+    edges: Vec<&'a T>,
+}
+
+impl<T> Default for ByOrigin<'_, T> {
+    fn default() -> Self {
+        ByOrigin { start: Vec::new(), edges: Vec::new() }
+    }
+}
+
+impl<'a, T> ByOrigin<'a, T> {
+    /// One counting sort: there may be millions of edges.
+    fn new(edges: impl Iterator<Item = &'a T> + Clone, from: impl Fn(&T) -> u32) -> ByOrigin<'a, T> {
+        let Some(last) = edges.clone().map(&from).max() else { return ByOrigin::default() };
+        let mut start = vec![0u32; last as usize + 2];
+        edges.clone().for_each(|e| start[from(e) as usize + 1] += 1);
+        for i in 1..start.len() {
+            start[i] += start[i - 1];
+        }
+        let mut next = start.clone();
+        let mut sorted: Vec<&T> = edges.clone().collect();
+        for e in edges {
+            let place = &mut next[from(e) as usize];
+            sorted[*place as usize] = e;
+            *place += 1;
+        }
+        ByOrigin { start, edges: sorted }
+    }
+
+    fn from(&self, node: u32) -> &[&'a T] {
+        let bound = |i: usize| self.start.get(i).map_or(self.edges.len(), |&at| at as usize);
+        &self.edges[bound(node as usize)..bound(node as usize + 1)]
     }
 }
 
@@ -51,12 +94,6 @@ enum Label<'a> {
     WriteRead,
     Demanded(&'a RequiredEdge),
     Version(&'a VersionEdge),
-}
-
-fn from_node<T>(sorted: &[T], node: u32, from: impl Fn(&T) -> u32) -> &[T] {
-    let start = sorted.partition_point(|e| from(e) < node);
-    let len = sorted[start..].partition_point(|e| from(e) == node);
-    &sorted[start..start + len]
 }
 
 impl<'a> Explainer<'a> {
@@ -160,8 +197,7 @@ impl<'a> Explainer<'a> {
         if !self.clocks.has_seen(to, from) {
             return None;
         }
-        let none = Extra::new(&[], &[]);
-        self.path(from, to, &none, |t| t == to || self.clocks.has_seen(to, t))
+        self.path(from, to, &Extra::default(), |t| t == to || self.clocks.has_seen(to, t))
     }
 
     fn path_in_component(
@@ -196,10 +232,10 @@ impl<'a> Explainer<'a> {
                 if let Some(next) = self.problem.session_successor(TxnId(node)) {
                     offer(next.0, Label::Session, true);
                 }
-                for e in from_node(&extra.versions, node, |e| e.from.0) {
+                for &e in extra.versions.from(node) {
                     offer(e.to.0, Label::Version(e), false);
                 }
-                for e in from_node(&extra.demanded, node, |e| e.from.0) {
+                for &e in extra.demanded.from(node) {
                     offer(e.to.0, Label::Demanded(e), false);
                 }
             },

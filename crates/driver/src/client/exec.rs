@@ -8,6 +8,7 @@ use super::{Answer, Ended, Engine, EngineError, Op, Session};
 use isolde_workload::client::{ClientSpec, Recording};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -44,6 +45,8 @@ impl ExecEngine {
             .env("ISOLDE_ISOLATION", isolation)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // Ctrl-C is for us; the program ends with its input.
+            .process_group(0)
             .spawn()
             .map_err(|e| EngineError::new(format_args!("cannot start sh: {e}")))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {

@@ -5,7 +5,8 @@
 //! and into a history with timestamps. Each session's transactions go in their order.
 //!
 //! The collector is asked after a transaction has ended, so whatever that transaction saw is in what the collector has told by then. A
-//! transaction of unknown outcome is one that committed if its number turns up in the log, and nothing otherwise.
+//! transaction of unknown outcome is one that committed if its number turns up in the log, and nothing otherwise. MariaDB tells the
+//! number only with the answer to COMMIT: then a commit that nobody claims may be that transaction's, and nothing is concluded.
 
 use super::record::{Finished, empty, transaction};
 use super::{Answer, Ended, Op};
@@ -15,7 +16,7 @@ use isolde_history::{Builder, Draft, OpKind, Outcome, Stamps, Timestamp};
 use isolde_online::{Batch, Cell, Checker, Datum, Event, Head, Initial, MemoryStore, Options, Origin};
 use isolde_timestamp::Axiom;
 use isolde_workload::client::Workload;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -58,6 +59,9 @@ pub struct OnlineSummary {
     pub learnt: u64,
     /// Commits that never turned up in the log.
     pub missing: u64,
+    /// Commits in the log that may belong to transactions of unknown outcome. If there are any, `violations` is empty: what those
+    /// transactions wrote is not known, so a read of it would look like a violation.
+    pub unclaimed: u64,
 }
 
 /// How many examples are kept.
@@ -69,6 +73,10 @@ struct Joiner {
     places: HashMap<u64, u64>,
     /// Number and place, in the order of places.
     log: Vec<(u64, u64)>,
+    /// The numbers of transactions that were passed on.
+    claimed: HashSet<u64>,
+    /// The earliest beginning of a writer of unknown outcome whose number the server did not tell.
+    unplaced: Option<u64>,
     batch: Batch,
     builder: Box<Builder>,
     summary: OnlineSummary,
@@ -90,6 +98,8 @@ pub(super) fn follow(
         waiting: BTreeMap::new(),
         places: HashMap::new(),
         log: Vec::new(),
+        claimed: HashSet::new(),
+        unplaced: None,
         batch: Batch::default(),
         builder: empty(),
         summary: OnlineSummary::default(),
@@ -141,10 +151,18 @@ pub(super) fn follow(
     writer.finish()?;
     let stats = checker.stats();
     violations.store(stats.standing_total(), Relaxed);
-    let mut summary = joiner.summary;
+    let mut summary = std::mem::take(&mut joiner.summary);
     summary.checked = stats.checked;
     summary.missing =
         joiner.waiting.values().flatten().filter(|f| f.ended == Ended::Committed).count() as u64;
+    if let Some(earliest) = joiner.unplaced {
+        let unclaimed = |(number, place): &&(u64, u64)| *place > earliest && !joiner.claimed.contains(number);
+        summary.unclaimed = joiner.log.iter().filter(unclaimed).count() as u64;
+    }
+    if summary.unclaimed > 0 {
+        summary.examples.clear();
+        return Ok(summary);
+    }
     let standing = |axiom: &&Axiom| **axiom != Axiom::Tie && stats.standing(**axiom) > 0;
     summary.violations =
         Axiom::ALL.iter().filter(standing).map(|&axiom| (axiom.code(), stats.standing(axiom))).collect();
@@ -181,10 +199,20 @@ impl Joiner {
         }
         let Some(Stamp { seen, number }) = finished.stamp.clone() else { return Ok(()) };
         let place = match number {
-            None if finished.ended != Ended::Committed => return Ok(()),
-            None => None,
+            None => match seen {
+                // The session may also have been lost right after the commit, before it could ask.
+                Seen::UpTo(start) if !finished.ops.iter().copied().all(Op::is_read) => {
+                    self.unplaced = Some(self.unplaced.map_or(start, |earliest| earliest.min(start)));
+                    return Ok(());
+                }
+                _ if finished.ended != Ended::Committed => return Ok(()),
+                _ => None,
+            },
             Some(number) => match self.places.get(&number) {
-                Some(&place) => Some(place),
+                Some(&place) => {
+                    self.claimed.insert(number);
+                    Some(place)
+                }
                 None => return Err(finished),
             },
         };

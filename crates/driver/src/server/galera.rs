@@ -4,7 +4,7 @@
 //! nobody has to be sent everything. A node that was killed is asked for its position first, for the same reason.
 
 use super::mariadb::{ACCOUNT, arguments, glance, install, locate, target, wishes};
-use super::process::{Folder, command, finish, free_ports, give, signal, spawn, wait_until};
+use super::process::{Folder, command, finish, give, signal, spawn, wait_until};
 use super::{Node, Program, ServerError, Setup};
 use crate::Target;
 use rustix::process::Signal;
@@ -12,7 +12,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use std::time::Duration;
 
 const NODES: usize = 3;
 
@@ -31,9 +30,9 @@ fn provider() -> Result<PathBuf, ServerError> {
 
 pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> {
     let (program, provider) = (locate("mariadbd")?, provider()?);
-    let folder = Folder::new("galera", ACCOUNT)?;
+    let mut folder = Folder::new("galera", ACCOUNT)?;
+    let ports = folder.free_ports(4 * NODES)?;
     let path = folder.path();
-    let ports = free_ports(4 * NODES)?;
     let port = |kind: usize, node: usize| ports[kind * NODES + node];
     let cluster: Vec<String> = (0..NODES).map(|n| format!("127.0.0.1:{}", port(1, n))).collect();
     let wishes = wishes(setup, path)?;
@@ -98,11 +97,10 @@ impl Galera {
         let log = File::create(folder.join("founding-log"))?;
         command.stdout(log.try_clone()?).stderr(log);
         let mut child = spawn(command)?;
-        let ready = wait_until(Duration::from_secs(60), || {
-            self.ready(child.id()) || !matches!(child.try_wait(), Ok(None))
-        });
+        let ready =
+            wait_until(super::PATIENCE, || self.ready(child.id()) || !matches!(child.try_wait(), Ok(None)));
         signal(child.id(), Signal::TERM);
-        let ended = wait_until(Duration::from_secs(60), || !matches!(child.try_wait(), Ok(None)));
+        let ended = wait_until(super::PATIENCE, || !matches!(child.try_wait(), Ok(None)));
         if ready && ended {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! MariaDB from the binaries of a package: `mariadb-install-db`, then the server itself in the foreground.
 
-use super::process::{Account, Folder, command, find, finish, free_ports, give};
+use super::process::{Account, Folder, command, find, finish, give};
 use super::{Node, Program, ServerError, Setup};
 use crate::{Database, Target};
 use rustix::process::Signal;
@@ -35,7 +35,7 @@ pub(super) fn install(folder: &Path, data: &Path) -> Result<(), ServerError> {
     )?;
     let mut making = command(&locate("mariadb-install-db")?, ACCOUNT, "KILL");
     making.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
-    making.arg("--skip-name-resolve").arg("--innodb-flush-method=nosync");
+    making.arg("--skip-name-resolve").arg("--innodb-flush-method=nosync").arg("--innodb-use-native-aio=OFF");
     making.arg(format!("--datadir={}", data.display())).arg(format!("--extra-file={}", extra.display()));
     making.arg(format!("--tmpdir={}", data.display()));
     finish(making, "mariadb-install-db").map(drop)
@@ -61,6 +61,8 @@ pub(super) fn arguments(folder: &Path, name: &str, port: u16, id: usize) -> Vec<
         "--innodb-flush-log-at-trx-commit=2".to_owned(),
         "--innodb-buffer-pool-size=64M".to_owned(),
         "--innodb-log-file-size=16M".to_owned(),
+        // Rings of the kernel are counted against limits that many servers on one machine share.
+        "--innodb-use-native-aio=OFF".to_owned(),
         "--performance-schema=OFF".to_owned(),
         "--skip-name-resolve".to_owned(),
         "--max-connections=300".to_owned(),
@@ -89,10 +91,10 @@ pub(super) fn target(port: u16) -> Result<Target, ServerError> {
 
 pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> {
     let program = locate("mariadbd")?;
-    let folder = Folder::new("mariadb", ACCOUNT)?;
+    let mut folder = Folder::new("mariadb", ACCOUNT)?;
+    let port = folder.free_ports(1)?.first().copied().unwrap_or_default();
     let path = folder.path();
     install(path, &path.join("data"))?;
-    let port = free_ports(1)?.first().copied().unwrap_or_default();
     let mut arguments = arguments(path, "", port, 1);
     arguments.extend(wishes(setup, path)?);
     let target = target(port)?;

@@ -118,10 +118,25 @@ pub struct Server {
     inner: Arc<Inner>,
 }
 
+/// How long a server may take to start. Much more than it needs: a machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(180);
+
 static RUNNING: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where a program that comes with a database is, such as its own benchmark.
+pub fn program(engine: Engine, name: &'static str) -> Result<PathBuf, ServerError> {
+    match engine {
+        #[cfg(feature = "postgres")]
+        Engine::Postgres => postgres::locate(name),
+        #[cfg(feature = "mysql")]
+        Engine::Mariadb | Engine::Galera => mariadb::locate(name),
+        #[allow(unreachable_patterns, reason = "reached in builds without some database")]
+        other => Err(ServerError::LeftOut(other.name())),
+    }
 }
 
 /// Kills every server of this process and removes its folder: for a program that is about to be ended by a signal.
@@ -135,14 +150,11 @@ pub fn remove_all() {
 impl Server {
     /// Makes a database and starts it.
     pub fn start(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
-        // Ports cannot be reserved, so somebody else may have taken one in the meantime.
-        for _ in 0..2 {
-            match Server::attempt(engine, setup) {
-                Err(ServerError::Failed { log, .. }) if log.contains("ddress already in use") => {}
-                done => return done,
-            }
+        // Somebody else may have taken a port in the meantime, or the machine was short of something: once more is cheap.
+        match Server::attempt(engine, setup) {
+            Err(ServerError::Failed { .. }) => Server::attempt(engine, setup),
+            done => done,
         }
-        Server::attempt(engine, setup)
     }
 
     fn attempt(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
@@ -258,7 +270,7 @@ impl Server {
 
     fn wait_ready_of(&self, node: &Node) -> Result<(), ServerError> {
         let mut running = true;
-        let ready = wait_until(Duration::from_secs(90), || {
+        let ready = wait_until(PATIENCE, || {
             running = node.is_running();
             !running || node.pid().is_some_and(|pid| node.program.ready(pid))
         });
@@ -266,7 +278,11 @@ impl Server {
             return Ok(());
         }
         let log = process::tail(&fs::read_to_string(&node.log).unwrap_or_default());
-        Err(ServerError::Failed { what: format!("starting {}", self.inner.engine.name()), log })
+        let how = match running {
+            true => format!("no answer in {} s", PATIENCE.as_secs()),
+            false => "it ended by itself".to_owned(),
+        };
+        Err(ServerError::Failed { what: format!("starting {} ({how})", self.inner.engine.name()), log })
     }
 }
 

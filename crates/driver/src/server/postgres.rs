@@ -1,6 +1,6 @@
 //! PostgreSQL from the binaries of a package: `initdb`, then the server itself in the foreground.
 
-use super::process::{Account, Folder, command, find, finish, free_ports, give};
+use super::process::{Account, Folder, command, find, finish, give};
 use super::{Node, Program, ServerError, Setup};
 use crate::Target;
 use rustix::process::Signal;
@@ -41,14 +41,14 @@ pub(super) fn locate(program: &'static str) -> Result<PathBuf, ServerError> {
 
 pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> {
     let (initdb, program) = (locate("initdb")?, locate("postgres")?);
-    let folder = Folder::new("postgres", ACCOUNT)?;
+    let mut folder = Folder::new("postgres", ACCOUNT)?;
     let data = folder.path().join("data");
     let mut making = command(&initdb, ACCOUNT, "KILL");
     making.arg("-D").arg(&data);
     making.args(["-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C"]);
     finish(making, "initdb")?;
 
-    let port = free_ports(1)?.first().copied().unwrap_or_default();
+    let port = folder.free_ports(1)?.first().copied().unwrap_or_default();
     let mut settings = format!(
         "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{}'\nfsync = off\n\
          wal_level = logical\ntrack_commit_timestamp = on\nmax_connections = 300\nmax_wal_senders = 10\n",

@@ -5,6 +5,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,6 +31,8 @@ pub(super) fn command(program: &Path, account: Account, on_death: &str) -> Comma
             .arg("--init-groups");
     }
     command.arg("--").arg(program).stdin(Stdio::null()).current_dir("/");
+    // Ctrl-C is for us: a server that got it too would be gone before its sessions.
+    command.process_group(0);
     command
 }
 
@@ -72,7 +77,7 @@ pub(super) fn finish(mut command: Command, what: &str) -> Result<String, ServerE
 /// The last lines of a log.
 pub(super) fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
+    lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
 /// Sends a signal; a process that is gone is fine.
@@ -107,40 +112,31 @@ pub(super) fn is_stopped(pid: u32) -> bool {
     })
 }
 
-/// Waits until something is so, looking often.
+/// Waits until something is so, looking often. The limit is about time in which we could look: if we were stopped ourselves, or the
+/// machine was, that does not count.
 pub(super) fn wait_until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
+    const LONGEST_LOOK: Duration = Duration::from_secs(3);
+    let mut waited = Duration::ZERO;
     loop {
+        let start = Instant::now();
         if so() {
             return true;
         }
-        if start.elapsed() > limit {
+        if waited > limit {
             return false;
         }
         thread::sleep(Duration::from_millis(20));
+        waited += start.elapsed().min(LONGEST_LOOK);
     }
 }
 
-/// Ports of the loopback that were free a moment ago, all different.
-///
-/// Below those that the kernel hands out itself: nobody's outgoing connection takes one before the server does.
-pub(super) fn free_ports(count: usize) -> io::Result<Vec<u16>> {
-    let mut listeners: Vec<TcpListener> = Vec::with_capacity(count);
-    for _ in 0..10_000 {
-        if listeners.len() == count {
-            break;
-        }
-        listeners.extend(TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..32_000))));
-    }
-    match listeners.len() == count {
-        true => listeners.iter().map(|l| l.local_addr().map(|a| a.port())).collect(),
-        false => Err(io::ErrorKind::AddrInUse.into()),
-    }
-}
-
-/// A folder of our own that is removed with everything in it.
+/// A folder of our own that is removed with everything in it, and the ports of the server that lives there.
 #[derive(Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    /// What keeps the ports.
+    kept: Vec<UnixListener>,
+}
 
 impl Folder {
     pub(super) fn new(name: &str, account: Account) -> Result<Folder, ServerError> {
@@ -155,18 +151,40 @@ impl Folder {
                 Err(e) => return Err(ServerError::Io(e)),
             }
         };
-        let folder = Folder(path);
-        give(&folder.0, account)?;
+        let folder = Folder { path, kept: Vec::new() };
+        give(&folder.path, account)?;
         Ok(folder)
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// Ports of the loopback where nobody listens, all different, and not given to anybody else while the folder is there.
+    ///
+    /// A port cannot be reserved: it is free again whenever its server is down. So processes of ours agree on a name per port, in
+    /// the abstract namespace of sockets, which the kernel clears when a process ends. Ports are below those that the kernel
+    /// hands out itself: nobody's outgoing connection takes one.
+    pub(super) fn free_ports(&mut self, count: usize) -> io::Result<Vec<u16>> {
+        let mut ports = Vec::with_capacity(count);
+        for _ in 0..10_000 {
+            if ports.len() == count {
+                return Ok(ports);
+            }
+            let port = fastrand::u16(10_000..32_000);
+            let name = SocketAddr::from_abstract_name(format!("isolde-port-{port}"))?;
+            let Ok(kept) = UnixListener::bind_addr(&name) else { continue };
+            if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+                self.kept.push(kept);
+                ports.push(port);
+            }
+        }
+        Err(io::ErrorKind::AddrInUse.into())
     }
 
     pub(super) fn remove(&self) {
         // Nothing can be done about a folder that does not want to go.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

@@ -6,6 +6,8 @@
 //! says what they mean for what Isolde promises. Figures of other tools are in `bench/peers.rs`.
 
 mod cases;
+#[cfg(feature = "postgres")]
+mod drive;
 mod findings;
 mod history;
 mod machine;
@@ -36,7 +38,7 @@ use std::time::Duration;
     isolde bench peers adversarial/hot-key --json\n          \
     isolde bench --full --dir /big/disk")]
 pub struct Flags {
-    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, oltp, large) or single cases such as skew/zipf [default: a quick choice of all]
+    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, oltp, drive, large) or single cases such as skew/zipf [default: a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
     /// Also the cases that take minutes and gigabytes: W3, 50 million operations
@@ -48,7 +50,7 @@ pub struct Flags {
     /// Also measure with all demands collected at once, and with one thread
     #[arg(long)]
     ablation: bool,
-    /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million; oltp: 100]
+    /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million; oltp: 100; drive: 5]
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     /// Give up on a measurement after this time
@@ -64,6 +66,9 @@ pub struct Flags {
     #[arg(long)]
     json: bool,
 }
+
+/// Groups that are measured alone.
+const ALONE: [&str; 4] = ["online", "weakdb", "oltp", "drive"];
 
 /// What was measured for one case.
 struct Row {
@@ -85,29 +90,28 @@ struct Answer {
 
 /// Measures.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    if flags.cases.iter().any(|name| name == "online") {
-        if flags.cases.len() > 1 {
-            return Err(Failure::input("online is measured alone"));
+    // These have figures of their own.
+    let own = |name: &String| ALONE.contains(&name.as_str());
+    if let Some(first) = flags.cases.iter().find(|name| own(name)) {
+        if !flags.cases.iter().all(own) || (flags.json && flags.cases.len() > 1) {
+            return Err(Failure::input(format_args!(
+                "{first} is measured alone, or without --json beside {}",
+                ALONE.join(", ")
+            )));
         }
-        online::measure(flags.json, global.quiet)?;
-        return Ok(Exit::Holds);
-    }
-    let mock = |name: &String| name == "weakdb" || name == "oltp";
-    if flags.cases.iter().any(mock) {
-        if !flags.cases.iter().all(mock) || (flags.json && flags.cases.len() > 1) {
-            let text = "weakdb and oltp are measured alone or together, with --json one at a time";
-            return Err(Failure::input(text));
-        }
+        let repeats = |usual: u32| flags.repeats.unwrap_or(usual).max(1);
         for (at, case) in flags.cases.iter().enumerate() {
             if at > 0 {
                 terminal::print("\n")?;
             }
             match case.as_str() {
+                "online" => online::measure(flags.json, global.quiet)?,
                 "weakdb" => weakdb::measure(flags.json, global.quiet)?,
                 #[cfg(all(feature = "weakdb", feature = "mysql"))]
-                _ => oltp::measure(flags.repeats.map_or(100, u64::from).max(1), flags.json, global.quiet)?,
-                #[cfg(not(all(feature = "weakdb", feature = "mysql")))]
-                _ => return Err(Failure::input("this build has no oltp: it needs weakdb and mysql")),
+                "oltp" => oltp::measure(u64::from(repeats(100)), flags.json, global.quiet)?,
+                #[cfg(feature = "postgres")]
+                "drive" => drive::measure(repeats(5), flags.json, global.quiet)?,
+                other => return Err(Failure::input(format_args!("{other} was left out of this build"))),
             }
         }
         return Ok(Exit::Holds);

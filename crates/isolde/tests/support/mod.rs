@@ -65,6 +65,11 @@ impl Run {
         self
     }
 
+    /// Whether it ended with this exit status.
+    pub fn ended_with(&self, status: i32) -> bool {
+        self.status == Some(status)
+    }
+
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }

@@ -68,24 +68,37 @@ const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static
 }
 
 pub(crate) static TABLE: [AnomalyInfo; 36] = [
-    never(
-        A::GMonotonic,
-        "G-monotonic",
-        "A read inside a transaction saw less than an earlier one did.",
-        &[L::MonotonicView],
-    ),
-    never(
-        A::GCursor,
-        "G-cursor",
-        "A cycle of one rw edge and ww edges about one key: a lost update.",
-        &[L::CursorStability],
-    ),
-    never(
-        A::GMsr,
-        "G-MSR",
-        "Operations of a transaction read snapshots that go back in time.",
-        &[L::MonotonicSnapshotRead],
-    ),
+    AnomalyInfo {
+        instance: "an rw edge that dependencies close",
+        ..never(
+            A::GMonotonic,
+            "G-monotonic",
+            "A read missed a write on which an operation before it in the same transaction already depended: a \
+             cycle with one rw edge that returns to the reader at the read or before it.",
+            &[L::MonotonicView],
+        )
+    },
+    AnomalyInfo {
+        instance: "a transaction and a key",
+        ..never(
+            A::GCursor,
+            "G-cursor",
+            "A transaction read a version of a key and wrote the key after somebody else had: a cycle of one rw \
+             edge and ww edges, all about one key.",
+            &[L::CursorStability],
+        )
+    },
+    AnomalyInfo {
+        instance: "a component of the graph of operations and commits",
+        ..never(
+            A::GMsr,
+            "G-MSR",
+            "The snapshots that single operations read from cannot be put in one order with the commits, later \
+             operations of a transaction after earlier ones: a cycle in which every rw edge follows a dependency \
+             of the same transaction's read or of an operation before it.",
+            &[L::MonotonicSnapshotRead],
+        )
+    },
     never(
         A::GSi,
         "G-SI",

@@ -74,7 +74,8 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
     LevelInfo {
         aliases: &["pl-msr"],
         elle_name: Some("PL-MSR"),
-        definition: "Every single operation reads a snapshot, and later operations read no older ones.",
+        definition: "Every single operation reads a snapshot, and later operations read no older ones. Of a \
+                     history that does not say when operations began: for some order of beginnings.",
         source: "Adya 1999, PL-MSR",
         implies: &[L::AdyaReadCommitted],
         forbids: &[A::G1, A::GMsr],

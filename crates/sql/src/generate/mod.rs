@@ -15,6 +15,7 @@ mod statement;
 use crate::Flavour;
 use crate::schema::Schema;
 use fastrand::Rng;
+use std::str::FromStr;
 
 /// What to generate. Every knob is a flag of `isolde sql`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,6 +101,50 @@ impl Default for Mix {
     }
 }
 
+impl Mix {
+    fn share(&mut self, kind: &str) -> Option<&mut u32> {
+        Some(match kind {
+            "select" => &mut self.select,
+            "cross" => &mut self.cross,
+            "compound" => &mut self.compound,
+            "aggregate" => &mut self.aggregate,
+            "locking" => &mut self.locking,
+            "insert" => &mut self.insert,
+            "copy" => &mut self.copy,
+            "upsert" => &mut self.upsert,
+            "update" => &mut self.update,
+            "delete" => &mut self.delete,
+            "replace" => &mut self.replace,
+            _ => return None,
+        })
+    }
+}
+
+/// A mix that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no share of a kind, such as update=30; kinds: select, cross, compound, aggregate, locking, insert, copy, upsert, \
+     update, delete, replace"
+)]
+pub struct WrongMix(String);
+
+impl FromStr for Mix {
+    type Err = WrongMix;
+
+    /// `select=50,update=50,delete=0`: what is not named keeps its default.
+    fn from_str(text: &str) -> Result<Mix, WrongMix> {
+        let mut mix = Mix::default();
+        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+            let wrong = || WrongMix(part.to_owned());
+            let (kind, share) = part.split_once('=').ok_or_else(wrong)?;
+            // Small enough that the sum of all is a number.
+            let number: u16 = share.trim().parse().map_err(|_| wrong())?;
+            *mix.share(kind.trim()).ok_or_else(wrong)? = number.into();
+        }
+        Ok(mix)
+    }
+}
+
 /// How a generated transaction is meant to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
@@ -169,4 +214,18 @@ impl Generator {
 /// True so many times in a hundred.
 fn percent(rng: &mut Rng, share: u8) -> bool {
     rng.u8(0..100) < share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mixes_are_read() {
+        let mix: Result<Mix, WrongMix> = "select=50, update=7,delete=0".parse();
+        assert_eq!(mix, Ok(Mix { select: 50, update: 7, delete: 0, ..Mix::default() }));
+        for wrong in ["merge=1", "select", "select=-1", "select=99999"] {
+            assert!(wrong.parse::<Mix>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -96,6 +96,15 @@ fn rows(table: &Table, knobs: &Knobs, parent: Option<&Table>, rng: &mut Rng) -> 
     made.collect::<Vec<Vec<Literal>>>()
 }
 
+/// A value that hardly anybody has yet.
+pub(super) fn fresh(kind: Kind, knobs: &Knobs, rng: &mut Rng) -> Literal {
+    let number = rng.i64(knobs.values.max(1)..knobs.values.max(1) + 5000);
+    match kind {
+        Kind::Int => Literal::Int(number),
+        Kind::Text => Literal::Text([number / 676, number / 26, number].map(letter).concat()),
+    }
+}
+
 /// A value of a type.
 pub(super) fn value(kind: Kind, knobs: &Knobs, rng: &mut Rng) -> Literal {
     match kind {

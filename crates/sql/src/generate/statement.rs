@@ -1,9 +1,10 @@
 //! Random transactions: statements that write, savepoints, ends.
 
 use super::query::From;
+use super::schema::fresh;
 use super::{End, Knobs, Transaction, percent};
 use crate::Flavour;
-use crate::schema::{Schema, Table};
+use crate::schema::{Kind, Schema, Table};
 use fastrand::Rng;
 
 /// Writes statements about a schema.
@@ -66,14 +67,35 @@ impl<'a> Writer<'a> {
         &schema.tables[self.rng.usize(..schema.tables.len())]
     }
 
-    fn row(&mut self, table: &Table) -> String {
-        let cells: Vec<String> = table.columns.iter().map(|c| self.literal(c.kind)).collect();
+    /// A row; one that `meets` others has a key that they may have.
+    fn row(&mut self, table: &Table, meets: bool) -> String {
+        let key = table.key().filter(|_| meets).unwrap_or_default();
+        let cell = |i| match key.contains(&i) {
+            true => self.literal(table.columns[i].kind),
+            false => self.cell(table, i),
+        };
+        let cells: Vec<String> = (0..table.columns.len()).map(cell).collect();
         format!("({})", cells.join(", "))
     }
 
-    fn values(&mut self, table: &Table, many: bool) -> String {
-        let rows = if many && percent(self.rng, 20) { 2 } else { 1 };
-        let rows: Vec<String> = (0..rows).map(|_| self.row(table)).collect();
+    /// A value for a column, mostly one that its constraints allow: in PostgreSQL a refused row is the end of its transaction.
+    fn cell(&mut self, table: &Table, column: usize) -> String {
+        let kind = table.columns[column].kind;
+        if let Some(foreign) = table.foreign.as_ref().filter(|f| f.column == column)
+            && let Some(parent) = self.schema.tables.iter().find(|t| t.name == foreign.table)
+            && percent(self.rng, 95)
+        {
+            return self.rng.usize(1..=parent.rows.len().max(1)).to_string();
+        }
+        match table.is_keyed(column) && percent(self.rng, 75) {
+            true => fresh(kind, self.knobs, self.rng).to_string(),
+            false => self.literal(kind),
+        }
+    }
+
+    fn values(&mut self, table: &Table, meets: bool) -> String {
+        let rows = if !meets && percent(self.rng, 20) { 2 } else { 1 };
+        let rows: Vec<String> = (0..rows).map(|_| self.row(table, meets)).collect();
         format!("{}({}) VALUES {}", table.name, names(table).join(", "), rows.join(", "))
     }
 
@@ -81,15 +103,15 @@ impl<'a> Writer<'a> {
         let table = self.table();
         if table.columns[0].auto_increment && table.columns.len() > 1 && self.rng.bool() {
             let names = names(table)[1..].join(", ");
-            let cells: Vec<String> = table.columns[1..].iter().map(|c| self.literal(c.kind)).collect();
+            let cells: Vec<String> = (1..table.columns.len()).map(|i| self.cell(table, i)).collect();
             return format!("INSERT INTO {}({names}) VALUES ({})", table.name, cells.join(", "));
         }
-        format!("INSERT INTO {}", self.values(table, true))
+        format!("INSERT INTO {}", self.values(table, false))
     }
 
     fn replace(&mut self) -> String {
         let table = self.table();
-        format!("REPLACE INTO {}", self.values(table, false))
+        format!("REPLACE INTO {}", self.values(table, true))
     }
 
     fn copy(&mut self) -> String {
@@ -97,11 +119,12 @@ impl<'a> Writer<'a> {
         let from = as_from(table);
         let condition = self.condition(&from, "");
         let names = names(table);
-        // A key that others have would only fail; a new one comes from the number of the column.
+        // A key that others have would only fail.
         let chosen: Vec<String> = (0..names.len())
-            .map(|i| match table.key().is_some_and(|key| key.contains(&i)) {
-                true => self.literal(table.columns[i].kind),
-                false => names[i].clone(),
+            .map(|i| match (table.is_keyed(i), table.columns[i].kind) {
+                (true, Kind::Int) => format!("{} + {}", names[i], fresh(Kind::Int, self.knobs, self.rng)),
+                (true, Kind::Text) => self.cell(table, i),
+                (false, _) => names[i].clone(),
             })
             .collect();
         format!(
@@ -114,7 +137,7 @@ impl<'a> Writer<'a> {
 
     fn upsert(&mut self) -> String {
         let table = self.table();
-        let values = self.values(table, false);
+        let values = self.values(table, true);
         let (Some(key), names) = (table.key(), names(table)) else {
             return format!("INSERT INTO {values}");
         };
@@ -134,15 +157,23 @@ impl<'a> Writer<'a> {
     fn update(&mut self) -> String {
         let table = self.table();
         let from = as_from(table);
-        let key = table.key().unwrap_or_default();
-        let mut free: Vec<usize> = (0..table.columns.len()).filter(|i| !key.contains(i)).collect();
-        if free.is_empty() || percent(self.rng, 10) {
+        let mut free: Vec<usize> = (0..table.columns.len()).filter(|&i| !table.is_keyed(i)).collect();
+        if free.is_empty() || percent(self.rng, 5) {
             free = (0..table.columns.len()).collect();
         }
-        let column = &table.columns[free[self.rng.usize(..free.len())]];
+        let at = free[self.rng.usize(..free.len())];
+        let column = &table.columns[at];
+        if table.is_keyed(at) {
+            // Several rows would get one key.
+            let (new, old) = (self.cell(table, at), self.literal(column.kind));
+            return format!("UPDATE {} SET {1} = {new} WHERE {1} = {old}", table.name, column.name);
+        }
         let filter = self.filter(&from, "");
+        if table.foreign.as_ref().is_some_and(|f| f.column == at) {
+            return format!("UPDATE {} SET {} = {}{filter}", table.name, column.name, self.cell(table, at));
+        }
         let value = match (column.kind, self.rng.u8(0..5)) {
-            (crate::schema::Kind::Int, 0) => format!("{} + 1", column.name),
+            (Kind::Int, 0) => format!("{} + 1", column.name),
             (kind, 1) if percent(self.rng, 40) => self.subquery(kind, &table.name),
             (kind, _) => self.literal(kind),
         };
@@ -150,7 +181,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A scalar subquery of another table; MySQL refuses one of the same.
-    fn subquery(&mut self, kind: crate::schema::Kind, not: &str) -> String {
+    fn subquery(&mut self, kind: Kind, not: &str) -> String {
         let schema = self.schema;
         let found = schema.tables.iter().filter(|t| t.name != not).find_map(|t| {
             let column = t.columns.iter().find(|c| c.kind == kind)?;

@@ -2,7 +2,7 @@
 
 use crate::schema::{ROW_ID, W_LIST};
 use isolde_sqltext::ast::{
-    ColumnOption, CreateTable, Expr, IndexColumn, ObjectName, ObjectNamePart, TableConstraint,
+    ColumnDef, ColumnOption, CreateTable, Expr, IndexColumn, ObjectName, ObjectNamePart, TableConstraint,
 };
 use std::collections::BTreeMap;
 
@@ -22,6 +22,8 @@ pub(super) struct Relation {
     pub columns: Option<Vec<String>>,
     /// Its primary key and its unique constraints.
     pub keys: Vec<Vec<String>>,
+    /// Columns for which MySQL makes up a value where a zero is given.
+    pub numbered: Vec<String>,
     /// What it tells of the rows behind it.
     pub aux: Vec<Aux>,
     /// Whether it is a table.
@@ -31,7 +33,12 @@ pub(super) struct Relation {
 impl Relation {
     /// A table that nobody has described.
     pub fn unknown() -> Relation {
-        Relation { columns: None, keys: Vec::new(), aux: vec![own()], is_table: true }
+        Relation { is_table: true, ..Relation::derived(None, vec![own()]) }
+    }
+
+    /// A view or a query, with these columns.
+    pub fn derived(columns: Option<Vec<String>>, aux: Vec<Aux>) -> Relation {
+        Relation { columns, keys: Vec::new(), numbered: Vec::new(), aux, is_table: false }
     }
 }
 
@@ -90,7 +97,11 @@ pub(super) fn described(table: &CreateTable) -> Relation {
         }
     }
     let columns = table.columns.iter().map(|c| c.name.to_string()).collect();
-    Relation { columns: Some(columns), keys, aux: vec![own()], is_table: true }
+    let is_numbered = |c: &&ColumnDef| {
+        c.options.iter().any(|o| o.option.to_string().eq_ignore_ascii_case("AUTO_INCREMENT"))
+    };
+    let numbered = table.columns.iter().filter(is_numbered).map(|c| c.name.value.clone()).collect();
+    Relation { columns: Some(columns), keys, numbered, aux: vec![own()], is_table: true }
 }
 
 fn names(columns: &[IndexColumn]) -> Vec<String> {

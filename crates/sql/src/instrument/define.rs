@@ -31,7 +31,7 @@ impl Instrumenter {
                 made.columns.push(ViewColumnDef { name: name.into(), data_type: None, options: None });
             }
         }
-        self.catalog.add(&view.name, Relation { columns, keys: Vec::new(), aux, is_table: false });
+        self.catalog.add(&view.name, Relation::derived(columns, aux));
         Ok(silent(Statement::CreateView(made)))
     }
 }

@@ -75,8 +75,7 @@ impl Instrumenter {
                     return Err(Unsupported::new("a common table expression with names for its columns"));
                 }
                 columns = columns.filter(|c| !c.is_empty());
-                let relation = Relation { columns, keys: Vec::new(), aux, is_table: false };
-                extended.add_named(&cte.alias.name.value, relation);
+                extended.add_named(&cte.alias.name.value, Relation::derived(columns, aux));
             }
             catalog = &extended;
         }

@@ -131,7 +131,7 @@ impl Instrumenter {
             }
             TableFactor::Derived { subquery, alias: Some(alias), .. } if alias.columns.is_empty() => {
                 let (columns, aux) = self.query(subquery, catalog, true)?;
-                let relation = Relation { columns, keys: Vec::new(), aux, is_table: false };
+                let relation = Relation::derived(columns, aux);
                 found.push(Source { name: alias.name.to_string(), relation });
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {

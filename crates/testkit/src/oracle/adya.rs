@@ -11,8 +11,10 @@
 
 mod assumed;
 mod raw;
+mod unfolded;
 
 pub use assumed::Assumed;
+pub use unfolded::Operational;
 
 use super::relation::Relation;
 use isolde_history::{History, Outcome};
@@ -58,6 +60,7 @@ pub struct Interpretation {
     /// The phenomena of its simple cycles.
     found: BTreeSet<(Phenomenon, Needs)>,
     writes: Vec<bool>,
+    unfolded: unfolded::Unfolded,
 }
 
 /// All interpretations, with the facts they share.
@@ -143,6 +146,22 @@ impl Interpretations {
         };
         let free = |i: &Interpretation| allowed.iter().all(|&n| forbidden.iter().all(|&p| !i.has(p, n)));
         self.likely.iter().any(free)
+    }
+
+    /// True if some interpretation has neither cycles of dependencies nor this phenomenon of single operations.
+    pub fn operationally_possible(&self, forbidden: Operational) -> bool {
+        let flows = |i: &Interpretation| {
+            !i.has(Phenomenon::G0, Needs::Nothing) && !i.has(Phenomenon::G1c, Needs::Nothing)
+        };
+        self.likely.iter().any(|i| flows(i) && !i.unfolded.has(forbidden))
+    }
+
+    /// True if every interpretation has the phenomenon, or a cycle of dependencies.
+    pub fn operationally_certain(&self, phenomenon: Operational) -> bool {
+        let flows = |i: &Interpretation| {
+            !i.has(Phenomenon::G0, Needs::Nothing) && !i.has(Phenomenon::G1c, Needs::Nothing)
+        };
+        self.likely.iter().chain(&self.unlikely).all(|i| !flows(i) || i.unfolded.has(phenomenon))
     }
 
     /// Update serializability (Adya's PL-3U, without G1a and G1b).

@@ -9,7 +9,7 @@ mod statements;
 
 use super::{Answer, Ended, Engine, EngineError, Key, Op, Session, Stamp};
 use crate::collect;
-use crate::{Connection, Database, Error, Fate, Isolation, Reply, Value};
+use crate::{Connection, Database, Error, Family, Fate, Isolation, Reply, Value};
 use isolde_workload::client::{ClientSpec, Workload};
 use statements::Statements;
 use std::fmt;
@@ -123,14 +123,22 @@ impl Engine for SqlEngine {
         let Some(database) = self.databases.first() else { return Ok(()) };
         let mut connection = database.connect()?;
         for statement in &self.statements.prepare {
-            connection.run(statement)?;
+            connection.run(statement).map_err(|error| {
+                let error = EngineError::from(error);
+                EngineError { message: format!("cannot make its tables: {}", error.message), ..error }
+            })?;
         }
         Ok(())
     }
 
     fn open(&self, session: u32) -> Result<Box<dyn Session>, EngineError> {
         let database = &self.databases[session as usize % self.databases.len()];
-        let connection = database.connect()?;
+        let mut connection = database.connect()?;
+        if connection.product().family == Family::Postgres {
+            // Hot keys in any order deadlock often, and PostgreSQL looks for that only after a second of waiting. Only
+            // administrators may change it; others have slower runs.
+            _ = connection.run("SET deadlock_timeout = '10ms'");
+        }
         Ok(Box::new(SqlSession {
             connection,
             isolation: self.isolation.clone(),

@@ -284,18 +284,20 @@ fn transactions(
         terminal::tell(&format!("warning: {name}: {objection}"));
     }
     let wanted = global.verbose > 0 || flags.extended;
-    let beyond = wanted.then(|| Beyond::find(&history, options, &answer, PATIENCE, global));
     // Of registers Elle infers little, so its "true" is not left to stand alone.
-    let blind = options.datatype == Datatype::RwRegister && answer.validity == Validity::Valid;
-    if blind && !wanted && !global.quiet && !options.models.is_empty() {
-        let violated = Beyond::find(&history, options, &answer, GLANCE, global).violated();
-        if !violated.is_empty() {
-            terminal::tell(&format!(
-                "warning: {name}: Elle's inference finds nothing, but {} is violated: --extended lets that count, isolde check \
-                 explains it",
-                violated.join(", ")
-            ));
-        }
+    let blind = options.datatype == Datatype::RwRegister
+        && answer.validity == Validity::Valid
+        && !options.models.is_empty();
+    let patience = if wanted { PATIENCE } else { GLANCE };
+    let beyond = (wanted || blind).then(|| Beyond::find(&history, options, &answer, patience, global));
+    let missed =
+        beyond.as_ref().filter(|_| blind && !flags.extended).map(Beyond::violated).unwrap_or_default();
+    if !missed.is_empty() && !global.quiet {
+        terminal::tell(&format!(
+            "warning: {name}: Elle's inference finds nothing, but {} is violated: --extended lets that count, isolde check \
+             explains it",
+            missed.join(", ")
+        ));
     }
     if let (true, Some(beyond)) = (flags.extended, &beyond) {
         beyond.merge_into(&mut answer);
@@ -303,7 +305,10 @@ fn transactions(
     if let Some(folder) = &flags.directory {
         files::write(&files::folder(folder, path, flags.histories.len() > 1), &history, &answer, flags)?;
     }
-    Ok((answer.validity, json::document(&history, &answer, beyond.as_ref(), flags.extended)))
+    let document = json::document(&history, &answer, beyond.as_ref(), flags.extended);
+    // The document keeps Elle's own word beside ours; one word alone, and the exit status, must not call this valid.
+    let validity = if missed.is_empty() { answer.validity } else { Validity::Unknown };
+    Ok((validity, document))
 }
 
 fn other_model(

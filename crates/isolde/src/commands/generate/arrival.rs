@@ -69,9 +69,9 @@ pub fn send(
         sent: 0,
     };
     let mut arrivals = Arrivals::new(model, seed);
-    for batch in generator {
+    for (i, batch) in generator.enumerate() {
         let (header, lines) = lines(&batch, format, output)?;
-        if let Some(header) = header.filter(|_| sender.sent == 0) {
+        if let Some(header) = header.filter(|_| i == 0) {
             sender.batch.extend_from_slice(&header);
         }
         for (session, line) in lines {

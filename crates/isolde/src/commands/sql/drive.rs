@@ -1,7 +1,8 @@
 //! Rounds at one isolation level after the other, and the table of what they showed.
 
 use super::DriveFlags;
-use super::show::{self, Shown};
+use super::page;
+use super::show::Shown;
 use super::subject::Opened;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -12,7 +13,7 @@ use isolde_sql::generate::Knobs;
 use std::time::{Duration, Instant};
 
 /// How long one script may take to shrink.
-const SHRINKING: Duration = Duration::from_secs(20);
+const SHRINKING: Duration = Duration::from_secs(40);
 
 pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
     let opened = Opened::open(&flags.place, global)?;
@@ -27,7 +28,9 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
             statements: flags.statements,
             values: flags.values,
             rollback: flags.rollback,
-            ..Knobs::default()
+            autocommit: flags.autocommit,
+            savepoint: flags.savepoints,
+            mix: flags.mix,
         },
         sessions: flags.sessions.map(usize::from),
         transactions: flags.round,
@@ -80,7 +83,7 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         }
     }
     if let Some(path) = &flags.report {
-        std::fs::write(path, show::html(&shown)).map_err(|e| Failure::io(path, e))?;
+        std::fs::write(path, page::html(&shown)).map_err(|e| Failure::io(path, e))?;
     }
     match flags.json {
         true => terminal::print(&format!("{:#}", shown.document()))?,

@@ -2,10 +2,13 @@
 
 mod drive;
 mod instrument;
+mod page;
+mod picture;
 mod replay;
 mod scenarios;
 mod show;
 mod subject;
+mod templates;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -13,6 +16,7 @@ use crate::values;
 use clap::{Args, Subcommand};
 use isolde_driver::server::Engine;
 use isolde_level::Level;
+use isolde_sql::generate::Mix;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,7 +82,7 @@ pub struct DriveFlags {
     #[arg(long, value_name = "D", default_value = "30s", value_parser = values::duration)]
     duration: Duration,
     /// Transactions after which a fresh schema is made
-    #[arg(long, value_name = "N", default_value_t = 150)]
+    #[arg(long, value_name = "N", default_value_t = 300)]
     round: u64,
     /// Transactions of a session after which it reads every table
     #[arg(long, value_name = "N", default_value_t = 15)]
@@ -104,6 +108,15 @@ pub struct DriveFlags {
     /// Percentage of transactions that are rolled back
     #[arg(long, value_name = "P", default_value_t = 8, value_parser = clap::value_parser!(u8).range(0..=100))]
     rollback: u8,
+    /// Percentage of transactions that are one statement without BEGIN
+    #[arg(long, value_name = "P", default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=100))]
+    autocommit: u8,
+    /// Percentage of transactions that roll back to a savepoint
+    #[arg(long, value_name = "P", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=100))]
+    savepoints: u8,
+    /// Shares of the kinds of statements, such as select=50,update=50,delete=0; those not named keep their default
+    #[arg(long, value_name = "KIND=N,…", default_value = "")]
+    mix: Mix,
     /// Do not shrink what was found
     #[arg(long)]
     no_shrink: bool,
@@ -135,8 +148,14 @@ pub struct InstrumentFlags {
 
 /// Flags of `sql replay`.
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples: isolde sql replay found/repeatable-read-write-skew-0.sql --throwaway postgres --runs 10\n          \
+    isolde sql replay found --throwaway mariadb\n\n\
+    Exit status: 0 the script ran and showed what it expects, 2 it did not show it, 3 bad usage or no database."
+)]
 pub struct ReplayFlags {
-    /// A script, as `isolde sql --scripts` writes them: a statement per line, with `-- T1` for its session
+    /// A script, as `isolde sql --scripts` writes them: a statement per line, with `-- T1` for its session; or a folder of
+    /// them, to try on this database what was found on another
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
     #[command(flatten)]

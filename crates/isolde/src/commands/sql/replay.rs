@@ -1,8 +1,8 @@
 //! `isolde sql replay`: a script of interleaved sessions, line by line, and what it shows.
 
 use super::ReplayFlags;
-use super::show;
 use super::subject::Opened;
+use super::{show, templates};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
@@ -11,15 +11,20 @@ use isolde_driver::Isolation;
 use isolde_sql::judge::{Judged, judge};
 use isolde_sql::replay::{Event, Replayed, replay};
 use isolde_sql::script::Script;
+use isolde_sql::template::translate;
 use isolde_sql::vendor::{Promise, promise};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
+    if flags.script.is_dir() {
+        return templates::run(flags, global);
+    }
     let text = std::fs::read_to_string(&flags.script).map_err(|e| Failure::io(&flags.script, e))?;
     let opened = Opened::open(&flags.place, global)?;
-    let script = Script::parse(opened.flavour, &text)
-        .map_err(|e| Failure::input(format_args!("{}: {e}", flags.script.display())))?;
+    let wrong = |e: &dyn std::fmt::Display| Failure::input(format_args!("{}: {e}", flags.script.display()));
+    let script = Script::parse_any(opened.flavour, &text).map_err(|e| wrong(&e))?;
+    let script = translate(&script, opened.flavour).map_err(|e| wrong(&e))?;
     let isolation = isolation(&opened, flags, &script)?;
     let subject = opened.subject();
     let promise = promise(&subject.product, isolation.name());

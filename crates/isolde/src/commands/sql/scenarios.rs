@@ -59,14 +59,19 @@ fn document(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]
 
 fn text(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) -> String {
     let mut out = format!("{}\n\n", opened.product);
-    let wide = table.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    // A longer name has a line to itself, so that the table fits into 80 columns.
+    let fits = |name: &str| name.len() <= 20;
+    let wide = table.iter().filter(|(name, _)| fits(name)).map(|(name, _)| name.len()).max().unwrap_or(0);
     _ = write!(out, "{:wide$}", "");
     for s in chosen {
         _ = write!(out, "  {}", s.name);
     }
     out.push('\n');
     for (name, row) in table {
-        _ = write!(out, "{name:wide$}");
+        match fits(name) {
+            true => _ = write!(out, "{name:wide$}"),
+            false => _ = write!(out, "{name}\n{:wide$}", ""),
+        }
         for (s, happened) in chosen.iter().zip(row) {
             _ = write!(out, "  {:<width$}", if *happened { "yes" } else { "—" }, width = s.name.len());
         }

@@ -57,7 +57,7 @@ pub struct Flags {
     /// Disturb the database: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a throw-away server also pause, restart, kill; all: everything that is possible
     #[arg(long, value_name = "F", value_delimiter = ',')]
     pub fault: Vec<String>,
-    /// Also check snapshot isolation by the server's own snapshots and order of commits, while it runs: PostgreSQL at REPEATABLE READ and SERIALIZABLE
+    /// Also check snapshot isolation by the server's own snapshots and order of commits, while it runs: PostgreSQL at REPEATABLE READ and SERIALIZABLE, MariaDB at REPEATABLE READ
     #[arg(long)]
     pub online: bool,
     /// About one fault in this time
@@ -108,6 +108,9 @@ pub struct Flags {
     /// Write the table of levels as Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Write a page with all runs; each run's folder has one of its own
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Write a JUnit report: a suite per run, a case per level
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,

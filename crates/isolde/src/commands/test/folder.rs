@@ -1,4 +1,4 @@
-//! The folder of a run: `runs/<time>-<name>/` with the history, the result, the report and the log.
+//! The folder of a run: `runs/<time>-<name>/` with the history, the result, the report (as text and as a page) and the log.
 //!
 //! Everything in it can be read while the run goes on, and `isolde check` takes the history as it takes any other. `runs/latest` is the
 //! newest.
@@ -77,9 +77,23 @@ impl RunFolder {
         File::create(&path).map_err(|e| Failure::io(&path, e))
     }
 
+    /// Removes the folder if nothing was recorded or logged; says whether it did.
+    pub fn discard_if_empty(&self) -> bool {
+        let empty = |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len() == 0);
+        if !empty(self.log()) || !empty(self.history()) || fs::remove_dir_all(&self.path).is_err() {
+            return false;
+        }
+        let latest = self.path.with_file_name("latest");
+        if fs::read_link(&latest).is_ok_and(|to| Some(to.as_os_str()) == self.path.file_name()) {
+            _ = fs::remove_file(latest);
+        }
+        true
+    }
+
     /// Keeps the answer.
-    pub fn keep(&self, report: &str, result: &Value) -> Result<(), Failure> {
+    pub fn keep(&self, report: &str, page: &str, result: &Value) -> Result<(), Failure> {
         write_file(&self.path.join("report.txt"), report.as_bytes())?;
+        write_file(&self.path.join("report.html"), page.as_bytes())?;
         write_file(&self.path.join("result.json"), format!("{result:#}\n").as_bytes())
     }
 

@@ -39,6 +39,8 @@ struct Done {
     summary: Summary,
     judged: Judged,
     folder: PathBuf,
+    /// Whether the user ended it early.
+    interrupted: bool,
 }
 
 impl Done {
@@ -67,10 +69,21 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         if !global.quiet && several {
             terminal::tell(&format!("running {} against {}", candidate.spec.workload.name(), candidate.head));
         }
-        done.push(one(candidate, &arena, flags, global)?);
+        let run = one(candidate, &arena, flags, global)?;
+        let interrupted = run.interrupted;
+        done.push(run);
+        if interrupted {
+            break;
+        }
+    }
+    if done.is_empty() {
+        return Err(Failure::Interrupted);
     }
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
     let subjects: Vec<Subject<'_>> = done.iter().map(|d| d.subject(&flags.level)).collect();
+    if let Some(path) = &flags.report {
+        crate::destination::write_file(path, page(&done, flags).as_bytes())?;
+    }
     if let Some(path) = &flags.junit {
         crate::destination::write_file(path, isolde_report::junit(&subjects).as_bytes())?;
     }
@@ -120,10 +133,13 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
         _ = watcher.join();
         driven
     });
-    let summary = driven.map_err(|error| {
-        Failure::input(format_args!("{described}: {error}\n  log: {}", folder.log().display()))
+    let summary = driven.map_err(|error| match folder.discard_if_empty() {
+        true => Failure::input(format_args!("{described}: {error}")),
+        false => Failure::input(format_args!("{described}: {error}\n  log: {}", folder.log().display())),
     })?;
     drop(engine);
+    // The first Ctrl-C ends the run, and what was recorded is judged; the next one ends that.
+    let interrupted = interrupt::take();
     let judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
     let mut head = std::mem::take(&mut candidate.head);
     if several_workloads(flags) {
@@ -136,10 +152,11 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
         summary,
         judged,
         folder: folder.path().to_owned(),
+        interrupted,
     };
     let subject = done.subject(&flags.level);
     let report = format!("{}\n{}", heading(&done), isolde_report::text(&subject, &Default::default()));
-    folder.keep(&report, &document(&done, flags))?;
+    folder.keep(&report, &page(std::slice::from_ref(&done), flags), &document(&done, flags))?;
     folder.also_write(flags.to, &done.judged.history)?;
     Ok(done)
 }
@@ -154,15 +171,18 @@ fn heading(done: &Done) -> String {
     let finished = s.committed + s.aborted + s.indeterminate;
     let rate = finished as f64 / s.elapsed.as_secs_f64().max(1e-9);
     let mut out = format!(
-        "{}: {} of {finished} transactions committed, {} aborted, {} of unknown outcome, in {:.1} s ({rate:.0}/s)",
+        "{}:\n  {} of {finished} transactions committed in {:.1} s ({rate:.0}/s), {} aborted, {} unknown",
         done.described,
         s.committed,
+        s.elapsed.as_secs_f64(),
         s.aborted,
         s.indeterminate,
-        s.elapsed.as_secs_f64(),
     );
     if s.faults > 0 {
         let _ = write!(out, "; {} faults", s.faults);
+    }
+    if done.interrupted {
+        out.push_str("; interrupted");
     }
     for (kind, (count, message)) in &s.causes {
         let line = message.lines().next().unwrap_or_default();
@@ -171,14 +191,17 @@ fn heading(done: &Done) -> String {
     if let Some(online) = &s.online {
         let _ =
             write!(out, "\n  online: {} transactions checked by the server's timestamps, ", online.checked);
-        if online.violations.is_empty() {
-            out.push_str("no violation of snapshot isolation");
+        match (online.violations.is_empty(), online.unclaimed) {
+            (_, 1..) => out.push_str("without a verdict"),
+            (true, 0) => out.push_str("no violation of snapshot isolation"),
+            (false, 0) => {}
         }
         let counts: Vec<String> = online.violations.iter().map(|(code, n)| format!("{code} ×{n}")).collect();
         out.push_str(&counts.join(", "));
         for (n, what) in [
             (online.learnt, "committed although the client never learnt it"),
             (online.missing, "never turned up in the server's log"),
+            (online.unclaimed, "commits in its log may be of transactions whose outcome nobody learnt"),
         ] {
             if n > 0 {
                 let _ = write!(out, "; {n} {what}");
@@ -199,7 +222,7 @@ fn document(done: &Done, flags: &Flags) -> Value {
         s.causes.iter().map(|(kind, (count, _))| ((*kind).to_owned(), json!(count))).collect();
     let online = s.online.as_ref().map(|o| {
         json!({"checked": o.checked, "violations": o.violations, "examples": o.examples,
-               "learnt": o.learnt, "missing": o.missing})
+               "learnt": o.learnt, "missing": o.missing, "unclaimed": o.unclaimed})
     });
     json!({
         "target": done.described,
@@ -212,11 +235,19 @@ fn document(done: &Done, flags: &Flags) -> Value {
         "indeterminate": s.indeterminate,
         "causes": causes,
         "faults": s.faults,
+        "interrupted": done.interrupted,
         "online": online,
         "elapsed_ms": s.elapsed.as_millis() as u64,
         "folder": done.folder.display().to_string(),
         "result": isolde_report::json(&[done.subject(&flags.level)]),
     })
+}
+
+/// Runs as a page.
+fn page(done: &[Done], flags: &Flags) -> String {
+    let headings: Vec<String> = done.iter().map(heading).collect();
+    let subjects = done.iter().zip(&headings).map(|(d, h)| (h.as_str(), d.subject(&flags.level)));
+    isolde_report::html("isolde test", &subjects.collect::<Vec<_>>())
 }
 
 fn columns(done: &[Done]) -> Vec<Column<'_>> {
@@ -227,7 +258,8 @@ fn markdown(done: &[Done]) -> String {
     let mut out = matrix_markdown(&columns(done));
     out.push('\n');
     for d in done {
-        let _ = writeln!(out, "- {}", heading(d).lines().next().unwrap_or_default());
+        let lines: Vec<String> = heading(d).lines().take(2).map(|line| line.trim().to_owned()).collect();
+        let _ = writeln!(out, "- {}", lines.join(" "));
     }
     out
 }
@@ -283,7 +315,10 @@ fn exit(done: &[Done], required: &[Level]) -> Exit {
         && done.iter().any(|d| d.summary.online.as_ref().is_some_and(|o| !o.violations.is_empty()));
     if by_timestamps || any(|v| *v == Verdict::Violated) {
         Exit::Violated
-    } else if any(|v| matches!(v, Verdict::Unknown { .. })) || interrupt::is_requested() {
+    } else if any(|v| matches!(v, Verdict::Unknown { .. }))
+        || interrupt::is_requested()
+        || done.iter().any(|d| d.interrupted)
+    {
         Exit::Undecided
     } else {
         Exit::Holds

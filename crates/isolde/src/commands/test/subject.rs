@@ -10,7 +10,7 @@ use isolde_driver::broken::{Broken, Bug};
 use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine, WeakEngine};
 use isolde_driver::collect::{self, Collector};
 use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
-use isolde_driver::server::{Engine as Product, Server, Setup};
+use isolde_driver::server::{Server, Setup};
 use isolde_driver::{Database, Family, Isolation, Target};
 use isolde_level::Level;
 use isolde_workload::SimLevel;
@@ -50,12 +50,7 @@ impl Kind {
             if !global.quiet {
                 terminal::tell(&format!("starting a throw-away {}", product.name()));
             }
-            let mut setup = Setup::default();
-            if product == Product::Postgres {
-                // Hot keys in any order deadlock often, and PostgreSQL looks for that only after a second of waiting.
-                setup.settings.push(("deadlock_timeout".to_owned(), "10ms".to_owned()));
-            }
-            let server = Server::start(product, &setup).map_err(Failure::input)?;
+            let server = Server::start(product, &Setup::default()).map_err(Failure::input)?;
             return Ok(Kind::Server(server));
         }
         let from_environment = || std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
@@ -104,6 +99,21 @@ impl Drop for Scratch {
         // A folder in the way of nobody.
         _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// A database that cannot be used.
+fn unreached(target: &Target, error: &isolde_driver::Error) -> Failure {
+    let message = error.message();
+    if !message.starts_with("cannot connect") {
+        return Failure::input(format_args!("{target}: {error}"));
+    }
+    let own = match target.family() {
+        Family::Postgres => "postgres",
+        _ => "mariadb",
+    };
+    Failure::input(format_args!(
+        "{message}\n  help: --throwaway {own}, without a URL, starts a server of its own"
+    ))
 }
 
 /// A path in a URL.
@@ -300,7 +310,7 @@ impl Arena {
         name: Option<&str>,
     ) -> Result<Vec<Candidate<'_>>, Failure> {
         let Some(first) = targets.first() else { return Ok(Vec::new()) };
-        let reached = |e: isolde_driver::Error| Failure::input(format_args!("{first}: {e}"));
+        let reached = |e| unreached(first, &e);
         let product = first.product().map_err(reached)?;
         let all = first.isolations().map_err(reached)?;
         let chosen: Vec<Isolation> = match &flags.isolation {
@@ -353,11 +363,11 @@ impl Arena {
 
     /// The order of commits, from the server.
     pub fn collector(&self) -> Result<Box<dyn Collector>, Failure> {
-        // MariaDB's place in the binary log and its snapshot were seen to disagree under load: that would be a false alarm.
-        let postgres = |target: &&Target| target.family() == Family::Postgres;
-        let target = self.direct.first().filter(postgres);
-        let target = target.ok_or_else(|| Failure::input("--online takes a PostgreSQL server"))?;
-        collect::collector(target).map_err(|e| Failure::input(format_args!("{target}: {e}")))
+        // A cluster has as many orders of commits as nodes.
+        let one = <[Target; 1]>::try_from(self.direct.clone()).ok();
+        let [target] =
+            one.ok_or_else(|| Failure::input("--online takes one PostgreSQL or MariaDB server"))?;
+        collect::collector(&target).map_err(|e| unreached(&target, &e))
     }
 
     /// A node as sessions see it: tracked, and with the bug that was asked for.
@@ -366,7 +376,7 @@ impl Arena {
         Ok(match self.bug {
             None => Box::new(tracked(target.clone())),
             Some(Bug::StaleFailover) => {
-                let reached = |e: isolde_driver::Error| Failure::input(format_args!("{target}: {e}"));
+                let reached = |e| unreached(target, &e);
                 let copy = match target.family() {
                     Family::Sqlite => {
                         let path = target.to_string();

@@ -2,9 +2,10 @@
 
 use super::ingest::BadLine;
 use isolde_level::Level;
-use isolde_online::{Checker, Event, Fault, Finding, RECTIFIED_MS, Stats, Store};
+use isolde_online::{Checker, Event, Fault, Finding, RECTIFIED_MS, Shown, Stats, Store, TxnName};
 use isolde_timestamp::{Axiom, Mode};
 use serde_json::{Map, Value, json};
+use std::fmt::Write;
 use std::time::Duration;
 
 /// How events are written.
@@ -40,8 +41,8 @@ impl Voice {
         Axiom::ALL.iter().filter(|&&axiom| self.forbids(axiom)).map(|&axiom| stats.standing(axiom)).sum()
     }
 
-    /// An event as a line. Only violations, warnings and retractions have a number.
-    pub fn event(&self, event: &Event, seq: u64, source: &dyn Fn(u32) -> String) -> String {
+    /// Writes an event as a line. Only violations, warnings and retractions have a number.
+    pub fn event(&self, out: String, event: &Event, seq: u64, source: &dyn Fn(u32) -> String) -> String {
         let (name, finding, holds) = match event {
             Event::Violation(finding) if self.forbids(finding.axiom()) => ("violation", finding, None),
             Event::Violation(finding) => ("warning", finding, None),
@@ -49,25 +50,27 @@ impl Voice {
             Event::Provisional { finding, holds } => ("provisional", finding, Some(*holds)),
             Event::Fault { fault, origin } => {
                 let place = (source(origin.source), origin.line, None);
-                return self.error(kind(fault), place, &message(fault));
+                return out + &self.error(kind(fault), place, &message(fault));
             }
         };
         if !self.json {
-            return text(name, finding, holds);
+            return text(out, name, finding, holds);
         }
-        let mut out = Object::new(name);
+        let mut out = Object::within(out, name);
         if holds.is_none() {
             out.put("seq", seq);
         }
         out.put("code", finding.axiom().code());
-        out.put("transaction", finding.txn.to_string());
-        out.put("session", finding.txn.session.as_str());
+        out.put_txn("transaction", &finding.txn);
+        out.put_shown("session", Some(&finding.txn.session));
         out.put("position", finding.txn.position);
-        out.put_some("key", finding.key.as_deref());
+        out.put_shown("key", finding.key.as_ref());
         out.put_some("operation", finding.read);
-        out.put_some("read", finding.seen.as_deref());
-        out.put_some("expected", finding.expected.as_deref());
-        out.put_some("other", finding.other.as_ref().map(ToString::to_string));
+        out.put_shown("read", finding.seen.as_ref());
+        out.put_shown("expected", finding.expected.as_ref());
+        if let Some(other) = &finding.other {
+            out.put_txn("other", other);
+        }
         out.put_some("holds", holds);
         out.end()
     }
@@ -103,7 +106,7 @@ impl Voice {
         let stats = checker.stats();
         let standing = self.standing(stats);
         if !self.json {
-            return self.summary_text(stats, lines, took);
+            return self.summary_text(stats, checker.unsettled() as u64, lines, took);
         }
         let by_code = |count: &dyn Fn(Axiom) -> u64| {
             let counts = Axiom::ALL.iter().map(|&axiom| (axiom.code().to_owned(), Value::from(count(axiom))));
@@ -160,7 +163,7 @@ impl Voice {
         out.end()
     }
 
-    fn summary_text(&self, stats: &Stats, lines: Lines, took: Duration) -> String {
+    fn summary_text(&self, stats: &Stats, unsettled: u64, lines: Lines, took: Duration) -> String {
         let standing = self.standing(stats);
         let verdict = if standing > 0 { "violated" } else { "holds" };
         let mut out = format!(
@@ -176,6 +179,7 @@ impl Voice {
         }
         let retracted: u64 = stats.retracted.iter().sum();
         let errors = [
+            (unsettled, "not settled when it was interrupted, and left open"),
             (retracted, "retracted"),
             (stats.not_committed, "not committed, not checked"),
             (lines.malformed, "malformed lines"),
@@ -209,15 +213,52 @@ pub struct Object(String);
 impl Object {
     /// With the field `event`.
     pub fn new(event: &str) -> Object {
-        let mut out = Object(String::from("{"));
-        out.put("event", event);
+        Object::within(String::new(), event)
+    }
+
+    /// The same at the end of a text: thousands of events are written into one.
+    fn within(text: String, event: &str) -> Object {
+        let mut out = Object(text + "{\"event\":\"");
+        out.0 += event;
+        out.0.push('"');
         out
     }
 
-    /// Adds a field.
+    /// Adds a field; the name needs no escapes.
     pub fn put(&mut self, name: &str, value: impl Into<Value>) {
-        let comma = if self.0.len() > 1 { "," } else { "" };
-        self.0 += &format!("{comma}{}:{}", Value::from(name), value.into());
+        self.name(name);
+        // Writing to a string does not fail.
+        _ = write!(self.0, "{}", value.into());
+    }
+
+    fn name(&mut self, name: &str) {
+        self.0 += ",\"";
+        self.0 += name;
+        self.0 += "\":";
+    }
+
+    /// Adds a name or a value, as a string.
+    fn put_shown(&mut self, name: &str, value: Option<&Shown>) {
+        match value {
+            None => {}
+            Some(Shown::Text(text)) => self.put(name, &**text),
+            Some(number) => self.quote(name, format_args!("{number}")),
+        }
+    }
+
+    /// Adds a transaction's name.
+    fn put_txn(&mut self, name: &str, txn: &TxnName) {
+        match (&txn.id, &txn.session) {
+            (Some(id), _) => self.put_shown(name, Some(id)),
+            (None, Shown::Text(_)) => self.put(name, txn.to_string()),
+            _ => self.quote(name, format_args!("{txn}")),
+        }
+    }
+
+    /// Adds a string that needs no escapes.
+    fn quote(&mut self, name: &str, text: std::fmt::Arguments<'_>) {
+        self.name(name);
+        _ = write!(self.0, "\"{text}\"");
     }
 
     /// Adds a field, if there is something to say.
@@ -255,8 +296,7 @@ fn message(fault: &Fault) -> String {
     }
 }
 
-fn text(name: &str, finding: &Finding, holds: Option<bool>) -> String {
-    let mut out = String::new();
+fn text(mut out: String, name: &str, finding: &Finding, holds: Option<bool>) -> String {
     if name != "violation" {
         out += match holds {
             Some(true) => "maybe ",
@@ -268,5 +308,7 @@ fn text(name: &str, finding: &Finding, holds: Option<bool>) -> String {
             out += ": ";
         }
     }
-    out + &finding.to_string()
+    // Writing to a string does not fail.
+    _ = write!(out, "{finding}");
+    out
 }

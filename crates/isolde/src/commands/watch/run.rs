@@ -30,6 +30,8 @@ const SHOW: Duration = Duration::from_millis(200);
 const DEPTH: usize = 4;
 /// Unless told otherwise.
 const MEMORY: usize = 1_000_000_000;
+/// The least that makes sense.
+const LEAST: usize = 16_000;
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
@@ -103,6 +105,9 @@ fn parse(mut ingest: Ingest, received: Receiver<Block>, used: Receiver<Batch>) -
 
 fn gc(flags: &Flags) -> Result<Gc, Failure> {
     match (flags.gc.as_str(), flags.gc.strip_prefix("threshold:"), flags.memory) {
+        ("memory", _, Some(few)) if few < LEAST => Err(Failure::input(format_args!(
+            "--memory {few}: with less than 16kB hardly a transaction fits\n  help: a number alone is bytes; write 700MB"
+        ))),
         ("memory", _, memory) => Ok(Gc::Memory(memory.unwrap_or(MEMORY))),
         ("none", _, None) => Ok(Gc::None),
         (_, Some(n), None) => match n.parse() {
@@ -408,29 +413,38 @@ impl Watch {
         let mut logged = Vec::new();
         let faults = self.bad.drain(..).map(|line| (None, line));
         let events = self.events.drain(..).map(|event| (Some(event), String::new()));
-        for (event, mut line) in faults.chain(events) {
-            if let Some(event) = &event {
-                line = self.voice.event(event, self.extra.seq, &|source| self.known.name(source));
+        for (event, line) in faults.chain(events) {
+            let before = out.len();
+            match &event {
+                Some(event) => {
+                    out = self.voice.event(out, event, self.extra.seq, &|source| self.known.name(source));
+                }
+                None => out += &line,
             }
             let told = event.as_ref().and_then(Event::told);
             let next = match (&event, told) {
                 (_, Some(_)) => &mut self.extra.seq,
-                (Some(Event::Provisional { .. }), _) if !provisional => continue,
+                (Some(Event::Provisional { .. }), _) if !provisional => {
+                    out.truncate(before);
+                    continue;
+                }
                 (Some(Event::Provisional { .. }), _) => &mut 0,
-                _ => match self.heard.get_mut(&line) {
+                _ => match self.heard.get_mut(&out[before..]) {
                     Some(times) if *times > 0 => {
                         *times -= 1;
+                        out.truncate(before);
                         continue;
                     }
                     _ => &mut self.extra.faults,
                 },
             };
-            out += &line;
-            out.push('\n');
             if *next > 0 {
-                logged.push(Logged { seq: *next, told, line });
+                if self.state.is_some() {
+                    logged.push(Logged { seq: *next, told, line: out[before..].to_owned() });
+                }
                 *next += 1;
             }
+            out.push('\n');
         }
         if let Some(state) = self.state.as_mut().filter(|_| !logged.is_empty()) {
             state.log(&logged)?;
@@ -513,10 +527,10 @@ impl Watch {
         }
     }
 
-    /// The end. A stream that was interrupted and has a state will go on, so what has not settled stays open.
+    /// The end. A stream that was interrupted would have gone on, so what has not settled stays open: who is missing may
+    /// just not have arrived.
     fn end(mut self) -> Result<Exit, Failure> {
-        let goes_on = self.state.is_some() && interrupt::is_requested();
-        if !goes_on {
+        if !interrupt::is_requested() {
             self.settle(u64::MAX)?;
         }
         self.make_checkpoint()?;

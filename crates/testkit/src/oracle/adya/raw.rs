@@ -1,5 +1,6 @@
 //! The operations of a history, and every way to order its versions.
 
+use super::unfolded::Unfolded;
 use super::{Assumed, Interpretation, RT, RW, SO, WR, WW, phenomena};
 use isolde_history::{History, OpKind, Outcome, TxnId, Value};
 use std::collections::BTreeSet;
@@ -222,6 +223,7 @@ impl<'a> Raw<'a> {
     /// `seen`: whose reads count. What a transaction of unknown outcome read, nobody was told.
     pub fn interpret(&self, exists: &[bool], seen: &[bool], orders: &Orders) -> Interpretation {
         let mut edges = vec![vec![0u8; self.n]; self.n];
+        let mut unfolded = Unfolded::new(self.ops.iter().map(|o| o.txn).collect(), self.n);
         let mut add = |a: usize, b: usize, label: u8| {
             if a != b {
                 edges[a][b] |= label;
@@ -229,7 +231,12 @@ impl<'a> Raw<'a> {
         };
         for order in orders {
             for (i, &a) in order.iter().enumerate() {
-                order[i + 1..].iter().for_each(|&b| add(self.ops[a].txn, self.ops[b].txn, WW));
+                for &b in &order[i + 1..] {
+                    add(self.ops[a].txn, self.ops[b].txn, WW);
+                    let same = |o: &Op| o.txn == self.ops[b].txn && o.key == self.ops[b].key;
+                    let last = self.ops.iter().rposition(|o| same(o) && o.kind != OpKind::Read);
+                    unfolded.depends(self.ops[a].txn, last.unwrap_or(b));
+                }
             }
         }
         for read in self.reads(seen) {
@@ -242,21 +249,28 @@ impl<'a> Raw<'a> {
                 let body = self.body(exists, read);
                 if let Some(&last) = body.last() {
                     add(self.ops[last].txn, t, WR);
+                    unfolded.depends(self.ops[last].txn, read);
                 }
                 if order.starts_with(&body) {
                     order[body.len()..].iter().for_each(|&w| add(t, self.ops[w].txn, RW));
+                    unfolded.misses(read, order[body.len()..].iter().map(|&w| self.ops[w].txn));
                 }
                 continue;
             }
             let own = !self.own_before(read).is_empty();
             match self.origin(exists, read) {
-                Origin::Initial => order.iter().for_each(|&w| add(t, self.ops[w].txn, RW)),
+                Origin::Initial => {
+                    order.iter().for_each(|&w| add(t, self.ops[w].txn, RW));
+                    unfolded.misses(read, order.iter().map(|&w| self.ops[w].txn));
+                }
                 Origin::Write(write) => {
                     let writer = self.ops[write].txn;
                     add(writer, t, WR);
+                    unfolded.depends(writer, read);
                     let place = order.iter().position(|&w| self.ops[w].txn == writer);
                     if let Some(place) = place.filter(|_| !own) {
                         order[place + 1..].iter().for_each(|&w| add(t, self.ops[w].txn, RW));
+                        unfolded.misses(read, order[place + 1..].iter().map(|&w| self.ops[w].txn));
                     }
                 }
                 Origin::Nothing | Origin::Several => {}
@@ -266,7 +280,7 @@ impl<'a> Raw<'a> {
         let writes =
             (0..self.n).map(|t| self.ops.iter().any(|o| o.txn == t && o.kind != OpKind::Read)).collect();
         let found = simple_cycles(&edges).iter().flat_map(|steps| phenomena(steps)).collect();
-        Interpretation { edges, found, writes }
+        Interpretation { edges, found, writes, unfolded }
     }
 
     fn add_orders(&self, exists: &[bool], edges: &mut [Vec<u8>]) {

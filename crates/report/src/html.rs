@@ -1,0 +1,82 @@
+//! The answer as a page: one file, no scripts, nothing from the network.
+//!
+//! The same three parts as the text: what the history is, a verdict per level, an example of each anomaly; here with its picture.
+
+use crate::ci::xml;
+use crate::layout::{counted, thousands, times};
+use crate::{Style, Subject, everyday, example_text, svg, titled};
+use isolde_level::{Anomaly, Verdict};
+use std::fmt::Write;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
+     table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #bbb;padding:.25em .6em;text-align:left;vertical-align:top}\
+     pre{background:#f5f5f2;padding:.8em;overflow:auto}.violated{color:#a11;font-weight:bold}.holds{color:#174}.unknown{color:#850}\
+     svg{background:#fff;border:1px solid #ddd;max-width:100%}summary{cursor:pointer;margin:.5em 0}";
+
+/// A page about these histories. `about` says where each comes from, in a paragraph of plain text.
+///
+/// ```
+/// let page = isolde_report::html("a <title>", &[]);
+/// assert!(page.starts_with("<!doctype html>") && page.contains("a &lt;title&gt;"));
+/// ```
+pub fn html(title: &str, subjects: &[(&str, Subject<'_>)]) -> String {
+    let title = xml(title);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\n<h1>{title}</h1>\n"
+    );
+    for (about, subject) in subjects {
+        section(&mut out, about, subject);
+    }
+    out
+}
+
+fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
+    let (facts, judgement) = (subject.facts, subject.judgement);
+    let _ = write!(
+        out,
+        "<h2>{}</h2>\n<p>{}</p>\n<p>{}, {} ({} aborted, {} of unknown outcome), {}, {}; {} ({})</p>\n",
+        xml(about.lines().next().unwrap_or_default()),
+        xml(&about.lines().skip(1).collect::<Vec<_>>().join("\n")).replace('\n', "<br>"),
+        counted(facts.sessions, "session"),
+        counted(facts.transactions, "transaction"),
+        thousands(facts.aborted),
+        thousands(facts.indeterminate),
+        counted(facts.operations, "operation"),
+        counted(facts.keys, "key"),
+        xml(&facts.path),
+        xml(&facts.format),
+    );
+    out.push_str("<table><tr><th>level<th>verdict<th>because\n");
+    for row in &judgement.levels {
+        let because = match &row.verdict {
+            Verdict::Unknown { reason } => xml(reason),
+            _ => row.anomalies.iter().map(|kind| xml(&titled(*kind))).collect::<Vec<_>>().join(", "),
+        };
+        let (name, word) = (row.level.name(), row.verdict.name());
+        let required = if subject.required.contains(&row.level) { " (required)" } else { "" };
+        let _ = writeln!(out, "<tr><td>{name}{required}<td class={word}>{word}<td>{because}");
+    }
+    out.push_str("</table>\n");
+    for anomaly in &judgement.anomalies {
+        example(out, subject, anomaly);
+    }
+    for note in &judgement.notes {
+        let _ = writeln!(out, "<p>Note: {}</p>", xml(note));
+    }
+}
+
+fn example(out: &mut String, subject: &Subject<'_>, anomaly: &Anomaly) {
+    let open = if subject.fails(anomaly) { " open" } else { "" };
+    let title = match everyday(subject.history, anomaly) {
+        "" => titled(anomaly.kind),
+        name => format!("{}: {name}", titled(anomaly.kind)),
+    };
+    let _ = writeln!(
+        out,
+        "<details{open}><summary>{}, {}</summary>\n{}\n<pre>{}</pre></details>",
+        xml(&title),
+        times(anomaly.count),
+        svg(subject.history, anomaly),
+        xml(&example_text(subject, anomaly, &Style::default()))
+    );
+}
