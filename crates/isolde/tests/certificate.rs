@@ -183,6 +183,7 @@ fn declared_levels_are_proven_required_and_shrunk() {
     let good = scratch.file("good.jsonl", &declared("serializable", "snapshot-isolation"));
     let flags = ["--declared", "--certificate", &proof, "--verify", "--cross-check"];
     let told = isolde(&[&["check", &bad][..], &flags].concat()).expect(1).text();
+    // However lines break.
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         told.contains("2 serializable") && told.contains("VIOLATED: no commit order suits them all"),
@@ -198,7 +199,7 @@ fn declared_levels_are_proven_required_and_shrunk() {
     let json = isolde(&["verify", &good, &proof, "--json"]).expect(0).json();
     assert_eq!((&json["proven"], &json["mixed"]), (&true.into(), &"holds".into()));
     let small = scratch.path("small.jsonl");
-    isolde(&["shrink", &bad, "--declared", "-o", &small]).expect(0);
+    isolde(&["shrink", &bad, "--declared", "--to", "isolde", "-o", &small]).expect(0);
     isolde(&["check", &small, "--declared"]).expect(1);
     isolde(&["shrink", &good, "--declared", "-o", &small]).expect(1);
     // Nobody declares anything: nothing is known about that.
