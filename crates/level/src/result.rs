@@ -184,11 +184,6 @@ pub enum VersionReason {
         /// The read.
         read: OpId,
     },
-    /// The transaction of the later one read something from that of the earlier one, so any other order would be circular.
-    Follows {
-        /// The read, of another key perhaps.
-        read: OpId,
-    },
     /// A session saw or wrote the one before the other, and single keys were said to be sequential.
     Session {
         /// The operation on the earlier version.
@@ -219,9 +214,7 @@ impl VersionReason {
             | VersionReason::Given
             | VersionReason::Stamps
             | VersionReason::Numbered => Vec::new(),
-            VersionReason::Shown { read }
-            | VersionReason::ReadThenWritten { read }
-            | VersionReason::Follows { read } => vec![read],
+            VersionReason::Shown { read } | VersionReason::ReadThenWritten { read } => vec![read],
             VersionReason::Missing { read } => read.into_iter().collect(),
             VersionReason::Session { before, after } | VersionReason::RealTime { before, after } => {
                 vec![before, after]

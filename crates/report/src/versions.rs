@@ -81,7 +81,6 @@ pub(crate) fn reason(cast: &Cast<'_>, why: VersionReason) -> String {
         VersionReason::ReadThenWritten { read } => {
             format!("{} before it wrote, and writes follow reads", told(read))
         }
-        VersionReason::Follows { read } => format!("{} from it, and so comes after it", told(read)),
         VersionReason::Session { before, after } => {
             format!("in one session {}, then {}, and each key is sequential", told(before), told(after))
         }

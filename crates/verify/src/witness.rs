@@ -391,13 +391,6 @@ impl Scene<'_> {
             VersionReason::Shown { read }
             | VersionReason::Missing { read: Some(read) }
             | VersionReason::ReadThenWritten { read } => self.version(first, second, read),
-            VersionReason::Follows { read } => {
-                let source = self.external(read).and_then(|external| external.from);
-                source.map(|write| self.owner(write)) == Some(self.owner(first))
-                    && self.owner(read) == self.owner(second)
-                    && self.writes_key_of(first, second)
-                    && self.writes_key_of(second, first)
-            }
             VersionReason::Initial | VersionReason::Missing { read: None } => false,
             VersionReason::Session { .. }
             | VersionReason::RealTime { .. }

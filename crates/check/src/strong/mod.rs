@@ -20,7 +20,6 @@ mod judge;
 mod log;
 mod mixed;
 mod model;
-mod naming;
 mod open;
 mod open_lists;
 mod refute;

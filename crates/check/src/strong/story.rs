@@ -7,7 +7,6 @@
 use super::core;
 use super::facts::{Facts, Found, From};
 use super::model::{Edge, Model, Rules, Why};
-use super::naming;
 use super::refute::{Prover, price};
 use super::search;
 use crate::budget::Budget;
@@ -99,9 +98,6 @@ fn smallest(
     let reduced = if whole.steps.is_empty() { None } else { core::reduced(facts, rules, &whole, budget) };
     let refutation = reduced.unwrap_or(whole);
     let mut anomaly = unnamed(problem, rules, &refutation);
-    if let Some(named) = naming::cycle(problem, facts, rules, &anomaly.witness.transactions) {
-        return (named, refutation);
-    }
     // The reads that its cycles lead over, and what they returned.
     for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
         anomaly.witness.operations.push(read.op);
@@ -182,7 +178,7 @@ fn outside(facts: &Facts<'_>, read: u32) -> Option<Found> {
 }
 
 /// An edge with its evidence, if that is simple.
-pub(super) fn told(facts: &Facts<'_>, rules: Rules<'_>, edge: &Edge) -> Option<level::Edge> {
+fn told(facts: &Facts<'_>, rules: Rules<'_>, edge: &Edge) -> Option<level::Edge> {
     let (from, to) = (rules.txn(edge.from), rules.txn(edge.to));
     let (relation, evidence) = match edge.why {
         Why::Session => (Relation::SessionOrder, Evidence::Session),
@@ -217,11 +213,7 @@ pub(super) fn told(facts: &Facts<'_>, rules: Rules<'_>, edge: &Edge) -> Option<l
                     let reason = match (list, own) {
                         (Some(list), _) if later => VersionReason::Missing { read: Some(list.read) },
                         (Some(list), _) => VersionReason::Shown { read: list.read },
-                        (None, Some(read)) => VersionReason::ReadThenWritten { read },
-                        (None, None) => {
-                            let mut reads = facts.reads_of(other).map(|i| facts.reads[i]);
-                            VersionReason::Follows { read: reads.find(|r| r.from == From::Txn(w))?.op }
-                        }
+                        (None, own) => VersionReason::ReadThenWritten { read: own? },
                     };
                     (Some(facts.write_of(w, read.key)?), reason)
                 }
@@ -236,7 +228,7 @@ pub(super) fn told(facts: &Facts<'_>, rules: Rules<'_>, edge: &Edge) -> Option<l
 }
 
 /// The name of a cycle, by its edges.
-pub(super) fn name(edges: &[level::Edge], rules: Rules<'_>) -> Option<AnomalyKind> {
+fn name(edges: &[level::Edge], rules: Rules<'_>) -> Option<AnomalyKind> {
     use AnomalyKind as A;
     let has = |relation: Relation| edges.iter().any(|e| e.relation == relation);
     let rw = |i: usize| edges[i % edges.len()].relation == Relation::AntiDependency;

@@ -332,7 +332,6 @@ impl Reader<'_> {
         Ok(match name.as_str() {
             "shown" => VersionReason::Shown { read: self.op(&of)? },
             "missing" => VersionReason::Missing { read: self.maybe(&of)? },
-            "follows" => VersionReason::Follows { read: self.op(&of)? },
             "read_then_written" => VersionReason::ReadThenWritten { read: self.op(&of)? },
             "session" => {
                 VersionReason::Session { before: self.op(&of.item(0))?, after: self.op(&of.item(1))? }

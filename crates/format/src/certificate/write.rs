@@ -211,7 +211,6 @@ impl Writer<'_> {
             VersionReason::Numbered => json!("numbered"),
             VersionReason::Shown { read } => json!({"shown": self.op(read)}),
             VersionReason::Missing { read } => json!({"missing": self.maybe(read)}),
-            VersionReason::Follows { read } => json!({"follows": self.op(read)}),
             VersionReason::ReadThenWritten { read } => json!({"read_then_written": self.op(read)}),
             VersionReason::Session { before, after } => {
                 json!({"session": [self.op(before), self.op(after)]})
