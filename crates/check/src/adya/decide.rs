@@ -130,7 +130,7 @@ impl<'a> Engine<'a> {
     pub fn new(problem: Problem<'a>, question: &'a Question<'a>) -> Engine<'a> {
         let given = Given::collect(problem.history, problem.index, question.analysers);
         let given_labels = given.labels();
-        let with_events = UNFOLDED.iter().any(|&level| question.concerns(level));
+        let with_events = UNFOLDED.iter().any(|&level| question.asked.contains(&level));
         let deps = Dependencies::new(problem, question.registers, given, with_events);
         let clock = match question.bound() {
             Bound::RealTime => Clock::new(problem),
@@ -349,10 +349,10 @@ impl Judge<'_, '_> {
             && !deps.cut_off
     }
 
-    /// PL-2L and PL-MSR.
+    /// PL-2L and PL-MSR. Who asks about a stronger level has it decided by its own graph, for less.
     fn unfold(&mut self) {
-        let open = |level: &&Level| self.question.concerns(**level) && !self.board.holds(**level);
-        if UNFOLDED.iter().filter(open).count() == 0 {
+        let open = |level: &Level| self.question.asked.contains(level) && !self.board.holds(*level);
+        if !UNFOLDED.iter().any(open) {
             return;
         }
         let Answers { view, snapshots } = Unfolded::new(self.shapes.deps).decide(self.is_complete());
@@ -364,7 +364,7 @@ impl Judge<'_, '_> {
     /// Cursor stability.
     fn cursors(&mut self) {
         let level = Level::CursorStability;
-        if !self.question.concerns(level) || self.board.holds(level) || self.board.explains(level) {
+        if !self.question.asked.contains(&level) || self.board.holds(level) || self.board.explains(level) {
             return;
         }
         let deps = self.shapes.deps;
