@@ -101,6 +101,8 @@ impl<'a> Model<'a> {
             told: FxHashSet::default(),
         };
         match rules.family {
+            // What a transaction reads twice does not depend on any order, nor on what lists of others show of one.
+            Family::Cut => return model,
             Family::Mixed => model.add_own_sessions(),
             _ => model.add_program_and_sessions(),
         }
