@@ -132,7 +132,7 @@ impl Outcome {
     fn row(&self, name: &str) -> String {
         let slowest = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
         format!(
-            "  {name:<44} {:>9.0} /s (slowest twentieth {slowest:.0}), memory {} at most, {} violations, {} spilled, {} chunks back",
+            "  {name:<48} {:>9.0} /s (slowest twentieth {slowest:.0}), memory {} at most, {} violations, {} spilled, {} chunks back",
             self.rate(),
             bytes(self.stats.peak_bytes),
             self.stats.standing_total(),
