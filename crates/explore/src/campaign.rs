@@ -58,7 +58,7 @@ pub struct Failure {
 }
 
 /// What came of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// How many runs were made.
     pub runs: u64,
@@ -68,6 +68,8 @@ pub struct Outcome {
     pub explanation: Option<Explanation>,
     /// After which runs something was shown to clients that no run before had shown.
     pub new_states: Vec<u64>,
+    /// The first run that failed, unless it has been explained.
+    pub failed: Option<Run>,
 }
 
 /// A read that was given an old value.
@@ -108,9 +110,8 @@ pub fn explore<S: Subject>(
     plan: &Plan,
     mut progress: impl FnMut(u64, bool),
 ) -> Result<Outcome, S::Error> {
-    let mut outcome = Outcome { runs: 0, failures: Vec::new(), explanation: None, new_states: Vec::new() };
+    let mut outcome = Outcome::default();
     let mut states = BTreeSet::new();
-    let mut first = None;
     for i in 0..plan.runs {
         let seed = plan.options.seed.wrapping_add(i);
         let run = subject.run(&recording(&plan.options, seed, None))?;
@@ -121,14 +122,16 @@ pub fn explore<S: Subject>(
         progress(i + 1, run.failure.is_some());
         if let Some(message) = run.failure.clone() {
             outcome.failures.push(Failure { run: i + 1, seed, message });
-            first.get_or_insert((seed, run));
+            outcome.failed.get_or_insert(run);
             if !plan.keep_going {
                 break;
             }
         }
     }
-    if let Some((seed, run)) = first.filter(|_| plan.explain) {
-        outcome.explanation = Some(explain(subject, plan, seed, run)?);
+    if plan.explain
+        && let (Some(run), Some(first)) = (outcome.failed.take(), outcome.failures.first())
+    {
+        outcome.explanation = Some(explain(subject, plan, first.seed, run)?);
     }
     Ok(outcome)
 }

@@ -60,9 +60,9 @@ pub struct Coverage {
     pub free: Vec<(u64, u64)>,
     /// After so many runs, with clients taking turns at random.
     pub shuffled: Vec<(u64, u64)>,
-    /// Over all orders and choices.
+    /// Over all orders and choices, and all of these runs.
     pub all: u64,
-    /// How that was found out; it is a lower bound if not complete.
+    /// How orders and choices were tried. If that is not complete, `all` is a lower bound.
     pub tried: Tried,
 }
 
@@ -75,7 +75,8 @@ pub fn coverage(
     limit: u64,
     seed: u64,
 ) -> Result<Coverage, Stop> {
-    let count = |shuffled: bool| -> Result<Vec<(u64, u64)>, Stop> {
+    let mut all = BTreeSet::new();
+    let mut count = |shuffled: bool| -> Result<Vec<(u64, u64)>, Stop> {
         let mut states = BTreeSet::new();
         let mut counts = Vec::new();
         for i in 1..=at.last().copied().unwrap_or(0) {
@@ -85,18 +86,18 @@ pub fn coverage(
                 counts.push((i, states.len() as u64));
             }
         }
+        all.append(&mut states);
         Ok(counts)
     };
     let (free, shuffled) = (count(false)?, count(true)?);
-    let mut states = BTreeSet::new();
     let options = Options::new(level);
     let tried = systematic(&options, &app.initial(harness.len()), limit, |store, turns| {
         if let Ok(outcome) = app.run(store, turns, harness) {
-            states.insert(outcome.observed);
+            all.insert(outcome.observed);
         }
         true
     })?;
-    Ok(Coverage { free, shuffled, all: states.len() as u64, tried })
+    Ok(Coverage { free, shuffled, all: all.len() as u64, tried })
 }
 
 /// What a read costs when the history has a certain length.

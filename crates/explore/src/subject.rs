@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// One run of a subject.
+#[derive(Debug)]
 pub struct Run {
     /// Why it failed; `None` if it did not.
     pub failure: Option<String>,

@@ -41,6 +41,18 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Runs psql with these commands.
+fn psql(server: &Server, options: &[&str], commands: &[&str]) -> Output {
+    let port = server.postgres().unwrap().port().to_string();
+    let mut command = Command::new("psql");
+    command.args(["-X", "-q", "-v", "VERBOSITY=verbose", "-h", "127.0.0.1", "-p", &port, "-U", "postgres"]);
+    command.args(options).arg("weakdb");
+    commands.iter().for_each(|c| {
+        command.args(["-c", c]);
+    });
+    command.env("PGCONNECT_TIMEOUT", "10").env_remove("PGSERVICE").output().unwrap()
+}
+
 #[test]
 fn psql_and_pgbench() {
     if !has("psql", &["--version"]) || !has("pgbench", &["--version"]) {
@@ -48,28 +60,7 @@ fn psql_and_pgbench() {
     }
     let server = server();
     let port = server.postgres().unwrap().port().to_string();
-    let psql = |sql: &[&str]| {
-        let mut command = Command::new("psql");
-        command.args([
-            "-X",
-            "-q",
-            "-A",
-            "-t",
-            "-v",
-            "VERBOSITY=verbose",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            &port,
-            "-U",
-            "postgres",
-            "weakdb",
-        ]);
-        sql.iter().for_each(|s| {
-            command.args(["-c", s]);
-        });
-        command.env("PGCONNECT_TIMEOUT", "10").env_remove("PGSERVICE").output().unwrap()
-    };
+    let psql = |sql: &[&str]| psql(&server, &["-A", "-t"], sql);
     let made = psql(&[
         "CREATE TABLE acc (id INT PRIMARY KEY, bal INT NOT NULL); INSERT INTO acc SELECT g, 100 FROM generate_series(1, 10) g",
     ]);
@@ -82,8 +73,6 @@ fn psql_and_pgbench() {
     assert!(text(&psql(&["BEGIN; SELECT 1/0; SELECT 2"])).contains("22012"));
     assert!(text(&psql(&["SELEC"])).contains("42601"));
     assert!(text(&psql(&["CREATE RULE r AS ON INSERT TO acc DO NOTHING"])).contains("ERROR"));
-    // Tables are found by \dt.
-    assert!(text(&psql(&["\\dt"])).contains("acc"), "{}", text(&psql(&["\\dt"])));
     let script = std::env::temp_dir().join(format!("weakdb-pgbench-{}.sql", std::process::id()));
     let steps = "\\set a random(1, 10)\n\\set b random(1, 10)\nBEGIN;\nSELECT bal FROM acc WHERE id = :a;\n\
                  UPDATE acc SET bal = bal - 1 WHERE id = :a;\nUPDATE acc SET bal = bal + 1 WHERE id = :b;\nCOMMIT;\n";
@@ -97,6 +86,92 @@ fn psql_and_pgbench() {
     }
     std::fs::remove_file(&script).unwrap();
     assert_eq!(text(&psql(&["SELECT sum(bal), count(*) FROM acc"])), "1000|10\n");
+}
+
+/// What psql prints about tables is what it prints when PostgreSQL is behind it.
+#[test]
+fn psql_describes() {
+    if !has("psql", &["--version"]) {
+        return;
+    }
+    let server = server();
+    let made = psql(
+        &server,
+        &[],
+        &[
+            "CREATE TABLE author (id SERIAL PRIMARY KEY, name VARCHAR(30) NOT NULL UNIQUE,
+                born INT DEFAULT 1970 CHECK (born > 0), price NUMERIC(8,2))",
+            "CREATE TABLE book (id INT PRIMARY KEY, a INT REFERENCES author(id) ON DELETE CASCADE, t TEXT)",
+            "CREATE INDEX book_t ON book (t)",
+            "CREATE VIEW v AS SELECT name FROM author",
+            "CREATE SEQUENCE sq INCREMENT BY 5",
+        ],
+    );
+    assert!(made.status.success(), "{}", text(&made));
+    let shows = |command: &str, lines: &[&str]| {
+        let told = psql(&server, &[], &[command]);
+        let told = text(&told);
+        assert!(!told.contains("ERROR"), "{command}: {told}");
+        for line in lines {
+            let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(told.lines().any(|l| words(l) == words(line)), "{command} lacks {line:?}:\n{told}");
+        }
+    };
+    shows(
+        "\\d author",
+        &[
+            "Table \"public.author\"",
+            "Column | Type | Collation | Nullable | Default",
+            "id | integer | | not null | nextval('author_id_seq'::regclass)",
+            "name | character varying(30) | | not null |",
+            "born | integer | | | 1970",
+            "price | numeric(8,2) | | |",
+            "\"author_pkey\" PRIMARY KEY, btree (id)",
+            "\"author_name_key\" UNIQUE CONSTRAINT, btree (name)",
+            "\"author_born_check\" CHECK (born > 0)",
+            "TABLE \"book\" CONSTRAINT \"book_a_fkey\" FOREIGN KEY (a) REFERENCES author(id) ON DELETE CASCADE",
+        ],
+    );
+    shows(
+        "\\d book",
+        &["\"book_t\" btree (t)", "\"book_a_fkey\" FOREIGN KEY (a) REFERENCES author(id) ON DELETE CASCADE"],
+    );
+    shows("\\d+ author", &["Access method: heap", "\"author_born_check\" CHECK (born > 0)"]);
+    shows("\\d author_pkey", &["id | integer | yes | id", "primary key, btree, for table \"public.author\""]);
+    shows("\\d v", &["View \"public.v\"", "name | character varying(30) | | |"]);
+    shows("\\d+ v", &["View definition:", "SELECT name FROM author;"]);
+    shows("\\d sq", &["bigint | 1 | 1 | 9223372036854775807 | 5 | no | 1"]);
+    shows("\\d author_id_seq", &["Owned by: public.author.id"]);
+    let relations = [
+        "public | author | table | postgres",
+        "public | author_id_seq | sequence | postgres",
+        "public | v | view | postgres",
+        "(5 rows)",
+    ];
+    shows("\\d", &relations);
+    shows("\\dt", &["public | author | table | postgres", "public | book | table | postgres", "(2 rows)"]);
+    shows("\\di", &["public | book_t | index | postgres | book", "(4 rows)"]);
+    shows("\\dv", &["public | v | view | postgres"]);
+    shows("\\ds", &["public | sq | sequence | postgres"]);
+    shows("\\l", &["List of databases", "(1 row)"]);
+    shows("\\dn", &["(1 row)"]);
+    shows("\\du", &["List of roles"]);
+    for rest in
+        ["\\d+", "\\l+", "\\dn+", "\\du+", "\\dp", "\\df", "\\dx", "\\dT", "\\db", "\\sv v", "\\conninfo"]
+    {
+        shows(rest, &[]);
+    }
+    // What is not there is named.
+    let unknown = text(&psql(&server, &[], &["SELECT 1 FROM pg_catalog.pg_opfamily o"]));
+    assert!(unknown.contains("42P01") && unknown.contains("pg_opfamily"), "{unknown}");
+    let missing = text(&psql(&server, &[], &["SELECT 'nothing'::regclass"]));
+    assert!(missing.contains("42P01"), "{missing}");
+    let counted = psql(
+        &server,
+        &["-A", "-t"],
+        &["SELECT nextval('sq'), nextval('sq')", "SELECT count(*) FROM pg_trigger"],
+    );
+    assert_eq!(text(&counted), "1|6\n0\n");
 }
 
 #[test]

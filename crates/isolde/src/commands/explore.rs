@@ -7,7 +7,7 @@ use crate::cli::Global;
 use crate::commands::weakdb::{delay, probability};
 use crate::destination::Destination;
 use crate::exit::{Exit, Failure};
-use crate::{terminal, values};
+use crate::{interrupt, terminal, values};
 use clap::{Args, ValueEnum};
 use command::{Command, Unable};
 use isolde_explore::{Outcome, Plan, Subject, enumerate, explain, explore};
@@ -159,6 +159,27 @@ fn quoted(word: &str) -> String {
 /// Explores.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let mut subject = Command::new(flags.command.clone(), flags.timeout);
+    let tell = !global.quiet && !flags.json;
+    // A failure is worth telling even if there is no time to find out why.
+    let why = |subject: &mut Command, plan: &Plan, outcome: &mut Outcome| -> Result<(), Unable> {
+        let (Some(run), Some(first), false) =
+            (outcome.failed.take(), outcome.failures.first(), flags.no_explain)
+        else {
+            return Ok(());
+        };
+        if tell {
+            terminal::tell(&format!(
+                "looking for the reads that made run {} fail, and for the level at which it does not",
+                first.run
+            ));
+        }
+        match explain(subject, plan, first.seed, run) {
+            Ok(explanation) => outcome.explanation = Some(explanation),
+            Err(Unable::Interrupted) => terminal::tell("interrupted: why it failed is not known"),
+            Err(other) => return Err(other),
+        }
+        Ok(())
+    };
     let run = || -> Result<(Outcome, Option<bool>), Unable> {
         if let Some(setup) = &flags.setup {
             subject.set_up(setup)?;
@@ -166,18 +187,20 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let plan = Plan {
             runs: flags.runs,
             keep_going: flags.keep_going,
-            explain: !flags.no_explain,
+            explain: false,
             ..Plan::new(flags.options())
         };
         if flags.systematic {
-            return systematic(&mut subject, &plan).map(|(outcome, complete)| (outcome, Some(complete)));
+            let (mut outcome, complete) = systematic(&mut subject, &plan)?;
+            why(&mut subject, &plan, &mut outcome)?;
+            return Ok((outcome, Some(complete)));
         }
-        let tell = !global.quiet && !flags.json;
-        let outcome = explore(&mut subject, &plan, |n, failed| {
+        let mut outcome = explore(&mut subject, &plan, |n, failed| {
             if tell && (failed || n.is_multiple_of(10)) {
                 terminal::tell(&format!("run {n} of {}{}", flags.runs, if failed { " failed" } else { "" }));
             }
         })?;
+        why(&mut subject, &plan, &mut outcome)?;
         Ok((outcome, None))
     };
     let mut run = run;
@@ -186,7 +209,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         Err(Unable::Interrupted) => return Err(Failure::Interrupted),
         Err(other) => return Err(Failure::input(other)),
     };
-    if let (Some(path), Some(failure)) = (&flags.record, outcome.failures.first()) {
+    if let (Some(path), Some(failure), false) =
+        (&flags.record, outcome.failures.first(), interrupt::is_requested())
+    {
         record(&mut subject, flags, failure.seed, &outcome, path)?;
     }
     let facts = Facts {
@@ -203,9 +228,8 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 
 /// Every value of every read, up to the first failure.
 fn systematic(subject: &mut Command, plan: &Plan) -> Result<(Outcome, bool), Unable> {
-    let mut outcome = Outcome { runs: 0, failures: Vec::new(), explanation: None, new_states: Vec::new() };
+    let mut outcome = Outcome::default();
     let mut states = BTreeSet::new();
-    let mut first = None;
     let complete = enumerate(subject, &plan.options, plan.runs, |run| {
         outcome.runs += 1;
         if states.insert(run.observed()) {
@@ -214,12 +238,9 @@ fn systematic(subject: &mut Command, plan: &Plan) -> Result<(Outcome, bool), Una
         if let Some(message) = run.failure.clone() {
             let seed = plan.options.seed;
             outcome.failures.push(isolde_explore::Failure { run: outcome.runs, seed, message });
-            first.get_or_insert(run);
+            outcome.failed.get_or_insert(run);
         }
     })?;
-    if let Some(run) = first.filter(|_| plan.explain) {
-        outcome.explanation = Some(explain(subject, plan, plan.options.seed, run)?);
-    }
     Ok((outcome, complete))
 }
 

@@ -24,12 +24,27 @@ pub struct Column {
     pub kind: Type,
     /// NOT NULL, or part of the primary key.
     pub not_null: bool,
+    /// The digits of a decimal, if they were declared.
+    pub precision: Option<u64>,
     /// DEFAULT, an expression of SQLite.
     pub default: Option<String>,
+    /// DEFAULT, as it was written.
+    pub shown_default: Option<String>,
     /// Counts upwards by itself.
     pub auto: bool,
     /// What rows hold that were there before the column was.
     pub missing: Value,
+}
+
+impl Column {
+    /// Its type as MySQL shows it.
+    #[must_use]
+    pub fn mysql_type(&self) -> String {
+        match (self.kind, self.precision) {
+            (Type::Numeric(scale), Some(digits)) => format!("decimal({digits},{})", scale.unwrap_or(0)),
+            _ => self.kind.mysql_name(),
+        }
+    }
 }
 
 /// A unique constraint beside the primary key.
@@ -48,6 +63,8 @@ pub struct Check {
     pub name: String,
     /// An expression of SQLite over the table's columns.
     pub sql: String,
+    /// As it was written.
+    pub shown: String,
 }
 
 /// What happens to children.
@@ -267,23 +284,58 @@ pub struct Catalogue {
 #[derive(Debug, Default, Clone)]
 struct Definitions {
     tables: BTreeMap<String, Arc<Table>>,
-    /// Name, table, unique constraint.
-    indexes: BTreeMap<String, (String, bool)>,
-    sequences: BTreeMap<String, Arc<AtomicI64>>,
-    /// Views: their definition as SQLite has it, and as it was written.
+    indexes: BTreeMap<String, Index>,
+    sequences: BTreeMap<String, Sequence>,
     views: BTreeMap<String, View>,
     /// How many tables of a name there have been.
     incarnations: BTreeMap<String, u32>,
     next: u32,
 }
 
+/// An index that was created by name. Those that are not unique make no difference, and are remembered to be shown.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Tells it from all other relations.
+    pub id: u32,
+    /// Its table, in lower case.
+    pub table: String,
+    /// It is a unique constraint of the table, too.
+    pub unique: bool,
+    /// What it is over, as written.
+    pub columns: Vec<String>,
+}
+
+/// A sequence.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    /// Tells it from all other relations.
+    pub id: u32,
+    /// The last number given.
+    pub counter: Arc<AtomicI64>,
+    /// The first number.
+    pub start: i64,
+    /// From one number to the next.
+    pub increment: i64,
+}
+
 /// A view.
 #[derive(Debug, Clone)]
 pub struct View {
+    /// Tells it from all other relations.
+    pub id: u32,
+    /// Its query, as it was written.
+    pub shown: String,
     /// Its query, for SQLite.
     pub sql: String,
     /// The columns.
     pub columns: Vec<(String, Type)>,
+}
+
+impl Definitions {
+    fn number(&mut self) -> u32 {
+        self.next += 1;
+        self.next
+    }
 }
 
 impl Catalogue {
@@ -311,7 +363,7 @@ impl Catalogue {
             *table = Arc::new(Table { keys: Arc::new(table.keys.copy()), counter, ..(**table).clone() });
         }
         for sequence in inner.sequences.values_mut() {
-            *sequence = Arc::new(AtomicI64::new(sequence.load(Ordering::SeqCst)));
+            sequence.counter = Arc::new(AtomicI64::new(sequence.counter.load(Ordering::SeqCst)));
         }
         Self { inner: RwLock::new(inner), version: AtomicU64::new(self.version()) }
     }
@@ -346,11 +398,14 @@ impl Catalogue {
         self.read().views.iter().map(|(n, v)| (n.clone(), v.clone())).collect()
     }
 
-    /// Adds or replaces a view; `None` drops it.
+    /// Adds or replaces a view; its id is given here. `None` drops it.
     pub fn set_view(&self, name: &str, view: Option<View>) -> bool {
         let mut inner = self.write();
         match view {
-            Some(view) => inner.views.insert(name.to_lowercase(), view).is_none(),
+            Some(view) => {
+                let id = inner.number();
+                inner.views.insert(name.to_lowercase(), View { id, ..view }).is_none()
+            }
             None => inner.views.remove(&name.to_lowercase()).is_some(),
         }
     }
@@ -363,8 +418,7 @@ impl Catalogue {
             return Err(SqlError::new(Code::DuplicateTable, text));
         }
         let mut inner = self.write();
-        inner.next += 1;
-        table.id = inner.next;
+        table.id = inner.number();
         let incarnation = inner.incarnations.entry(name.clone()).or_insert(0);
         *incarnation += 1;
         // What was stored under the name of a table that is gone must not show up in the next one.
@@ -392,31 +446,51 @@ impl Catalogue {
     pub fn drop(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         let mut inner = self.write();
-        inner.indexes.retain(|_, (table, _)| *table != name);
+        inner.indexes.retain(|_, index| index.table != name);
         inner.tables.remove(&name).is_some()
     }
 
     /// Remembers an index by name; false if there is one.
-    pub fn add_index(&self, name: &str, table: &str, unique: bool) -> bool {
+    pub fn add_index(&self, name: &str, table: &str, unique: bool, columns: Vec<String>) -> bool {
+        let name = name.to_lowercase();
+        if self.read().indexes.contains_key(&name) {
+            return false;
+        }
         let mut inner = self.write();
-        let (name, table) = (name.to_lowercase(), table.to_lowercase());
-        inner.indexes.insert(name, (table, unique)).is_none()
+        let (id, table) = (inner.number(), table.to_lowercase());
+        inner.indexes.insert(name, Index { id, table, unique, columns }).is_none()
     }
 
-    /// Forgets an index; its table, and whether it was unique.
-    pub fn drop_index(&self, name: &str) -> Option<(String, bool)> {
+    /// Forgets an index.
+    pub fn drop_index(&self, name: &str) -> Option<Index> {
         self.write().indexes.remove(&name.to_lowercase())
+    }
+
+    /// The indexes of a table that were created by name.
+    #[must_use]
+    pub fn indexes(&self, table: &str) -> Vec<(String, Index)> {
+        let of = |(_, index): &(&String, &Index)| index.table.eq_ignore_ascii_case(table);
+        self.read().indexes.iter().filter(of).map(|(n, i)| (n.clone(), i.clone())).collect()
     }
 
     /// A sequence.
     #[must_use]
-    pub fn sequence(&self, name: &str) -> Option<Arc<AtomicI64>> {
+    pub fn sequence(&self, name: &str) -> Option<Sequence> {
         self.read().sequences.get(&name.to_lowercase()).cloned()
     }
 
-    /// Adds a sequence that will next give `start`; false if there is one.
-    pub fn add_sequence(&self, name: &str, counter: Arc<AtomicI64>) -> bool {
-        self.write().sequences.insert(name.to_lowercase(), counter).is_none()
+    /// All sequences, by name.
+    #[must_use]
+    pub fn sequences(&self) -> Vec<(String, Sequence)> {
+        self.read().sequences.iter().map(|(n, s)| (n.clone(), s.clone())).collect()
+    }
+
+    /// Adds a sequence; false if there is one.
+    pub fn add_sequence(&self, name: &str, start: i64, increment: i64) -> bool {
+        let mut inner = self.write();
+        let counter = Arc::new(AtomicI64::new(start.wrapping_sub(increment)));
+        let sequence = Sequence { id: inner.number(), counter, start, increment };
+        inner.sequences.insert(name.to_lowercase(), sequence).is_none()
     }
 
     /// Removes a sequence; false if there is none.

@@ -63,19 +63,17 @@ impl Definer<'_> {
                 } else {
                     format!("WITH named({}) AS ({sql}) SELECT * FROM named", named.join(", "))
                 };
-                self.catalogue.set_view(&name, Some(View { sql, columns }));
+                let view = View { id: 0, shown: view.query.to_string(), sql, columns };
+                self.catalogue.set_view(&name, Some(view));
                 Ok("CREATE VIEW")
             }
             Statement::CreateSequence { name, if_not_exists, sequence_options, .. } => {
                 let name = bare(name);
-                let start = sequence_options.iter().find_map(|o| match o {
-                    SequenceOptions::StartWith(Expr::Value(v), _) => v.value.to_string().parse::<i64>().ok(),
-                    _ => None,
-                });
+                let (start, increment) = steps(sequence_options)?;
                 if self.catalogue.sequence(&name).is_some() {
                     return if *if_not_exists { Ok("CREATE SEQUENCE") } else { Err(exists_already(&name)) };
                 }
-                self.catalogue.add_sequence(&name, Arc::new(AtomicI64::new(start.unwrap_or(1) - 1)));
+                self.catalogue.add_sequence(&name, start, increment);
                 Ok("CREATE SEQUENCE")
             }
             Statement::RenameTable(renames) => {
@@ -152,7 +150,9 @@ impl Definer<'_> {
             name: name.clone(),
             kind,
             not_null: false,
+            precision: Type::precision(&column.data_type),
             default: None,
+            shown_default: None,
             auto: Type::is_serial(&column.data_type),
             missing: Value::Null,
         };
@@ -209,6 +209,7 @@ impl Definer<'_> {
                     let sql = self.planner().expression(expr, table)?;
                     let at = table.require(&column.name.value)?;
                     table.columns[at].default = Some(sql);
+                    table.columns[at].shown_default = Some(expr.to_string());
                 }
                 ColumnOption::Check(check) => {
                     let named = option.name.as_ref().or(check.name.as_ref()).map(|n| n.value.clone());
@@ -237,7 +238,7 @@ impl Definer<'_> {
             _ if count == 0 => format!("{}_check", table.name),
             _ => format!("{}_check{count}", table.name),
         });
-        table.checks.push(Check { name, sql });
+        table.checks.push(Check { name, sql, shown: expr.to_string() });
         Ok(())
     }
 
@@ -300,7 +301,8 @@ impl Definer<'_> {
                 format!("{}_{}_idx", table.name, names.join("_"))
             }
         };
-        if !self.catalogue.add_index(&name, &table.name, create.unique) {
+        let over = create.columns.iter().map(|c| c.column.to_string()).collect();
+        if !self.catalogue.add_index(&name, &table.name, create.unique, over) {
             return if create.if_not_exists { Ok(()) } else { Err(exists_already(&name)) };
         }
         if create.unique {
@@ -389,10 +391,14 @@ impl Definer<'_> {
                     AlterColumnOperation::DropNotNull => table.columns[at].not_null = false,
                     AlterColumnOperation::SetDefault { value } => {
                         table.columns[at].default = Some(self.planner().expression(value, &table)?);
+                        table.columns[at].shown_default = Some(value.to_string());
                     }
-                    AlterColumnOperation::DropDefault => table.columns[at].default = None,
+                    AlterColumnOperation::DropDefault => {
+                        (table.columns[at].default, table.columns[at].shown_default) = (None, None);
+                    }
                     AlterColumnOperation::SetDataType { data_type, .. } => {
                         table.columns[at].kind = Type::declared(data_type)?;
+                        table.columns[at].precision = Type::precision(data_type);
                     }
                     other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
                 }
@@ -437,8 +443,8 @@ impl Definer<'_> {
                 ObjectType::View => self.catalogue.set_view(&name, None),
                 ObjectType::Sequence => self.catalogue.drop_sequence(&name),
                 ObjectType::Index => match (self.catalogue.drop_index(&name), on) {
-                    (Some((table, unique)), _) => {
-                        if let (true, Some(table)) = (unique, self.catalogue.table(&table)) {
+                    (Some(index), _) => {
+                        if let (true, Some(table)) = (index.unique, self.catalogue.table(&index.table)) {
                             let mut table = (*table).clone();
                             table.unique.retain(|u| !u.name.eq_ignore_ascii_case(&name));
                             self.catalogue.alter(table);
@@ -466,6 +472,25 @@ impl Definer<'_> {
             _ => "DROP SCHEMA",
         })
     }
+}
+
+/// Where a sequence starts and how it goes on.
+fn steps(options: &[SequenceOptions]) -> Result<(i64, i64), SqlError> {
+    let whole = |expr: &Expr| {
+        let unsupported = || SqlError::unsupported(format!("{expr} for a sequence"));
+        expr.to_string().replace(' ', "").parse::<i64>().map_err(|_| unsupported())
+    };
+    let (mut start, mut increment) = (None, 1);
+    for option in options {
+        match option {
+            SequenceOptions::StartWith(expr, _) => start = Some(whole(expr)?),
+            SequenceOptions::IncrementBy(expr, _) => increment = whole(expr)?,
+            SequenceOptions::Cycle(false) => return Err(SqlError::unsupported("CYCLE")),
+            _ => {}
+        }
+    }
+    // Numbers count down to -1 first.
+    Ok((start.unwrap_or(if increment < 0 { -1 } else { 1 }), increment))
 }
 
 fn exists_already(name: &str) -> SqlError {

@@ -1,7 +1,11 @@
 //! Functions that PostgreSQL and MySQL have and SQLite lacks, and those that the rewriter puts in the place of operators.
 
+use super::arrays;
+use super::catalogue::Sequence;
+use super::describe;
 use super::engine::{Shared, fail, lite, lock, value};
 use super::error::{Code, SqlError};
+use super::introspect;
 use super::pattern;
 use super::time;
 use super::types::{self, Type, number, plain, truth};
@@ -13,10 +17,10 @@ use rusqlite::types::Value as Lite;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-type Answer = Result<Value, SqlError>;
+pub(super) type Answer = Result<Value, SqlError>;
 
 /// A function: its name, its number of arguments (-1: any), and what it does.
-type Row = (&'static str, i32, fn(&mut Shared, &[Value]) -> Answer);
+pub(super) type Row = (&'static str, i32, fn(&mut Shared, &[Value]) -> Answer);
 
 /// NULL if any argument is NULL, as most functions do.
 fn strict(args: &[Value]) -> bool {
@@ -34,11 +38,8 @@ fn moment(function: &str, value: &Value) -> Result<i64, SqlError> {
 const FUNCTIONS: &[Row] = &[
     ("weak_cast", 2, |shared, args| {
         let code = plain(&args[1]);
-        if code == "weak_regclass" {
-            return Ok(match &args[0] {
-                Value::Int(oid) => Value::Int(*oid),
-                name => regclass(shared, &plain(name)).map_or(Value::Null, Value::Int),
-            });
+        if code.starts_with("weak_reg") {
+            return introspect::number_of(shared, &code, &args[0]);
         }
         let kind = Type::from_code(&code);
         let source = match (&args[0], kind) {
@@ -126,11 +127,16 @@ const FUNCTIONS: &[Row] = &[
         Ok(Value::Int(i64::from(found)))
     }),
     ("weak_any", 2, |_, args| {
-        let list = plain(&args[1]);
         let wanted = plain(&args[0]);
-        let inner = list.trim().trim_start_matches('{').trim_end_matches('}');
-        let found = inner.split(',').any(|item| item.trim().trim_matches('"') == wanted);
-        Ok(if strict(args) { Value::Null } else { Value::Int(i64::from(found)) })
+        if strict(args) {
+            return Ok(Value::Null);
+        }
+        let list = plain(&args[1]);
+        // Without braces it is a vector of the catalogue, `1 2`.
+        let vector = || list.split_whitespace().map(|word| Some(word.to_owned())).collect();
+        let items = arrays::elements(&list).unwrap_or_else(vector);
+        let found = items.iter().flatten().any(|item| *item == wanted);
+        Ok(if !found && items.contains(&None) { Value::Null } else { Value::Int(i64::from(found)) })
     }),
     ("now", -1, |shared, _| Ok(time::show(shared.now).into())),
     ("weak_today", -1, |shared, _| Ok(time::show_date(shared.now.div_euclid(86_400_000_000)).into())),
@@ -196,14 +202,15 @@ const FUNCTIONS: &[Row] = &[
     ("gen_random_uuid", 0, |_, _| Ok(uuid().into())),
     ("uuid", 0, |_, _| Ok(uuid().into())),
     ("nextval", 1, |shared, args| {
-        let counter = sequence(shared, &args[0])?;
-        shared.last_id = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        let Sequence { counter, increment, .. } = sequence(shared, &args[0])?;
+        shared.last_id = counter.fetch_add(increment, Ordering::SeqCst).wrapping_add(increment);
         Ok(Value::Int(shared.last_id))
     }),
     ("setval", -1, |shared, args| {
         let wanted = args.get(1).and_then(Value::as_int).unwrap_or(1);
         let called = args.get(2).and_then(truth).unwrap_or(true);
-        sequence(shared, &args[0])?.store(wanted - i64::from(!called), Ordering::SeqCst);
+        let Sequence { counter, increment, .. } = sequence(shared, &args[0])?;
+        counter.store(if called { wanted } else { wanted.wrapping_sub(increment) }, Ordering::SeqCst);
         Ok(Value::Int(wanted))
     }),
     ("currval", 1, |shared, _| Ok(Value::Int(shared.last_id))),
@@ -231,27 +238,6 @@ const FUNCTIONS: &[Row] = &[
         Ok(args[1].clone())
     }),
     ("weak_variable", 1, |shared, args| Ok(super::settings::variable(shared, &plain(&args[0])))),
-    ("pg_table_is_visible", 1, |_, _| Ok(Value::Int(1))),
-    ("pg_type_is_visible", 1, |_, _| Ok(Value::Int(1))),
-    ("pg_function_is_visible", 1, |_, _| Ok(Value::Int(1))),
-    ("has_table_privilege", -1, |_, _| Ok(Value::Int(1))),
-    ("has_schema_privilege", -1, |_, _| Ok(Value::Int(1))),
-    ("pg_is_in_recovery", 0, |_, _| Ok(Value::Int(0))),
-    ("pg_get_userbyid", 1, |shared, _| Ok(shared.user.as_str().into())),
-    ("pg_encoding_to_char", 1, |_, _| Ok("UTF8".into())),
-    ("pg_table_size", 1, |_, _| Ok(Value::Int(0))),
-    ("pg_total_relation_size", 1, |_, _| Ok(Value::Int(0))),
-    ("pg_size_pretty", 1, |_, args| Ok(format!("{} bytes", plain(&args[0])).as_str().into())),
-    // Lists of the catalogue are texts here.
-    ("array_to_string", -1, |_, args| Ok(args[0].clone())),
-    ("pg_get_expr", -1, |_, args| Ok(args[0].clone())),
-    ("pg_get_constraintdef", -1, |_, _| Ok(Value::Null)),
-    ("pg_get_indexdef", -1, |_, _| Ok(Value::Null)),
-    ("obj_description", -1, |_, _| Ok(Value::Null)),
-    ("col_description", -1, |_, _| Ok(Value::Null)),
-    ("to_regtype", 1, |_, _| Ok(Value::Null)),
-    ("to_regclass", 1, |shared, args| Ok(regclass(shared, &plain(&args[0])).map_or(Value::Null, Value::Int))),
-    ("format_type", 2, |_, args| Ok(super::system::type_name(args[0].as_int().unwrap_or(0)).into())),
     ("pg_advisory_lock", -1, |_, _| Ok(Value::Null)),
     ("pg_advisory_xact_lock", -1, |_, _| Ok(Value::Null)),
     ("pg_advisory_unlock", -1, |_, _| Ok(Value::Int(1))),
@@ -270,7 +256,7 @@ const FUNCTIONS: &[Row] = &[
 
 /// Makes all of them known to SQLite.
 pub fn register(db: &Connection, shared: &Arc<Mutex<Shared>>) -> Result<(), SqlError> {
-    for &(name, count, function) in FUNCTIONS {
+    for &(name, count, function) in FUNCTIONS.iter().chain(introspect::FUNCTIONS) {
         let shared = shared.clone();
         let constant = matches!(
             name,
@@ -394,25 +380,9 @@ fn uuid() -> String {
     format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
 }
 
-fn sequence(shared: &Shared, name: &Value) -> Result<Arc<std::sync::atomic::AtomicI64>, SqlError> {
+fn sequence(shared: &Shared, name: &Value) -> Result<Sequence, SqlError> {
     let name = plain(name);
-    let bare = name.rsplit('.').next().unwrap_or(&name).trim_matches('"').to_lowercase();
-    if let Some(found) = shared.catalogue.sequence(&bare) {
-        return Ok(found);
-    }
-    // The sequence of a SERIAL column is called table_column_seq.
-    let owned = shared.catalogue.tables().into_iter().find(|table| {
-        table
-            .columns
-            .iter()
-            .any(|c| c.auto && format!("{}_{}_seq", table.name, c.name).eq_ignore_ascii_case(&bare))
-    });
-    owned
-        .map(|table| table.counter.clone())
+    let bare = name.rsplit('.').next().unwrap_or(&name).trim_matches('"');
+    describe::sequence(&shared.catalogue, bare)
         .ok_or_else(|| SqlError::new(Code::UndefinedTable, format!("relation \"{name}\" does not exist")))
-}
-
-fn regclass(shared: &Shared, name: &str) -> Option<i64> {
-    let bare = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
-    shared.catalogue.table(bare).map(|t| super::system::oid(&t))
 }

@@ -19,20 +19,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod absent;
 mod access;
+mod arrays;
 mod catalogue;
 mod changes;
 mod constraints;
 mod control;
 mod ddl;
+mod describe;
 mod engine;
 mod error;
 mod functions;
+mod introspect;
 mod names;
 mod parameters;
 mod pattern;
 mod plan;
 mod rewrite;
+mod rows;
 mod session;
 mod settings;
 mod show;

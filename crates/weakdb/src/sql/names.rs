@@ -9,9 +9,9 @@ use super::catalogue::{Catalogue, Table};
 use super::types::Type;
 use isolde_sqltext::Dialect;
 use isolde_sqltext::ast::{
-    BinaryOperator as Op, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
-    ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor,
-    TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
+    BinaryOperator as Op, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    Insert, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
+    TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -33,6 +33,8 @@ pub struct ResultColumn {
 pub struct Source {
     /// The name it goes by, in lower case.
     pub alias: String,
+    /// What it was called before it was given another.
+    pub name: String,
     /// Its columns.
     pub columns: Vec<(String, Type)>,
     /// The table, if it is one.
@@ -93,8 +95,8 @@ impl<'a> Names<'a> {
                 },
             },
         };
-        let alias = alias.map_or(bare, |a| a.value.clone()).to_lowercase();
-        self.sources.push(Source { alias, columns, table: known });
+        let alias = alias.map_or_else(|| bare.clone(), |a| a.value.clone()).to_lowercase();
+        self.sources.push(Source { alias, name: bare, columns, table: known });
     }
 
     /// The type of a column.
@@ -250,6 +252,11 @@ impl<'a> Names<'a> {
                 Value::Null | Value::Placeholder(_) => Type::Unknown,
                 _ => Type::Text,
             },
+            Expr::Cast { data_type, expr, .. }
+                if names_of(data_type).is_some() && self.expr(expr).is_integer() =>
+            {
+                Type::Text
+            }
             Expr::Cast { data_type, .. } => Type::declared(data_type).unwrap_or(Type::Unknown),
             Expr::TypedString(typed) => Type::declared(&typed.data_type).unwrap_or(Type::Unknown),
             Expr::UnaryOp { op: UnaryOperator::Not | UnaryOperator::BangNot, .. } => Type::Bool,
@@ -402,6 +409,12 @@ impl<'a> Names<'a> {
             | "pg_table_is_visible"
             | "has_table_privilege"
             | "pg_is_in_recovery"
+            | "pg_type_is_visible"
+            | "pg_function_is_visible"
+            | "pg_relation_is_publishable"
+            | "has_database_privilege"
+            | "has_column_privilege"
+            | "has_sequence_privilege"
             | "has_schema_privilege" => Type::Bool,
             "pg_try_advisory_lock" | "pg_try_advisory_xact_lock" => Type::Bool,
             "gen_random_uuid" | "uuid_generate_v4" => Type::Uuid,
@@ -409,6 +422,14 @@ impl<'a> Names<'a> {
             _ => Type::Text,
         }
     }
+}
+
+/// Of `regclass` and its like, the last part: what a number names when it is cast to it.
+#[must_use]
+pub fn names_of(declared: &DataType) -> Option<&'static str> {
+    let text = declared.to_string().to_lowercase();
+    let bare = text.rsplit('.').next().unwrap_or(&text);
+    ["regclass", "regtype", "regnamespace", "regrole"].into_iter().find(|kind| *kind == bare)
 }
 
 /// The type of a value that is one or the other.
@@ -512,8 +533,11 @@ impl Visitor for Names<'_> {
                 let called = alias.as_ref().map(|a| &a.name);
                 if args.is_some() {
                     let alias = called.map_or_else(|| bare(name), |a| a.value.clone());
-                    let columns = vec![(alias.clone(), Type::Int4)];
-                    self.sources.push(Source { alias: alias.to_lowercase(), columns, table: None });
+                    let kind =
+                        if bare(name).eq_ignore_ascii_case("unnest") { Type::Text } else { Type::Int4 };
+                    let columns = vec![(alias.clone(), kind)];
+                    let (alias, name) = (alias.to_lowercase(), alias);
+                    self.sources.push(Source { alias, name, columns, table: None });
                 } else {
                     self.add_table(name, called);
                 }
@@ -524,7 +548,8 @@ impl Visitor for Names<'_> {
                 for (column, named) in columns.iter_mut().zip(&alias.columns) {
                     column.0.clone_from(&named.name.value);
                 }
-                self.sources.push(Source { alias: alias.name.value.to_lowercase(), columns, table: None });
+                let name = alias.name.value.clone();
+                self.sources.push(Source { alias: name.to_lowercase(), name, columns, table: None });
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 //! Everything that depends only on the text and the definitions happens here, once per text: parsing, types of parameters and
 //! results, the query for SQLite. Statements that write become queries for the rows and values to write.
 
+use super::absent::prune;
 use super::access::{Access, accesses};
 use super::catalogue::{Catalogue, Table};
 use super::changes::table_of;
@@ -204,9 +205,12 @@ impl Planner<'_> {
         Names::of(statement, self.catalogue, self.dialect, &system::columns)
     }
 
-    fn statement(&self, text: &str, statement: Statement) -> Result<Prepared, SqlError> {
+    fn statement(&self, text: &str, mut statement: Statement) -> Result<Prepared, SqlError> {
+        let parameters = parameters(&self.names(&statement), &statement);
+        if self.dialect == Dialect::PostgreSql && system::mentions(text) {
+            prune(&mut statement, &|name| system::is_empty(name) && self.catalogue.table(name).is_none());
+        }
         let names = self.names(&statement);
-        let parameters = parameters(&names, &statement);
         let count = parameters.len();
         let mut columns = Vec::new();
         let plan = match statement {
@@ -305,7 +309,7 @@ impl Planner<'_> {
         let names = self.names(&statement);
         for source in &names.sources {
             if source.columns.is_empty() && source.table.is_none() {
-                let text = format!("relation \"{}\" does not exist", source.alias);
+                let text = format!("relation \"{}\" does not exist", source.name);
                 return Err(SqlError::new(Code::UndefinedTable, text));
             }
         }
@@ -326,6 +330,7 @@ impl Planner<'_> {
         let mut names = self.names(&statement);
         names.sources.push(super::names::Source {
             alias: table.name.to_lowercase(),
+            name: table.name.clone(),
             columns: table.columns.iter().map(|c| (c.name.clone(), c.kind)).collect(),
             table: None,
         });

@@ -5,7 +5,7 @@
 //! statement), schema names (there is one schema). What SQLite has no equivalent for is refused by name.
 
 use super::error::SqlError;
-use super::names::{Names, arguments, bare};
+use super::names::{Names, arguments, bare, names_of};
 use super::trees::{align, bare_word, call, flatten, literal, not, number, shift, take, text, unit};
 use super::types::Type;
 use isolde_sqltext::ast::{
@@ -155,23 +155,26 @@ impl VisitorMut for Rewriter<'_, '_> {
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
         match factor {
             TableFactor::Table { args: Some(args), name, alias, .. } => {
-                if !bare(name).eq_ignore_ascii_case("generate_series") {
-                    return refuse(&format!("the function {name} in FROM"));
-                }
+                let function = bare(name).to_lowercase();
                 let args: Vec<String> = args.args.iter().map(ToString::to_string).collect();
-                let called = alias.as_ref().map_or("generate_series", |a| a.name.value.as_str()).to_owned();
+                let rows = match function.as_str() {
+                    "generate_series" => format!("generate_series({})", args.join(", ")),
+                    "unnest" => format!("json_each(weak_elements({}))", args.join(", ")),
+                    _ => return refuse(&format!("the function {name} in FROM")),
+                };
+                let called = alias.as_ref().map_or(function.as_str(), |a| a.name.value.as_str()).to_owned();
                 let column = alias
                     .as_ref()
                     .and_then(|a| a.columns.first())
                     .map_or(called.as_str(), |c| c.name.value.as_str());
-                let sql = format!("SELECT value AS `{column}` FROM generate_series({})", args.join(", "));
+                let sql = format!("SELECT value AS `{column}` FROM {rows}");
                 match parse(Dialect::Sqlite, &sql) {
                     Ok(Statement::Query(subquery)) => {
                         let name = Ident::with_quote('`', called);
                         let alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
                         *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
                     }
-                    _ => return refuse("this form of generate_series"),
+                    _ => return refuse(&format!("this form of {function}")),
                 }
             }
             TableFactor::Table { index_hints, partitions, with_hints, .. } => {
@@ -216,13 +219,13 @@ impl VisitorMut for Rewriter<'_, '_> {
                     Ok(kind) => kind,
                     Err(error) => return Flow::Break(error),
                 };
-                let name = if data_type.to_string().to_lowercase().contains("regclass") {
-                    "weak_regclass".to_owned()
-                } else {
-                    kind.code()
-                };
+                let numbered = self.names.expr(inner).is_integer();
                 let inner = take(inner);
-                *expr = call("weak_cast", vec![inner, text(name)]);
+                *expr = match (names_of(data_type), numbered) {
+                    (Some(what), true) => call("weak_name", vec![inner, text(what)]),
+                    (Some(what), false) => call("weak_cast", vec![inner, text(format!("weak_{what}"))]),
+                    (None, _) => call("weak_cast", vec![inner, text(kind.code())]),
+                };
             }
             Expr::Convert { expr: inner, data_type: Some(data_type), .. } => {
                 match Type::declared(data_type) {
@@ -436,6 +439,17 @@ impl Rewriter<'_, '_> {
         let kind = self.names.expr(expr);
         let Expr::Function(function) = expr else { return Flow::Continue(()) };
         let name = bare(&function.name).to_lowercase();
+        if let (FunctionArguments::Subquery(query), "array") = (&function.args, name.as_str()) {
+            let sql =
+                format!("WITH listed(x) AS ({query}) SELECT weak_list(json_group_array(x)) FROM listed");
+            return match parse(Dialect::Sqlite, &sql) {
+                Ok(Statement::Query(list)) => {
+                    *expr = Expr::Subquery(list);
+                    Flow::Continue(())
+                }
+                _ => refuse("this form of ARRAY"),
+            };
+        }
         if matches!(function.args, FunctionArguments::None) {
             let none =
                 FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };

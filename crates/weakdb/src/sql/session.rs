@@ -11,6 +11,7 @@ use super::engine::{Engine, Shared};
 use super::error::{Code, SqlError};
 use super::names::ResultColumn;
 use super::plan::{Plan, Planner, Prepared, QueryPlan};
+use super::rows;
 use super::show;
 use super::system;
 use super::time;
@@ -312,7 +313,7 @@ impl Session {
         self.engine.refresh(&self.catalogue)?;
         let version = self.catalogue.version();
         if self.system != Some(version) && system::mentions(sql) {
-            let statements = system::statements(&self.catalogue, &self.engine.shared());
+            let statements = rows::statements(&self.catalogue, &self.engine.shared());
             self.engine.batch(&statements)?;
             self.system = Some(version);
         }

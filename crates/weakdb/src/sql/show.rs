@@ -210,13 +210,14 @@ fn fields(table: &Table, full: bool) -> Vec<Vec<Value>> {
         } else {
             ""
         };
-        let mut row: Vec<Value> = vec![column.name.as_str().into(), column.kind.mysql_name().into()];
+        let mut row: Vec<Value> = vec![column.name.as_str().into(), column.mysql_type().into()];
         if full {
             row.push(Value::Null);
         }
         row.push(if column.not_null { "NO" } else { "YES" }.into());
         row.push(key.into());
-        row.push(column.default.as_deref().map_or(Value::Null, Value::from));
+        let default = column.shown_default.as_deref().map(|d| d.trim_matches('\''));
+        row.push(default.map_or(Value::Null, Value::from));
         row.push(if column.auto { "auto_increment" } else { "" }.into());
         if full {
             row.extend([Value::from("select,insert,update,references"), Value::from("")]);
@@ -236,9 +237,9 @@ fn create(table: &Table) -> String {
         .iter()
         .map(|c| {
             let null = if c.not_null { " NOT NULL" } else { "" };
-            let default = c.default.as_ref().map_or_else(String::new, |d| format!(" DEFAULT {d}"));
+            let default = c.shown_default.as_ref().map_or_else(String::new, |d| format!(" DEFAULT {d}"));
             let auto = if c.auto { " AUTO_INCREMENT" } else { "" };
-            format!("  {} {}{null}{default}{auto}", quote(&c.name), c.kind.mysql_name())
+            format!("  {} {}{null}{default}{auto}", quote(&c.name), c.mysql_type())
         })
         .collect();
     if !table.key.is_empty() {

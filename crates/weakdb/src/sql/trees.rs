@@ -47,7 +47,8 @@ pub(super) fn bare_word(name: &Ident) -> Option<Expr> {
         return None;
     }
     match name.value.to_lowercase().as_str() {
-        "current_schema" | "current_catalog" => Some(call("current_schema", Vec::new())),
+        "current_schema" => Some(call("current_schema", Vec::new())),
+        "current_catalog" => Some(call("current_database", Vec::new())),
         _ => None,
     }
 }

@@ -105,6 +105,23 @@ impl Type {
         })
     }
 
+    /// The digits of a decimal, if it says how many.
+    #[must_use]
+    pub fn precision(declared: &DataType) -> Option<u64> {
+        use DataType as D;
+        match declared {
+            D::Numeric(n) | D::Decimal(n) | D::Dec(n) | D::DecimalUnsigned(n) | D::DecUnsigned(n) => {
+                match n {
+                    ExactNumberInfo::None => None,
+                    ExactNumberInfo::Precision(digits) | ExactNumberInfo::PrecisionAndScale(digits, _) => {
+                        Some(*digits)
+                    }
+                }
+            }
+            _ => None,
+        }
+    }
+
     fn custom(name: &str) -> Result<Self, SqlError> {
         let bare = name.rsplit('.').next().unwrap_or(name).trim_matches('"').to_ascii_lowercase();
         Ok(match bare.as_str() {
@@ -172,7 +189,7 @@ impl Type {
         match code {
             "tinyint" => Self::Int1,
             "varchar" => Self::Varchar(None),
-            "weak_regclass" => Self::Oid,
+            "weak_regclass" | "weak_regtype" | "weak_regnamespace" | "weak_regrole" => Self::Oid,
             _ => plain.into_iter().find(|kind| kind.name() == code).unwrap_or(Self::Unknown),
         }
     }

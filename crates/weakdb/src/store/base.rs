@@ -19,11 +19,11 @@ impl Seq {
     pub const INITIAL: Seq = Seq(0);
 }
 
-/// The versions of one key in the order of commits: `writers` and `values` side by side. The first is the initial one.
+/// The versions of one key in the order of commits, by who wrote them. The first is the initial one.
 #[derive(Debug)]
 pub(crate) struct Versions {
     pub writers: Vec<Seq>,
-    pub values: Vec<Option<Value>>,
+    initial: Option<Value>,
 }
 
 impl Versions {
@@ -32,23 +32,19 @@ impl Versions {
     }
 }
 
-/// A transaction that wrote something.
-pub(crate) struct Writer {
-    pub name: Option<TxnName>,
-    /// What it wrote, ascending.
-    pub keys: Vec<KeyId>,
-    /// Side by side: where among the versions of the key, so that a value is found without a search through them.
-    places: Vec<u32>,
-}
-
 /// Everything that is committed.
 pub(crate) struct Base {
     ids: FxHashMap<Arc<str>, KeyId>,
     sorted: BTreeMap<Arc<str>, KeyId>,
     names: Vec<Arc<str>>,
     versions: Vec<Versions>,
-    /// By `Seq`.
-    pub writers: Vec<Writer>,
+    /// By `Seq`; the initial one has no name.
+    writers: Vec<Option<TxnName>>,
+    /// By `Seq`, where its writes begin. They end where the next one's begin.
+    starts: Vec<u32>,
+    /// Everything that was ever written, by writer, and of each in the order of keys. A read of an old version costs the cache misses that it
+    /// takes to find the value, so values lie beside the keys, and what leads to them is small.
+    writes: Vec<(KeyId, Option<Value>)>,
 }
 
 impl Base {
@@ -58,7 +54,9 @@ impl Base {
             sorted: BTreeMap::new(),
             names: Vec::new(),
             versions: Vec::new(),
-            writers: vec![Writer { name: None, keys: Vec::new(), places: Vec::new() }],
+            writers: vec![None],
+            starts: vec![0, 0],
+            writes: Vec::new(),
         }
     }
 
@@ -72,7 +70,7 @@ impl Base {
         self.ids.insert(name.clone(), id);
         self.sorted.insert(name.clone(), id);
         self.names.push(name);
-        self.versions.push(Versions { writers: vec![Seq::INITIAL], values: vec![None] });
+        self.versions.push(Versions { writers: vec![Seq::INITIAL], initial: None });
         id
     }
 
@@ -91,14 +89,40 @@ impl Base {
 
     /// What a writer of the key left in it.
     pub fn value(&self, key: KeyId, writer: Seq) -> Option<Value> {
-        let place = match writer {
-            Seq::INITIAL => 0,
-            Seq(w) => {
-                let writer = &self.writers[w as usize];
-                writer.keys.binary_search(&key).ok().map(|at| writer.places[at] as usize)?
-            }
-        };
-        self.versions(key).values[place].clone()
+        self.left(key, writer).cloned()
+    }
+
+    fn left(&self, key: KeyId, writer: Seq) -> Option<&Value> {
+        if writer == Seq::INITIAL {
+            return self.versions(key).initial.as_ref();
+        }
+        self.write(writer, key).and_then(|write| write.1.as_ref())
+    }
+
+    /// What a transaction wrote, in the order of keys.
+    fn writes(&self, writer: Seq) -> &[(KeyId, Option<Value>)] {
+        let at = writer.0 as usize;
+        &self.writes[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    fn write(&self, writer: Seq, key: KeyId) -> Option<&(KeyId, Option<Value>)> {
+        let writes = self.writes(writer);
+        writes.binary_search_by_key(&key, |w| w.0).ok().map(|at| &writes[at])
+    }
+
+    /// The keys that a transaction wrote, ascending.
+    pub fn keys(&self, writer: Seq) -> impl Iterator<Item = KeyId> + '_ {
+        self.writes(writer).iter().map(|w| w.0)
+    }
+
+    /// Who committed at this place; `None` is the initial transaction.
+    pub fn writer(&self, seq: Seq) -> Option<TxnName> {
+        self.writers[seq.0 as usize]
+    }
+
+    /// Everybody who wrote something, in the order of commits.
+    pub fn writers(&self) -> impl Iterator<Item = TxnName> + '_ {
+        self.writers.iter().copied().flatten()
     }
 
     /// Keys whose name begins so, in the order of names. A key that nobody but an open transaction knows is among them.
@@ -112,9 +136,9 @@ impl Base {
 
     /// All keys with their newest values, in the order of names.
     pub fn newest(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
-        self.sorted.iter().filter_map(|(name, key)| {
-            self.versions(*key).values.last().and_then(Option::as_ref).map(|value| (name, value))
-        })
+        self.sorted
+            .iter()
+            .filter_map(|(name, &key)| self.left(key, self.versions(key).last()).map(|value| (name, value)))
     }
 
     /// Who wrote each key last, in the order of names.
@@ -124,11 +148,11 @@ impl Base {
 
     pub fn set_initial(&mut self, name: &str, value: Value) {
         let key = self.key(name);
-        self.versions[key.0 as usize].values[0] = Some(value);
+        self.versions[key.0 as usize].initial = Some(value);
     }
 
     pub fn wrote(&self, writer: Seq, key: KeyId) -> bool {
-        self.writers[writer.0 as usize].keys.binary_search(&key).is_ok()
+        self.write(writer, key).is_some()
     }
 
     /// The next place in the order of commits.
@@ -138,18 +162,14 @@ impl Base {
 
     /// Appends a committed transaction; its writes in the order of their keys.
     pub fn commit(&mut self, name: TxnName, writes: Vec<(KeyId, Option<Value>)>) -> Seq {
+        debug_assert!(writes.is_sorted_by_key(|w| w.0), "writes come in the order of their keys");
         let seq = self.next();
-        let mut keys = Vec::with_capacity(writes.len());
-        let mut places = Vec::with_capacity(writes.len());
-        for (key, value) in writes {
-            let versions = &mut self.versions[key.0 as usize];
-            keys.push(key);
-            places.push(versions.writers.len() as u32);
-            versions.writers.push(seq);
-            versions.values.push(value);
+        for (key, _) in &writes {
+            self.versions[key.0 as usize].writers.push(seq);
         }
-        debug_assert!(keys.is_sorted(), "writes come in the order of their keys");
-        self.writers.push(Writer { name: Some(name), keys, places });
+        self.writers.push(Some(name));
+        self.writes.extend(writes);
+        self.starts.push(self.writes.len() as u32);
         seq
     }
 }

@@ -155,7 +155,7 @@ impl Store {
 
     /// How many transactions have committed that wrote something.
     pub fn committed_writers(&self) -> usize {
-        self.lock().base.writers.len() - 1
+        self.lock().base.writers().count()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -88,7 +88,7 @@ impl Record {
         let mut ended: Vec<&Ended> = self.ended.iter().collect();
         ended.sort_by_key(|e| e.name);
         let mut text = String::new();
-        let name = |seq: Seq| base.writers[seq.0 as usize].name;
+        let name = |seq: Seq| base.writer(seq);
         for txn in ended {
             // Writing to a text does not fail.
             let _ = write!(text, "{}{:?}", txn.name, txn.outcome);
@@ -112,7 +112,7 @@ impl Record {
                 }
             }
             Order::All => {
-                for writer in base.writers.iter().filter_map(|w| w.name) {
+                for writer in base.writers() {
                     let _ = write!(text, " {writer}");
                 }
             }

@@ -409,7 +409,7 @@ fn choose(store: &Store, inner: &mut Inner, asked: Asked, mut random: fastrand::
     let Asked { read, key, wish, latest, statement } = asked;
     let base = &inner.base;
     let candidates = Candidates::new(&*inner.isolation, base, read.by.session as usize, key);
-    let name = |s: Seq| base.writers[s.0 as usize].name;
+    let name = |s: Seq| base.writer(s);
     let otherwise = options.replay.as_ref().map(|r| r.otherwise);
     // A current read is not free to choose.
     let free = wish.is_none();

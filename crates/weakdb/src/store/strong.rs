@@ -153,7 +153,7 @@ impl Isolation for Snapshots {
                 // Whoever has read a version that is no longer the newest has a snapshot from before this commit.
                 for &other in self.reading.iter().filter(|&&s| s != session) {
                     let view = &mut self.views[other];
-                    if base.writers[seq.0 as usize].keys.iter().any(|k| view.reads.contains_key(k)) {
+                    if base.keys(seq).any(|k| view.reads.contains_key(&k)) {
                         view.high = Some(view.high.map_or(seq.0 - 1, |h| h.min(seq.0 - 1)));
                     }
                 }

@@ -51,7 +51,7 @@ struct Node {
     lane: usize,
     /// In its session's writers, from 1.
     position: u32,
-    /// Who happened before it: session order and reads-from.
+    /// Who happened before it, by session order and reads-from, where the level asks for that (causal).
     past: Clock,
     /// Who comes before it in every commit order.
     preceding: Clock,
@@ -102,10 +102,6 @@ impl Graph {
         &self.node(s).past
     }
 
-    pub fn preceding(&self, s: Seq) -> &Clock {
-        &self.node(s).preceding
-    }
-
     /// Who comes before any of these.
     pub fn preceding_any(&self, writers: &[Seq]) -> Clock {
         let mut all = Clock::default();
@@ -131,6 +127,13 @@ impl Graph {
         clock.raise(node.lane, node.position);
     }
 
+    /// The clock of somebody who comes after `s`.
+    fn precede(&self, clock: &mut Clock, s: Seq) {
+        let node = self.node(s);
+        clock.join(&node.preceding);
+        clock.raise(node.lane, node.position);
+    }
+
     /// Adds a direct dependency; the last of each session stands for the others.
     pub fn depend(&self, direct: &mut Vec<Seq>, s: Seq) {
         match direct.iter_mut().find(|d| self.lane(**d) == self.lane(s)) {
@@ -144,7 +147,7 @@ impl Graph {
         let from: Vec<Seq> = self.lanes[lane].last().into_iter().chain(direct).copied().collect();
         let mut preceding = past.clone();
         for &f in &from {
-            preceding.join(self.preceding(f));
+            self.precede(&mut preceding, f);
             self.nodes[f.0 as usize].to.push(s);
         }
         self.lanes[lane].push(s);

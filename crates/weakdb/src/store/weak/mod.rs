@@ -91,7 +91,7 @@ struct View {
 
 #[derive(Clone, Default)]
 struct Frontier {
-    /// By session, how many of its writers happened before.
+    /// Causal: by session, how many of its writers happened before.
     past: Clock,
     /// Since the session's last writer: the last one of each session that somebody read from.
     direct: Vec<Seq>,
@@ -135,8 +135,8 @@ impl Weak {
         match self.visibility {
             Visibility::Read => {}
             Visibility::ReadAndSession => {
-                for key in &base.writers[source.0 as usize].keys {
-                    if let Some(&s) = view.reads.get(key).filter(|&&s| s != source) {
+                for key in base.keys(source) {
+                    if let Some(&s) = view.reads.get(&key).filter(|&&s| s != source) {
                         demands.push((source, s));
                     }
                 }
@@ -163,8 +163,8 @@ impl Weak {
             if ((until - from) as usize) < view.reads.len() {
                 for position in from + 1..=until {
                     let v = self.graph.at(lane, position);
-                    for key in &base.writers[v.0 as usize].keys {
-                        if let Some(&s) = view.reads.get(key) {
+                    for key in base.keys(v) {
+                        if let Some(&s) = view.reads.get(&key) {
                             demand(v, s);
                         }
                     }
@@ -213,10 +213,7 @@ impl Weak {
         let graph = &self.graph;
         for view in self.views.iter_mut().filter(|v| v.open && !v.reads.is_empty()) {
             for &w in changed {
-                let late = base.writers[w.0 as usize]
-                    .keys
-                    .iter()
-                    .any(|k| view.reads.get(k).is_some_and(|&s| graph.before(s, w)));
+                let late = base.keys(w).any(|k| view.reads.get(&k).is_some_and(|&s| graph.before(s, w)));
                 if late {
                     lower(&mut view.ceiling, graph.lane(w), graph.position(w));
                 }
@@ -345,8 +342,9 @@ impl Isolation for Weak {
             if !view.sources.contains(&source) {
                 view.sources.push(source);
             }
-            self.graph.see(&mut view.now.past, source);
-            self.graph.depend(&mut view.now.direct, source);
+            if self.visibility == Visibility::Causal {
+                self.graph.see(&mut view.now.past, source);
+            }
         }
         self.demand(base, session, demands);
         if self.visibility == Visibility::Causal {
@@ -363,12 +361,17 @@ impl Isolation for Weak {
     fn commit(&mut self, base: &Base, session: usize, seq: Option<Seq>) {
         let view = &mut self.views[session];
         view.floor = std::mem::take(&mut view.now);
+        for &source in &view.sources {
+            self.graph.depend(&mut view.floor.direct, source);
+        }
         if let Some(seq) = seq {
             let lane = *view.lane.get_or_insert_with(|| self.graph.open_lane());
             let direct = std::mem::take(&mut view.floor.direct);
             self.graph.commit(seq, lane, &view.floor.past, &direct);
-            self.graph.see(&mut view.floor.past, seq);
-            for &key in &base.writers[seq.0 as usize].keys {
+            if self.visibility == Visibility::Causal {
+                self.graph.see(&mut view.floor.past, seq);
+            }
+            for key in base.keys(seq) {
                 let at = key.0 as usize;
                 if self.written.len() <= at {
                     self.written.resize_with(at + 1, Vec::new);
