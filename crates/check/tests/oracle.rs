@@ -187,6 +187,8 @@ fn found_before() {
         "a(x,1) a(x,2) || a(x,3) r(x,[1 3])",
         // Cut isolation asks for no order, not even for one of a list that shows a transaction's appends apart.
         "r(x,[]); r(z,[3]); r(x,[4 2 6 5]) a(z,3) || a(z,3) r(z,[3 3]) a(x,4) a(x,5) || a(x,2); r(z,[3 3]); a(x,6)",
+        // An element of a list with garbage may be from somebody of unknown outcome.
+        "r(y,[]) w(z,0); r(y,[3]) a(y,4); r(y,[1000 3 4 1 3]) || a(y,1) a(y,3); a(y,3) !info; r(z,0)",
     ] {
         compare(&mini::history(text), "found before");
     }

@@ -190,13 +190,14 @@ impl<T: Bounded> Ring<T> {
             _ => (at.block, at.item),
         };
         if self.blocks[block].items.len() >= BLOCK {
-            // At the end a new block begins; elsewhere one is split.
-            let last = index == BLOCK && block + 1 == self.blocks.len();
-            let kept = if last { BLOCK } else { BLOCK / 2 };
+            // The last block is cut where the item belongs, near its end as a rule: cut in half, most blocks would stay half
+            // empty.
+            let last = block + 1 == self.blocks.len();
+            let kept = if last { index.max(BLOCK / 2) } else { BLOCK / 2 };
             let mut rest = Vec::with_capacity(BLOCK);
             rest.extend(self.blocks[block].drain(kept..));
             self.blocks.insert(block + 1, Block::of(rest));
-            if index > kept || last {
+            if index > kept || index == BLOCK {
                 (block, index) = (block + 1, index - kept);
             }
         }

@@ -225,12 +225,19 @@ impl Scene<'_> {
         let foreign = elements.strip_suffix(own.as_slice()).unwrap_or(elements);
         let wanted: FxHashSet<Value> = foreign.iter().copied().collect();
         let mut appended: FxHashMap<Value, OpId> = FxHashMap::default();
-        for t in history.txns().filter(|&t| self.reading.counts(t)) {
+        let mut open: FxHashSet<Value> = FxHashSet::default();
+        for t in history.txns().filter(|&t| history.outcome(t) != Outcome::Aborted) {
             for (op, o) in history.ops(t).filter(|(_, o)| is_append(o) && wanted.contains(&o.value)) {
-                if appended.insert(o.value, op).is_some() {
+                if !self.reading.counts(t) {
+                    open.insert(o.value);
+                } else if appended.insert(o.value, op).is_some() {
                     return None;
                 }
             }
+        }
+        // Somebody of unknown outcome may have appended it as well.
+        if open.iter().any(|e| appended.contains_key(e)) {
+            return None;
         }
         let mut shown: Vec<OpId> = Vec::new();
         for append in foreign.iter().filter_map(|e| appended.remove(e)) {

@@ -12,7 +12,7 @@
 
 use crate::weak::Problem;
 use crate::weak::problem::Stamped;
-use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 const NONE: u32 = u32::MAX;
@@ -367,17 +367,26 @@ fn in_program_order(history: &History, key: KeyId, appends: &[Append]) -> bool {
 
 type Appended = FxHashMap<(KeyId, Value), Option<Append>>;
 
-/// The committed append of every element of these keys; none where there are several.
+/// The committed append of every element of these keys; none where there are several, or somebody of unknown outcome also
+/// appended it.
 fn committed_appends(history: &History, index: &Index, keys: &[KeyId]) -> Appended {
     let mut appended: Appended = FxHashMap::default();
+    let appends = |txn: TxnId| {
+        let ops = history.ops(txn).filter(|(_, o)| o.kind == OpKind::Append);
+        ops.filter(|(_, o)| keys.binary_search(&o.key).is_ok())
+    };
     for txn in history.txns().filter(|&t| index.is_committed(t)) {
-        for (op, o) in history.ops(txn).filter(|(_, o)| o.kind == OpKind::Append) {
-            if keys.binary_search(&o.key).is_ok() {
-                appended
-                    .entry((o.key, o.value))
-                    .and_modify(|several| *several = None)
-                    .or_insert(Some(Append { txn, op }));
-            }
+        for (op, o) in appends(txn) {
+            appended
+                .entry((o.key, o.value))
+                .and_modify(|several| *several = None)
+                .or_insert(Some(Append { txn, op }));
+        }
+    }
+    let unknown = |t: &TxnId| history.outcome(*t) == Outcome::Indeterminate && !index.is_committed(*t);
+    for txn in history.txns().filter(unknown) {
+        for (_, o) in appends(txn) {
+            appended.entry((o.key, o.value)).and_modify(|several| *several = None);
         }
     }
     appended

@@ -1,15 +1,16 @@
-//! Relations over at most 32 transactions, one bit mask per row.
+//! Relations over at most 128 transactions or operations, one bit mask per row.
 
 use super::reading::{Facts, Reading};
 
 /// `self.rows[a]` has bit `b` iff `a -> b`.
 #[derive(Clone)]
 pub(super) struct Relation {
-    pub rows: Vec<u32>,
+    pub rows: Vec<u128>,
 }
 
 impl Relation {
     pub fn empty(n: usize) -> Relation {
+        assert!(n <= 128, "{n} are too many for one mask");
         Relation { rows: vec![0; n] }
     }
 
