@@ -11,7 +11,7 @@ use crate::namespace::Namespace;
 use crate::record::{Executed, Failed, Run};
 use crate::run::{create, undo};
 use crate::script::Script;
-use crate::session::Session;
+use crate::session::{Patience, Session};
 use isolde_driver::{Connection, Database, Error, Isolation, Kind, Value};
 use isolde_sqltext::{Control, control};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -109,7 +109,14 @@ fn perform(
             connection.run(&statement)?;
         }
         let level = (flavour, isolation.clone());
-        sessions.push(Session::new(connection, instrumenter.cloned(), level, number, start, 15)?);
+        sessions.push(Session::new(
+            connection,
+            instrumenter.cloned(),
+            level,
+            number,
+            start,
+            Patience::REPLAY,
+        )?);
     }
     let backends: Vec<Option<u64>> = sessions.iter().map(Session::backend).collect();
     let (answers, inbox) = channel();

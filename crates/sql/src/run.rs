@@ -6,7 +6,7 @@ use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Run};
 use crate::schema::Schema;
-use crate::session::Session;
+use crate::session::{Patience, Session};
 use isolde_driver::{Connection, Database, Error, Isolation, Kind};
 use isolde_sqltext::parse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -149,7 +149,8 @@ impl Plan<'_> {
                 connection.run(&statement)?;
             }
             let isolation = self.isolation.clone();
-            Session::new(connection, Some(instrumenter.clone()), (self.flavour, isolation), number, start, 2)
+            let level = (self.flavour, isolation);
+            Session::new(connection, Some(instrumenter.clone()), level, number, start, Patience::ROUND)
         };
         let sessions = (0..self.sessions).map(open).collect::<Result<Vec<Session>, Error>>()?;
         let mut transactions: Vec<Executed> = std::thread::scope(|scope| {
