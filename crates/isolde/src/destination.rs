@@ -137,6 +137,17 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// Fails if these files cannot be written because there is no such folder: better before the work than after it.
+pub fn can_be_written<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Failure> {
+    for path in paths {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(Err(error)) = folder.map(fs::metadata) {
+            return Err(Failure::io(path, error));
+        }
+    }
+    Ok(())
+}
+
 /// A name beside `path` that nobody else uses.
 fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");

@@ -106,6 +106,13 @@ fn sqlite_is_serializable_however_lists_are_kept_and_rows_are_found() {
 
 #[test]
 fn a_required_level_decides_the_exit_status() {
+    // Known before anything runs, not when all is done.
+    let nowhere = "/no/such/folder/report.html";
+    for command in ["test", "sql"] {
+        let run =
+            Run::new(&[command, "--duration", "1000h", "--report", nowhere], b"", &[("DATABASE_URL", "")]);
+        assert!(run.expect(3).stderr().contains(nowhere));
+    }
     let scratch = Scratch::new("drive-exit");
     let url = "simulated:snapshot-isolation";
     test(&scratch, &[url, "--level", "serializable"]).expect(1);

@@ -11,7 +11,7 @@ use std::fmt::Write;
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
      table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #bbb;padding:.25em .6em;text-align:left;vertical-align:top}\
      pre{background:#f5f5f2;padding:.8em;overflow:auto}.violated{color:#a11;font-weight:bold}.holds{color:#174}.unknown{color:#850}\
-     svg{background:#fff;border:1px solid #ddd;max-width:100%}summary{cursor:pointer;margin:.5em 0}";
+     .wide{overflow-x:auto}svg{background:#fff;border:1px solid #ddd}summary{cursor:pointer;margin:.5em 0}";
 
 /// A page about these histories. `about` says where each comes from, in a paragraph of plain text.
 ///
@@ -22,7 +22,8 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;marg
 pub fn html(title: &str, subjects: &[(&str, Subject<'_>)]) -> String {
     let title = xml(title);
     let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\n<h1>{title}</h1>\n"
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title><style>{STYLE}</style>\n<h1>{title}</h1>\n"
     );
     for (about, subject) in subjects {
         section(&mut out, about, subject);
@@ -35,7 +36,7 @@ fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
     let _ = write!(
         out,
         "<h2>{}</h2>\n<p>{}</p>\n<p>{}, {} ({} aborted, {} of unknown outcome), {}, {}; {} ({})</p>\n",
-        xml(about.lines().next().unwrap_or_default()),
+        xml(about.lines().next().unwrap_or_default().trim_end_matches(':')),
         xml(&about.lines().skip(1).collect::<Vec<_>>().join("\n")).replace('\n', "<br>"),
         counted(facts.sessions, "session"),
         counted(facts.transactions, "transaction"),
@@ -73,7 +74,7 @@ fn example(out: &mut String, subject: &Subject<'_>, anomaly: &Anomaly) {
     };
     let _ = writeln!(
         out,
-        "<details{open}><summary>{}, {}</summary>\n{}\n<pre>{}</pre></details>",
+        "<details{open}><summary>{}, {}</summary>\n<div class=\"wide\">{}</div>\n<pre>{}</pre></details>",
         xml(&title),
         times(anomaly.count),
         svg(subject.history, anomaly),

@@ -44,12 +44,18 @@ fn lines(head: &str, columns: usize) -> Vec<String> {
 
 /// The table for people, then the anomalies of each column.
 pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
-    const NARROW: usize = 12;
     let rows = levels(columns);
     let first = rows.iter().map(|l| width(l.name())).max().unwrap_or(0);
-    let heads: Vec<Vec<String>> = columns.iter().map(|c| lines(c.head, NARROW)).collect();
-    let widths: Vec<usize> =
-        heads.iter().map(|h| h.iter().map(|l| width(l)).max().unwrap_or(0).max("VIOLATED".len())).collect();
+    let head_lines = |limit: usize| -> (Vec<Vec<String>>, Vec<usize>) {
+        let heads: Vec<Vec<String>> = columns.iter().map(|c| lines(c.head, limit)).collect();
+        let widest = |head: &Vec<String>| head.iter().map(|line| width(line)).max().unwrap_or(0);
+        let widths = heads.iter().map(|head| widest(head).max("VIOLATED".len())).collect();
+        (heads, widths)
+    };
+    // Words break only where the table would be too wide otherwise.
+    let fits = |widths: &[usize]| 2 + first + widths.iter().map(|w| 3 + w).sum::<usize>() <= style.columns();
+    let wide = [30, 20].map(head_lines).into_iter().find(|(_, widths)| fits(widths));
+    let (heads, widths) = wide.unwrap_or_else(|| head_lines(12));
     let height = heads.iter().map(Vec::len).max().unwrap_or(0);
     let mut out = String::new();
     for line in 0..height {
@@ -165,14 +171,18 @@ mod tests {
         ];
         assert_eq!(
             matrix_text(&columns, &Style::default()),
-            "                 READ
-                 COMMITTED   SERIALIZABLE
-  causal         holds       VIOLATED
-  serializable   VIOLATED    unknown
+            "                 READ COMMITTED   SERIALIZABLE
+  causal         holds            VIOLATED
+  serializable   VIOLATED         unknown
 
 READ COMMITTED: no anomaly
 SERIALIZABLE: no anomaly
 "
+        );
+        let narrow = matrix_text(&columns, &Style { width: 44, ..Style::default() });
+        assert!(
+            narrow.starts_with("                 READ\n                 COMMITTED   SERIALIZABLE\n"),
+            "{narrow}"
         );
         assert_eq!(
             matrix_markdown(&columns),

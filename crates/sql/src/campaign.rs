@@ -90,6 +90,8 @@ pub struct Summary {
     pub statements: usize,
     /// Failures of statements, by kind.
     pub failures: BTreeMap<&'static str, u64>,
+    /// Why it ended before its time: the database was lost. What was seen until then counts.
+    pub lost: Option<Error>,
     /// How long it took, without judging.
     pub driving: Duration,
     /// The verdict for Adya's level of that name.
@@ -113,6 +115,7 @@ impl Summary {
             unknown: 0,
             statements: 0,
             failures: BTreeMap::new(),
+            lost: None,
             driving: Duration::ZERO,
             verdict: Verdict::Holds,
             required: required.iter().map(|&level| (level, Verdict::Holds)).collect(),
@@ -235,7 +238,14 @@ impl Subject<'_> {
                 namespace: &self.namespace,
             };
             let began = Instant::now();
-            let round = plan.round(number, &over)?;
+            let round = match plan.round(number, &over) {
+                Ok(round) => round,
+                Err(error) if summary.rounds == 0 => return Err(error),
+                Err(error) => {
+                    summary.lost = Some(error);
+                    break;
+                }
+            };
             summary.driving += began.elapsed();
             summary.add(self.flavour, &round, &Budget::unlimited())?;
             progress(&summary);
@@ -277,7 +287,7 @@ impl Subject<'_> {
         promise: &Promise,
         script: &Script,
     ) -> Result<BTreeSet<Name>, Error> {
-        let replayed = replay(self.database, self.flavour, isolation, &self.namespace, script)?;
+        let replayed = replay(self.database, isolation, &self.namespace, script)?;
         let judged = judge(self.flavour, &replayed.run, promise, &[], &Budget::unlimited());
         judged.map(|j| j.counts.into_keys().collect()).map_err(too_large)
     }

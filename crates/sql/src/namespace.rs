@@ -17,6 +17,11 @@ impl Namespace {
         Namespace { flavour, name: name.to_owned() }
     }
 
+    /// Whose SQL it is made with.
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
     /// Statements that make it.
     pub fn create(&self) -> Vec<String> {
         match self.flavour {

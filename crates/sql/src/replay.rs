@@ -11,7 +11,7 @@ use crate::namespace::Namespace;
 use crate::record::{Executed, Failed, Run};
 use crate::run::{create, undo};
 use crate::script::Script;
-use crate::session::Session;
+use crate::session::{Patience, Session};
 use isolde_driver::{Connection, Database, Error, Isolation, Kind, Value};
 use isolde_sqltext::{Control, control};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -65,47 +65,42 @@ struct Answer {
     executed: Option<Executed>,
 }
 
-/// Runs a script at a level.
+/// Runs a script at a level, with its statements instrumented.
 pub fn replay(
     database: &dyn Database,
-    flavour: Flavour,
     isolation: &Isolation,
     namespace: &Namespace,
     script: &Script,
 ) -> Result<Replayed, Error> {
-    let mut control = database.connect()?;
-    let instrumenter = create(control.as_mut(), flavour, namespace, &script.setup)?;
-    let level = (flavour, isolation);
-    let replayed = perform(database, level, namespace, script, Some(&instrumenter), control.as_mut());
-    undo(control.as_mut(), namespace, &script.setup)?;
-    replayed
+    let instrumenter = Instrumenter::new(namespace.flavour()).with_whole_rows();
+    replay_with(Some(instrumenter), database, isolation, namespace, script)
 }
 
-/// Runs a script without instrumentation: what its statements return by themselves. No dependencies are seen.
-pub fn replay_plain(
+/// The same with this instrumenter; without one, events tell what the statements return by themselves, and no dependencies are
+/// seen.
+pub fn replay_with(
+    mut instrumenter: Option<Instrumenter>,
     database: &dyn Database,
-    flavour: Flavour,
     isolation: &Isolation,
     namespace: &Namespace,
     script: &Script,
 ) -> Result<Replayed, Error> {
     let mut control = database.connect()?;
-    for statement in [namespace.clear(), namespace.enter()].iter().flatten().chain(&script.setup) {
-        control.run(statement)?;
-    }
-    let replayed = perform(database, (flavour, isolation), namespace, script, None, control.as_mut());
-    undo(control.as_mut(), namespace, &script.setup)?;
-    replayed
+    create(control.as_mut(), namespace, &script.setup, instrumenter.as_mut())?;
+    let replayed = perform(database, isolation, namespace, script, instrumenter.as_ref(), control.as_mut());
+    let undone = undo(control.as_mut(), namespace, &script.setup);
+    replayed.and_then(|replayed| undone.map(|()| replayed))
 }
 
 fn perform(
     database: &dyn Database,
-    (flavour, isolation): (Flavour, &Isolation),
+    isolation: &Isolation,
     namespace: &Namespace,
     script: &Script,
     instrumenter: Option<&Instrumenter>,
     control: &mut dyn Connection,
 ) -> Result<Replayed, Error> {
+    let flavour = namespace.flavour();
     let start = Instant::now();
     let mut sessions = Vec::new();
     for number in 0..script.sessions() {
@@ -114,7 +109,14 @@ fn perform(
             connection.run(&statement)?;
         }
         let level = (flavour, isolation.clone());
-        sessions.push(Session::new(connection, instrumenter.cloned(), level, number, start, 15)?);
+        sessions.push(Session::new(
+            connection,
+            instrumenter.cloned(),
+            level,
+            number,
+            start,
+            Patience::REPLAY,
+        )?);
     }
     let backends: Vec<Option<u64>> = sessions.iter().map(Session::backend).collect();
     let (answers, inbox) = channel();

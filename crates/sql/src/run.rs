@@ -6,7 +6,7 @@ use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Run};
 use crate::schema::Schema;
-use crate::session::Session;
+use crate::session::{Patience, Session};
 use isolde_driver::{Connection, Database, Error, Isolation, Kind};
 use isolde_sqltext::parse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,27 +67,31 @@ pub struct Round {
     pub run: Run,
 }
 
-/// Creates tables with their auxiliary columns, and learns them. If that fails, what was created so far goes.
+/// Creates tables; with an instrumenter, with their auxiliary columns, and it learns them. If that fails, what was created so
+/// far goes.
 pub(crate) fn create(
     control: &mut dyn Connection,
-    flavour: Flavour,
     namespace: &Namespace,
     statements: &[String],
-) -> Result<Instrumenter, Error> {
+    mut instrumenter: Option<&mut Instrumenter>,
+) -> Result<(), Error> {
     for statement in [namespace.clear(), namespace.enter()].concat() {
         control.run(&statement)?;
     }
-    let mut instrumenter = Instrumenter::new(flavour).with_whole_rows();
     let mut rows = 1;
     for (i, statement) in statements.iter().enumerate() {
-        if let Err(error) = create_one(control, flavour, &mut instrumenter, &mut rows, statement) {
-            for statement in namespace.undo(&statements[..i]) {
-                control.run(&statement)?;
+        let created = match &mut instrumenter {
+            Some(instrumenter) => {
+                create_one(control, namespace.flavour(), instrumenter, &mut rows, statement)
             }
+            None => control.run(statement).map(|_| ()),
+        };
+        if let Err(error) = created {
+            undo(control, namespace, &statements[..i])?;
             return Err(error);
         }
     }
-    Ok(instrumenter)
+    Ok(())
 }
 
 fn create_one(
@@ -123,7 +127,8 @@ impl Plan<'_> {
         let schema = self.generator.schema(number);
         let mut control = self.pool.take()?;
         let statements = schema.create(self.flavour);
-        let instrumenter = create(control.as_mut(), self.flavour, self.namespace, &statements)?;
+        let mut instrumenter = Instrumenter::new(self.flavour).with_whole_rows();
+        create(control.as_mut(), self.namespace, &statements, Some(&mut instrumenter))?;
         let run = self.sessions(number, &schema, &instrumenter, stop);
         undo(control.as_mut(), self.namespace, &statements)?;
         self.pool.give(control);
@@ -144,7 +149,8 @@ impl Plan<'_> {
                 connection.run(&statement)?;
             }
             let isolation = self.isolation.clone();
-            Session::new(connection, Some(instrumenter.clone()), (self.flavour, isolation), number, start, 2)
+            let level = (self.flavour, isolation);
+            Session::new(connection, Some(instrumenter.clone()), level, number, start, Patience::ROUND)
         };
         let sessions = (0..self.sessions).map(open).collect::<Result<Vec<Session>, Error>>()?;
         let mut transactions: Vec<Executed> = std::thread::scope(|scope| {
@@ -157,9 +163,12 @@ impl Plan<'_> {
             // A session that panicked has nothing to say; the others have.
             threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
         });
-        let mut last = open(self.sessions)?;
-        transactions.extend(execute(&mut last, ids.fetch_add(1, Ordering::Relaxed) + 1, &read_all(schema)));
-        self.pool.give(last.into_connection());
+        // The database may be gone by now; what was seen stays.
+        if let Ok(mut last) = open(self.sessions) {
+            let id = ids.fetch_add(1, Ordering::Relaxed) + 1;
+            transactions.extend(execute(&mut last, id, &read_all(schema)));
+            self.pool.give(last.into_connection());
+        }
         Ok(Run { transactions })
     }
 

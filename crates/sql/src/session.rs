@@ -19,6 +19,22 @@ pub(crate) struct Session {
     open: Option<Open>,
 }
 
+/// How long to wait for locks.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// Seconds after which a wait fails.
+    pub seconds: u32,
+    /// Milliseconds after which PostgreSQL looks whether a wait is a deadlock.
+    pub deadlock: u32,
+}
+
+impl Patience {
+    /// Of rounds: whoever waits for nothing holds the others up.
+    pub const ROUND: Patience = Patience { seconds: 2, deadlock: 10 };
+    /// Of replays: who waits must be seen to wait first.
+    pub const REPLAY: Patience = Patience { seconds: 15, deadlock: 50 };
+}
+
 /// A transaction that has begun.
 struct Open {
     executed: Executed,
@@ -32,21 +48,21 @@ struct Open {
 }
 
 impl Session {
-    /// A session; `number` is its name in the history, `start` the beginning of the run; it waits `wait` seconds for a lock.
+    /// A session; `number` is its name in the history, `start` the beginning of the run; it waits so long for locks.
     pub fn new(
         mut connection: Box<dyn Connection>,
         instrumenter: Option<Instrumenter>,
         (flavour, isolation): (Flavour, Isolation),
         number: usize,
         start: Instant,
-        wait: u32,
+        patience: Patience,
     ) -> Result<Session, Error> {
-        for statement in prepare(flavour, &isolation, wait) {
+        for statement in prepare(flavour, &isolation, patience.seconds) {
             connection.run(&statement)?;
         }
         if flavour == Flavour::PostgreSql {
             // Only an administrator may; for others deadlocks take a second to be seen.
-            _ = connection.run("SET deadlock_timeout = '50ms'");
+            _ = connection.run(&format!("SET deadlock_timeout = '{}ms'", patience.deadlock));
         }
         // The first BEGIN sets the level for the session, which statements outside of transactions need as well.
         connection.begin(&isolation)?;

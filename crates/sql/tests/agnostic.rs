@@ -19,7 +19,7 @@ use isolde_driver::{Database, Error, Kind};
 use isolde_sql::Flavour;
 use isolde_sql::generate::{End, Generator, Knobs, Mix};
 use isolde_sql::namespace::Namespace;
-use isolde_sql::replay::{Event, Replayed, replay, replay_plain};
+use isolde_sql::replay::{Event, Replayed, replay, replay_with};
 use isolde_sql::schema::{self, Column, Literal, Schema};
 use isolde_sql::script::{Line, Script};
 
@@ -119,8 +119,8 @@ fn compare(database: &dyn Database, flavour: Flavour, isolation: &str, seeds: st
             witness.run("START TRANSACTION WITH CONSISTENT SNAPSHOT").unwrap();
         }
         let stuck = |e: Error| -> Replayed { panic!("{isolation}, seed {seed}: {e}\n{}", script.print()) };
-        let plain = replay_plain(database, flavour, &level, &namespace, &script).unwrap_or_else(stuck).events;
-        let other = replay(database, flavour, &level, &namespace, &script).unwrap_or_else(stuck).events;
+        let plain = replay_with(None, database, &level, &namespace, &script).unwrap_or_else(stuck).events;
+        let other = replay(database, &level, &namespace, &script).unwrap_or_else(stuck).events;
         let end = decided(isolation, &plain, &other);
         cut += u32::from(end != usize::MAX);
         for (a, b) in plain.iter().zip(&other).take_while(|(a, _)| a.line < end) {

@@ -6,6 +6,7 @@ mod support;
 
 use isolde_driver::Database;
 use isolde_driver::server::Engine;
+use isolde_level::Verdict;
 use isolde_sql::Flavour;
 use isolde_sql::campaign::{Settings, Subject, Summary};
 use isolde_sql::cause::Cause;
@@ -47,4 +48,20 @@ fn an_anomaly_becomes_a_script() {
     if let Ok(translated) = translate(script, Flavour::PostgreSql) {
         assert_eq!(translated.steps.len(), script.steps.len());
     }
+}
+
+#[test]
+fn a_server_that_dies_leaves_what_was_seen() {
+    let Some(server) = support::server(Engine::Postgres) else { return };
+    let database: &dyn Database = server.target(0);
+    let product = database.product().unwrap();
+    let isolation = product.isolation("SERIALIZABLE").unwrap();
+    let flavour = Flavour::PostgreSql;
+    let namespace = Namespace::new(flavour, "isolde_campaign");
+    let subject = Subject { database, flavour, product: product.name, namespace };
+    let settings = Settings { transactions: 40, duration: Duration::MAX, ..Settings::default() };
+    let mut progress = |_: &Summary| server.kill(0);
+    let summary = subject.campaign(&isolation, &settings, &|| false, &mut progress).unwrap();
+    assert_eq!((summary.rounds, &summary.verdict), (1, &Verdict::Holds));
+    assert!(summary.committed > 0 && summary.lost.is_some());
 }

@@ -32,7 +32,7 @@ impl Bench<'_> {
 
     fn run(&self, isolation: &str, script: &Script) -> Replayed {
         let level = self.database.product().unwrap().isolation(isolation).unwrap();
-        replay(self.database, self.flavour, &level, &self.namespace, script).unwrap()
+        replay(self.database, &level, &self.namespace, script).unwrap()
     }
 
     fn script(&self, isolation: &str, text: &str) -> Replayed {

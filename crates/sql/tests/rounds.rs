@@ -80,6 +80,35 @@ fn sqlite_is_serializable() {
     }
 }
 
+/// Copies of copies would double a table again and again: a few dozen statements would take hours and all memory.
+#[test]
+fn copies_do_not_explode() {
+    let file = support::File::new();
+    let mix = "select=40,copy=60,cross=0,compound=0,aggregate=0,locking=0,insert=0,upsert=0,update=0,delete=0,replace=0";
+    let knobs = Knobs { mix: mix.parse().unwrap(), ..Knobs::default() };
+    let generator = Generator::new(knobs, Flavour::Sqlite, 11);
+    let pool = Pool::new(&file.target);
+    let plan = Plan {
+        pool: &pool,
+        flavour: Flavour::Sqlite,
+        isolation: file.target.product().unwrap().isolation("DEFERRED").unwrap(),
+        sessions: 1,
+        transactions: 40,
+        read_all: 15,
+        generator: &generator,
+        namespace: &Namespace::new(Flavour::Sqlite, "isolde_rounds"),
+    };
+    for number in 0..3 {
+        let run = plan.round(number, &|| false).unwrap().run;
+        let steps = || run.transactions.iter().flat_map(|t| &t.steps);
+        let (copies, largest) = (
+            steps().filter(|s| s.text.starts_with("INSERT")).count(),
+            steps().map(|s| s.visible.len()).max(),
+        );
+        assert!(copies > 20 && largest.unwrap() <= 5 + 3 * copies, "{copies} copies, {largest:?} rows");
+    }
+}
+
 #[test]
 fn mariadb_repeatable_read_shows_what_the_paper_found() {
     let Some(server) = support::server(Engine::Mariadb) else { return };

@@ -35,8 +35,8 @@ fn run(database: &dyn Database, flavour: Flavour, first: &str) -> (Replayed, Ver
     let product = database.product().unwrap();
     let level = product.isolation("serializable").unwrap();
     let script = Script::parse(flavour, &text).unwrap();
-    let replayed =
-        replay(database, flavour, &level, &Namespace::new(flavour, "isolde_savepoints"), &script).unwrap();
+    let namespace = Namespace::new(flavour, "isolde_savepoints");
+    let replayed = replay(database, &level, &namespace, &script).unwrap();
     let promise = promise(&product.name, level.name());
     let verdict = judge(flavour, &replayed.run, &promise, &[], &Budget::unlimited()).unwrap().verdict;
     (replayed, verdict)

@@ -132,6 +132,8 @@ pub struct Summary {
     pub causes: BTreeMap<&'static str, (u64, String)>,
     /// What the online check found, if there was one.
     pub online: Option<OnlineSummary>,
+    /// Why the run was given up before its end. What was recorded until then counts.
+    pub lost: Option<EngineError>,
 }
 
 /// Why a run failed.
@@ -233,12 +235,13 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
     });
     written?;
     let online = followed.transpose()?;
-    if let Some(failure) = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(failure.into());
-    }
     let causes = shared.causes.into_inner().unwrap_or_else(PoisonError::into_inner);
     let count = |n: &AtomicU64| n.load(Relaxed);
     let tally = &control.tally;
+    let lost = match shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(failure) if count(&tally.committed) == 0 => return Err(failure.into()),
+        other => other,
+    };
     if count(&tally.committed) == 0
         && let Some((_, message)) = causes.values().next()
     {
@@ -252,6 +255,7 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
         elapsed,
         causes,
         online,
+        lost,
     })
 }
 
@@ -462,3 +466,6 @@ fn note(log: &mut dyn Write, entry: &Entry, seen: &mut Vec<&'static str>) -> std
         Entry::Began { .. } => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ mod postgres;
 mod process;
 
 use crate::Target;
-use process::{Folder, children, signal, wait_until};
+use process::{Folder, children, signal, wait_until, wait_while_busy};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io;
@@ -118,8 +118,10 @@ pub struct Server {
     inner: Arc<Inner>,
 }
 
-/// How long a server may take to start. Much more than it needs: a machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// How long a server that is about to start may say nothing in its log, and how long it may take altogether. A start takes a second or
+/// two, and much longer on a machine that is busy.
+const SILENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(900);
 
 static RUNNING: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
@@ -270,7 +272,8 @@ impl Server {
 
     fn wait_ready_of(&self, node: &Node) -> Result<(), ServerError> {
         let mut running = true;
-        let ready = wait_until(PATIENCE, || {
+        let written = || fs::metadata(&node.log).map_or(0, |log| log.len());
+        let ready = wait_while_busy(SILENCE, PATIENCE, written, || {
             running = node.is_running();
             !running || node.pid().is_some_and(|pid| node.program.ready(pid))
         });
@@ -279,8 +282,8 @@ impl Server {
         }
         let log = process::tail(&fs::read_to_string(&node.log).unwrap_or_default());
         let how = match running {
-            true => format!("no answer in {} s", PATIENCE.as_secs()),
-            false => "it ended by itself".to_owned(),
+            true => "it does not answer",
+            false => "it ended by itself",
         };
         Err(ServerError::Failed { what: format!("starting {} ({how})", self.inner.engine.name()), log })
     }

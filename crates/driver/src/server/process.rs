@@ -114,19 +114,34 @@ pub(super) fn is_stopped(pid: u32) -> bool {
 
 /// Waits until something is so, looking often. The limit is about time in which we could look: if we were stopped ourselves, or the
 /// machine was, that does not count.
-pub(super) fn wait_until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
+pub(super) fn wait_until(limit: Duration, so: impl FnMut() -> bool) -> bool {
+    wait_while_busy(limit, limit, || 0, so)
+}
+
+/// The same for something that takes as long as it takes: the limit is about time without a sign of life, which is any change of the
+/// number. Only what lives and never comes to an end is given up after the longest time.
+pub(super) fn wait_while_busy(
+    silence: Duration,
+    longest: Duration,
+    mut sign_of_life: impl FnMut() -> u64,
+    mut so: impl FnMut() -> bool,
+) -> bool {
     const LONGEST_LOOK: Duration = Duration::from_secs(3);
-    let mut waited = Duration::ZERO;
+    let (mut silent, mut waited, mut last) = (Duration::ZERO, Duration::ZERO, sign_of_life());
     loop {
         let start = Instant::now();
         if so() {
             return true;
         }
-        if waited > limit {
+        if silent > silence || waited > longest {
             return false;
         }
         thread::sleep(Duration::from_millis(20));
-        waited += start.elapsed().min(LONGEST_LOOK);
+        let looked = start.elapsed().min(LONGEST_LOOK);
+        let now = sign_of_life();
+        silent = if now == last { silent + looked } else { Duration::ZERO };
+        waited += looked;
+        last = now;
     }
 }
 
@@ -208,4 +223,33 @@ pub(super) fn give(path: &Path, account: Account) -> Result<(), ServerError> {
 pub(super) fn find(program: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(folders.iter().cloned()).map(|f| f.join(program)).find(|f| f.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_shows_signs_of_life_is_waited_for() {
+        let brief = Duration::from_millis(100);
+        let mut looks = 0;
+        let patient =
+            |life: &mut dyn FnMut() -> u64, longest| wait_while_busy(brief, longest, life, || false);
+        assert!(!patient(&mut || 0, Duration::MAX), "silence has an end");
+        let mut counted = || {
+            looks += 1;
+            looks
+        };
+        assert!(!patient(&mut counted, 4 * brief), "so has a life without result");
+        let mut left = 20;
+        assert!(wait_while_busy(
+            brief,
+            Duration::MAX,
+            || 0,
+            || {
+                left -= 1;
+                left == 18
+            }
+        ));
+    }
 }

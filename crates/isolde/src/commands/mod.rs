@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod convert;
+mod database;
 pub mod elle;
 pub mod explain;
 #[cfg(feature = "weakdb")]

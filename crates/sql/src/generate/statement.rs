@@ -15,6 +15,9 @@ pub(super) struct Writer<'a> {
     pub rng: &'a mut Rng,
 }
 
+/// Rows that `INSERT … SELECT` copies at most.
+const COPIED: usize = 3;
+
 /// How a statement is made.
 type Make<'a> = fn(&mut Writer<'a>) -> String;
 
@@ -127,8 +130,9 @@ impl<'a> Writer<'a> {
                 (false, _) => names[i].clone(),
             })
             .collect();
+        // Without a limit a table would double again and again. With the order, it is the same rows whatever way they are found.
         format!(
-            "INSERT INTO {0}({1}) SELECT {2} FROM {0} WHERE {condition}",
+            "INSERT INTO {0}({1}) SELECT {2} FROM {0} WHERE {condition} ORDER BY {1} LIMIT {COPIED}",
             table.name,
             names.join(", "),
             chosen.join(", ")

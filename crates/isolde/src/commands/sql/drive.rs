@@ -5,6 +5,7 @@ use super::page;
 use super::show::Shown;
 use super::subject::Opened;
 use crate::cli::Global;
+use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use isolde_level::Verdict;
@@ -12,10 +13,11 @@ use isolde_sql::campaign::{Settings, Summary};
 use isolde_sql::generate::Knobs;
 use std::time::{Duration, Instant};
 
-/// How long one script may take to shrink.
+/// How long the script of one anomaly may take to shrink.
 const SHRINKING: Duration = Duration::from_secs(40);
 
 pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
+    can_be_written(&flags.report)?;
     let opened = Opened::open(&flags.place, global)?;
     let isolations = opened.isolations(&flags.place)?;
     let subject = opened.subject();
@@ -55,7 +57,8 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         let stop = || interrupt::is_requested();
         let mut summary =
             subject.campaign(isolation, &settings, &stop, &mut progress).map_err(Failure::input)?;
-        if !flags.no_shrink {
+        // Who wants the end does not want replays.
+        if !flags.no_shrink && summary.lost.is_none() && !interrupt::is_requested() {
             let promise = summary.promise;
             let mut last = None;
             for class in &mut summary.classes {
@@ -72,22 +75,26 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
                 }
             }
         }
+        let lost = summary.lost.is_some();
         summaries.push(summary);
+        if lost {
+            break;
+        }
     }
     let shown = Shown { opened: &opened, flags, summaries: &summaries };
     if let Some(folder) = &flags.scripts {
         std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
         for (name, text) in shown.scripts() {
             let path = folder.join(name);
-            std::fs::write(&path, text).map_err(|e| Failure::io(&path, e))?;
+            write_file(&path, text.as_bytes())?;
         }
     }
     if let Some(path) = &flags.report {
-        std::fs::write(path, page::html(&shown)).map_err(|e| Failure::io(path, e))?;
+        write_file(path, page::html(&shown).as_bytes())?;
     }
     match flags.json {
         true => terminal::print(&format!("{:#}", shown.document()))?,
-        false => terminal::print(&shown.text())?,
+        false => terminal::print(&shown.text(terminal::style(global).width))?,
     }
     Ok(exit(&summaries))
 }
@@ -96,7 +103,10 @@ fn exit(summaries: &[Summary]) -> Exit {
     let verdicts = || summaries.iter().flat_map(|s| s.required.iter().map(|(_, verdict)| verdict));
     if verdicts().any(|v| *v == Verdict::Violated) {
         Exit::Violated
-    } else if interrupt::is_requested() || verdicts().any(|v| matches!(v, Verdict::Unknown { .. })) {
+    } else if interrupt::is_requested()
+        || summaries.iter().any(|s| s.lost.is_some())
+        || verdicts().any(|v| matches!(v, Verdict::Unknown { .. }))
+    {
         Exit::Undecided
     } else {
         Exit::Holds

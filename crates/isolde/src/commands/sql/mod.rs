@@ -11,6 +11,7 @@ mod subject;
 mod templates;
 
 use crate::cli::Global;
+use crate::commands::database;
 use crate::exit::{Exit, Failure};
 use crate::values;
 use clap::{Args, Subcommand};
@@ -55,7 +56,7 @@ pub struct Where {
     #[arg(value_name = "URL")]
     url: Option<String>,
     /// Start a private server from the programs on this machine, and remove it afterwards: postgres, mariadb or galera
-    #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = throwaway)]
+    #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = database::throwaway)]
     throwaway: Option<Engine>,
     /// Whose SQL to speak, if not that of the product it says it is: postgres, mariadb, mysql, sqlite, cockroachdb, yugabytedb, tidb
     #[arg(long, value_name = "D")]
@@ -63,11 +64,6 @@ pub struct Where {
     /// Isolation level, by the database's own name; all: every one it has, in turn
     #[arg(long, value_name = "NAME", default_value = "all")]
     isolation: String,
-}
-
-fn throwaway(name: &str) -> Result<Engine, String> {
-    let known = || Engine::ALL.map(Engine::name).join(", ");
-    Engine::ALL.into_iter().find(|e| e.name() == name).ok_or_else(|| format!("there are {}", known()))
 }
 
 /// Flags of a run.

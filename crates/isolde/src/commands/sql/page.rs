@@ -17,7 +17,7 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
     pre{background:var(--soft);padding:.8em;overflow:auto}.wide{overflow-x:auto}\
     .bad{color:var(--bad)}.ok{color:var(--ok)}.node{fill:var(--node);stroke:currentColor}\
     details{border:1px solid var(--line);border-radius:6px;margin:.6em 0;padding:.3em .8em}summary{cursor:pointer}\
-    svg{max-width:100%;height:auto}svg text{fill:currentColor;font:14px system-ui,sans-serif}\
+    svg text{fill:currentColor;font:14px system-ui,sans-serif}\
     .label{paint-order:stroke;stroke:Canvas;stroke-width:5px}</style></head><body>\
     <svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs><marker id=\"head\" markerWidth=\"10\" \
     markerHeight=\"8\" refX=\"9\" refY=\"4\" orient=\"auto\"><path d=\"M0,0L10,4L0,8z\" fill=\"context-stroke\"/></marker></defs></svg>";
@@ -53,6 +53,9 @@ fn level(out: &mut String, s: &Summary) {
         s.committed,
         s.aborted
     );
+    if let Some(error) = &s.lost {
+        _ = write!(out, "<p>Ended early, the database was lost: {}.</p>", escape(&error.to_string()));
+    }
     if s.counts.is_empty() {
         *out += "<p>No anomalies.</p>";
         return;
@@ -79,7 +82,8 @@ fn level(out: &mut String, s: &Summary) {
     if !causes.is_empty() {
         *out += "<ul>";
         for (cause, count) in causes {
-            _ = write!(out, "<li>{count} shapes: {}</li>", escape(cause.text()));
+            let shapes = if count == 1 { "shape" } else { "shapes" };
+            _ = write!(out, "<li>{count} {shapes}: {}</li>", escape(cause.text()));
         }
         *out += "</ul>";
     }
@@ -96,10 +100,10 @@ fn details(out: &mut String, s: &Summary, class: &Class) {
     let open = if class.shrunk.is_some() { " open" } else { "" };
     _ = write!(
         out,
-        "<details{open}><summary>{}: {} ({} times, round {})</summary>{}",
+        "<details{open}><summary>{}: {} ({}, round {})</summary><div class=\"wide\">{}</div>",
         class.found.name.kind(),
         escape(&class.found.shape),
-        class.count,
+        if class.count == 1 { "once".to_owned() } else { format!("{} times", class.count) },
         class.round,
         picture::of(class)
     );

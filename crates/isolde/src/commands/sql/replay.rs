@@ -30,8 +30,8 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     let promise = promise(&subject.product, isolation.name());
     let (mut shown, mut last) = (0, None);
     for _ in 0..flags.runs.max(1) {
-        let replayed = replay(subject.database, opened.flavour, &isolation, &subject.namespace, &script)
-            .map_err(Failure::input)?;
+        let replayed =
+            replay(subject.database, &isolation, &subject.namespace, &script).map_err(Failure::input)?;
         let judged = judge(opened.flavour, &replayed.run, &promise, &[], &Budget::unlimited())
             .map_err(Failure::input)?;
         let expected = script.expects.as_deref();

@@ -26,7 +26,7 @@ pub fn run(flags: &ScenarioFlags, global: &Global) -> Result<Exit, Failure> {
         let mut row = Vec::new();
         for scenario in &chosen {
             let script = scenario.script(opened.flavour).map_err(Failure::input)?;
-            let replayed = replay(subject.database, opened.flavour, &isolation, &subject.namespace, &script)
+            let replayed = replay(subject.database, &isolation, &subject.namespace, &script)
                 .map_err(|e| Failure::input(format_args!("{}: {e}", scenario.name)))?;
             row.push(scenario.happened(&replayed));
         }

@@ -2,6 +2,7 @@
 
 use super::DriveFlags;
 use super::subject::Opened;
+use crate::terminal::wrap;
 use isolde_level::Verdict;
 use isolde_sql::campaign::{Class, Summary};
 use isolde_sql::cause::Cause;
@@ -26,8 +27,9 @@ pub fn verdict(verdict: &Verdict) -> &'static str {
 }
 
 impl Shown<'_> {
-    /// The table, level by level.
-    pub fn text(&self) -> String {
+    /// The table, level by level, in lines of at most `width` columns; but SQL stays as it is.
+    pub fn text(&self, width: usize) -> String {
+        let lines = |text: &str| wrap(text, "  ", "    ", width);
         let mut out = format!("{}, seed {}\n", self.opened.product, self.flags.seed);
         for s in self.summaries {
             let seconds = s.driving.as_secs_f64().max(1e-3);
@@ -48,12 +50,14 @@ impl Shown<'_> {
             );
             let failures: Vec<String> = s.failures.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
             let failed = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
-            _ = writeln!(
-                out,
-                "  {} committed, {} aborted, {} unknown; failures: {failed}",
+            out += &lines(&format!(
+                "{} committed, {} aborted, {} unknown; failures: {failed}",
                 s.committed, s.aborted, s.unknown
-            );
-            _ = writeln!(out, "  documented: {}", s.promise.documented.text());
+            ));
+            out += &lines(&format!("documented: {}", s.promise.documented.text()));
+            if let Some(error) = &s.lost {
+                out += &lines(&format!("ended early, the database was lost: {error}"));
+            }
             for (level, v) in &s.required {
                 _ = writeln!(out, "  required {}: {}", level.name(), verdict(v));
             }
@@ -78,7 +82,8 @@ impl Shown<'_> {
                 );
             }
             for (cause, count) in causes(s) {
-                _ = writeln!(out, "  {count:>4} shapes by {}: {}", cause.kind(), cause.text());
+                let shapes = if count == 1 { "shape" } else { "shapes" };
+                out += &lines(&format!("{count} {shapes} by {}: {}", cause.kind(), cause.text()));
             }
             for class in s.classes.iter().filter(|c| c.shrunk.is_some()) {
                 let Some((script, seen)) = &class.shrunk else { continue };
@@ -168,6 +173,7 @@ fn level(s: &Summary) -> Value {
         "indeterminate": s.unknown,
         "statements": s.statements,
         "failures": s.failures,
+        "lost": s.lost.as_ref().map(ToString::to_string),
         "seconds": s.driving.as_secs_f64(),
         "anomalies": anomalies,
     })

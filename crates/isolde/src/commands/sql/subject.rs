@@ -2,14 +2,13 @@
 
 use super::Where;
 use crate::cli::Global;
+use crate::commands::database::{self, Scratch, unreached};
 use crate::exit::Failure;
-use crate::terminal;
-use isolde_driver::server::{Server, Setup};
+use isolde_driver::server::Server;
 use isolde_driver::{Database, Family, Isolation, Product, Target};
 use isolde_sql::Flavour;
 use isolde_sql::campaign::Subject;
 use isolde_sql::namespace::Namespace;
-use std::path::PathBuf;
 
 /// Everything that has to live as long as the run.
 pub struct Opened {
@@ -22,48 +21,23 @@ pub struct Opened {
     _scratch: Option<Scratch>,
 }
 
-/// A folder that is removed in the end.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nobody needs it, and nobody could do anything about it.
-        _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Opened {
     /// Finds the database, or starts it.
     pub fn open(place: &Where, global: &Global) -> Result<Opened, Failure> {
-        let mut server = None;
-        let mut scratch = None;
-        let from_environment = || std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
-        let target: Target = match (place.throwaway, place.url.clone().or_else(from_environment)) {
-            (Some(engine), _) => {
-                if !global.quiet {
-                    terminal::tell(&format!("starting a throw-away {}", engine.name()));
-                }
-                let started = Server::start(engine, &Setup::default()).map_err(Failure::input)?;
-                let target = started.target(0).clone();
-                server = Some(started);
-                target
-            }
-            (None, Some(url)) => url.parse().map_err(Failure::input)?,
-            (None, None) => {
-                let folder = std::env::temp_dir().join(format!("isolde-sql-{}", std::process::id()));
-                std::fs::create_dir_all(&folder).map_err(|e| Failure::io(&folder, e))?;
-                let path =
-                    folder.join("sql.db").display().to_string().replace('%', "%25").replace('?', "%3F");
-                scratch = Some(Scratch(folder));
-                format!("sqlite:{path}?synchronous=off").parse().map_err(Failure::input)?
-            }
+        let (mut server, mut scratch) = (None, None);
+        let target = match place.throwaway {
+            Some(engine) => server.insert(database::start(engine, global)?).target(0).clone(),
+            None => match database::named(place.url.as_ref(), global) {
+                Some(url) => database::target(&url, "postgres://…, mysql://… or sqlite:FILE")?,
+                None => scratch.insert(Scratch::new("sql")?).sqlite("?synchronous=off")?,
+            },
         };
         // SQLite waits for nobody: a busy database is an answer.
         let target = match target.family() {
             Family::Sqlite => target.with_statement_timeout(std::time::Duration::from_millis(200)),
             _ => target,
         };
-        let product = target.product().map_err(Failure::input)?;
+        let product = target.product().map_err(|e| unreached(&target, &e))?;
         let natural = match (product.family, product.name.as_str()) {
             (Family::Postgres, _) => Flavour::PostgreSql,
             (Family::Mysql, "MariaDB") => Flavour::MariaDb,

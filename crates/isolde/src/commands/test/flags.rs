@@ -1,5 +1,6 @@
 //! The flags of `test`.
 
+use crate::commands::database;
 use crate::exit::Failure;
 use crate::values;
 use clap::Args;
@@ -31,7 +32,7 @@ pub struct Flags {
     #[arg(value_name = "URL")]
     pub url: Option<String>,
     /// Start a private server from the programs on this machine, and remove it afterwards: postgres, mariadb or galera
-    #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = throwaway)]
+    #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = database::throwaway)]
     pub throwaway: Option<Engine>,
     /// Isolation level, by the database's own name [default: its strongest]
     #[arg(long, value_name = "NAME", conflicts_with = "matrix")]
@@ -117,11 +118,6 @@ pub struct Flags {
     /// Write a SARIF 2.1 report
     #[arg(long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,
-}
-
-fn throwaway(name: &str) -> Result<Engine, String> {
-    let known = || Engine::ALL.map(Engine::name).join(", ");
-    Engine::ALL.into_iter().find(|e| e.name() == name).ok_or_else(|| format!("there are {}", known()))
 }
 
 impl Flags {

@@ -1,7 +1,8 @@
 //! What one sees while a run goes on: transactions per second, aborts, faults, anomalies so far.
 //!
 //! Anomalies are counted by checking what has been written of the history, now and then: for at most a second, and with five
-//! times as long a pause, so that the check does not compete with the database. On a terminal only.
+//! times as long a pause, so that the check does not compete with the database. On a terminal only; they come first, because a narrow
+//! one cuts the end off.
 
 use super::flags::Flags;
 use super::folder::RunFolder;
@@ -93,7 +94,7 @@ impl Live {
                 n => format!(", {n} violations by timestamps"),
             };
             bar.set_message(format!(
-                "{}: {left}, {rate:.0}/s, {aborted} aborted, {unknown} unknown{faults}{online}{anomalies}",
+                "{}: {anomalies}{left}, {rate:.0}/s, {aborted} aborted, {unknown} unknown{faults}{online}",
                 self.head
             ));
             bar.tick();
@@ -110,9 +111,9 @@ impl Live {
         };
         let found: Vec<&str> = judged.judgement.anomalies.iter().map(|a| a.kind.code()).collect();
         if found.is_empty() {
-            ", no anomaly so far".to_owned()
+            "no anomaly so far; ".to_owned()
         } else {
-            format!("; so far {}", found.join(" "))
+            format!("{} so far; ", found.join(" "))
         }
     }
 

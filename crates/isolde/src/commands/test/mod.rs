@@ -4,7 +4,6 @@
 //! the result, the report and a log. One URL is one run; without a URL there are two, of SQLite and of a simulated store, to show what
 //! the answers look like; `--matrix` is a run per isolation level of the database.
 
-mod environment;
 mod faults;
 mod flags;
 mod folder;
@@ -15,6 +14,7 @@ mod subject;
 pub use flags::Flags;
 
 use crate::cli::Global;
+use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use folder::RunFolder;
@@ -44,6 +44,11 @@ struct Done {
 }
 
 impl Done {
+    /// Whether it did not come to its end.
+    fn ended_early(&self) -> bool {
+        self.interrupted || self.summary.lost.is_some()
+    }
+
     fn subject<'a>(&'a self, required: &'a [Level]) -> Subject<'a> {
         Subject {
             history: &self.judged.history,
@@ -58,6 +63,7 @@ impl Done {
 /// Tests.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let spec = flags.spec()?;
+    can_be_written([&flags.report, &flags.junit, &flags.sarif, &flags.markdown].into_iter().flatten())?;
     let arena = Arena::open(flags, global)?;
     let candidates = arena.candidates(flags, &spec)?;
     let several = candidates.len() > 1;
@@ -70,9 +76,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             terminal::tell(&format!("running {} against {}", candidate.spec.workload.name(), candidate.head));
         }
         let run = one(candidate, &arena, flags, global)?;
-        let interrupted = run.interrupted;
+        let ended = run.ended_early();
         done.push(run);
-        if interrupted {
+        if ended {
             break;
         }
     }
@@ -82,13 +88,13 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
     let subjects: Vec<Subject<'_>> = done.iter().map(|d| d.subject(&flags.level)).collect();
     if let Some(path) = &flags.report {
-        crate::destination::write_file(path, page(&done, flags).as_bytes())?;
+        write_file(path, page(&done, flags).as_bytes())?;
     }
     if let Some(path) = &flags.junit {
-        crate::destination::write_file(path, isolde_report::junit(&subjects).as_bytes())?;
+        write_file(path, isolde_report::junit(&subjects).as_bytes())?;
     }
     if let Some(path) = &flags.sarif {
-        crate::destination::write_file(path, isolde_report::sarif(&subjects).as_bytes())?;
+        write_file(path, isolde_report::sarif(&subjects).as_bytes())?;
     }
     if flags.json {
         let runs: Vec<Value> = done.iter().map(|d| document(d, flags)).collect();
@@ -98,7 +104,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         terminal::print(&text(&done, flags, &arena, global))?;
     }
     if let Some(path) = &flags.markdown {
-        crate::destination::write_file(path, markdown(&done).as_bytes())?;
+        write_file(path, markdown(&done).as_bytes())?;
     }
     if annotate {
         terminal::tell(isolde_report::github(&subjects).trim_end());
@@ -184,6 +190,9 @@ fn heading(done: &Done) -> String {
     if done.interrupted {
         out.push_str("; interrupted");
     }
+    if let Some(error) = &s.lost {
+        let _ = write!(out, "\n  given up before its end: {error}");
+    }
     for (kind, (count, message)) in &s.causes {
         let line = message.lines().next().unwrap_or_default();
         let _ = write!(out, "\n  {kind} ×{count}, first: {line}");
@@ -236,6 +245,7 @@ fn document(done: &Done, flags: &Flags) -> Value {
         "causes": causes,
         "faults": s.faults,
         "interrupted": done.interrupted,
+        "lost": s.lost.as_ref().map(|e| &e.message),
         "online": online,
         "elapsed_ms": s.elapsed.as_millis() as u64,
         "folder": done.folder.display().to_string(),
@@ -267,8 +277,9 @@ fn markdown(done: &[Done]) -> String {
 fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String {
     let style = terminal::style(global);
     let mut out = String::new();
-    for d in done {
-        out.push_str(&heading(d));
+    for line in done.iter().flat_map(|d| heading(d).lines().map(str::to_owned).collect::<Vec<_>>()) {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        out.push_str(&terminal::wrap(&line, indent, &format!("{indent}  "), style.width));
     }
     out.push('\n');
     match done {
@@ -306,7 +317,7 @@ fn telling(done: &[Done]) -> Option<(&Done, &isolde_level::Anomaly)> {
     of_kind(Some(AnomalyKind::G2Item)).or_else(|| of_kind(None))
 }
 
-/// A violated level decides; then an undecided one, or an interrupt.
+/// A violated level decides; then an undecided one, or a run that did not come to its end.
 fn exit(done: &[Done], required: &[Level]) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))
@@ -317,7 +328,7 @@ fn exit(done: &[Done], required: &[Level]) -> Exit {
         Exit::Violated
     } else if any(|v| matches!(v, Verdict::Unknown { .. }))
         || interrupt::is_requested()
-        || done.iter().any(|d| d.interrupted)
+        || done.iter().any(Done::ended_early)
     {
         Exit::Undecided
     } else {

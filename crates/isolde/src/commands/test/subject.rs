@@ -1,22 +1,20 @@
 //! What is tested: databases by URL, throw-away servers, simulated stores, programs.
 
-use super::environment::completed;
 use super::faults;
 use super::flags::Flags;
 use crate::cli::Global;
+use crate::commands::database::{self, Scratch, unreached};
 use crate::exit::Failure;
-use crate::terminal;
 use isolde_driver::broken::{Broken, Bug};
 use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine, WeakEngine};
 use isolde_driver::collect::{self, Collector};
 use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
-use isolde_driver::server::{Server, Setup};
+use isolde_driver::server::Server;
 use isolde_driver::{Database, Family, Isolation, Target};
 use isolde_level::Level;
 use isolde_workload::SimLevel;
 use isolde_workload::client::ClientSpec;
 use std::net::ToSocketAddrs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What stays while runs come and go.
@@ -47,78 +45,21 @@ enum Kind {
 impl Kind {
     fn open(flags: &Flags, global: &Global) -> Result<Kind, Failure> {
         if let Some(product) = flags.throwaway {
-            if !global.quiet {
-                terminal::tell(&format!("starting a throw-away {}", product.name()));
-            }
-            let server = Server::start(product, &Setup::default()).map_err(Failure::input)?;
-            return Ok(Kind::Server(server));
+            return database::start(product, global).map(Kind::Server);
         }
-        let from_environment = || std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
-        let Some(url) = flags.url.clone().or_else(from_environment) else {
-            return Ok(Kind::Showcase(Scratch::new()?));
+        let Some(url) = database::named(flags.url.as_ref(), global) else {
+            return Scratch::new("test").map(Kind::Showcase);
         };
-        let kind = match url.split_once(':') {
-            Some(("exec", command)) => Kind::Exec(command.to_owned()),
+        const SCHEMES: &str =
+            "postgres://…, mysql://…, sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD";
+        Ok(match url.split_once(':') {
+            Some(("exec", command)) if !command.trim().is_empty() => Kind::Exec(command.to_owned()),
             Some(("weakdb", level)) => Kind::Weak(level.parse().map_err(Failure::input)?),
             Some(("simulated", "")) => Kind::Simulated(None),
             Some(("simulated", level)) => Kind::Simulated(Some(level.parse().map_err(Failure::input)?)),
-            _ => {
-                let target = url.parse().map_err(|e| {
-                    Failure::input(format_args!(
-                        "{e}\n  help: postgres://…, mysql://…, sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD"
-                    ))
-                })?;
-                Kind::Database(completed(&url, target, &|name| std::env::var(name).ok()))
-            }
-        };
-        if flags.url.is_none() && !global.quiet {
-            terminal::tell("testing the database of DATABASE_URL");
-        }
-        Ok(kind)
+            _ => Kind::Database(database::target(&url, SCHEMES)?),
+        })
     }
-}
-
-/// A temporary folder.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch, Failure> {
-        let path = std::env::temp_dir().join(format!("isolde-test-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|e| Failure::io(&path, e))?;
-        Ok(Scratch(path))
-    }
-
-    fn sqlite(&self) -> Result<Target, Failure> {
-        let url = format!("sqlite:{}", escape(&self.0.join("test.db")));
-        url.parse().map_err(Failure::input)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A folder in the way of nobody.
-        _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A database that cannot be used.
-fn unreached(target: &Target, error: &isolde_driver::Error) -> Failure {
-    let message = error.message();
-    if !message.starts_with("cannot connect") {
-        return Failure::input(format_args!("{target}: {error}"));
-    }
-    let own = match target.family() {
-        Family::Postgres => "postgres",
-        _ => "mariadb",
-    };
-    Failure::input(format_args!(
-        "{message}\n  help: --throwaway {own}, without a URL, starts a server of its own"
-    ))
-}
-
-/// A path in a URL.
-fn escape(path: &Path) -> String {
-    path.display().to_string().replace('%', "%25").replace('?', "%3F")
 }
 
 /// A run to be.
@@ -233,7 +174,7 @@ impl Arena {
         };
         match &self.kind {
             Kind::Showcase(scratch) => {
-                all.extend(self.sql(vec![scratch.sqlite()?], flags, spec, encoding, Some("SQLite"))?);
+                all.extend(self.sql(vec![scratch.sqlite("")?], flags, spec, encoding, Some("SQLite"))?);
                 if !flags.matrix {
                     all.push(simulated(SimLevel::SnapshotIsolation, "simulated snapshot-isolation".into()));
                 }
