@@ -42,7 +42,8 @@ fn an_anomaly_becomes_a_script() {
     let (script, shown) = class.shrunk.as_ref().unwrap();
     println!("after {} rounds, in {shown} of 10 replays:\n{}", rounds.get(), script.print());
     assert!(*shown >= 9, "{shown}");
-    assert!(script.steps.len() <= 10 && script.setup.len() <= 3, "{}", script.print());
+    // A query of another table, or of a view of it, may be what makes the snapshot; each comes with a row or two.
+    assert!(script.steps.len() <= 10 && script.setup.len() <= 8, "{}", script.print());
     assert_eq!(script.expects.as_deref(), Some("lost-update"));
     // It is a template for others, or says why not.
     if let Ok(translated) = translate(script, Flavour::PostgreSql) {
