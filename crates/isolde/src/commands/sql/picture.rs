@@ -20,7 +20,7 @@ pub fn of(class: &Class) -> String {
     let mut arrows: Vec<Arrow> = Vec::new();
     for link in &class.found.links {
         if let (Some(from), Some(to)) = (place(link.from), place(link.to)) {
-            let label = format!("{}({})", link.relation.name(), link.row);
+            let label = format!("{}({})", link.relation.name(), short(&link.row));
             arrows.push(Arrow { from, to, label, dashed: false });
         }
     }
@@ -47,6 +47,12 @@ pub fn of(class: &Class) -> String {
     }
     let names: Vec<String> = part.iter().map(|&i| format!("T{}", class.transactions[i].id)).collect();
     svg(&names, &arrows)
+}
+
+/// A row's name as far as people tell rows apart by it. Rows that `INSERT … SELECT` copied are named by a UUID, whose first group
+/// differs within a run; the page's text has the whole.
+fn short(row: &str) -> String {
+    row.split_once('-').map_or_else(|| row.to_owned(), |(first, _)| format!("{first}…"))
 }
 
 /// Nodes and arrows as SVG. The arrow head is the page's marker `head`.
