@@ -59,7 +59,7 @@ fn short(row: &str) -> String {
 pub fn svg(names: &[String], arrows: &[Arrow]) -> String {
     let count = names.len().max(1) as f64;
     let around = if names.len() < 3 { 170.0 } else { 70.0 + 34.0 * count };
-    let (width, height) = (2.0 * around + 220.0, if names.len() < 3 { 180.0 } else { 2.0 * around + 120.0 });
+    let (width, height) = (2.0 * around + 300.0, if names.len() < 3 { 220.0 } else { 2.0 * around + 160.0 });
     let centre = (width / 2.0, height / 2.0);
     let at = |i: usize| {
         // Two stand beside each other; more begin at the top.
@@ -82,7 +82,7 @@ pub fn svg(names: &[String], arrows: &[Arrow]) -> String {
         let (dx, dy) = (b.0 - a.0, b.1 - a.1);
         let length = dx.hypot(dy).max(1.0);
         // Bent to the left of its direction, so that there and back do not meet.
-        let bend = 40.0 + 34.0 * parallel as f64;
+        let bend = 40.0 + 44.0 * parallel as f64;
         let aside = (dy / length * bend, -dx / length * bend);
         let control = ((a.0 + b.0) / 2.0 + aside.0, (a.1 + b.1) / 2.0 + aside.1);
         let edge = |from: (f64, f64), towards: (f64, f64), gap: f64| {
@@ -98,7 +98,16 @@ pub fn svg(names: &[String], arrows: &[Arrow]) -> String {
              marker-end=\"url(#head)\"/>",
             start.0, start.1, control.0, control.1, end.0, end.1
         );
-        let middle = ((a.0 + b.0) / 4.0 + control.0 / 2.0, (a.1 + b.1) / 4.0 + control.1 / 2.0);
+        // The labels of parallel arrows stand on either side of the middle.
+        let along = match parallel {
+            0 => 0.5,
+            n if n % 2 == 1 => 0.66,
+            _ => 0.34,
+        };
+        let on_curve = |a: f64, control: f64, b: f64| {
+            (1.0 - along) * (1.0 - along) * a + 2.0 * along * (1.0 - along) * control + along * along * b
+        };
+        let middle = (on_curve(a.0, control.0, b.0), on_curve(a.1, control.1, b.1));
         let lift = (aside.0 / bend * 14.0, aside.1 / bend * 14.0);
         _ = write!(
             labels,
