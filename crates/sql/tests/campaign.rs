@@ -17,15 +17,17 @@ use isolde_sql::template::translate;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+fn subject<'a>(database: &'a dyn Database, flavour: Flavour, isolation: &str) -> (Subject<'a>, Isolation) {
+    let product = database.product().unwrap();
+    let isolation = product.isolation(isolation).unwrap();
+    let namespace = Namespace::new(flavour, "isolde_campaign");
+    (Subject { database, flavour, product: product.name, namespace }, isolation)
+}
+
 #[test]
 fn an_anomaly_becomes_a_script() {
     let Some(server) = support::server(Engine::Mariadb) else { return };
-    let database: &dyn Database = server.target(0);
-    let product = database.product().unwrap();
-    let isolation = product.isolation("REPEATABLE READ").unwrap();
-    let flavour = Flavour::MariaDb;
-    let namespace = Namespace::new(flavour, "isolde_campaign");
-    let subject = Subject { database, flavour, product: product.name, namespace };
+    let (subject, isolation) = subject(server.target(0), Flavour::MariaDb, "REPEATABLE READ");
     // What depends on a race may not come back in a replay: then another one is looked for.
     let shrunk = (0..8).find_map(|seed| shrunk(&subject, &isolation, seed));
     let Some((script, shown)) = shrunk else { panic!("no lost update of eight came back") };
@@ -58,12 +60,7 @@ fn shrunk(subject: &Subject<'_>, isolation: &Isolation, seed: u64) -> Option<(Sc
 #[test]
 fn a_server_that_dies_leaves_what_was_seen() {
     let Some(server) = support::server(Engine::Postgres) else { return };
-    let database: &dyn Database = server.target(0);
-    let product = database.product().unwrap();
-    let isolation = product.isolation("SERIALIZABLE").unwrap();
-    let flavour = Flavour::PostgreSql;
-    let namespace = Namespace::new(flavour, "isolde_campaign");
-    let subject = Subject { database, flavour, product: product.name, namespace };
+    let (subject, isolation) = subject(server.target(0), Flavour::PostgreSql, "SERIALIZABLE");
     let settings = Settings { transactions: 40, duration: Duration::MAX, ..Settings::default() };
     let mut progress = |_: &Summary| server.kill(0);
     let summary = subject.campaign(&isolation, &settings, &|| false, &mut progress).unwrap();
