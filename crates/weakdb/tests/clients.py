@@ -57,6 +57,12 @@ def psycopg_client():
             b = c.execute("UPDATE p SET name = 'x' RETURNING name")
             expect((a.fetchone(), b.fetchone()), ((2,), ("x",)), "psycopg pipeline")
         c.commit()
+        expect(c.execute("SELECT id FROM p WHERE id = ANY(%s)", ([5, 7],)).fetchall(), [(7,)], "psycopg list")
+        lists = "SELECT array_agg(n ORDER BY n DESC), ARRAY['a', NULL, 'b c'], array_agg(n > 1) FROM generate_series(1, 2) n"
+        for binary in (False, True):
+            found = c.execute(lists, binary=binary).fetchone()
+            expect(found, ([2, 1], ["a", None, "b c"], [False, True]), "psycopg lists")
+        c.rollback()
         c.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
         expect(c.execute("SHOW transaction_isolation").fetchone(), ("serializable",), "psycopg level")
     with psycopg.connect(url) as a, psycopg.connect(url) as b:
@@ -117,6 +123,19 @@ def sqlalchemy_client(url, kind):
         expect(s.scalars(sa.select(Book.id).order_by(Book.id.desc()).limit(1)).all(), [2], f"SQLAlchemy {kind} delete")
     expect(sa.inspect(engine).has_table(f"book_{kind}"), True, f"SQLAlchemy {kind} inspect")
     expect(sa.inspect(engine).has_table("nothing"), False, f"SQLAlchemy {kind} inspect")
+    reflected = sa.MetaData()
+    reflected.reflect(engine, only=[f"book_{kind}"])  # finds the other by its foreign key
+    book, author = reflected.tables[f"book_{kind}"], reflected.tables[f"author_{kind}"]
+    expect([c.name for c in book.primary_key], ["id"], f"SQLAlchemy {kind} reflected key")
+    expect([f.column for f in book.c.author_id.foreign_keys], [author.c.id], f"SQLAlchemy {kind} reflected foreign key")
+    columns = [(c.name, c.type.python_type, c.nullable) for c in author.c]
+    expect(columns, [("id", int, False), ("name", str, False), ("born", int, True)], f"SQLAlchemy {kind} reflected columns")
+    expect(author.c.name.type.length, 30, f"SQLAlchemy {kind} reflected length")
+    unique = sa.inspect(engine).get_unique_constraints(f"author_{kind}")
+    expect([u["column_names"] for u in unique], [["name"]], f"SQLAlchemy {kind} reflected constraint")
+    with engine.begin() as c:
+        c.execute(sa.insert(book).values(title="C", author_id=2))
+        expect(c.scalar(sa.select(book.c.title).where(book.c.author_id == 2)), "C", f"SQLAlchemy {kind} reflected table")
     engine.dispose()
 
 

@@ -316,3 +316,52 @@ fn what_clients_ask_when_they_connect() {
     run(s, "SET @x = 5");
     assert_eq!(ask(s, "SELECT @x + 1"), "6");
 }
+
+#[test]
+fn lists_and_functions_that_return_a_set() {
+    let s = &mut session(PG);
+    shop(s);
+    assert_eq!(
+        ask(
+            s,
+            "SELECT ARRAY[1, 2, NULL], cardinality(ARRAY['a', 'b']), ARRAY(SELECT id FROM customer ORDER BY id)"
+        ),
+        "{1,2,NULL}|2|{1,2,3}"
+    );
+    assert_eq!(
+        ask(s, "SELECT array_agg(id ORDER BY id DESC), array_agg(id > 1 ORDER BY id) FROM customer"),
+        "{3,2,1}|{f,t,t}"
+    );
+    // Of nothing there is no list.
+    assert_eq!(ask(s, "SELECT array_agg(id) IS NULL FROM customer WHERE id > 9"), "t");
+    assert_eq!(ask(s, "SELECT unnest('{a,b}'::text[])"), "a b");
+    // In step; the shorter one ends in NULL.
+    let both =
+        "SELECT unnest(ARRAY[7, 8, 9]), unnest('{x}'::text[]), generate_subscripts('{x,y}'::text[], 1)";
+    assert_eq!(ask(s, both), "7|x|1 8|NULL|2 9|NULL|NULL");
+    let keys = "SELECT a.attname FROM pg_attribute a JOIN (SELECT conrelid, unnest(conkey) AS attnum FROM pg_constraint \
+                WHERE contype = 'p' AND conrelid = CAST('orders' AS regclass)) k ON a.attrelid = k.conrelid AND a.attnum = k.attnum \
+                ORDER BY a.attnum";
+    assert_eq!(ask(s, keys), "cid no");
+    // Vectors count from 0.
+    let index = "SELECT unnest(indkey), generate_subscripts(indkey, 1) FROM pg_index WHERE indrelid = 'orders'::regclass AND indisprimary";
+    assert_eq!(ask(s, index), "1|0 2|1");
+    run(s, "CREATE TABLE tags (id INT PRIMARY KEY, words TEXT[] NOT NULL DEFAULT '{}')");
+    run(s, "INSERT INTO tags VALUES (1, '{ a , b}'), (2, ARRAY['c'])");
+    run(s, "INSERT INTO tags (id) VALUES (3)");
+    assert_eq!(
+        ask(s, "SELECT id, words FROM tags WHERE 'a' = ANY(words) OR words = '{}' ORDER BY id"),
+        "1|{a,b} 3|{}"
+    );
+    assert_eq!(code(s, "INSERT INTO tags VALUES (4, '{a')"), Code::InvalidValue);
+    assert_eq!(
+        ask(
+            s,
+            "SELECT format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = 'tags'::regclass AND attnum = 2"
+        ),
+        "text[]"
+    );
+    assert_eq!(ask(s, "SELECT json_build_object('a', 1, 'b', 'x')"), "{\"a\":1,\"b\":\"x\"}");
+    assert_eq!(code(s, "SELECT unnest(array_agg(id)) FROM customer GROUP BY id"), Code::Unsupported);
+    assert_eq!(code(s, "SELECT CAST('a' AS int[])"), Code::InvalidValue);
+}

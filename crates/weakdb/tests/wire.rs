@@ -61,6 +61,12 @@ fn tokio_postgres_client() {
         transaction.rollback().await.unwrap();
         let total = client.query_one("SELECT sum(id), count(*) FROM t", &[]).await.unwrap();
         assert_eq!((total.get::<_, i64>(0), total.get::<_, i64>(1)), (6, 3));
+        let some = client.query("SELECT id FROM t WHERE id = ANY($1)", &[&vec![2, 3, 4]]).await.unwrap();
+        assert_eq!(some.len(), 2);
+        let lists = "SELECT array_agg(id ORDER BY id), array_agg(v ORDER BY id), ARRAY(SELECT n FROM t WHERE id > $1) FROM t";
+        let lists = client.query_one(lists, &[&9]).await.unwrap();
+        assert_eq!((lists.get(0), lists.get(2)), (vec![1, 2, 3], Vec::<i64>::new()));
+        assert_eq!(lists.get::<_, Vec<Option<&str>>>(1), [Some("v1"), None, Some("v3")]);
         let error = client.execute(&insert, &[&1, &"", &0i64, &0.0, &true]).await.unwrap_err();
         assert_eq!(error.code(), Some(&SqlState::UNIQUE_VIOLATION));
         let error = client.query("SELECT nowhere FROM t", &[]).await.unwrap_err();

@@ -131,10 +131,7 @@ const FUNCTIONS: &[Row] = &[
         if strict(args) {
             return Ok(Value::Null);
         }
-        let list = plain(&args[1]);
-        // Without braces it is a vector of the catalogue, `1 2`.
-        let vector = || list.split_whitespace().map(|word| Some(word.to_owned())).collect();
-        let items = arrays::elements(&list).unwrap_or_else(vector);
+        let (items, _) = arrays::items(&plain(&args[1])).unwrap_or_default();
         let found = items.iter().flatten().any(|item| *item == wanted);
         Ok(if !found && items.contains(&None) { Value::Null } else { Value::Int(i64::from(found)) })
     }),

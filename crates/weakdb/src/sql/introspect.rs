@@ -17,6 +17,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("pg_table_is_visible", 1, YES),
     ("pg_type_is_visible", 1, YES),
     ("pg_function_is_visible", 1, YES),
+    ("pg_collation_is_visible", 1, YES),
     ("pg_relation_is_publishable", 1, YES),
     ("has_table_privilege", -1, YES),
     ("has_schema_privilege", -1, YES),
@@ -103,9 +104,37 @@ pub(super) const FUNCTIONS: &[Row] = &[
             arrays::elements(&plain(&args[0])).filter(|items| !items.is_empty()).map(|items| items.len());
         Ok(length.map_or(Value::Null, |n| Value::Int(n as i64)))
     }),
+    ("cardinality", 1, |_, args| {
+        Ok(arrays::items(&plain(&args[0])).map_or(Value::Null, |(items, _)| Value::Int(items.len() as i64)))
+    }),
+    ("weak_array", -1, |_, args| {
+        let items: Vec<Option<String>> = args.iter().map(|v| (*v != Value::Null).then(|| plain(v))).collect();
+        Ok(arrays::list(&items).into())
+    }),
+    // For functions that return a set (`sets.rs`): the places 0, 1, … of the longest list; the element there; its subscript.
+    ("weak_places", -1, |_, args| {
+        let length = |list: &Value| arrays::items(&plain(list)).map_or(0, |(items, _)| items.len());
+        let longest = args.iter().filter(|v| **v != Value::Null).map(length).max().unwrap_or(0);
+        Ok(serde_json::json!((0..longest).collect::<Vec<_>>()).to_string().into())
+    }),
+    ("weak_element", 2, |_, args| Ok(at_place(args).map_or(Value::Null, |(item, _)| item))),
+    ("weak_subscript", 2, |_, args| Ok(at_place(args).map_or(Value::Null, |(_, at)| Value::Int(at)))),
     ("weak_elements", 1, |_, args| Ok(arrays::to_json(&plain(&args[0])).map_or(Value::Null, Value::from))),
     ("weak_list", 1, |_, args| Ok(arrays::from_json(&plain(&args[0])).map_or(Value::Null, Value::from))),
 ];
+
+/// What is at a place of a list, and its subscript; `None` behind the end.
+fn at_place(args: &[Value]) -> Option<(Value, i64)> {
+    let place = usize::try_from(args[1].as_int()?).ok()?;
+    let (items, first) = arrays::items(&plain(&args[0])).filter(|_| args[0] != Value::Null)?;
+    let item = match items.into_iter().nth(place)? {
+        None => Value::Null,
+        // Vectors are of numbers.
+        Some(item) if first == 0 => item.parse().map_or_else(|_| Value::from(item), Value::Int),
+        Some(item) => Value::from(item),
+    };
+    Some((item, first + place as i64))
+}
 
 /// The number of a relation, or of a number that was written as text.
 fn regclass(shared: &Shared, name: &str) -> Option<i64> {

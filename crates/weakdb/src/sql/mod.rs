@@ -21,7 +21,7 @@
 
 mod absent;
 mod access;
-mod arrays;
+pub(crate) mod arrays;
 mod catalogue;
 mod changes;
 mod constraints;
@@ -39,6 +39,7 @@ mod plan;
 mod rewrite;
 mod rows;
 mod session;
+mod sets;
 mod settings;
 mod show;
 mod system;
@@ -47,6 +48,7 @@ mod trees;
 mod types;
 mod write;
 
+pub use arrays::Element;
 pub use error::{Code, SqlError};
 pub use names::ResultColumn;
 pub use plan::Prepared;

@@ -5,6 +5,7 @@
 //! looked up in their order. Where two of them have a column of one name and different types this may guess wrong; values are
 //! then sent as what they are, since the guess only decides their form.
 
+use super::arrays::Element;
 use super::catalogue::{Catalogue, Table};
 use super::types::Type;
 use isolde_sqltext::Dialect;
@@ -267,6 +268,9 @@ impl<'a> Names<'a> {
                 let results = conditions.iter().map(|c| &c.result).chain(else_result.as_deref());
                 results.map(|e| self.expr(e)).reduce(common).unwrap_or(Type::Unknown)
             }
+            Expr::Array(array) => {
+                Type::List(Element::of(array.elem.first().map_or(Type::Text, |first| self.expr(first))))
+            }
             Expr::Subquery(query) => self.query(query).first().map_or(Type::Unknown, |c| c.kind),
             Expr::Extract { .. } => Type::Numeric(None),
             Expr::Position { .. } => Type::Int4,
@@ -326,6 +330,10 @@ impl<'a> Names<'a> {
     }
 
     fn function(&self, function: &Function) -> Type {
+        if let FunctionArguments::Subquery(query) = &function.args {
+            // ARRAY(SELECT …)
+            return Type::List(Element::of(self.query(query).first().map_or(Type::Text, |c| c.kind)));
+        }
         let args = arguments(function);
         let first = || args.first().map_or(Type::Unknown, |e| self.expr(e));
         let mysql = self.dialect == Dialect::MySql;
@@ -419,6 +427,13 @@ impl<'a> Names<'a> {
             "pg_try_advisory_lock" | "pg_try_advisory_xact_lock" => Type::Bool,
             "gen_random_uuid" | "uuid_generate_v4" => Type::Uuid,
             "to_regtype" | "to_regclass" => Type::Oid,
+            "array_agg" => Type::List(Element::of(first())),
+            "unnest" => match first() {
+                Type::List(element) => element.kind(),
+                _ => Type::Text,
+            },
+            "generate_subscripts" | "array_length" | "cardinality" => Type::Int4,
+            "json_build_object" | "jsonb_build_object" | "json_agg" | "jsonb_agg" => Type::Json,
             _ => Type::Text,
         }
     }

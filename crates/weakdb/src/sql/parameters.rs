@@ -1,6 +1,7 @@
 //! The types of parameters, from where they stand: beside a column, in the place of one, after LIMIT.
 
-use super::names::{Names, arguments, bare};
+use super::arrays::Element;
+use super::names::{Names, arguments, bare, names_of};
 use super::types::Type;
 use isolde_sqltext::ast::{
     BinaryOperator as Op, Expr, Insert, LimitClause, ObjectName, Query, SelectItem, SetExpr, Statement,
@@ -135,7 +136,13 @@ impl Visitor for Parameters<'_, '_> {
             }
             Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => self.note(pattern, Type::Text),
             Expr::Cast { expr, data_type, .. } => {
-                self.note(expr, Type::declared(data_type).unwrap_or(Type::Unknown));
+                // What is cast to `regclass` is the name of a relation.
+                let named = names_of(data_type).map(|_| Type::Text);
+                self.note(expr, named.or(Type::declared(data_type).ok()).unwrap_or(Type::Unknown));
+            }
+            Expr::AnyOp { left, right, .. } if !matches!(**right, Expr::Subquery(_)) => {
+                let kind = self.names.expr(left);
+                self.note(right, Type::List(Element::of(kind)));
             }
             Expr::Function(function) => {
                 let args = arguments(function);

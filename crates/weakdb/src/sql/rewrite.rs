@@ -54,7 +54,7 @@ pub fn relation(name: &ObjectName) -> String {
     }
 }
 
-/// Stands for an array until ANY takes it; anywhere else it is refused.
+/// Makes a list of its arguments. ANY takes it apart again.
 const ARRAY: &str = "weak_array";
 
 struct Rewriter<'n, 'a> {
@@ -116,6 +116,13 @@ impl VisitorMut for Rewriter<'_, '_> {
             }
         }
         Flow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> Flow {
+        match super::sets::to_rows(select) {
+            Err(error) => Flow::Break(error),
+            Ok(()) => Flow::Continue(()),
+        }
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
@@ -477,6 +484,8 @@ impl Rewriter<'_, '_> {
             "ceiling" => "ceil",
             "pow" => "power",
             "nvl" => "ifnull",
+            "json_build_object" | "jsonb_build_object" => "json_object",
+            "array_agg" | "json_agg" | "jsonb_agg" => "json_group_array",
             "bool_and" | "every" => "min",
             "bool_or" => "max",
             "random" | "rand" => "weak_random",
@@ -500,6 +509,12 @@ impl Rewriter<'_, '_> {
         };
         function.name = ObjectName::from(vec![Ident::new(renamed)]);
         function.within_group.clear();
+        if name == "array_agg" {
+            // Of no rows it is NULL.
+            let listed = call("weak_list", vec![take(expr)]);
+            *expr = call("nullif", vec![listed, text("{}")]);
+            return Flow::Continue(());
+        }
         if matches!(name.as_str(), "sum" | "avg") && matches!(kind, Type::Numeric(_)) {
             *expr = call("weak_decimal", vec![take(expr)]);
         }

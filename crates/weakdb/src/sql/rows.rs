@@ -1,5 +1,6 @@
 //! What is in the catalogue: statements that fill its tables.
 
+use super::arrays::Element;
 use super::catalogue::{Catalogue, Table};
 use super::describe::{self, modifier, number};
 use super::engine::Shared;
@@ -35,7 +36,12 @@ pub fn statements(catalogue: &Catalogue, shared: &Shared) -> Vec<String> {
         );
     }
     for (kind, name) in TYPES {
-        let category = if kind.is_number() { "'N'" } else { "'S'" };
+        let (category, element) = match kind {
+            Type::List(element) => ("'A'", element.kind().oid()),
+            _ => (if kind.is_number() { "'N'" } else { "'S'" }, 0),
+        };
+        let list = Element::of(*kind);
+        let list = if list.kind() == *kind { Type::List(list).oid() } else { 0 };
         add(
             "pg_type",
             &[
@@ -43,8 +49,8 @@ pub fn statements(catalogue: &Catalogue, shared: &Shared) -> Vec<String> {
                 ("typname", quote(name)),
                 ("typnamespace", "11".into()),
                 ("typtype", "'b'".into()),
-                ("typelem", "0".into()),
-                ("typarray", "0".into()),
+                ("typelem", element.to_string()),
+                ("typarray", list.to_string()),
                 ("typcategory", category.into()),
                 ("typrelid", "0".into()),
                 ("typbasetype", "0".into()),
@@ -358,6 +364,8 @@ impl Rows<'_> {
     fn index(&mut self, table: &Table, index: &describe::Index) {
         self.relation(index.number, &index.name, 'i', &[]);
         let columns: Vec<String> = index.places.iter().map(usize::to_string).collect();
+        // Nothing special about any column: ascending, the default operators and collation.
+        let usual = quote(&vec!["0"; columns.len()].join(" "));
         let yes = |what: bool| u8::from(what).to_string();
         (self.add)(
             "pg_index",
@@ -367,6 +375,9 @@ impl Rows<'_> {
                 ("indisunique", yes(index.unique)),
                 ("indisprimary", yes(index.primary)),
                 ("indkey", quote(&columns.join(" "))),
+                ("indclass", usual.clone()),
+                ("indoption", usual.clone()),
+                ("indcollation", usual),
                 ("indisvalid", "1".into()),
                 ("indimmediate", "1".into()),
                 ("indisclustered", "0".into()),

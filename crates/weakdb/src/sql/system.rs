@@ -1,6 +1,7 @@
 //! PostgreSQL's catalogue and the information schema, as ordinary tables of SQLite: what drivers and object mappers ask when
 //! they connect, and psql for `\\d`. Only what such clients look at is there.
 
+use super::arrays::Element;
 use super::types::Type;
 
 /// Types with their names in `pg_type`.
@@ -24,6 +25,11 @@ pub(super) const TYPES: &[(Type, &str)] = &[
     (Type::Numeric(None), "numeric"),
     (Type::Uuid, "uuid"),
     (Type::Json, "jsonb"),
+    (Type::List(Element::Bool), "_bool"),
+    (Type::List(Element::Int2), "_int2"),
+    (Type::List(Element::Int4), "_int4"),
+    (Type::List(Element::Int8), "_int8"),
+    (Type::List(Element::Text), "_text"),
 ];
 
 /// The type with this number.
@@ -38,7 +44,7 @@ pub fn type_named(name: &str) -> Option<Type> {
     TYPES.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
 }
 
-/// Catalogue tables with their columns. `i` marks an integer, `b` a boolean, `t` a text.
+/// Catalogue tables with their columns. `i` marks an integer, `b` a boolean, `t` a text, `l` a list of small integers.
 const TABLES: &[(&str, &str)] = &[
     ("pg_namespace", "oid:i nspname:t nspowner:i nspacl:t"),
     (
@@ -66,7 +72,7 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "pg_constraint",
-        "oid:i conname:t conrelid:i contype:t confrelid:i conkey:t confkey:t conindid:i connamespace:i condeferrable:b condeferred:b convalidated:b confupdtype:t confdeltype:t conparentid:i confmatchtype:t conislocal:b connoinherit:b contypid:i conbin:t",
+        "oid:i conname:t conrelid:i contype:t confrelid:i conkey:l confkey:l conindid:i connamespace:i condeferrable:b condeferred:b convalidated:b confupdtype:t confdeltype:t conparentid:i confmatchtype:t conislocal:b connoinherit:b contypid:i conbin:t",
     ),
     ("pg_attrdef", "oid:i adrelid:i adnum:i adbin:t"),
     ("pg_description", "objoid:i classoid:i objsubid:i description:t"),
@@ -84,7 +90,7 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_user", "usename:t usesysid:i usesuper:b"),
     ("pg_settings", "name:t setting:t unit:t source:t boot_val:t context:t vartype:t"),
     ("pg_am", "oid:i amname:t"),
-    ("pg_collation", "oid:i collname:t"),
+    ("pg_collation", "oid:i collname:t collnamespace:i"),
     (
         "pg_sequence",
         "seqrelid:i seqtypid:i seqstart:i seqmin:i seqmax:i seqincrement:i seqcycle:b seqcache:i",
@@ -147,6 +153,7 @@ const EMPTY: &[(&str, &str)] = &[
     ("pg_aggregate", "aggfnoid:i"),
     ("pg_cast", "oid:i castsource:i casttarget:i"),
     ("pg_operator", "oid:i oprname:t"),
+    ("pg_opclass", "oid:i opcname:t opcnamespace:i opcmethod:i opcdefault:b"),
     ("pg_language", "oid:i lanname:t"),
 ];
 
@@ -186,6 +193,7 @@ pub(super) fn parts(columns: &str) -> impl Iterator<Item = (&str, Type)> {
     columns.split_whitespace().map(|c| match c.split_once(':') {
         Some((name, "i")) => (name, Type::Int8),
         Some((name, "b")) => (name, Type::Bool),
+        Some((name, "l")) => (name, Type::List(Element::Int2)),
         Some((name, _)) => (name, Type::Text),
         None => (c, Type::Text),
     })

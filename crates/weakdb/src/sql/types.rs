@@ -4,11 +4,12 @@
 //! its column when it is written, and to fit its described type when it is sent. Dates and times are texts in ISO order, which
 //! compare as they should. Decimals are floating-point numbers rounded to their scale: exact to 15 digits.
 
+use super::arrays::{self, Element};
 use super::error::{Code, SqlError};
 use super::time;
 use crate::store::Value;
 use isolde_sqltext::Dialect;
-use isolde_sqltext::ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use isolde_sqltext::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
 
 /// The type of a column, a result or a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +56,8 @@ pub enum Type {
     Oid,
     /// A name in PostgreSQL's catalogue.
     Name,
+    /// A list, as text in PostgreSQL's form.
+    List(Element),
 }
 
 impl Type {
@@ -100,6 +103,9 @@ impl Type {
             D::JSON | D::JSONB => Self::Json,
             D::Enum(..) => Self::Varchar(None),
             D::Regclass => Self::Oid,
+            D::Array(ArrayElemTypeDef::SquareBracket(of, _) | ArrayElemTypeDef::Parenthesis(of)) => {
+                Self::List(Element::of(Self::declared(of)?))
+            }
             D::Custom(name, _) => return Self::custom(&name.to_string()),
             other => return Err(SqlError::unsupported(format!("the type {other}"))),
         })
@@ -188,6 +194,9 @@ impl Type {
         ];
         match code {
             "tinyint" => Self::Int1,
+            list if list.ends_with("[]") => {
+                Self::List(Element::of(Self::from_code(list.trim_end_matches("[]"))))
+            }
             "varchar" => Self::Varchar(None),
             "weak_regclass" | "weak_regtype" | "weak_regnamespace" | "weak_regrole" => Self::Oid,
             _ => plain.into_iter().find(|kind| kind.name() == code).unwrap_or(Self::Unknown),
@@ -234,6 +243,7 @@ impl Type {
             Self::Json => "jsonb",
             Self::Oid => "oid",
             Self::Name => "name",
+            Self::List(element) => element.list().1,
         }
     }
 
@@ -260,6 +270,7 @@ impl Type {
             Self::Json => 3802,
             Self::Oid => 26,
             Self::Name => 19,
+            Self::List(element) => element.list().0,
         }
     }
 
@@ -285,7 +296,7 @@ impl Type {
             1184 => Self::TimestampTz,
             1700 => Self::Numeric(None),
             2950 => Self::Uuid,
-            _ => Self::Unknown,
+            _ => Element::numbered(oid).map_or(Self::Unknown, Self::List),
         }
     }
 
@@ -310,7 +321,7 @@ impl Type {
             Self::TimestampTz => "timestamp".into(),
             Self::Json => "longtext".into(),
             Self::Uuid => "uuid".into(),
-            Self::Unknown | Self::Text | Self::Varchar(None) | Self::Name => "text".into(),
+            Self::Unknown | Self::Text | Self::Varchar(None) | Self::Name | Self::List(_) => "text".into(),
         }
     }
 
@@ -354,6 +365,16 @@ impl Type {
                 .ok_or_else(|| invalid(&value)),
             Self::Uuid => uuid(&plain(&value)).map(Value::from).ok_or_else(|| invalid(&value)),
             Self::Json => Ok(Value::from(plain(&value))),
+            Self::List(element) => {
+                let (items, _) = arrays::items(&plain(&value)).ok_or_else(|| invalid(&value))?;
+                let shown = |item: Option<String>| {
+                    let Some(item) = item else { return Ok(None) };
+                    let kind = element.kind();
+                    kind.coerce(item.into(), dialect).map(|fitting| kind.text(&fitting, dialect))
+                };
+                let items: Vec<Option<String>> = items.into_iter().map(shown).collect::<Result<_, _>>()?;
+                Ok(Value::from(arrays::list(&items)))
+            }
         }
     }
 
@@ -389,6 +410,9 @@ impl Type {
             (_, Value::Bool(b)) if dialect == Dialect::PostgreSql => if *b { "t" } else { "f" }.into(),
             (_, Value::Bool(b)) => i64::from(*b).to_string(),
             (Self::Numeric(scale), Value::Real(_) | Value::Int(_)) => decimal(value, scale),
+            (Self::List(_), value) => {
+                self.coerce(value.clone(), dialect).map_or_else(|_| plain(value), |list| plain(&list))
+            }
             (Self::TimestampTz, value) if dialect == Dialect::PostgreSql => format!("{}+00", plain(value)),
             (_, Value::Bytes(b)) if dialect == Dialect::PostgreSql => {
                 b.iter().fold("\\x".to_owned(), |text, byte| text + &format!("{byte:02x}"))

@@ -1,5 +1,6 @@
 //! Values in PostgreSQL's binary formats.
 
+use crate::sql::arrays::{self, Element};
 use crate::sql::{Code, SqlError, Type, time};
 use crate::store::Value;
 use isolde_sqltext::Dialect;
@@ -46,6 +47,7 @@ pub fn decode(kind: Type, bytes: Option<&[u8]>, binary: bool) -> Result<Value, S
             Type::Uuid.coerce(digits.into(), Dialect::PostgreSql)?
         }
         Type::Numeric(_) => Value::from(numeric_text(bytes).ok_or_else(wrong)?),
+        Type::List(element) => Value::from(list_text(element, bytes).ok_or_else(wrong)?),
         Type::Json if bytes.first() == Some(&1) => {
             Value::from(std::str::from_utf8(&bytes[1..]).map_err(|_| wrong())?)
         }
@@ -85,9 +87,63 @@ pub fn encode(kind: Type, value: &Value) -> Result<Option<Vec<u8>>, SqlError> {
             number.to_be_bytes().to_vec()
         }
         (Type::Numeric(_), v) => numeric_bytes(&text(v)).ok_or_else(wrong)?,
+        (Type::List(element), v) => list_bytes(element, &text(v)).ok_or_else(wrong)?,
         (Type::Json, v) => [vec![1], text(v).into_bytes()].concat(),
         (_, v) => text(v).into_bytes(),
     }))
+}
+
+/// A list is its dimensions (one, or none if it is empty), whether it has a NULL, the number of its elements' type, its length and first
+/// subscript, and for each element a length and its bytes; the length of NULL is −1.
+fn list_bytes(element: Element, text: &str) -> Option<Vec<u8>> {
+    let items = arrays::elements(text)?;
+    let mut bytes = Vec::new();
+    let mut put = |number: i32| bytes.extend(number.to_be_bytes());
+    put(i32::from(!items.is_empty()));
+    put(i32::from(items.contains(&None)));
+    put(element.kind().oid() as i32);
+    if !items.is_empty() {
+        put(i32::try_from(items.len()).ok()?);
+        put(1);
+    }
+    for item in items {
+        match encode(element.kind(), &item.map_or(Value::Null, Value::from)).ok()? {
+            None => bytes.extend((-1i32).to_be_bytes()),
+            Some(item) => {
+                bytes.extend(i32::try_from(item.len()).ok()?.to_be_bytes());
+                bytes.extend(item);
+            }
+        }
+    }
+    Some(bytes)
+}
+
+fn list_text(element: Element, bytes: &[u8]) -> Option<String> {
+    let mut rest = bytes;
+    let int = |rest: &mut &[u8]| {
+        let (four, more) = rest.split_first_chunk::<4>()?;
+        *rest = more;
+        Some(i32::from_be_bytes(*four))
+    };
+    let (dimensions, _, _) = (int(&mut rest)?, int(&mut rest)?, int(&mut rest)?);
+    if dimensions == 0 {
+        return Some("{}".to_owned());
+    }
+    let (length, _) = (int(&mut rest)?, int(&mut rest)?);
+    let mut items = Vec::new();
+    for _ in 0..length {
+        let item = match int(&mut rest)? {
+            -1 => None,
+            size => {
+                let (item, more) = rest.split_at_checked(usize::try_from(size).ok()?)?;
+                rest = more;
+                let value = decode(element.kind(), Some(item), true).ok()?;
+                element.kind().text(&value, Dialect::PostgreSql)
+            }
+        };
+        items.push(item);
+    }
+    (dimensions == 1 && rest.is_empty()).then(|| arrays::list(&items))
 }
 
 /// A decimal is a list of digits to the base 10,000, the weight of the first, a sign, and how many decimal places are shown.
@@ -154,6 +210,23 @@ fn numeric_text(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_go_there_and_back() {
+        let lists = [
+            (Element::Int4, "{1,NULL,-3}"),
+            (Element::Text, "{a,\"b c\",NULL,\"\"}"),
+            (Element::Bool, "{t,f}"),
+            (Element::Int2, "{}"),
+        ];
+        for (element, text) in lists {
+            let bytes = list_bytes(element, text).unwrap_or_default();
+            assert_eq!(list_text(element, &bytes).as_deref(), Some(text));
+            for end in 0..bytes.len() {
+                assert_eq!(list_text(element, &bytes[..end]), None, "{text} cut at {end}");
+            }
+        }
+    }
 
     #[test]
     fn decimals_go_there_and_back() {
