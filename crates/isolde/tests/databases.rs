@@ -35,6 +35,20 @@ fn kinds(run: &Value) -> Vec<&str> {
     run["result"]["anomalies"].as_array().unwrap().iter().map(|a| a["kind"].as_str().unwrap()).collect()
 }
 
+/// PostgreSQL's SERIALIZABLE lets a G2 through once in half a million transactions (docs/databases.md). A run that shows nothing else
+/// is made again.
+fn is_postgresql_race(server: &str, run: &Value) -> bool {
+    let kinds = kinds(run);
+    let race = server == "postgres"
+        && run["name"].as_str().is_some_and(|name| name.ends_with("SERIALIZABLE"))
+        && !kinds.is_empty()
+        && kinds.iter().all(|kind| kind.starts_with("g2-item") || *kind == "g-update");
+    if race {
+        eprintln!("PostgreSQL's race, in {}", run["folder"]);
+    }
+    race
+}
+
 /// What must hold and what must be violated at an isolation level.
 type Expected = (&'static str, &'static [&'static str], &'static [&'static str]);
 
@@ -47,7 +61,10 @@ fn known_answers(name: &str, server: &str, expected: &[Expected]) -> Option<Valu
         let runs = answer["runs"].as_array().unwrap();
         let names: Vec<&str> = runs.iter().map(|r| r["name"].as_str().unwrap()).collect();
         assert_eq!(names, expected.iter().map(|e| e.0).collect::<Vec<_>>());
-        let mut all_shown = true;
+        let mut all_shown = last || !runs.iter().any(|run| is_postgresql_race(server, run));
+        if !all_shown {
+            continue;
+        }
         for (run, (name, hold, broken)) in runs.iter().zip(expected) {
             let verdicts = verdicts(run);
             for level in *hold {
@@ -142,7 +159,10 @@ fn under_faults_nothing_is_reported_that_is_not_so() {
             let lost = run["causes"]["connection-lost"].as_u64().is_some();
             lost && faults.split(',').all(|fault| history(run).contains(&format!("\"fault\":\"{fault}\"")))
         };
-        let Some(run) = with_faults(&scratch, server, &args, enough) else { continue };
+        let Some(mut run) = with_faults(&scratch, server, &args, enough) else { continue };
+        if is_postgresql_race(server, &run.json()["runs"][0]) {
+            run = with_faults(&scratch, server, &args, enough).unwrap();
+        }
         assert!(enough(&run), "{}", run.json());
         let run = &run.expect(0).json()["runs"][0];
         assert!(history(run).contains("\"session\":\"nemesis\""));
