@@ -361,6 +361,31 @@ fn lists_and_functions_that_return_a_set() {
         ),
         "text[]"
     );
+    // Lists in place of a table: Django inserts many rows this way.
+    let people = "SELECT * FROM UNNEST(ARRAY[4, 5], '{d,e}'::text[], '{Rome}'::text[])";
+    assert_eq!(ask(s, people), "4|d|Rome 5|e|NULL");
+    run(s, &format!("INSERT INTO customer (id, name, city) {people}"));
+    assert_eq!(ask(s, "SELECT id, city FROM customer WHERE id > 3 ORDER BY id"), "4|Rome 5|NULL");
+    let named =
+        "SELECT p.name, at FROM unnest('{x,y}'::text[]) WITH ORDINALITY AS p(name, at) ORDER BY at DESC";
+    assert_eq!(ask(s, named), "y|2 x|1");
+    assert_eq!(ask(s, "SELECT n + 1 FROM unnest(ARRAY[1, 2]) n"), "2 3");
+    // Of a neighbour's list, with all its columns, and from within.
+    let keys = "SELECT k.attnum, at, indisprimary FROM pg_index i, unnest(i.indkey, i.indoption) WITH ORDINALITY k(attnum, option, at) \
+                WHERE indrelid = 'orders'::regclass AND k.option = 0 ORDER BY 2";
+    assert_eq!(ask(s, keys), "1|1|t 2|2|t");
+    let all = "SELECT attname FROM (SELECT * FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k(place, at)) x \
+               JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.place WHERE x.indrelid = 'orders'::regclass ORDER BY x.at";
+    assert_eq!(ask(s, all), "cid no");
+    let within = "SELECT conname, ARRAY(SELECT attname FROM unnest(c.conkey) WITH ORDINALITY cols(colid, arridx) JOIN pg_attribute AS ca \
+                  ON cols.colid = ca.attnum WHERE ca.attrelid = c.conrelid ORDER BY cols.arridx), c.conkey[2] \
+                  FROM pg_constraint c WHERE c.conrelid = 'orders'::regclass";
+    assert_eq!(ask(s, within), "orders_pkey|{cid,no}|2");
+    assert_eq!(ask(s, "SELECT (ARRAY['a', 'b'])[2], (ARRAY['a'])[7] IS NULL"), "b|t");
+    let path = |how: &str| format!("SELECT '{{\"a\": [1, \"x\"]}}'::jsonb {how}");
+    assert_eq!(ask(s, &path("#> '{a,1}'")), "\"x\"");
+    assert_eq!(ask(s, &path("#>> '{a,-1}'")), "x");
+    assert_eq!(ask(s, &path("#> '{b}'")), "NULL");
     assert_eq!(ask(s, "SELECT json_build_object('a', 1, 'b', 'x')"), "{\"a\":1,\"b\":\"x\"}");
     assert_eq!(code(s, "SELECT unnest(array_agg(id)) FROM customer GROUP BY id"), Code::Unsupported);
     assert_eq!(code(s, "SELECT CAST('a' AS int[])"), Code::InvalidValue);

@@ -113,20 +113,78 @@ pub(super) const FUNCTIONS: &[Row] = &[
     }),
     // For functions that return a set (`sets.rs`): the places 0, 1, … of the longest list; the element there; its subscript.
     ("weak_places", -1, |_, args| {
-        let length = |list: &Value| arrays::items(&plain(list)).map_or(0, |(items, _)| items.len());
-        let longest = args.iter().filter(|v| **v != Value::Null).map(length).max().unwrap_or(0);
-        Ok(serde_json::json!((0..longest).collect::<Vec<_>>()).to_string().into())
+        Ok(serde_json::json!((0..longest(args)).collect::<Vec<_>>()).to_string().into())
     }),
-    ("weak_element", 2, |_, args| Ok(at_place(args).map_or(Value::Null, |(item, _)| item))),
-    ("weak_subscript", 2, |_, args| Ok(at_place(args).map_or(Value::Null, |(_, at)| Value::Int(at)))),
-    ("weak_elements", 1, |_, args| Ok(arrays::to_json(&plain(&args[0])).map_or(Value::Null, Value::from))),
+    ("weak_element", 2, |_, args| {
+        let place = args[1].as_int().and_then(|place| usize::try_from(place).ok());
+        Ok(place.and_then(|place| at_place(&args[0], place)).map_or(Value::Null, |(item, _)| item))
+    }),
+    ("weak_subscript", 2, |_, args| {
+        let place = args[1].as_int().and_then(|place| usize::try_from(place).ok());
+        Ok(place.and_then(|place| at_place(&args[0], place)).map_or(Value::Null, |(_, at)| Value::Int(at)))
+    }),
+    // Lists side by side, each row with its number, from 1, at the end.
+    ("weak_rows", -1, |_, args| {
+        let rows = (0..longest(args)).map(|place| {
+            let cell = |list: &Value| at_place(list, place).map_or(Value::Null, |(item, _)| item);
+            let cells = args.iter().map(cell).chain([Value::Int(place as i64 + 1)]);
+            cells.map(json).collect::<serde_json::Value>()
+        });
+        Ok(rows.collect::<serde_json::Value>().to_string().into())
+    }),
+    ("weak_at", 2, |_, args| {
+        let Some((_, first)) = arrays::items(&plain(&args[0])) else { return Ok(Value::Null) };
+        let place = args[1].as_int().and_then(|at| usize::try_from(at - first).ok());
+        Ok(place.and_then(|place| at_place(&args[0], place)).map_or(Value::Null, |(item, _)| item))
+    }),
+    // `#>` and `#>>`
+    ("weak_json_path", 3, |_, args| {
+        let found = json_at(&plain(&args[0]), &plain(&args[1]));
+        Ok(match found {
+            None => Value::Null,
+            Some(serde_json::Value::Null) if args[2] == Value::Int(1) => Value::Null,
+            Some(serde_json::Value::String(text)) if args[2] == Value::Int(1) => text.into(),
+            Some(found) => found.to_string().into(),
+        })
+    }),
     ("weak_list", 1, |_, args| Ok(arrays::from_json(&plain(&args[0])).map_or(Value::Null, Value::from))),
 ];
 
-/// What is at a place of a list, and its subscript; `None` behind the end.
-fn at_place(args: &[Value]) -> Option<(Value, i64)> {
-    let place = usize::try_from(args[1].as_int()?).ok()?;
-    let (items, first) = arrays::items(&plain(&args[0])).filter(|_| args[0] != Value::Null)?;
+/// The length of the longest of these lists.
+fn longest(lists: &[Value]) -> usize {
+    let length = |list: &Value| arrays::items(&plain(list)).map_or(0, |(items, _)| items.len());
+    lists.iter().filter(|list| **list != Value::Null).map(length).max().unwrap_or(0)
+}
+
+fn json(value: Value) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Int(int) => int.into(),
+        other => plain(&other).into(),
+    }
+}
+
+/// What is in a document at the end of a path.
+fn json_at(document: &str, path: &str) -> Option<serde_json::Value> {
+    let mut found: serde_json::Value = serde_json::from_str(document).ok()?;
+    for step in arrays::elements(path)? {
+        let step = step?;
+        found = match &mut found {
+            serde_json::Value::Object(fields) => fields.remove(&step)?,
+            serde_json::Value::Array(items) => {
+                let at: i64 = step.parse().ok()?;
+                let at = if at < 0 { at + items.len() as i64 } else { at };
+                items.get_mut(usize::try_from(at).ok()?)?.take()
+            }
+            _ => return None,
+        };
+    }
+    Some(found)
+}
+
+/// What is at a place of a list, from 0, and its subscript; `None` behind the end.
+fn at_place(list: &Value, place: usize) -> Option<(Value, i64)> {
+    let (items, first) = arrays::items(&plain(list)).filter(|_| *list != Value::Null)?;
     let item = match items.into_iter().nth(place)? {
         None => Value::Null,
         // Vectors are of numbers.

@@ -7,6 +7,8 @@
 
 use super::arrays::Element;
 use super::catalogue::{Catalogue, Table};
+use super::sets::{UNNEST, list_columns};
+use super::trees::subscripted;
 use super::types::Type;
 use isolde_sqltext::Dialect;
 use isolde_sqltext::ast::{
@@ -237,9 +239,10 @@ impl<'a> Names<'a> {
     pub fn expr(&self, expr: &Expr) -> Type {
         match expr {
             Expr::Identifier(name) => self.column(None, &name.value).unwrap_or(Type::Unknown),
-            Expr::CompoundIdentifier(parts) if parts.len() > 1 => {
-                let (qualifier, name) = (&parts[parts.len() - 2].value, &parts[parts.len() - 1].value);
-                self.column(Some(qualifier), name).unwrap_or(Type::Unknown)
+            Expr::CompoundIdentifier(parts) => {
+                let qualifier = parts.len().checked_sub(2).map(|at| parts[at].value.as_str());
+                let name = parts.last().map_or("", |part| part.value.as_str());
+                self.column(qualifier, name).unwrap_or(Type::Unknown)
             }
             Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => self.expr(inner),
             Expr::Value(value) => match &value.value {
@@ -268,6 +271,10 @@ impl<'a> Names<'a> {
                 let results = conditions.iter().map(|c| &c.result).chain(else_result.as_deref());
                 results.map(|e| self.expr(e)).reduce(common).unwrap_or(Type::Unknown)
             }
+            Expr::CompoundFieldAccess { .. } => match subscripted(expr) {
+                Some((list, _)) => element_of(self.expr(&list)),
+                None => Type::Unknown,
+            },
             Expr::Array(array) => {
                 Type::List(Element::of(array.elem.first().map_or(Type::Text, |first| self.expr(first))))
             }
@@ -428,14 +435,23 @@ impl<'a> Names<'a> {
             "gen_random_uuid" | "uuid_generate_v4" => Type::Uuid,
             "to_regtype" | "to_regclass" => Type::Oid,
             "array_agg" => Type::List(Element::of(first())),
-            "unnest" => match first() {
-                Type::List(element) => element.kind(),
+            "unnest" | "weak_at" => element_of(first()),
+            "weak_json_path" => match args.get(2) {
+                Some(Expr::Value(plain)) if plain.value == Value::Number("0".into(), false) => Type::Json,
                 _ => Type::Text,
             },
             "generate_subscripts" | "array_length" | "cardinality" => Type::Int4,
             "json_build_object" | "jsonb_build_object" | "json_agg" | "jsonb_agg" => Type::Json,
             _ => Type::Text,
         }
+    }
+}
+
+/// The type of what is in a list.
+fn element_of(list: Type) -> Type {
+    match list {
+        Type::List(element) => element.kind(),
+        _ => Type::Text,
     }
 }
 
@@ -517,8 +533,10 @@ fn aliases(from: &[TableWithJoins]) -> Vec<String> {
                 TableFactor::NestedJoin { table_with_joins, .. } => waiting.push(table_with_joins),
                 TableFactor::Table { alias: Some(a), .. }
                 | TableFactor::Derived { alias: Some(a), .. }
+                | TableFactor::UNNEST { alias: Some(a), .. }
                 | TableFactor::Function { alias: Some(a), .. } => found.push(a.name.value.clone()),
                 TableFactor::Table { name, .. } => found.push(bare(name)),
+                TableFactor::UNNEST { .. } => found.push(UNNEST.to_owned()),
                 _ => {}
             }
         }
@@ -548,14 +566,19 @@ impl Visitor for Names<'_> {
                 let called = alias.as_ref().map(|a| &a.name);
                 if args.is_some() {
                     let alias = called.map_or_else(|| bare(name), |a| a.value.clone());
-                    let kind =
-                        if bare(name).eq_ignore_ascii_case("unnest") { Type::Text } else { Type::Int4 };
-                    let columns = vec![(alias.clone(), kind)];
+                    let columns = vec![(alias.clone(), Type::Int4)];
                     let (alias, name) = (alias.to_lowercase(), alias);
                     self.sources.push(Source { alias, name, columns, table: None });
                 } else {
                     self.add_table(name, called);
                 }
+            }
+            TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let kinds = array_exprs.iter().map(|list| element_of(self.expr(list))).chain([Type::Int8]);
+                let columns = list_columns(alias.as_ref(), array_exprs.len(), *with_ordinality);
+                let name = alias.as_ref().map_or(UNNEST, |a| &a.name.value).to_owned();
+                let columns = columns.into_iter().zip(kinds).collect();
+                self.sources.push(Source { alias: name.to_lowercase(), name, columns, table: None });
             }
             TableFactor::Derived { subquery, alias: Some(alias), .. } => {
                 let mut columns: Vec<(String, Type)> =

@@ -6,7 +6,10 @@
 
 use super::error::SqlError;
 use super::names::{Names, arguments, bare, names_of};
-use super::trees::{align, bare_word, call, flatten, literal, not, number, shift, take, text, unit};
+use super::sets;
+use super::trees::{
+    align, bare_word, call, flatten, literal, not, number, shift, subscripted, take, text, unit,
+};
 use super::types::Type;
 use isolde_sqltext::ast::{
     BinaryOperator as Op, Distinct, Expr, FunctionArgumentList, FunctionArguments, Ident, JoinOperator,
@@ -119,7 +122,7 @@ impl VisitorMut for Rewriter<'_, '_> {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> Flow {
-        match super::sets::to_rows(select) {
+        match sets::from_lists(select).and_then(|()| sets::to_rows(select)) {
             Err(error) => Flow::Break(error),
             Ok(()) => Flow::Continue(()),
         }
@@ -166,7 +169,6 @@ impl VisitorMut for Rewriter<'_, '_> {
                 let args: Vec<String> = args.args.iter().map(ToString::to_string).collect();
                 let rows = match function.as_str() {
                     "generate_series" => format!("generate_series({})", args.join(", ")),
-                    "unnest" => format!("json_each(weak_elements({}))", args.join(", ")),
                     _ => return refuse(&format!("the function {name} in FROM")),
                 };
                 let called = alias.as_ref().map_or(function.as_str(), |a| a.name.value.as_str()).to_owned();
@@ -201,7 +203,7 @@ impl VisitorMut for Rewriter<'_, '_> {
                 }
                 alias.columns.clear();
             }
-            TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } => {}
+            TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } | TableFactor::UNNEST { .. } => {}
             other => return refuse(&format!("{other} in FROM")),
         }
         Flow::Continue(())
@@ -317,7 +319,10 @@ impl VisitorMut for Rewriter<'_, '_> {
             },
             Expr::AnyOp { .. } | Expr::AllOp { .. } => return refuse("ANY and ALL with this operator"),
             Expr::Array(array) => *expr = call(ARRAY, std::mem::take(&mut array.elem)),
-            Expr::CompoundFieldAccess { .. } => return refuse("subscripts"),
+            Expr::CompoundFieldAccess { .. } => match subscripted(expr) {
+                Some((list, index)) => *expr = call("weak_at", vec![list, index]),
+                None => return refuse("this form of a subscript"),
+            },
             Expr::MatchAgainst { .. } => return refuse("MATCH AGAINST"),
             Expr::SimilarTo { .. } => return refuse("SIMILAR TO"),
             Expr::Prefixed { value, .. } => *expr = take(value),
@@ -391,6 +396,10 @@ impl Rewriter<'_, '_> {
                     op: Op::NotEq,
                     right: Box::new(b),
                 }));
+            }
+            Op::HashArrow | Op::HashLongArrow => {
+                let plain = i64::from(*op == Op::HashLongArrow);
+                *expr = call("weak_json_path", vec![take(left), take(right), number(plain)]);
             }
             Op::PGExp => *expr = call("power", vec![take(left), take(right)]),
             Op::PGRegexMatch | Op::PGRegexIMatch | Op::PGRegexNotMatch | Op::PGRegexNotIMatch => {

@@ -2,8 +2,8 @@
 
 use super::types::{Type, plain};
 use isolde_sqltext::ast::{
-    DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, ObjectName, SetExpr, Statement, Value, Values,
+    AccessExpr, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, SetExpr, Statement, Subscript, Value, Values,
 };
 use isolde_sqltext::{Dialect, parse};
 
@@ -51,6 +51,25 @@ pub(super) fn bare_word(name: &Ident) -> Option<Expr> {
         "current_catalog" => Some(call("current_database", Vec::new())),
         _ => None,
     }
+}
+
+/// Of an expression with one subscript, the list and the subscript.
+pub(super) fn subscripted(expr: &Expr) -> Option<(Expr, Expr)> {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return None };
+    let (last, dots) = access_chain.split_last()?;
+    let AccessExpr::Subscript(Subscript::Index { index }) = last else { return None };
+    // `t.list[1]` is parsed as t, then `.list`, then `[1]`.
+    let mut parts = match &**root {
+        Expr::Identifier(name) => vec![name.clone()],
+        Expr::CompoundIdentifier(parts) => parts.clone(),
+        other => return dots.is_empty().then(|| (other.clone(), index.clone())),
+    };
+    for dot in dots {
+        let AccessExpr::Dot(Expr::Identifier(name)) = dot else { return None };
+        parts.push(name.clone());
+    }
+    let table = parts.len().saturating_sub(2);
+    Some((Expr::CompoundIdentifier(parts.split_off(table)), index.clone()))
 }
 
 /// NOT, which keeps NULL.
