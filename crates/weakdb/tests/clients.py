@@ -193,6 +193,60 @@ def pymysql_client():
 
 psycopg_client()
 pymysql_client()
+def django_client():
+    import django
+    import pymysql
+    from django.conf import settings
+    from django.core.management import call_command
+    from django.db import IntegrityError, connections, transaction
+    from django.db.models import Count
+
+    pymysql.version_info = (2, 2, 7, "final", 0)  # Django asks for mysqlclient, whose place PyMySQL takes
+    pymysql.install_as_MySQLdb()
+    server = {"HOST": "127.0.0.1", "NAME": "weakdb"}
+    databases = {
+        "default": {"ENGINE": "django.db.backends.postgresql", "PORT": pg_port, "USER": "postgres", **server},
+        "my": {"ENGINE": "django.db.backends.mysql", "PORT": my_port, "USER": "root", **server},
+    }
+    apps = ["django.contrib.contenttypes", "django.contrib.auth"]
+    settings.configure(DATABASES=databases, INSTALLED_APPS=apps, USE_TZ=True, SECRET_KEY="x")
+    django.setup()
+    from django.contrib.auth.models import Group, User
+
+    for db in databases:
+        call_command("migrate", database=db, verbosity=0)
+        users, groups = User.objects.using(db), Group.objects.using(db)
+        ann = users.create(username="ann")
+        groups.bulk_create([Group(name=f"g{i}") for i in range(3)])
+        ann.groups.add(*groups.filter(name__in=["g0", "g2"]))
+        counted = users.annotate(n=Count("groups")).values_list("username", "n")
+        expect(list(counted), [("ann", 2)], f"Django {db} join")
+        with transaction.atomic(using=db):
+            locked = users.select_for_update().get(pk=ann.pk)
+            locked.first_name = "Ann"
+            locked.save()
+        expect(users.filter(first_name__icontains="NN", date_joined__year__gte=2020).count(), 1, f"Django {db} filter")
+        try:
+            with transaction.atomic(using=db):
+                users.create(username="ann")
+            raise AssertionError("no error")
+        except IntegrityError:
+            pass
+        with connections[db].cursor() as cursor:
+            look = connections[db].introspection
+            found = look.get_relations(cursor, "auth_user_groups")
+            expect(found["group_id"], ("id", "auth_group"), f"Django {db} foreign key")
+            unique = [c for c in look.get_constraints(cursor, "auth_user").values() if c["unique"]]
+            expect(sorted(c["columns"] for c in unique), [["id"], ["username"]], f"Django {db} constraints")
+        ann.delete()
+        expect(users.count(), 0, f"Django {db} delete")
+        # Both are one database: the other one is to make its own tables.
+        for app in ("auth", "contenttypes"):
+            call_command("migrate", app, "zero", database=db, verbosity=0)
+        connections[db].close()
+
+
 sqlalchemy_client(f"postgresql+psycopg://postgres@127.0.0.1:{pg_port}/weakdb", "pg")
 sqlalchemy_client(f"mysql+pymysql://root@127.0.0.1:{my_port}/weakdb", "my")
+django_client()
 print("all clients agree")

@@ -318,6 +318,41 @@ fn what_clients_ask_when_they_connect() {
 }
 
 #[test]
+fn what_django_asks_of_mysql() {
+    let s = &mut session(MY);
+    run(
+        s,
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(10) NOT NULL, j JSON NULL, CONSTRAINT pos CHECK (id > 0))",
+    );
+    run(s, "ALTER TABLE t MODIFY `name` VARCHAR(20) NULL");
+    run(s, "ALTER TABLE t MODIFY `id` BIGINT NOT NULL AUTO_INCREMENT");
+    run(s, "INSERT INTO t (name, j) VALUES (NULL, '{\"a\": [1, \"x\"]}'), ('a name of 20 letters', NULL)");
+    assert_eq!(
+        ask(s, "SELECT id FROM t WHERE JSON_UNQUOTE(JSON_EXTRACT(j, '$.\"a\"[0]')) = JSON_EXTRACT('1', '$')"),
+        "1"
+    );
+    assert_eq!(
+        ask(
+            s,
+            "SELECT JSON_UNQUOTE(JSON_EXTRACT(j, '$.a[1]')), JSON_EXTRACT('null', '$') FROM t WHERE id = 1"
+        ),
+        "x|null"
+    );
+    assert_eq!(
+        ask(
+            s,
+            "SELECT CAST(DATE_FORMAT(CONVERT_TZ('2026-11-16 23:30:00', '+00:00', '+01:00'), '%Y-%m-%d') AS DATE)"
+        ),
+        "2026-11-17"
+    );
+    let checks = "SELECT constraint_name, check_clause FROM information_schema.check_constraints WHERE table_name = 't'";
+    assert!(ask(s, checks).starts_with("pos|"), "{}", ask(s, checks));
+    run(s, "ALTER TABLE t MODIFY name VARCHAR(20) NOT NULL DEFAULT 'x'");
+    run(s, "INSERT INTO t (j) VALUES (NULL)");
+    assert_eq!(ask(s, "SELECT id, name FROM t WHERE id = 3"), "3|x");
+}
+
+#[test]
 fn lists_and_functions_that_return_a_set() {
     let s = &mut session(PG);
     shop(s);

@@ -363,6 +363,11 @@ impl Definer<'_> {
             AlterTableOperation::DropConstraint { name, if_exists, .. } => {
                 drop_constraint(&mut table, &name.value, *if_exists)?;
             }
+            AlterTableOperation::DropIndex { name } => {
+                // A unique constraint is an index in MySQL's words.
+                let created = self.catalogue.drop_index(&name.value).is_some();
+                drop_constraint(&mut table, &name.value, created)?;
+            }
             AlterTableOperation::DropForeignKey { name, .. } => {
                 drop_constraint(&mut table, &name.value, false)?
             }
@@ -402,6 +407,20 @@ impl Definer<'_> {
                     }
                     other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
                 }
+            }
+            AlterTableOperation::ModifyColumn { col_name, data_type, options, .. } => {
+                let at = table.require(&col_name.value)?;
+                let given = options.iter().find_map(|option| match option {
+                    ColumnOption::Default(value) => Some(value),
+                    _ => None,
+                });
+                let default = given.map(|value| self.planner().expression(value, &table)).transpose()?;
+                let not_null = table.key.contains(&at) || options.contains(&ColumnOption::NotNull);
+                let column = &mut table.columns[at];
+                (column.kind, column.precision) = (Type::declared(data_type)?, Type::precision(data_type));
+                (column.default, column.shown_default) = (default, given.map(ToString::to_string));
+                column.not_null = not_null;
+                column.auto &= options.iter().any(|o| o.to_string().eq_ignore_ascii_case("auto_increment"));
             }
             AlterTableOperation::OwnerTo { .. } | AlterTableOperation::AutoIncrement { .. } => return Ok(()),
             other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),

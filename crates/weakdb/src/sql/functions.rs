@@ -181,6 +181,21 @@ const FUNCTIONS: &[Row] = &[
         let day = |v| moment("datediff", v).map(|m| m.div_euclid(86_400_000_000));
         Ok(Value::Int(day(&args[0])? - day(&args[1])?))
     }),
+    ("convert_tz", 3, |_, args| {
+        if strict(args) {
+            return Ok(Value::Null);
+        }
+        let zones = time::offset(&plain(&args[1])).zip(time::offset(&plain(&args[2])));
+        let moment = time::parse(&plain(&args[0])).zip(zones);
+        // NULL for zones by name, as on a server without their tables.
+        Ok(moment.map_or(Value::Null, |(at, (from, to))| time::show(at - from + to).into()))
+    }),
+    ("date_format", 2, |_, args| {
+        if strict(args) {
+            return Ok(Value::Null);
+        }
+        Ok(time::format(moment("date_format", &args[0])?, &plain(&args[1])).into())
+    }),
     ("weak_field", 2, |_, args| field(&plain(&args[0]), &args[1])),
     ("date_part", 2, |_, args| field(&plain(&args[0]), &args[1])),
     ("date_trunc", 2, |_, args| {
@@ -189,6 +204,14 @@ const FUNCTIONS: &[Row] = &[
         }
         let cut = time::truncate(moment("date_trunc", &args[1])?, &plain(&args[0]).to_lowercase());
         cut.map(|m| time::show(m).into()).ok_or_else(|| invalid("date_trunc", &args[0]))
+    }),
+    ("json_unquote", 1, |_, args| {
+        let text = plain(&args[0]);
+        Ok(match (&args[0], serde_json::from_str(&text)) {
+            (Value::Null, _) => Value::Null,
+            (_, Ok(serde_json::Value::String(inner))) => inner.into(),
+            _ => text.into(),
+        })
     }),
     ("year", 1, |_, args| field("year", &args[0])),
     ("month", 1, |_, args| field("month", &args[0])),

@@ -36,6 +36,7 @@ mod names;
 mod parameters;
 mod pattern;
 mod plan;
+mod results;
 mod rewrite;
 mod rows;
 mod session;

@@ -12,9 +12,9 @@ use super::trees::{
 };
 use super::types::Type;
 use isolde_sqltext::ast::{
-    BinaryOperator as Op, Distinct, Expr, FunctionArgumentList, FunctionArguments, Ident, JoinOperator,
-    LimitClause, ObjectName, OrderByExpr, OrderByKind, OrderBySort, Query, Select, SetExpr, Statement,
-    TableAlias, TableFactor, TrimWhereField, VisitMut, VisitorMut,
+    BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, JoinOperator, LimitClause, ObjectName, OrderByExpr, OrderByKind, OrderBySort,
+    Query, Select, SetExpr, Statement, TableAlias, TableFactor, TrimWhereField, VisitMut, VisitorMut,
 };
 use isolde_sqltext::{Dialect, parse};
 use std::ops::ControlFlow;
@@ -164,6 +164,22 @@ impl VisitorMut for Rewriter<'_, '_> {
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
         match factor {
+            TableFactor::Table { args: Some(args), name, alias, with_ordinality, .. }
+                if bare(name).eq_ignore_ascii_case(sets::UNNEST) =>
+            {
+                // With a schema before its name it is not known to the parser.
+                let list = |arg: &FunctionArg| match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(list)) => Some(list.clone()),
+                    _ => None,
+                };
+                *factor = TableFactor::UNNEST {
+                    alias: alias.take(),
+                    array_exprs: args.args.iter().filter_map(list).collect(),
+                    with_offset: false,
+                    with_offset_alias: None,
+                    with_ordinality: *with_ordinality,
+                };
+            }
             TableFactor::Table { args: Some(args), name, alias, .. } => {
                 let function = bare(name).to_lowercase();
                 let args: Vec<String> = args.args.iter().map(ToString::to_string).collect();
@@ -477,6 +493,12 @@ impl Rewriter<'_, '_> {
         {
             let sign = if name.contains("sub") { -1 } else { 1 };
             *expr = shift(moment.clone(), by.clone(), sign);
+            return Flow::Continue(());
+        }
+        if let ("json_extract", Dialect::MySql, [document, path]) = (name.as_str(), self.dialect, &args[..]) {
+            // What SQLite's function finds is a value of SQL; MySQL's is JSON.
+            let (left, right) = (Box::new(document.clone()), Box::new(path.clone()));
+            *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op: Op::Arrow, right }));
             return Flow::Continue(());
         }
         if name == "values"

@@ -357,6 +357,7 @@ impl Rows<'_> {
                 ("character_maximum_length", or_null(length.map(|n| n.to_string()))),
                 ("numeric_precision", or_null(column.precision.map(|n| n.to_string()))),
                 ("numeric_scale", or_null(scale.map(|n| n.to_string()))),
+                ("column_comment", "''".into()),
             ],
         );
     }
@@ -463,6 +464,16 @@ impl Rows<'_> {
                 ("constraint_type", kind.into()),
             ],
         );
+        if constraint.kind == 'c' {
+            let clause = constraint.definition.trim_start_matches("CHECK ");
+            let row = [
+                ("constraint_schema", schema.clone()),
+                ("table_name", quote(&table.name)),
+                ("constraint_name", name.clone()),
+                ("check_clause", quote(clause)),
+            ];
+            (self.add)("information_schema_check_constraints", &row);
+        }
         for (at, &column) in constraint.columns.iter().enumerate() {
             let mut row = vec![
                 ("constraint_schema", schema.clone()),
@@ -473,6 +484,7 @@ impl Rows<'_> {
                 ("ordinal_position", (at + 1).to_string()),
             ];
             if let Some((parent, columns)) = &constraint.parent {
+                row.push(("referenced_table_schema", schema.clone()));
                 row.push(("referenced_table_name", quote(&parent.name)));
                 row.push(("referenced_column_name", columns.get(at).map_or("NULL".into(), |c| quote(c))));
             }

@@ -104,12 +104,13 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_locks", "pid:i locktype:t mode:t granted:b"),
     (
         "information_schema_tables",
-        "table_catalog:t table_schema:t table_name:t table_type:t engine:t table_comment:t",
+        "table_catalog:t table_schema:t table_name:t table_type:t engine:t table_comment:t table_collation:t",
     ),
     (
         "information_schema_columns",
         "table_catalog:t table_schema:t table_name:t column_name:t ordinal_position:i column_default:t is_nullable:t \
-         data_type:t column_type:t column_key:t extra:t character_maximum_length:i numeric_precision:i numeric_scale:i",
+         data_type:t column_type:t column_key:t extra:t character_maximum_length:i numeric_precision:i numeric_scale:i \
+         collation_name:t column_comment:t",
     ),
     ("information_schema_schemata", "catalog_name:t schema_name:t"),
     (
@@ -119,7 +120,11 @@ const TABLES: &[(&str, &str)] = &[
     (
         "information_schema_key_column_usage",
         "constraint_schema:t constraint_name:t table_schema:t table_name:t column_name:t ordinal_position:i \
-         referenced_table_name:t referenced_column_name:t",
+         referenced_table_schema:t referenced_table_name:t referenced_column_name:t",
+    ),
+    (
+        "information_schema_check_constraints",
+        "constraint_schema:t table_name:t constraint_name:t check_clause:t",
     ),
     ("information_schema_views", "table_schema:t table_name:t view_definition:t"),
     (

@@ -214,6 +214,89 @@ pub fn truncate(micros: i64, unit: &str) -> Option<i64> {
     })
 }
 
+/// The offset of a time zone of MySQL, in microseconds: `+02:00`, UTC or SYSTEM, which is UTC here. `None` for names.
+#[must_use]
+pub fn offset(zone: &str) -> Option<i64> {
+    if zone.eq_ignore_ascii_case("utc") || zone.eq_ignore_ascii_case("system") {
+        return Some(0);
+    }
+    let (sign, clock) = match zone.split_at_checked(1)? {
+        ("+", clock) => (1, clock),
+        ("-", clock) => (-1, clock),
+        _ => return None,
+    };
+    let (hours, minutes) = clock.split_once(':')?;
+    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    ((0..=14).contains(&hours) && (0..60).contains(&minutes))
+        .then_some(sign * (hours * 60 + minutes) * 60_000_000)
+}
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+/// A moment as MySQL's `DATE_FORMAT` writes it. Specifiers of weeks are not known, and stay as they are.
+#[must_use]
+pub fn format(micros: i64, pattern: &str) -> String {
+    let day = micros.div_euclid(86_400_000_000);
+    let ((year, month, date), clock) = (civil(day), micros.rem_euclid(86_400_000_000));
+    let (hour, minute) = (clock / 3_600_000_000, clock / 60_000_000 % 60);
+    let (second, fraction) = (clock / 1_000_000 % 60, clock % 1_000_000);
+    let twelve = (hour + 11) % 12 + 1;
+    let half = if hour < 12 { "AM" } else { "PM" };
+    // 1970-01-01 was a Thursday.
+    let weekday = (day + 4).rem_euclid(7);
+    let name = |names: &[&str], at: i64| usize::try_from(at).map_or("", |at| names[at]).to_owned();
+    let mut text = String::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            text.push(c);
+            continue;
+        }
+        let Some(specifier) = chars.next() else { break };
+        text += &match specifier {
+            'Y' => format!("{year:04}"),
+            'y' => format!("{:02}", year.rem_euclid(100)),
+            'm' => format!("{month:02}"),
+            'c' => month.to_string(),
+            'd' => format!("{date:02}"),
+            'e' => date.to_string(),
+            'H' => format!("{hour:02}"),
+            'k' => hour.to_string(),
+            'h' | 'I' => format!("{twelve:02}"),
+            'l' => twelve.to_string(),
+            'i' => format!("{minute:02}"),
+            'S' | 's' => format!("{second:02}"),
+            'f' => format!("{fraction:06}"),
+            'p' => half.to_owned(),
+            'T' => format!("{hour:02}:{minute:02}:{second:02}"),
+            'r' => format!("{twelve:02}:{minute:02}:{second:02} {half}"),
+            'M' => name(&MONTHS, month - 1),
+            'b' => name(&MONTHS, month - 1).chars().take(3).collect(),
+            'W' => name(&WEEKDAYS, weekday),
+            'a' => name(&WEEKDAYS, weekday).chars().take(3).collect(),
+            'w' => weekday.to_string(),
+            'j' => format!("{:03}", day - days(year, 1, 1) + 1),
+            'U' | 'u' | 'V' | 'v' | 'X' | 'x' => format!("%{specifier}"),
+            other => other.to_string(),
+        };
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -239,5 +322,20 @@ mod tests {
         assert_eq!(show(shift_by(at, "1 day 02:00:00", -1.0).unwrap()), "2026-01-30 08:00:00");
         assert_eq!(field(at, "dow"), Some(6.0));
         assert_eq!(show(truncate(at, "month").unwrap()), "2026-01-01 00:00:00");
+    }
+
+    #[test]
+    fn dates_in_mysql_words() {
+        let at = parse("2024-02-29 15:04:05.000007").unwrap();
+        let all = "%Y %y %m %c %d %e %H %k %h %l %i %s %f %p %T %r %M %b %W %a %w %j %% %Q";
+        assert_eq!(
+            format(at, all),
+            "2024 24 02 2 29 29 15 15 03 3 04 05 000007 PM 15:04:05 03:04:05 PM February Feb Thursday Thu 4 060 % Q"
+        );
+        assert_eq!(
+            (offset("+02:30"), offset("-01:00"), offset("UTC")),
+            (Some(9_000_000_000), Some(-3_600_000_000), Some(0))
+        );
+        assert_eq!((offset("Europe/Rome"), offset("+25:00"), offset("")), (None, None, None));
     }
 }
