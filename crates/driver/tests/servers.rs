@@ -112,6 +112,8 @@ fn galera() {
         let (mut one, mut two) = (targets[0].connect()?, targets[1].connect()?);
         let level = one.product().isolation("repeatable read").unwrap();
         for session in [&mut one, &mut two] {
+            // Each waits for what the others have done: a node that has not seen the row yet would change nothing.
+            session.run("SET SESSION wsrep_sync_wait = 7")?;
             session.begin(&level)?;
             session.run("UPDATE kept SET v = v + 10")?;
         }
