@@ -132,29 +132,28 @@ pub(super) fn from_lists(select: &mut Select) -> Result<(), SqlError> {
     if replaced.is_empty() {
         return Ok(());
     }
-    let mut items: Vec<SelectItem> = Vec::new();
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    let mut items = Vec::new();
     for item in std::mem::take(&mut select.projection) {
-        let of = match &item {
-            SelectItem::Wildcard(_) => names.iter().flatten().cloned().collect(),
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                vec![bare(name)]
-            }
-            _ => Vec::new(),
-        };
-        if of.is_empty() {
-            items.push(item);
-            continue;
-        }
-        let all =
-            of.iter().flat_map(|name| match replaced.iter().find(|t| t.name.eq_ignore_ascii_case(name)) {
-                Some(table) => table.all(),
-                None => vec![format!("{}.*", quoted(name))],
-            });
-        items.append(&mut parsed(&format!("SELECT {}", all.collect::<Vec<_>>().join(", ")))?.projection);
+        items.append(&mut written_out(item, &names, &replaced)?);
     }
     select.projection = items;
     let _ = select.visit(&mut Renamer(&replaced));
     Ok(())
+}
+
+/// An item of a select list with all that a `*` in it stands for: the columns of these tables, some of which are lists.
+fn written_out(item: SelectItem, tables: &[String], lists: &[Table]) -> Result<Vec<SelectItem>, SqlError> {
+    let of = match &item {
+        SelectItem::Wildcard(_) => tables,
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => &[bare(name)],
+        _ => return Ok(vec![item]),
+    };
+    let all = of.iter().flat_map(|name| match lists.iter().find(|t| t.name.eq_ignore_ascii_case(name)) {
+        Some(list) => list.all(),
+        None => vec![format!("{}.*", quoted(name))],
+    });
+    Ok(parsed(&format!("SELECT {}", all.collect::<Vec<_>>().join(", ")))?.projection)
 }
 
 /// Puts cells in place of the columns of tables whose rows are lists.
