@@ -16,6 +16,9 @@ use isolde_level::{
     Verdict,
 };
 
+/// Why nothing can hold when only some anomalies count.
+pub(crate) const ONLY_ASKED: &str = "only the anomalies asked for were looked for";
+
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
     [Level::ReadYourWrites, Level::MonotonicReads, Level::MonotonicWrites, Level::WritesFollowReads];
@@ -60,7 +63,7 @@ pub(crate) fn judge(
     board.close();
 
     if request.anomalies.is_some() {
-        board.forget_proofs("only the anomalies asked for were looked for");
+        board.forget_proofs(ONLY_ASKED);
     } else {
         if problem.index.ambiguous_reads() > 0 {
             board.forget_proofs(&format!(
@@ -304,6 +307,22 @@ impl<'a> Board<'a> {
             self.further.retain(|a| wanted.contains(&a.kind) || named(a));
         }
         self.anomalies.sort_by_key(|a| a.kind);
+        if self.interrupted {
+            self.notes.push(
+                "stopped, by an interrupt or the time limit: there may be more anomalies, of these and of other kinds".to_owned(),
+            );
+        } else if let Some(wanted) = self.wanted {
+            let found = |kind: AnomalyKind| {
+                self.anomalies
+                    .iter()
+                    .any(|a| a.kind.implies(kind) || a.pattern(problem.history) == Some(kind))
+            };
+            let absent: Vec<&str> =
+                wanted.iter().filter(|k| !k.is_stamp() && !found(**k)).map(|k| k.code()).collect();
+            if !absent.is_empty() {
+                self.notes.push(format!("not found: {}", absent.join(", ")));
+            }
+        }
         let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
         // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
         let settles = |(by, proof): &(Level, Certificate)| match proof {
@@ -334,7 +353,7 @@ impl<'a> Board<'a> {
         };
         // What was not asked for was not looked at closely enough to be shown.
         if self.wanted.is_some() && verdict == Verdict::Violated && responsible.is_empty() {
-            let reason = "only the anomalies asked for were looked for".to_owned();
+            let reason = ONLY_ASKED.to_owned();
             return LevelVerdict {
                 level,
                 by: By::Values,
@@ -349,6 +368,9 @@ impl<'a> Board<'a> {
         let info = level.info();
         if info.name_only {
             return "name only: the model has no definition that a history could be held against".to_owned();
+        }
+        if self.wanted.is_some() && !self.interrupted {
+            return ONLY_ASKED.to_owned();
         }
         if self.interrupted {
             return "stopped, by an interrupt or the time limit, before this was decided".to_owned();

@@ -9,6 +9,7 @@ use isolde_format::{Diagnostic, Format, Input, ReadError, ReadOptions};
 use isolde_history::{Events, History, Index};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// A history that was read.
 pub struct Read {
@@ -124,7 +125,11 @@ pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexe
     Ok(Indexed { path: path.display().to_string(), history, format, index })
 }
 
+/// What the machine allows. Asking takes a dozen system calls, which a history of some megabytes would notice.
+static CORES: LazyLock<NonZeroUsize> =
+    LazyLock::new(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+
 /// The number of threads to use.
 pub fn threads(global: &Global) -> NonZeroUsize {
-    global.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    global.threads.unwrap_or_else(|| *CORES)
 }

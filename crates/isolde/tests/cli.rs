@@ -122,6 +122,30 @@ fn a_closed_pipe_is_success_without_noise() {
 }
 
 #[test]
+fn who_closes_the_pipe_still_gets_the_files() {
+    let scratch = Scratch::new("closed");
+    let (history, junit) = (scratch.file("h.txt", "w(1,1,1,1)\nr(1,1,2,2)\n"), scratch.path("j.xml"));
+    let run = shell(&format!("(sleep 0.2; $ISOLDE check {history} --junit {junit}; echo $? >&2) | true"));
+    assert_eq!(run.stderr(), "0\n");
+    assert!(scratch.read("j.xml").contains("<testsuite"));
+    let nowhere = scratch.path("no/such/folder.xml");
+    let run = isolde(&["check", "/dev/null", "--junit", &nowhere]).expect(3);
+    assert!(run.stderr().contains(&nowhere), "told before the history is read: {}", run.stderr());
+}
+
+#[test]
+fn a_check_that_was_stopped_says_so() {
+    let scratch = Scratch::new("stopped");
+    let history = scratch.path("h.txt");
+    isolde(&["generate", "--level", "read-committed", "--keys", "2000", "-o", &history]).expect(0);
+    let run = isolde(&["check", &history, "--level", "causal", "--timeout", "0s"]);
+    let note = "stopped, by an interrupt or the time limit";
+    assert!(run.text().contains(note) || run.stderr().contains(note), "{}", run.text());
+    let whole = isolde(&["check", &history, "--level", "causal"]).expect(1);
+    assert!(!whole.text().contains(note));
+}
+
+#[test]
 fn compressed_input_is_recognised_on_standard_input() {
     let scratch = Scratch::new("packed");
     for (name, magic) in [("h.txt.gz", &[0x1f, 0x8b][..]), ("h.txt.zst", &[0x28, 0xb5, 0x2f, 0xfd][..])] {
@@ -207,12 +231,16 @@ fn files_beside_the_answer() {
         (scratch.path("j.xml"), scratch.path("s.sarif"), scratch.path("c.json"));
     let flags =
         ["--dot", &dot, "--svg", &svg, "--junit", &junit, "--sarif", &sarif, "--certificate", &certificate];
+    let report = scratch.path("r.html");
     isolde(&[&["check", &bad], &flags[..]].concat()).expect(0);
     assert!(scratch.read("dot/bad-TAP-h.dot").starts_with("digraph"));
     assert!(scratch.read("svg/bad-TAP-h.svg").contains("<svg"));
     assert!(scratch.read("j.xml").contains("<testsuite"));
     let sarif: serde_json::Value = serde_json::from_str(&scratch.read("s.sarif")).expect("JSON");
     assert_eq!(sarif["version"], "2.1.0");
+    isolde(&["check", &bad, &fine, "--report", &report]).expect(0);
+    let page = scratch.read("r.html");
+    assert!(page.contains("<svg") && page.contains("TAP-h") && page.contains(&fine));
     isolde(&["check", &fine, "--certificate", &certificate]).expect(0);
     let proof: serde_json::Value = serde_json::from_str(&scratch.read("c.json")).expect("JSON");
     assert_eq!(proof["history"]["path"], fine);

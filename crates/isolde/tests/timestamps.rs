@@ -115,6 +115,24 @@ fn what_is_found_can_be_written_line_by_line() {
 }
 
 #[test]
+fn anomalies_of_values_are_looked_for_by_values() {
+    let scratch = Scratch::new("by-values");
+    let path = scratch.path("h.json");
+    let shape = ["--sessions", "6", "--txns-per-session", "20", "--ops-per-txn", "4", "--keys", "20"];
+    let inject = ["generate", "--kind", "timestamped", "--inject", "TAP-a,TAP-h", "--seed", "5", "-o", &path];
+    isolde(&[&inject[..], &shape].concat()).expect(0);
+    let answer = isolde(&["check", &path, "--anomalies", "TAP-a,TAP-h,TAP-g", "--json"]).expect(0).json();
+    let kinds: Vec<&str> =
+        answer["anomalies"].as_array().unwrap().iter().map(|a| a["code"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["TAP-a", "TAP-h"]);
+    assert!(answer["notes"].to_string().contains("not found: TAP-g"), "{answer:#}");
+    let pictures = scratch.path("pictures");
+    let found = isolde(&["check", &path, "--svg", &pictures, "--json"]).expect(0).json();
+    let drawn = std::fs::read_dir(&pictures).unwrap().count();
+    assert_eq!(drawn, found["anomalies"].as_array().unwrap().len(), "a picture of each");
+}
+
+#[test]
 fn equal_timestamps_follow_the_tie_rule() {
     let scratch = Scratch::new("stamps-tie");
     let text = "{\"session\":1,\"ops\":[[\"w\",\"x\",1]],\"start\":1,\"commit\":5}\n\

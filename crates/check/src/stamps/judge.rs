@@ -6,6 +6,7 @@
 
 use super::{Findings, find};
 use crate::budget::Budget;
+use crate::verdicts::ONLY_ASKED;
 use isolde_history::{History, KeyId, OpId, TxnId};
 use isolde_level::{
     Anomaly, AnomalyKind, By, Edge, Evidence, Judgement, Level, LevelVerdict, Relation, Verdict, Witness,
@@ -91,7 +92,7 @@ fn verdict(level: Level, verdict: Verdict) -> LevelVerdict {
 fn holds(found: &Findings, mode: Mode, only_some: bool) -> Verdict {
     let unknown = |reason: String| Verdict::Unknown { reason };
     if only_some {
-        unknown("only the anomalies asked for were looked for".to_owned())
+        unknown(ONLY_ASKED.to_owned())
     } else if found.unjudged > 0 {
         unknown(format!(
             "{} reads are of a written value that was appended to; what they should return is not defined",

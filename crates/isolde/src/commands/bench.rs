@@ -146,7 +146,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             "isolde": env!("CARGO_PKG_VERSION"),
             "schema": 1,
             "machine": before,
-            "threads": measure::threads(global.threads).get(),
+            "threads": crate::load::threads(global).get(),
             "cases": rows.iter().map(row_json).collect::<Vec<Value>>(),
             "findings": findings::of(&rows).iter().map(findings::Finding::json).collect::<Vec<Value>>(),
         });

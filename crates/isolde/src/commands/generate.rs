@@ -185,9 +185,9 @@ fn format(flags: &Flags, spec: &mut Spec) -> Result<Format, Failure> {
         && !spec.real_time;
     let format = flags.to.or(by_name).unwrap_or(match spec.kind {
         Kind::Register if plain => Format::Plume,
-        Kind::Register => Format::Isolde,
         Kind::ListAppend => Format::ElleJsonl,
-        Kind::Timestamped | Kind::TimestampedList => Format::Timekiller,
+        Kind::Timestamped | Kind::TimestampedList if plain => Format::Timekiller,
+        _ => Format::Isolde,
     });
     let keeps_stamps = matches!(format, Format::Timekiller | Format::Isolde);
     if flags.kind.is_none() && stamped && !keeps_stamps {

@@ -7,7 +7,7 @@ use clap::Args;
 
 /// Flags of `levels`.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: isolde levels --json | jq -r '.levels[].name'")]
+#[command(after_help = "Example: isolde levels --json | jq -r '.levels[].level'")]
 pub struct Flags {
     /// Print one JSON document
     #[arg(long)]

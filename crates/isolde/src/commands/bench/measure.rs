@@ -14,7 +14,7 @@ use super::history::HistoryFile;
 use super::machine;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal, values};
+use crate::{interrupt, load, terminal, values};
 use clap::Args;
 use isolde_check::stamps::{self, ByStamps};
 use isolde_check::{Budget, Request, check};
@@ -262,7 +262,7 @@ pub struct CaseFlags {
 
 /// The child: measures and prints.
 pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
-    let threads = threads(global.threads);
+    let threads = load::threads(global);
     let began = Instant::now();
     let mut times: [Vec<f64>; 7] = Default::default();
     let mut first: Option<(Option<f64>, Judgement)> = None;
@@ -371,11 +371,6 @@ fn verdict(judgement: &Judgement) -> String {
 
 fn lap(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
-}
-
-/// The number of threads that the user, or the machine, allows.
-pub fn threads(asked: Option<NonZeroUsize>) -> NonZeroUsize {
-    asked.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Starts children.

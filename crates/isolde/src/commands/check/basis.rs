@@ -51,8 +51,15 @@ pub struct Split {
 }
 
 impl BasisFlags {
-    /// Divides the levels asked for (none: all). `values`: they are the default, timestamps or not.
-    pub fn split(&self, history: &History, levels: &[Level], values: bool) -> Result<Split, &'static str> {
+    /// Divides the levels asked for (none: all). `values`: they are the default, timestamps or not. Anomalies that timestamps do
+    /// not speak of are looked for by values.
+    pub fn split(
+        &self,
+        history: &History,
+        levels: &[Level],
+        anomalies: &[AnomalyKind],
+        values: bool,
+    ) -> Result<Split, &'static str> {
         let stamped = history.stamps().is_some();
         let basis = self.by.unwrap_or(if stamped && !values { Basis::Timestamps } else { Basis::Values });
         if basis != Basis::Values && !stamped {
@@ -61,7 +68,8 @@ impl BasisFlags {
         let asked = if levels.is_empty() { Level::CANONICAL } else { levels };
         let (stamps, others): (Vec<Level>, Vec<Level>) =
             asked.iter().partition(|&&level| Mode::of(level).is_some());
-        let others = if levels.is_empty() { Vec::new() } else { others };
+        let by_values = anomalies.iter().any(|kind| !kind.is_stamp());
+        let others = if levels.is_empty() && !by_values { Vec::new() } else { others };
         let (values, stamps) = match basis {
             Basis::Values => (Some(levels.to_vec()), Vec::new()),
             Basis::Both => (Some(levels.to_vec()), stamps),

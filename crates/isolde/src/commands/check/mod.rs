@@ -74,6 +74,9 @@ pub struct Flags {
     /// Write an SVG picture of each kind of anomaly into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// Write a page about all histories, with pictures: one file, nothing from the network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Write a JUnit report: a suite per history, a case per level
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -108,9 +111,21 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let style = terminal::style(global);
     let several = flags.histories.len() > 1;
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
-    let keep = flags.json || annotate || flags.junit.is_some() || flags.sarif.is_some();
+    let keep = flags.json
+        || annotate
+        || [&flags.report, &flags.junit, &flags.sarif].into_iter().any(Option::is_some);
     let gone = Builder::new().finish().map_err(Failure::input)?;
     let mut outputs = outputs::Outputs::new(flags);
+    outputs.can_be_written()?;
+    // Who closes the pipe has seen enough; the files asked for are written all the same.
+    let mut read = true;
+    let mut show = |outputs: &outputs::Outputs<'_>, text: &str| match terminal::print(text) {
+        Err(Failure::ClosedPipe) if outputs.are_wanted() => {
+            read = false;
+            Ok(())
+        }
+        result => result,
+    };
     let mut done: Vec<Judged> = Vec::new();
     let mut unreadable = None;
     for path in &flags.histories {
@@ -123,16 +138,17 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
                 unreadable = Some(failure);
                 continue;
             }
-            Err(Failure::Interrupted) if !done.is_empty() => break,
+            Err(Failure::Interrupted) if !done.is_empty() => {
+                terminal::tell(&format!("interrupted: {} and what follows are left out", path.display()));
+                break;
+            }
             Err(failure) => return Err(failure),
         };
         let subject = judged.subject(&gone, &flags.level);
         outputs.of_one(&subject)?;
         if !flags.json {
-            terminal::print(&isolde_report::text(&subject, &style))?;
-            if several {
-                terminal::print("\n")?;
-            }
+            let end = if several { "\n" } else { "" };
+            show(&outputs, &format!("{}{end}", isolde_report::text(&subject, &style)))?;
         }
         if !keep {
             judged.history = None;
@@ -145,19 +161,20 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let text = isolde_report::json_text(&subjects);
         // One readable history of several is still an array.
         let lone = several && subjects.len() == 1;
-        terminal::print(&if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
+        show(&outputs, &if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
     } else if several {
-        terminal::print(&isolde_report::summary_table(&subjects, &style))?;
+        show(&outputs, &isolde_report::summary_table(&subjects, &style))?;
     }
     if annotate {
         let notes = isolde_report::github(&subjects);
         if !flags.json {
-            terminal::print(&notes)?;
+            show(&outputs, &notes)?;
         } else if !notes.is_empty() {
             terminal::tell(notes.trim_end());
         }
     }
     Ok(match unreadable {
+        _ if !read => Failure::ClosedPipe.exit(),
         Some(failure) => failure.exit(),
         None => exit(&done, flags),
     })
@@ -178,8 +195,8 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
     let history = flags.inference.timed(history)?;
     let split = flags
         .basis
-        .split(&history, &flags.level, flags.inference.timestamp_order())
-        .map_err(Failure::input)?;
+        .split(&history, &flags.level, &flags.anomalies, flags.inference.timestamp_order())
+        .map_err(|error| Failure::input(format_args!("{path}: {error}")))?;
     let index = split.values.is_some().then(|| Index::build(&history, load::threads(global)));
     let load = since.elapsed();
     let since = Instant::now();

@@ -1,13 +1,13 @@
 //! The files that `check` writes beside its answer: certificates, pictures, reports for build servers.
 
 use super::Flags;
-use crate::destination::write_file;
+use crate::destination::{can_be_written, write_file};
 use crate::exit::Failure;
 use isolde_report::Subject;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Files asked for, and what has been gathered for them.
 pub struct Outputs<'a> {
@@ -20,6 +20,21 @@ impl<'a> Outputs<'a> {
     /// Nothing yet.
     pub fn new(flags: &'a Flags) -> Outputs<'a> {
         Outputs { flags, certificates: Vec::new(), stems: HashSet::new() }
+    }
+
+    /// Fails if one of the files could not be written in the end.
+    pub fn can_be_written(&self) -> Result<(), Failure> {
+        can_be_written(self.files())
+    }
+
+    /// Whether there is something to write when nobody reads the answer any more.
+    pub fn are_wanted(&self) -> bool {
+        self.files().next().is_some()
+    }
+
+    fn files(&self) -> impl Iterator<Item = &'a PathBuf> {
+        let flags = self.flags;
+        [&flags.certificate, &flags.report, &flags.junit, &flags.sarif].into_iter().flatten()
     }
 
     /// What is written for each history.
@@ -50,6 +65,11 @@ impl<'a> Outputs<'a> {
             let lone = if self.flags.histories.len() == 1 { documents.pop() } else { None };
             let document = lone.unwrap_or(Value::Array(documents));
             write_file(path, format!("{document}\n").as_bytes())?;
+        }
+        if let Some(path) = &self.flags.report {
+            let sections: Vec<_> =
+                subjects.iter().map(|&subject| (subject.facts.path.as_str(), subject)).collect();
+            write_file(path, isolde_report::html("Isolation of recorded histories", &sections).as_bytes())?;
         }
         if let Some(path) = &self.flags.junit {
             write_file(path, isolde_report::junit(subjects).as_bytes())?;
@@ -91,7 +111,10 @@ fn pictures(
 ) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::io(folder, error))?;
     for anomaly in &subject.judgement.anomalies {
-        let path = folder.join(format!("{stem}-{}.{ending}", anomaly.kind.code()));
+        let code = anomaly.kind.code();
+        let alike = subject.judgement.anomalies.iter().filter(|a| a.kind.code() == code).count();
+        let name = if alike > 1 { anomaly.kind.info().name } else { code };
+        let path = folder.join(format!("{stem}-{name}.{ending}"));
         write_file(&path, draw(subject.history, anomaly).as_bytes())?;
     }
     Ok(())
