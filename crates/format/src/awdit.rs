@@ -6,6 +6,7 @@
 use crate::load::{Reading, initial};
 use crate::text::number::{self, Bad};
 use crate::write::numbers::{Encoder, SessionNumbers, push_number};
+use crate::write::sessions::Sessions;
 use crate::write::{self, Capabilities, HistoryWriter, InitialRule, Names, Sink};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
 use isolde_history::{Builder, Draft, History, OpKind};
@@ -115,7 +116,7 @@ pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, 
         stream: write::stream(Format::Awdit, sink)?,
         encoder: Encoder::new(Format::Awdit, CAPABILITIES, lossy),
         numbers: SessionNumbers::default(),
-        sessions: Vec::new(),
+        sessions: Sessions::default(),
         initial: BTreeMap::new(),
     }))
 }
@@ -124,14 +125,16 @@ struct Writer {
     stream: Box<dyn Write + Send>,
     encoder: Encoder,
     numbers: SessionNumbers,
-    sessions: Vec<Vec<u8>>,
+    sessions: Sessions,
     initial: BTreeMap<i128, i128>,
 }
 
 impl HistoryWriter for Writer {
     fn append(&mut self, batch: &History) -> Result<(), WriteError> {
         for t in self.encoder.transactions(batch)? {
-            let mut text = Vec::new();
+            let session = self.numbers.of(batch, t);
+            let between: &[u8] = if self.sessions.is_empty(session) { b"" } else { b"-----\n" };
+            let mut text = between.to_vec();
             for op in self.encoder.ops(batch, t) {
                 let value = op.value.unwrap_or_else(|| *self.initial.entry(op.key).or_insert(0));
                 text.extend_from_slice(if op.write { b"w " } else { b"r " });
@@ -140,15 +143,9 @@ impl HistoryWriter for Writer {
                 push_number(&mut text, value);
                 text.push(b'\n');
             }
-            if text.is_empty() {
-                continue;
+            if text.len() > between.len() {
+                self.sessions.push(session, &text)?;
             }
-            let session = self.numbers.of(batch, t);
-            self.sessions.resize_with(self.sessions.len().max(session + 1), Vec::new);
-            if !self.sessions[session].is_empty() {
-                self.sessions[session].extend(b"-----\n");
-            }
-            self.sessions[session].append(&mut text);
         }
         Ok(())
     }
@@ -158,12 +155,16 @@ impl HistoryWriter for Writer {
         for (key, value) in &self.initial {
             writeln!(load, "w {key} {value}")?;
         }
-        let sessions = std::iter::once(&load).chain(&self.sessions).filter(|text| !text.is_empty());
-        for (i, text) in sessions.enumerate() {
-            if i > 0 {
+        self.stream.write_all(&load)?;
+        let mut first = load.is_empty();
+        for session in 0..self.sessions.len() {
+            if self.sessions.is_empty(session) {
+                continue;
+            }
+            if !std::mem::take(&mut first) {
                 self.stream.write_all(b"=====\n")?;
             }
-            self.stream.write_all(text)?;
+            self.sessions.copy(session, &mut self.stream)?;
         }
         self.stream.flush()?;
         Ok(())

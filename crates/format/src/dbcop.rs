@@ -13,6 +13,7 @@
 
 use crate::load::{Reading, initial};
 use crate::write::numbers::{Encoder, SessionNumbers};
+use crate::write::sessions::Sessions;
 use crate::write::{self, Capabilities, HistoryWriter, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
 use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
@@ -179,7 +180,8 @@ pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, 
         stream: write::stream(Format::Dbcop, sink)?,
         encoder: Encoder::new(Format::Dbcop, CAPABILITIES, lossy),
         numbers: SessionNumbers::default(),
-        sessions: Vec::new(),
+        sessions: Sessions::default(),
+        counts: Vec::new(),
         variables: FxHashSet::default(),
         events: 0,
     }))
@@ -189,8 +191,9 @@ struct Writer {
     stream: Box<dyn Write + Send>,
     encoder: Encoder,
     numbers: SessionNumbers,
-    /// Number of transactions of a session, and their bytes.
-    sessions: Vec<(u64, Vec<u8>)>,
+    sessions: Sessions,
+    /// Number of transactions of each.
+    counts: Vec<u64>,
     variables: FxHashSet<i128>,
     events: u64,
 }
@@ -200,11 +203,9 @@ impl HistoryWriter for Writer {
         self.variables.extend(self.encoder.keys(batch));
         for t in self.encoder.transactions(batch)? {
             let session = self.numbers.of(batch, t);
-            self.sessions.resize_with(self.sessions.len().max(session + 1), Default::default);
-            let (count, bytes) = &mut self.sessions[session];
-            *count += 1;
-            let length_at = bytes.len();
-            bytes.extend([0; 8]);
+            self.counts.resize(self.counts.len().max(session + 1), 0);
+            self.counts[session] += 1;
+            let mut bytes = vec![0; 8];
             let mut length = 0u64;
             for op in self.encoder.ops(batch, t) {
                 bytes.push(u8::from(op.write));
@@ -213,16 +214,17 @@ impl HistoryWriter for Writer {
                 bytes.push(1);
                 length += 1;
             }
-            bytes[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());
+            bytes[..8].copy_from_slice(&length.to_le_bytes());
             bytes.push(u8::from(batch.outcome(t) == Outcome::Committed));
+            self.sessions.push(session, &bytes)?;
             self.events += length;
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
-        let transactions: u64 = self.sessions.iter().map(|(count, _)| count).sum();
-        let sessions = self.sessions.len() as u64;
+        let transactions: u64 = self.counts.iter().sum();
+        let sessions = self.counts.len() as u64;
         let mut header = Vec::new();
         for number in [0, sessions, self.variables.len() as u64, transactions, self.events] {
             header.extend(number.to_le_bytes());
@@ -233,9 +235,9 @@ impl HistoryWriter for Writer {
         }
         header.extend(sessions.to_le_bytes());
         self.stream.write_all(&header)?;
-        for (count, bytes) in &self.sessions {
+        for (session, count) in self.counts.iter().enumerate() {
             self.stream.write_all(&count.to_le_bytes())?;
-            self.stream.write_all(bytes)?;
+            self.sessions.copy(session, &mut self.stream)?;
         }
         self.stream.flush()?;
         Ok(())

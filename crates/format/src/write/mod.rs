@@ -6,6 +6,7 @@
 //! must, and only which transactions are in one session, and in which order, is content. No format writes that logic itself; those that know only numbers use `numbers.rs`.
 
 pub(crate) mod numbers;
+pub(crate) mod sessions;
 
 use crate::text::value::{is_edn_atom, is_json_atom};
 use crate::{Format, WriteError};
