@@ -100,6 +100,7 @@ fn several_histories_end_with_a_table() {
     assert!(table.contains("non-mono-read-co (TAP-h)") && table.contains("1 of 2"), "{text}");
     isolde(&["check", &bad, &fine, "--level", "rc"]).expect(1);
     let run = isolde(&["check", &bad, &scratch.path("missing"), &fine]).expect(3);
+    assert!(run.text().contains("1 of 3 could not be read"), "{}", run.text());
     assert!(run.text().contains("1 of 2") && run.stderr().contains("missing"), "{}", run.text());
 }
 

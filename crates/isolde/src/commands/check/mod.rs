@@ -127,7 +127,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         result => result,
     };
     let mut done: Vec<Judged> = Vec::new();
-    let mut unreadable = None;
+    let mut unreadable = 0;
     for path in &flags.histories {
         let answer =
             if interrupt::is_requested() { Err(Failure::Interrupted) } else { judge(path, flags, global) };
@@ -135,7 +135,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             Ok(judged) => judged,
             Err(failure @ Failure::Input(_)) if several => {
                 terminal::tell(failure.message().unwrap_or_default());
-                unreadable = Some(failure);
+                unreadable += 1;
                 continue;
             }
             Err(Failure::Interrupted) if !done.is_empty() => {
@@ -163,7 +163,11 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let lone = several && subjects.len() == 1;
         show(&outputs, &if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
     } else if several {
-        show(&outputs, &isolde_report::summary_table(&subjects, &style))?;
+        let mut table = isolde_report::summary_table(&subjects, &style);
+        if unreadable > 0 {
+            table += &format!("{unreadable} of {} could not be read\n", flags.histories.len());
+        }
+        show(&outputs, &table)?;
     }
     if annotate {
         let notes = isolde_report::github(&subjects);
@@ -175,8 +179,8 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     }
     Ok(match unreadable {
         _ if !read => Failure::ClosedPipe.exit(),
-        Some(failure) => failure.exit(),
-        None => exit(&done, flags),
+        0 => exit(&done, flags),
+        _ => Exit::BadInput,
     })
 }
 
