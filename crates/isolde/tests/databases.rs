@@ -35,7 +35,7 @@ fn kinds(run: &Value) -> Vec<&str> {
     run["result"]["anomalies"].as_array().unwrap().iter().map(|a| a["kind"].as_str().unwrap()).collect()
 }
 
-/// PostgreSQL's SERIALIZABLE lets a G2 through once in half a million transactions (docs/databases.md). A run that shows nothing else
+/// PostgreSQL's SERIALIZABLE lets a G2 through once in a few hundred thousand transactions (docs/databases.md). A run that shows nothing else
 /// is made again.
 fn is_postgresql_race(server: &str, run: &Value) -> bool {
     let kinds = kinds(run);
