@@ -29,7 +29,7 @@ use std::time::Duration;
     isolde sql postgres://localhost/test --isolation all --level read-committed\n          \
     isolde sql scenarios --throwaway postgres\n          \
     isolde sql instrument --dialect mysql 'DELETE FROM t WHERE c2 > 1'\n\n\
-    Tables are made in a schema or database called isolde_sql, which is removed afterwards.\n\n\
+    Tables are made in a schema or database of the run's own, isolde_sql_…, which is removed afterwards.\n\n\
     Exit status: 0 the run worked and every --level holds, 1 one is violated,\n\
     2 one is undecided, 3 bad usage or no database, 4 a bug of ours.")]
 pub struct Flags {

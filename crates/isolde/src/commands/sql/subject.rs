@@ -9,6 +9,7 @@ use isolde_driver::{Database, Family, Isolation, Product, Target};
 use isolde_sql::Flavour;
 use isolde_sql::campaign::Subject;
 use isolde_sql::namespace::Namespace;
+use std::time::SystemTime;
 
 /// Everything that has to live as long as the run.
 pub struct Opened {
@@ -48,7 +49,7 @@ impl Opened {
         if flavour.dialect() != natural.dialect() {
             return Err(Failure::input(format_args!("{product} does not speak {flavour}'s SQL")));
         }
-        let namespace = Namespace::new(flavour, "isolde_sql");
+        let namespace = Namespace::new(flavour, &unused_name());
         Ok(Opened { target, product, flavour, namespace, _server: server, _scratch: scratch })
     }
 
@@ -86,6 +87,12 @@ impl Opened {
     pub fn address(&self) -> String {
         self.target.to_string()
     }
+}
+
+/// A name for the place of the tables that nobody has: it is dropped with all that is in it, and runs may share a server.
+fn unused_name() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    format!("isolde_sql_{}_{now:x}", std::process::id())
 }
 
 impl Drop for Opened {
