@@ -86,9 +86,9 @@ pub fn replay_with(
     script: &Script,
 ) -> Result<Replayed, Error> {
     let mut control = database.connect()?;
-    create(control.as_mut(), namespace, &script.setup, instrumenter.as_mut())?;
+    create(control.as_mut(), namespace, &script.setup, &script.steps, instrumenter.as_mut())?;
     let replayed = perform(database, isolation, namespace, script, instrumenter.as_ref(), control.as_mut());
-    let undone = undo(control.as_mut(), namespace, &script.setup);
+    let undone = undo(control.as_mut(), namespace, &script.setup, &script.steps);
     replayed.and_then(|replayed| undone.map(|()| replayed))
 }
 
