@@ -127,3 +127,30 @@ fn tables_of_a_file_are_left_alone() {
     assert_eq!(left.value(), Some(&Value::Text("users".to_owned())));
     assert_eq!(session.query("SELECT id FROM users", &[]).unwrap().int(), Some(7));
 }
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    for (flag, value) in [
+        ("--values", "9223372036854775807"),
+        ("--values", "0"),
+        ("--rows", "9999999999999"),
+        ("--rows", "0"),
+        ("--tables", "0"),
+        ("--columns", "0"),
+        ("--statements", "0"),
+        ("--round", "0"),
+        ("--read-all", "0"),
+        ("--duration", "0s"),
+        (
+            "--mix",
+            "select=0,cross=0,compound=0,aggregate=0,insert=0,copy=0,upsert=0,update=0,delete=0,replace=0",
+        ),
+    ] {
+        let run = Run::new(&["sql", flag, value], b"", &[("DATABASE_URL", "")]).expect(3);
+        assert!(run.stderr().contains(flag), "{}", run.stderr());
+    }
+    let largest = ["--values", "1000000", "--rows", "100", "--duration", "500ms", "--isolation", "deferred"];
+    let run =
+        Run::new(&[&["sql", "--level", "serializable"], &largest[..]].concat(), b"", &[("DATABASE_URL", "")]);
+    run.expect(0);
+}

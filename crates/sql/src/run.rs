@@ -10,8 +10,10 @@ use crate::script::Line;
 use crate::session::{Patience, Session};
 use isolde_driver::{Connection, Database, Error, Isolation, Kind};
 use isolde_sqltext::parse;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 /// Connections that outlive a round: a new one costs a server more than several transactions.
@@ -169,8 +171,9 @@ impl Plan<'_> {
                 .enumerate()
                 .map(|(s, session)| scope.spawn(move || self.drive(session, (number, s), schema, ids, stop)))
                 .collect();
-            // A session that panicked has nothing to say; the others have.
-            threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+            // Without what a session saw before it panicked, what the others saw would look wrong.
+            let done = |t: ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|panic| resume_unwind(panic));
+            threads.into_iter().flat_map(done).collect()
         });
         // The database may be gone by now; what was seen stays.
         if let Ok(mut last) = open(self.sessions) {

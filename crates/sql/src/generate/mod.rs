@@ -83,6 +83,22 @@ pub struct Mix {
     pub replace: u32,
 }
 
+impl Mix {
+    const NOTHING: Mix = Mix {
+        select: 0,
+        cross: 0,
+        compound: 0,
+        aggregate: 0,
+        locking: 0,
+        insert: 0,
+        copy: 0,
+        upsert: 0,
+        update: 0,
+        delete: 0,
+        replace: 0,
+    };
+}
+
 impl Default for Mix {
     fn default() -> Mix {
         Mix {
@@ -102,6 +118,23 @@ impl Default for Mix {
 }
 
 impl Mix {
+    /// Whether a database has any of it.
+    pub fn is_possible(&self, flavour: Flavour) -> bool {
+        let mut here = *self;
+        here.leave_out_missing(flavour);
+        here != Mix::NOTHING
+    }
+
+    /// Without the kinds that a database does not have.
+    fn leave_out_missing(&mut self, flavour: Flavour) {
+        if !flavour.locks_rows() {
+            self.locking = 0;
+        }
+        if flavour == Flavour::PostgreSql {
+            self.replace = 0;
+        }
+    }
+
     fn share(&mut self, kind: &str) -> Option<&mut u32> {
         Some(match kind {
             "select" => &mut self.select,
@@ -186,7 +219,8 @@ pub struct Generator {
 
 impl Generator {
     /// A generator for a database.
-    pub fn new(knobs: Knobs, flavour: Flavour, seed: u64) -> Generator {
+    pub fn new(mut knobs: Knobs, flavour: Flavour, seed: u64) -> Generator {
+        knobs.mix.leave_out_missing(flavour);
         Generator { knobs, flavour, seed }
     }
 
@@ -227,5 +261,7 @@ mod tests {
         for wrong in ["merge=1", "select", "select=-1", "select=99999"] {
             assert!(wrong.parse::<Mix>().is_err(), "{wrong}");
         }
+        let only = Mix { replace: 1, ..Mix::NOTHING };
+        assert!(only.is_possible(Flavour::MariaDb) && !only.is_possible(Flavour::PostgreSql));
     }
 }

@@ -20,14 +20,17 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
     can_be_written(&flags.report)?;
     let opened = Opened::open(&flags.place, global)?;
     let isolations = opened.isolations(&flags.place)?;
+    if !flags.mix.is_possible(opened.flavour) {
+        return Err(Failure::input(format_args!("{} has no statement of --mix", opened.product)));
+    }
     let subject = opened.subject();
     let settings = Settings {
         seed: flags.seed,
         knobs: Knobs {
-            tables: flags.tables,
-            columns: flags.columns,
-            rows: flags.rows,
-            statements: flags.statements,
+            tables: flags.tables.into(),
+            columns: flags.columns.into(),
+            rows: flags.rows.into(),
+            statements: flags.statements.into(),
             values: flags.values,
             rollback: flags.rollback,
             autocommit: flags.autocommit,
