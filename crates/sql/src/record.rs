@@ -196,6 +196,8 @@ pub struct Executed {
     pub steps: Vec<Step>,
     /// Its fate.
     pub outcome: Outcome,
+    /// Why it could not be committed, if that was tried.
+    pub failed: Option<Failed>,
     /// When it began and ended, in nanoseconds since the run began.
     pub interval: (u64, u64),
 }

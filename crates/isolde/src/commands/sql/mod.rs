@@ -183,6 +183,9 @@ pub struct ScenarioFlags {
     /// Just these, such as G1a or P4
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
+    /// Folder for the scripts, which `isolde sql replay` runs at any level of any database
+    #[arg(long, value_name = "DIR")]
+    scripts: Option<PathBuf>,
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,

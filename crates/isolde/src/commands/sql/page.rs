@@ -45,7 +45,7 @@ fn level(out: &mut String, s: &Summary) {
     _ = write!(
         out,
         "<h2>{}</h2><p>Judged as {} (Adya): <b class=\"{class}\">{}</b>. Documented: {}. {} rounds, {} transactions committed, {} aborted.</p>",
-        escape(&s.isolation),
+        escape(s.isolation.name()),
         s.promise.adya.name(),
         verdict(&s.verdict),
         escape(s.promise.documented.text()),
@@ -108,7 +108,7 @@ fn details(out: &mut String, s: &Summary, class: &Class) {
         picture::of(class)
     );
     let code = class.found.name.code();
-    _ = write!(out, "<p>{} at {}.", code.code(), escape(&s.isolation));
+    _ = write!(out, "<p>{} at {}.", code.code(), escape(s.isolation.name()));
     if let Some(cause) = class.cause {
         _ = write!(out, " Root cause: {}.", escape(cause.text()));
     }

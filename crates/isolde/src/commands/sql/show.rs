@@ -119,7 +119,7 @@ impl Shown<'_> {
         let mut all = Vec::new();
         for s in self.summaries {
             let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-            let isolation: String = s.isolation.chars().map(plain).collect();
+            let isolation: String = s.isolation.name().chars().map(plain).collect();
             for (i, class) in s.classes.iter().enumerate() {
                 let name = format!("{isolation}-{}-{i}.sql", class.found.name.kind());
                 let script = class.shrunk.as_ref().map_or(&class.script, |(script, _)| script);
@@ -161,7 +161,7 @@ fn level(s: &Summary) -> Value {
         })
         .collect();
     json!({
-        "isolation": s.isolation,
+        "isolation": s.isolation.name(),
         "level": s.promise.adya.name(),
         "verdict": verdict(&s.verdict),
         "documented": s.promise.documented.text(),
