@@ -131,6 +131,50 @@ fn scripts_run_as_they_say_on_postgresql() {
 }
 
 #[test]
+fn scripts_run_as_they_say_on_mariadb() {
+    let Some(bench) = Bench::new(Engine::Mariadb, "sql-servers-mariadb") else { return };
+    let header = "-- isolation: READ UNCOMMITTED\n-- expects:";
+    let dirty = |end: &str| {
+        format!(
+            "BEGIN; -- T1\nBEGIN; -- T2\nUPDATE t SET v = 101 WHERE id = 1; -- T1\nSELECT v FROM t; -- T2\n\
+             {end}; -- T1\nCOMMIT; -- T2\n"
+        )
+    };
+    let answer = bench.replay(&format!("{header} aborted-read\n{}", dirty("ROLLBACK")), 0);
+    assert_eq!(answer["anomalies"][0]["forbidden"], false);
+    let twice = "UPDATE t SET v = 11 WHERE id = 1; COMMIT";
+    bench.replay(&format!("{header} intermediate-read\n{}", dirty(twice)), 0);
+
+    let snapshot = "-- isolation: REPEATABLE READ\nSTART TRANSACTION WITH CONSISTENT SNAPSHOT; -- T1\n\
+        UPDATE t SET v = 11 WHERE id = 1; -- T2\nSELECT v FROM t WHERE id = 1; -- T1\nCOMMIT; -- T1\n";
+    let answer = bench.replay(snapshot, 0);
+    let transactions = answer["transactions"].as_array().unwrap();
+    let first = transactions.iter().find(|t| t["id"] == "T1").unwrap();
+    assert_eq!(first["statements"][0]["rows"][0][0], "10");
+
+    let answer =
+        bench.replay("DELETE FROM t ORDER BY id LIMIT 1; -- T1\nSELECT v FROM t HAVING v > 5; -- T1\n", 0);
+    let statement = |t: usize| &answer["transactions"][t]["statements"][0];
+    assert_eq!((&statement(0)["affected"], &statement(0)["deleted"][0]), (&1.into(), &"r1=[]".into()));
+    assert_eq!(statement(1)["rows"][0][0], "20");
+
+    bench.refuses("BEGIN; -- T1\nCREATE TABLE u (a INT); -- T1\n", "MySQL commits");
+    bench.refuses("SET autocommit = 0; -- T1\n", "begin by themselves");
+
+    // The scenarios as scripts: they show what the table says.
+    let folder = bench.scratch.path("scenarios");
+    let at = [&bench.url(), "--isolation", "read uncommitted", "--json"];
+    let table =
+        Run::new(&[&["sql", "scenarios", "--scripts", &folder][..], &at].concat(), b"", &[]).expect(0).json();
+    let shown = Run::new(&[&["sql", "replay", &folder][..], &at].concat(), b"", &[]).expect(0).json();
+    for script in shown["scripts"].as_array().unwrap() {
+        let name = script["script"].as_str().unwrap().trim_end_matches(".sql");
+        let happened = table["levels"][0]["happened"][name].as_bool().unwrap();
+        assert_eq!(!script["shown"].as_array().unwrap().is_empty(), happened, "{name}: {script}");
+    }
+}
+
+#[test]
 fn a_script_that_waits_can_be_interrupted() {
     let Some(bench) = Bench::new(Engine::Postgres, "sql-servers-interrupt") else { return };
     let file = bench.file("BEGIN; -- T1\nUPDATE t SET v = 3; -- T1\nUPDATE t SET v = 4; -- T2\n");

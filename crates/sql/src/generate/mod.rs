@@ -15,6 +15,7 @@ mod statement;
 use crate::Flavour;
 use crate::schema::Schema;
 use fastrand::Rng;
+use std::fmt;
 use std::str::FromStr;
 
 /// What to generate. Every knob is a flag of `isolde sql`.
@@ -153,6 +154,33 @@ impl Mix {
     }
 }
 
+impl fmt::Display for Mix {
+    /// As it is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mix {
+            select,
+            cross,
+            compound,
+            aggregate,
+            locking,
+            insert,
+            copy,
+            upsert,
+            update,
+            delete,
+            replace,
+        } = self;
+        write!(
+            f,
+            "select={select},cross={cross},compound={compound},aggregate={aggregate},locking={locking},"
+        )?;
+        write!(
+            f,
+            "insert={insert},copy={copy},upsert={upsert},update={update},delete={delete},replace={replace}"
+        )
+    }
+}
+
 /// A mix that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -258,6 +286,7 @@ mod tests {
     fn mixes_are_read() {
         let mix: Result<Mix, WrongMix> = "select=50, update=7,delete=0".parse();
         assert_eq!(mix, Ok(Mix { select: 50, update: 7, delete: 0, ..Mix::default() }));
+        assert_eq!(mix.clone().map(|m| m.to_string().parse()), Ok(mix));
         for wrong in ["merge=1", "select", "select=-1", "select=99999"] {
             assert!(wrong.parse::<Mix>().is_err(), "{wrong}");
         }
