@@ -1,6 +1,6 @@
 //! `isolde sql` with servers of PostgreSQL and MariaDB: what a run leaves alone, and what a script is given.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "all of this is a test, helpers too")]
 
 mod support;
 
@@ -128,6 +128,14 @@ fn scripts_run_as_they_say_on_postgresql() {
     bench.refuses("BEGIN; -- T1\nBEGIN; -- T1\n", "open already");
     bench.refuses("BEGIN; -- T1\nCOMMIT AND CHAIN; -- T1\n", "AND CHAIN");
     bench.refuses("PREPARE TRANSACTION 'a'; -- T1\n", "two-phase");
+    bench.refuses("SELECT v FROM t; -- T1\nTRUNCATE t; -- T2\n", "TRUNCATE");
+    bench.refuses("SELECT v FROM t; -- T1\nSELEC v FROM t; -- T2\n", "SELEC");
+    // A table that one session makes is known to the others.
+    let made = bench.replay(
+        "CREATE TABLE u (a INT); -- T1\nINSERT INTO u VALUES (1); -- T1\nSELECT * FROM u; -- T2\n",
+        0,
+    );
+    assert_eq!(made["transactions"][2]["statements"][0]["rows"][0].as_array().unwrap().len(), 1);
 }
 
 #[test]

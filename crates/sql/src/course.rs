@@ -222,6 +222,9 @@ impl Track<'_> {
         if is(&["SET", "SHOW", "RESET", "PRAGMA"]) {
             return Ok(passing);
         }
+        if is(&["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"]) {
+            return Err(refused(text, &format!("{} does not have it like this", self.product)));
+        }
         let temporary = words.next().is_some_and(|t| t.is("TEMPORARY"));
         let committing = is(&COMMITTING) && !temporary;
         if self.flavour.is_mysql() && committing && self.open.is_some() {
@@ -307,6 +310,8 @@ mod tests {
             (Flavour::MySql, "XA START 'a'"),
             (Flavour::PostgreSql, "PREPARE TRANSACTION 'a'"),
             (Flavour::Sqlite, "SAVEPOINT a"),
+            (Flavour::MySql, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+            (Flavour::PostgreSql, "START TRANSACTION WITH CONSISTENT SNAPSHOT"),
         ] {
             let error = course(flavour, lines).unwrap_err();
             assert!(error.contains(lines.split("; ").last().unwrap()), "{error}");

@@ -10,7 +10,7 @@
 
 use crate::Flavour;
 use crate::course::{Action, Course, Move};
-use crate::instrument::Instrumenter;
+use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Failed, Run};
 use crate::run::{create, undo};
@@ -18,7 +18,7 @@ use crate::script::Script;
 use crate::session::{Patience, Session};
 use isolde_driver::{Cancel, Connection, Database, Error, Isolation, Kind, Value};
 use isolde_sqltext::ast::Statement;
-use isolde_sqltext::parse;
+use isolde_sqltext::{control, parse};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -110,11 +110,35 @@ pub fn replay_with(
     let mut control = database.connect()?;
     let course = Course::of(script, namespace.flavour(), control.product(), isolation)?;
     create(control.as_mut(), namespace, &script.setup, &script.steps, instrumenter.as_mut())?;
-    let stage =
-        Stage { database, namespace, script, course: &course, instrumenter: instrumenter.as_ref(), stop };
-    let replayed = stage.perform(control.as_mut());
+    let replayed = match &mut instrumenter {
+        Some(instrumenter) => rehearse(instrumenter, namespace.flavour(), script, &course),
+        None => Ok(()),
+    };
+    let replayed = replayed.and_then(|()| {
+        let instrumenter = instrumenter.as_ref();
+        let stage = Stage { database, namespace, script, course: &course, instrumenter, stop };
+        stage.perform(control.as_mut())
+    });
     let undone = undo(control.as_mut(), namespace, &script.setup, &script.steps);
     replayed.and_then(|replayed| undone.map(|()| replayed))
+}
+
+/// Refuses a script with a statement whose rows would not be seen, and learns the tables that its sessions make.
+fn rehearse(
+    instrumenter: &mut Instrumenter,
+    flavour: Flavour,
+    script: &Script,
+    course: &Course,
+) -> Result<(), Error> {
+    for (line, step) in script.steps.iter().zip(&course.moves) {
+        if step.action != Action::Statement || control(flavour.dialect(), &line.text).is_some() {
+            continue;
+        }
+        let refused = |why: String| Error::new(Kind::Unsupported, format!("{}: {why}", line.text));
+        let tree = parse(flavour.dialect(), &line.text).map_err(|e| refused(e.to_string()))?;
+        instrumenter.instrument(&tree, &Mark::initial(1)).map_err(|e| refused(e.to_string()))?;
+    }
+    Ok(())
 }
 
 /// Everything a replay needs, once the tables are there.
