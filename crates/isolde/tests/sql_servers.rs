@@ -125,11 +125,16 @@ fn scripts_run_as_they_say_on_postgresql() {
     bench.replay(&format!("{header} G1a\n{}", write_skew(["BEGIN", "BEGIN"])), 2);
     bench.refuses(&format!("{header} wirte-skew\n{}", write_skew(["BEGIN", "BEGIN"])), "wirte-skew");
     bench.refuses("", "no statement has a session");
+    bench.refuses("-- dialect: oracle\nSELECT v FROM t; -- T1\n", "oracle");
     bench.refuses("BEGIN; -- T1\nBEGIN; -- T1\n", "open already");
     bench.refuses("BEGIN; -- T1\nCOMMIT AND CHAIN; -- T1\n", "AND CHAIN");
     bench.refuses("PREPARE TRANSACTION 'a'; -- T1\n", "two-phase");
     bench.refuses("SELECT v FROM t; -- T1\nTRUNCATE t; -- T2\n", "TRUNCATE");
     bench.refuses("SELECT v FROM t; -- T1\nSELEC v FROM t; -- T2\n", "SELEC");
+    // A table that is gone does not keep the others from being read.
+    let gone = "BEGIN; -- T1\nCREATE TABLE u (a INT); -- T1\nROLLBACK; -- T1\nUPDATE t SET v = 1; -- T2\n";
+    let gone = bench.replay(gone, 0);
+    assert_eq!(gone["transactions"][2]["outcome"], "committed");
     // A table that one session makes is known to the others.
     let made = bench.replay(
         "CREATE TABLE u (a INT); -- T1\nINSERT INTO u VALUES (1); -- T1\nSELECT * FROM u; -- T2\n",

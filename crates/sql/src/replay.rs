@@ -186,12 +186,17 @@ impl Stage<'_> {
     fn read_all(&self, session: &mut Session, id: u64) -> Option<Executed> {
         let dialect = self.namespace.flavour().dialect();
         let steps = self.script.steps.iter().map(|l| &l.text);
+        let created = |text: &String| match parse(dialect, text) {
+            Ok(Statement::CreateTable(table)) if !table.temporary => Some(table.name.to_string()),
+            _ => None,
+        };
+        let mut tables: Vec<String> = self.script.setup.iter().chain(steps).filter_map(created).collect();
+        // One that was dropped, or never came to be, would be the end of the transaction in PostgreSQL.
+        tables.retain(|name| session.outside(&format!("SELECT 1 FROM {name} WHERE 1 = 0")).is_ok());
         _ = session.begin(id, false);
-        for text in self.script.setup.iter().chain(steps) {
-            if let Ok(Statement::CreateTable(table)) = parse(dialect, text)
-                && session.is_going()
-            {
-                session.statement(&format!("SELECT * FROM {}", table.name));
+        for name in tables {
+            if session.is_going() {
+                session.statement(&format!("SELECT * FROM {name}"));
             }
         }
         session.finish(true)

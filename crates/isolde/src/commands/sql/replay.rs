@@ -7,6 +7,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use isolde_driver::Isolation;
+use isolde_sql::Flavour;
 use isolde_sql::judge::{Judged, Name};
 use isolde_sql::replay::{Event, Replayed};
 use isolde_sql::script::Script;
@@ -49,11 +50,14 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     Ok(if script.expects.is_some() && shown == 0 { Exit::Undecided } else { Exit::Holds })
 }
 
-/// Refuses what would run and say nothing: a script without sessions, or about an anomaly that nobody knows.
+/// Refuses what would run and say nothing: a script without sessions, in SQL or about an anomaly that nobody knows.
 pub fn understood(script: &Script, path: &Path) -> Result<(), Failure> {
     let wrong = |what: &str| Err(Failure::input(format_args!("{}: {what}", path.display())));
     if script.steps.is_empty() {
         return wrong("no statement has a session, such as `-- T1`");
+    }
+    if let Some(Err(unknown)) = script.dialect.as_ref().map(|d| d.parse::<Flavour>()) {
+        return wrong(&unknown.to_string());
     }
     match &script.expects {
         Some(expects) if !Name::is_known(expects) => {
