@@ -16,7 +16,7 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
     table{border-collapse:collapse;margin:.6em 0}\
     td,th{border:1px solid var(--line);padding:.25em .6em;text-align:left;vertical-align:top}\
     td.n{text-align:right}pre,code{font:13px/1.45 ui-monospace,monospace}\
-    pre{background:var(--soft);padding:.8em;overflow:auto}.wide{overflow-x:auto}\
+    pre{background:var(--soft);padding:.8em;overflow:auto}.wide{overflow-x:auto}.wrap{overflow-wrap:anywhere}\
     .bad{color:var(--bad)}.ok{color:var(--ok)}.node{fill:var(--node);stroke:currentColor}\
     details{border:1px solid var(--line);border-radius:6px;margin:.6em 0;padding:.3em .8em}summary{cursor:pointer}\
     svg text{fill:currentColor;font:14px system-ui,sans-serif}\
@@ -29,7 +29,7 @@ pub fn html(shown: &Shown<'_>) -> String {
     let mut out = HEAD.to_owned();
     _ = write!(
         out,
-        "<h1>{}</h1><p>{}, seed {} ({}), isolde {}. Deleted rows are known from {}.</p>",
+        "<h1>{}</h1><p class=\"wrap\">{}, seed {} ({}), isolde {}. Deleted rows are known from {}.</p>",
         escape(&shown.opened.product.to_string()),
         escape(&shown.opened.address()),
         shown.flags.seed,
