@@ -4,6 +4,7 @@
 
 mod support;
 
+use isolde_driver::{Database, Target, Value};
 use support::{Run, Scratch, isolde, isolde_with};
 
 #[test]
@@ -89,4 +90,67 @@ fn scenarios_and_scripts_run_on_sqlite() {
     assert_eq!(answer["scripts"][1]["not_tried"], "locks that it does not have");
     std::fs::write(&script, "BEGIN; -- T1\nCOMMIT;\n").unwrap();
     Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(3);
+}
+
+#[test]
+fn tables_of_a_file_are_left_alone() {
+    let scratch = Scratch::new("sql-file");
+    let url = format!("sqlite:{}", scratch.path("mine.db"));
+    let mut session = url.parse::<Target>().unwrap().connect().unwrap();
+    session.run("CREATE TABLE users (id INT); INSERT INTO users VALUES (7)").unwrap();
+    let replay =
+        |name: &str, text: &str| Run::new(&["sql", "replay", &scratch.file(name, text), &url], b"", &[]);
+    let existing =
+        "CREATE TABLE Users (id INT);\nINSERT INTO users (id) VALUES (1);\nSELECT id FROM users; -- T1\n";
+    for (name, text) in [
+        ("fresh.sql", existing.to_owned()),
+        ("if.sql", existing.replace("TABLE", "TABLE IF NOT EXISTS")),
+        (
+            "step.sql",
+            "CREATE TABLE a (id INT);\nCREATE TABLE IF NOT EXISTS \"users\" (id INT); -- T1\n".to_owned(),
+        ),
+        (
+            "view.sql",
+            "CREATE TABLE a (id INT);\nCREATE VIEW users AS SELECT id FROM a;\nSELECT id FROM a; -- T1\n"
+                .to_owned(),
+        ),
+    ] {
+        let run = replay(name, &text).expect(3);
+        assert!(run.stderr().contains("already there"), "{}", run.stderr());
+    }
+    // What a script makes itself goes, also if it cannot be made in full.
+    let more = "CREATE TABLE a (id INT);\nINSERT INTO nowhere (id) VALUES (1);\nSELECT id FROM a; -- T1\n";
+    replay("half.sql", more).expect(3);
+    let step = "CREATE TABLE a (id INT);\nCREATE TABLE b (id INT); -- T1\nSELECT id FROM b; -- T1\n";
+    replay("whole.sql", step).expect(0);
+    let left = session.query("SELECT group_concat(name) FROM sqlite_schema", &[]).unwrap();
+    assert_eq!(left.value(), Some(&Value::Text("users".to_owned())));
+    assert_eq!(session.query("SELECT id FROM users", &[]).unwrap().int(), Some(7));
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    for (flag, value) in [
+        ("--values", "9223372036854775807"),
+        ("--values", "0"),
+        ("--rows", "9999999999999"),
+        ("--rows", "0"),
+        ("--tables", "0"),
+        ("--columns", "0"),
+        ("--statements", "0"),
+        ("--round", "0"),
+        ("--read-all", "0"),
+        ("--duration", "0s"),
+        (
+            "--mix",
+            "select=0,cross=0,compound=0,aggregate=0,insert=0,copy=0,upsert=0,update=0,delete=0,replace=0",
+        ),
+    ] {
+        let run = Run::new(&["sql", flag, value], b"", &[("DATABASE_URL", "")]).expect(3);
+        assert!(run.stderr().contains(flag), "{}", run.stderr());
+    }
+    let largest = ["--values", "1000000", "--rows", "100", "--duration", "500ms", "--isolation", "deferred"];
+    let run =
+        Run::new(&[&["sql", "--level", "serializable"], &largest[..]].concat(), b"", &[("DATABASE_URL", "")]);
+    run.expect(0);
 }

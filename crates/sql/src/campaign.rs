@@ -3,10 +3,10 @@
 use crate::Flavour;
 use crate::cause::{Cause, cause};
 use crate::generate::{Generator, Knobs};
-use crate::judge::{Found, Name, judge};
+use crate::judge::{Found, Judged, Name, judge};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Outcome};
-use crate::replay::replay;
+use crate::replay::{Replayed, replay};
 use crate::run::{Plan, Pool, Round};
 use crate::script::Script;
 use crate::shrink::shrink;
@@ -74,8 +74,8 @@ pub struct Class {
 
 /// What was seen at a level.
 pub struct Summary {
-    /// The level, by the database's name.
-    pub isolation: String,
+    /// The level.
+    pub isolation: Isolation,
     /// What is promised at it.
     pub promise: Promise,
     /// Rounds, transactions and statements, and how they ended.
@@ -107,7 +107,7 @@ pub struct Summary {
 impl Summary {
     fn new(isolation: &Isolation, promise: Promise, required: &[Level]) -> Summary {
         Summary {
-            isolation: isolation.name().to_owned(),
+            isolation: isolation.clone(),
             promise,
             rounds: 0,
             committed: 0,
@@ -209,15 +209,16 @@ pub struct Subject<'a> {
     pub product: String,
     /// Where tables go.
     pub namespace: Namespace,
+    /// Whether somebody wants the end; asked all the time.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Subject<'_> {
-    /// Runs rounds at a level. `stop` is asked all the time; `progress` is told after every round.
+    /// Runs rounds at a level. `progress` is told after every round.
     pub fn campaign(
         &self,
         isolation: &Isolation,
         settings: &Settings,
-        stop: &(dyn Fn() -> bool + Sync),
         progress: &mut dyn FnMut(&Summary),
     ) -> Result<Summary, Error> {
         let mut summary =
@@ -225,7 +226,7 @@ impl Subject<'_> {
         let generator = Generator::new(settings.knobs.clone(), self.flavour, settings.seed);
         let pool = Pool::new(self.database);
         let start = Instant::now();
-        let over = || stop() || start.elapsed() >= settings.duration;
+        let over = || (self.stop)() || start.elapsed() >= settings.duration;
         for number in 0.. {
             let plan = Plan {
                 pool: &pool,
@@ -256,39 +257,36 @@ impl Subject<'_> {
         Ok(summary)
     }
 
-    /// Shrinks the script of a class on the database, and counts in how many of ten replays the result shows the anomaly.
-    pub fn minimise(
-        &self,
-        isolation: &Isolation,
-        promise: &Promise,
-        class: &mut Class,
-        stop: &dyn Fn() -> bool,
-    ) {
+    /// Shrinks the script of a class on the database, until `enough`, and counts in how many of ten replays the result shows the
+    /// anomaly. Nothing is told of what was not counted to the end.
+    pub fn minimise(&self, isolation: &Isolation, class: &mut Class, enough: &dyn Fn() -> bool) {
         let name = class.found.name;
-        let shows = |script: &Script| self.shows(isolation, promise, script, name);
+        let shows = |script: &Script| self.found(isolation, script).is_ok_and(|found| found.contains(&name));
         // A first replay that does not show it may only have been unlucky in what waited for what.
         if !shows(&class.script) && !shows(&class.script) {
             return;
         }
-        let small = shrink(self.flavour, &class.script, shows, stop);
-        let seen = (0..10).filter(|_| shows(&small)).count() as u32;
-        class.shrunk = Some((small, seen));
+        let small = shrink(self.flavour, &class.script, shows, || (self.stop)() || enough());
+        let seen = (0..10).filter(|_| !(self.stop)() && shows(&small)).count() as u32;
+        if !(self.stop)() {
+            class.shrunk = Some((small, seen));
+        }
     }
 
-    /// Whether a replay of a script shows an anomaly.
-    fn shows(&self, isolation: &Isolation, promise: &Promise, script: &Script, name: Name) -> bool {
-        self.found(isolation, promise, script).is_ok_and(|found| found.contains(&name))
+    /// Replays a script, and judges it by the weakest level that it ran at.
+    pub fn replay(
+        &self,
+        isolation: &Isolation,
+        script: &Script,
+    ) -> Result<(Replayed, Promise, Judged), Error> {
+        let replayed = replay(self.database, isolation, &self.namespace, script, self.stop)?;
+        let promise = promise(&self.product, replayed.level().name());
+        let judged = judge(self.flavour, &replayed.run, &promise, &[], &Budget::unlimited());
+        Ok((replayed, promise, judged.map_err(too_large)?))
     }
 
     /// The anomalies that a replay of a script shows.
-    pub fn found(
-        &self,
-        isolation: &Isolation,
-        promise: &Promise,
-        script: &Script,
-    ) -> Result<BTreeSet<Name>, Error> {
-        let replayed = replay(self.database, isolation, &self.namespace, script)?;
-        let judged = judge(self.flavour, &replayed.run, promise, &[], &Budget::unlimited());
-        judged.map(|j| j.counts.into_keys().collect()).map_err(too_large)
+    pub fn found(&self, isolation: &Isolation, script: &Script) -> Result<BTreeSet<Name>, Error> {
+        self.replay(isolation, script).map(|(.., judged)| judged.counts.into_keys().collect())
     }
 }

@@ -118,6 +118,7 @@ mod tests {
                 session: i,
                 steps: vec![step],
                 outcome: Outcome::Committed,
+                failed: None,
                 interval,
             }
         };

@@ -94,6 +94,37 @@ impl Name {
         }
     }
 
+    /// Whether it is what somebody expects: by its name, or by Adya's code, which several have in common.
+    pub fn is_called(self, expected: &str) -> bool {
+        let same = |kind: AnomalyKind| match self.code() {
+            AnomalyKind::GSingleItem => matches!(kind, AnomalyKind::GSingleItem | AnomalyKind::GSingle),
+            code => code == kind,
+        };
+        self.kind().eq_ignore_ascii_case(expected)
+            || (!Name::NAMED.iter().any(|n| n.kind().eq_ignore_ascii_case(expected))
+                && expected.parse().is_ok_and(same))
+    }
+
+    /// Whether an anomaly can be called this.
+    pub fn is_known(expected: &str) -> bool {
+        Name::NAMED.iter().any(|name| name.is_called(expected)) || expected.parse::<AnomalyKind>().is_ok()
+    }
+
+    /// Those with a name of IsoRel's.
+    pub const NAMED: [Name; 11] = [
+        Name::DirtyWrite,
+        Name::AbortedRead,
+        Name::IntermediateRead,
+        Name::CircularFlow,
+        Name::NonRepeatableRead,
+        Name::ReadSkew,
+        Name::LostUpdate,
+        Name::ReadWriteSkew,
+        Name::WriteSkew,
+        Name::PredicateReadSkew,
+        Name::PredicateWriteSkew,
+    ];
+
     /// Whether a level of Adya's forbids it.
     pub fn is_forbidden_by(self, level: Level) -> bool {
         level.forbids(self.code())
@@ -184,13 +215,20 @@ pub fn judge(
         }
         false => (&all, &all_index),
     };
-    let judgement = check_with(&mapped.history, index, &request, &[&Given::new(mapped, &through)], budget);
+    let given = Given::new(mapped, &through);
+    let judgement = check_with(&mapped.history, index, &request, &[&given], budget);
     let verdict = verdict_of(&judgement, promise.adya);
+    // What the level allows was not looked for, and is to be known all the same.
+    let all_kinds = CYCLES.into_iter().chain([AnomalyKind::AbortedRead, AnomalyKind::IntermediateRead]);
+    let allowed = all_kinds.filter(|kind| !promise.adya.forbids(*kind)).collect();
+    let beyond =
+        Request { levels: vec![Level::Serializable], anomalies: Some(allowed), ..Request::default() };
+    let beyond = check_with(&mapped.history, index, &beyond, &[&given], budget);
     let mut further = Vec::new();
-    for anomaly in &judgement.anomalies {
+    for anomaly in judgement.anomalies.iter().chain(&beyond.anomalies) {
         let name = match anomaly.kind {
-            AnomalyKind::G1a => Name::AbortedRead,
-            AnomalyKind::G1b => Name::IntermediateRead,
+            AnomalyKind::AbortedRead => Name::AbortedRead,
+            AnomalyKind::IntermediateRead => Name::IntermediateRead,
             AnomalyKind::G2Item => Name::WriteSkew,
             AnomalyKind::G2 => Name::PredicateWriteSkew,
             kind => Name::Other(kind),
@@ -210,7 +248,8 @@ pub fn judge(
         match name {
             Name::AbortedRead | Name::IntermediateRead => found.push(one),
             _ if longer => found.push(one),
-            _ => further.push(one),
+            _ if promise.adya.forbids(anomaly.kind) => further.push(one),
+            _ => {}
         }
     }
     // What the engine says beside follows from the cycles; without one it is all there is to say.

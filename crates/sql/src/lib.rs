@@ -8,6 +8,7 @@
 
 pub mod campaign;
 pub mod cause;
+mod course;
 pub mod evaluate;
 pub mod flavour;
 pub mod generate;

@@ -1,7 +1,8 @@
 //! A place of its own for the tables of a run, so that nobody's tables are touched.
 
 use crate::Flavour;
-use isolde_sqltext::ast::Statement;
+use isolde_driver::{Connection, Error, Kind, Value};
+use isolde_sqltext::ast::{ObjectName, ObjectNamePart, Statement};
 use isolde_sqltext::parse;
 
 /// A schema of PostgreSQL, a database of MySQL; in SQLite the file itself, and tables that are already there are an error.
@@ -48,17 +49,42 @@ impl Namespace {
         }
     }
 
-    /// Statements that take back what these ones created, where there is no place of its own to remove.
-    pub fn undo(&self, statements: &[String]) -> Vec<String> {
+    /// What these statements create where there is no place of its own to remove, last first.
+    fn created(&self, statements: &[&str]) -> Vec<(&'static str, ObjectName)> {
         if self.flavour != Flavour::Sqlite {
             return Vec::new();
         }
-        let dropping = |statement: &String| match parse(self.flavour.dialect(), statement) {
-            Ok(Statement::CreateTable(table)) => Some(format!("DROP TABLE {}", table.name)),
-            Ok(Statement::CreateView(view)) => Some(format!("DROP VIEW {}", view.name)),
+        let created = |statement: &&str| match parse(self.flavour.dialect(), statement) {
+            Ok(Statement::CreateTable(table)) => Some(("TABLE", table.name)),
+            Ok(Statement::CreateView(view)) => Some(("VIEW", view.name)),
             _ => None,
         };
-        statements.iter().rev().filter_map(dropping).collect()
+        statements.iter().rev().filter_map(created).collect()
+    }
+
+    /// Refuses statements that would create what is there already. It is somebody's, and would be dropped in the end.
+    pub(crate) fn refuse_existing(
+        &self,
+        connection: &mut dyn Connection,
+        statements: &[&str],
+    ) -> Result<(), Error> {
+        for (kind, name) in self.created(statements) {
+            let bare = name.0.last().and_then(ObjectNamePart::as_ident).map(|i| i.value.clone());
+            let known = "SELECT COUNT(*) FROM sqlite_schema WHERE lower(name) = lower(?)";
+            let reply = connection.query(known, &[Value::Text(bare.unwrap_or_default())])?;
+            if reply.int() != Some(0) {
+                let kind = kind.to_ascii_lowercase();
+                let what = format!("the {kind} {name} is already there, and would be dropped afterwards");
+                return Err(Error::new(Kind::Unsupported, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Statements that take back what these ones created. It was not there before.
+    pub fn undo(&self, statements: &[&str]) -> Vec<String> {
+        let dropped = |(kind, name): (&str, ObjectName)| format!("DROP {kind} IF EXISTS {name}");
+        self.created(statements).into_iter().map(dropped).collect()
     }
 
     /// Statements that remove it.

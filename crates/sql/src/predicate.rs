@@ -253,10 +253,13 @@ fn versions<'r>(
         end += element.len();
         let (txn, number) = writer_of(element.trim_end_matches(','))?;
         let place = *places.get(&txn)?;
-        if run.transactions[place].outcome != Outcome::Committed {
+        let txn = &run.transactions[place];
+        // Whoever wrote an element that no statement of the run can have written is not of this run.
+        let step = number.checked_sub(1).filter(|step| *step < txn.steps.len())?;
+        if txn.outcome != Outcome::Committed {
             return None;
         }
-        let new = Made { writer: Some((place, number - 1)), state: state(&list[..end]) };
+        let new = Made { writer: Some((place, step)), state: state(&list[..end]) };
         match made.last_mut() {
             // Only what a transaction left behind is a version.
             Some(last) if last.writer.is_some_and(|w| w.0 == place) => *last = new,

@@ -110,6 +110,14 @@ impl Step {
     pub fn answered(&mut self, reply: Reply, capture: &Capture) {
         self.affected = reply.affected;
         let is_delete = self.effect == Effect::Delete;
+        let writes = !matches!(self.effect, Effect::Read | Effect::LockingRead | Effect::None);
+        if writes && self.affected == 0 {
+            // MariaDB does not count what RETURNING shows.
+            self.affected = reply.rows.len() as u64;
+            if self.effect == Effect::Replace {
+                self.affected += self.deleted.len() as u64;
+            }
+        }
         for mut row in reply.rows {
             let added = row.split_off(row.len().saturating_sub(capture.added()));
             self.visible.push(row);
@@ -196,6 +204,8 @@ pub struct Executed {
     pub steps: Vec<Step>,
     /// Its fate.
     pub outcome: Outcome,
+    /// Why it could not be committed, if that was tried.
+    pub failed: Option<Failed>,
     /// When it began and ended, in nanoseconds since the run began.
     pub interval: (u64, u64),
 }
@@ -205,6 +215,14 @@ pub struct Executed {
 pub struct Run {
     /// The transactions; those of one session are in session order.
     pub transactions: Vec<Executed>,
+}
+
+impl Step {
+    /// What it told of rows, as text: the versions it read or made, and those that it deleted.
+    pub fn versions(&self) -> (Vec<String>, Vec<String>) {
+        let text = |v: &Version| format!("{}=[{}]", v.row, v.list.trim_end_matches(','));
+        (self.rows.iter().map(text).collect(), self.deleted.iter().map(text).collect())
+    }
 }
 
 impl Run {

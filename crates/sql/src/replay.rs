@@ -4,16 +4,22 @@
 //! the script goes on with the other sessions, and what follows in the waiting one is sent when it has its answer. The
 //! server is asked, not the clock (`pg_blocking_pids`, `information_schema.innodb_trx`); SQLite does not wait at all,
 //! because its time limit is set to nothing, but fails as busy.
+//!
+//! Afterwards a session of its own reads every table that the script makes, as at the end of a round: an order of versions
+//! has to be seen, and which rows a condition left out is only known when all of them are.
 
 use crate::Flavour;
-use crate::instrument::Instrumenter;
+use crate::course::{Action, Course, Move};
+use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Failed, Run};
 use crate::run::{create, undo};
 use crate::script::Script;
 use crate::session::{Patience, Session};
-use isolde_driver::{Connection, Database, Error, Isolation, Kind, Value};
-use isolde_sqltext::{Control, control};
+use isolde_driver::{Cancel, Connection, Database, Error, Isolation, Kind, Value};
+use isolde_sqltext::ast::Statement;
+use isolde_sqltext::{control, parse};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -21,12 +27,15 @@ use std::time::{Duration, Instant};
 /// any lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often somebody who waits asks whether to stop.
+const ASK: Duration = Duration::from_millis(50);
+
 /// What a line of the script did.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
     /// Its place in the script.
     pub line: usize,
-    /// The number of its transaction.
+    /// The number of its transaction; 0 outside of any.
     pub transaction: u64,
     /// It had to wait for a lock, and the script went on.
     pub waited: bool,
@@ -49,12 +58,23 @@ pub struct Replayed {
     pub events: Vec<Event>,
     /// The transactions.
     pub run: Run,
+    /// The levels that they ran at, weakest first. There is at least one.
+    pub levels: Vec<Isolation>,
+    /// The transaction that read every table afterwards.
+    pub last: Option<u64>,
+}
+
+impl Replayed {
+    /// The level that all of it can be judged by: the weakest at which any of it ran.
+    pub fn level(&self) -> &Isolation {
+        &self.levels[0]
+    }
 }
 
 /// What a session is told to do.
 struct Order {
     line: usize,
-    transaction: u64,
+    step: Move,
     text: String,
 }
 
@@ -65,15 +85,16 @@ struct Answer {
     executed: Option<Executed>,
 }
 
-/// Runs a script at a level, with its statements instrumented.
+/// Runs a script with its statements instrumented, at the levels that it says, else at this one. `stop` is asked all the time.
 pub fn replay(
     database: &dyn Database,
     isolation: &Isolation,
     namespace: &Namespace,
     script: &Script,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Replayed, Error> {
     let instrumenter = Instrumenter::new(namespace.flavour()).with_whole_rows();
-    replay_with(Some(instrumenter), database, isolation, namespace, script)
+    replay_with(Some(instrumenter), database, isolation, namespace, script, stop)
 }
 
 /// The same with this instrumenter; without one, events tell what the statements return by themselves, and no dependencies are
@@ -84,68 +105,135 @@ pub fn replay_with(
     isolation: &Isolation,
     namespace: &Namespace,
     script: &Script,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Replayed, Error> {
     let mut control = database.connect()?;
-    create(control.as_mut(), namespace, &script.setup, instrumenter.as_mut())?;
-    let replayed = perform(database, isolation, namespace, script, instrumenter.as_ref(), control.as_mut());
-    let undone = undo(control.as_mut(), namespace, &script.setup);
+    let course = Course::of(script, namespace.flavour(), control.product(), isolation)?;
+    create(control.as_mut(), namespace, &script.setup, &script.steps, instrumenter.as_mut())?;
+    let replayed = match &mut instrumenter {
+        Some(instrumenter) => rehearse(instrumenter, namespace.flavour(), script, &course),
+        None => Ok(()),
+    };
+    let replayed = replayed.and_then(|()| {
+        let instrumenter = instrumenter.as_ref();
+        let stage = Stage { database, namespace, script, course: &course, instrumenter, stop };
+        stage.perform(control.as_mut())
+    });
+    let undone = undo(control.as_mut(), namespace, &script.setup, &script.steps);
     replayed.and_then(|replayed| undone.map(|()| replayed))
 }
 
-fn perform(
-    database: &dyn Database,
-    isolation: &Isolation,
-    namespace: &Namespace,
+/// Refuses a script with a statement whose rows would not be seen, and learns the tables that its sessions make.
+fn rehearse(
+    instrumenter: &mut Instrumenter,
+    flavour: Flavour,
     script: &Script,
-    instrumenter: Option<&Instrumenter>,
-    control: &mut dyn Connection,
-) -> Result<Replayed, Error> {
-    let flavour = namespace.flavour();
-    let start = Instant::now();
-    let mut sessions = Vec::new();
-    for number in 0..script.sessions() {
-        let mut connection = database.connect()?;
-        for statement in namespace.enter() {
+    course: &Course,
+) -> Result<(), Error> {
+    for (line, step) in script.steps.iter().zip(&course.moves) {
+        if step.action != Action::Statement || control(flavour.dialect(), &line.text).is_some() {
+            continue;
+        }
+        let refused = |why: String| Error::new(Kind::Unsupported, format!("{}: {why}", line.text));
+        let tree = parse(flavour.dialect(), &line.text).map_err(|e| refused(e.to_string()))?;
+        instrumenter.instrument(&tree, &Mark::initial(1)).map_err(|e| refused(e.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Everything a replay needs, once the tables are there.
+struct Stage<'a> {
+    database: &'a dyn Database,
+    namespace: &'a Namespace,
+    script: &'a Script,
+    course: &'a Course,
+    instrumenter: Option<&'a Instrumenter>,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl Stage<'_> {
+    fn session(&self, number: usize, start: Instant) -> Result<Session, Error> {
+        let mut connection = self.database.connect()?;
+        for statement in self.namespace.enter() {
             connection.run(&statement)?;
         }
-        let level = (flavour, isolation.clone());
-        sessions.push(Session::new(
-            connection,
-            instrumenter.cloned(),
-            level,
-            number,
-            start,
-            Patience::REPLAY,
-        )?);
-    }
-    let backends: Vec<Option<u64>> = sessions.iter().map(Session::backend).collect();
-    let (answers, inbox) = channel();
-    std::thread::scope(|scope| {
-        let mut orders = Vec::new();
-        for (number, session) in sessions.into_iter().enumerate() {
-            let (sender, receiver) = channel();
-            let answers = answers.clone();
-            scope.spawn(move || serve(session, number, &receiver, &answers, flavour));
-            orders.push(sender);
+        let level = (self.namespace.flavour(), self.course.start.clone());
+        let instrumenter = self.instrumenter.cloned();
+        let mut session = Session::new(connection, instrumenter, level, number, start, Patience::REPLAY)?;
+        for statement in &self.script.prelude {
+            let said = |failed: Failed| Error::new(failed.kind, format!("{statement}: {}", failed.message));
+            session.outside(statement).map_err(said)?;
         }
-        drop(answers);
-        let mut monitor = Monitor { connection: control, flavour, backends, asked: None };
-        Conductor { script, flavour, orders, inbox, answered: 0 }.conduct(&mut monitor)
-    })
+        Ok(session)
+    }
+
+    fn perform(&self, control: &mut dyn Connection) -> Result<Replayed, Error> {
+        let start = Instant::now();
+        let count = self.script.sessions();
+        let sessions = (0..count).map(|number| self.session(number, start)).collect::<Result<Vec<_>, _>>()?;
+        let mut replayed = self.conduct(sessions, control)?;
+        if self.instrumenter.is_some() {
+            // The database may be gone by now; what was seen stays.
+            if let Ok(mut session) = self.session(count, start) {
+                let id = self.course.moves.iter().map(|m| m.transaction).max().unwrap_or(0) + 1;
+                replayed.run.transactions.extend(self.read_all(&mut session, id));
+                replayed.last = Some(id);
+            }
+        }
+        Ok(replayed)
+    }
+
+    fn read_all(&self, session: &mut Session, id: u64) -> Option<Executed> {
+        let dialect = self.namespace.flavour().dialect();
+        let steps = self.script.steps.iter().map(|l| &l.text);
+        let created = |text: &String| match parse(dialect, text) {
+            Ok(Statement::CreateTable(table)) if !table.temporary => Some(table.name.to_string()),
+            _ => None,
+        };
+        let mut tables: Vec<String> = self.script.setup.iter().chain(steps).filter_map(created).collect();
+        // One that was dropped, or never came to be, would be the end of the transaction in PostgreSQL.
+        tables.retain(|name| session.outside(&format!("SELECT 1 FROM {name} WHERE 1 = 0")).is_ok());
+        _ = session.begin(id, false);
+        for name in tables {
+            if session.is_going() {
+                session.statement(&format!("SELECT * FROM {name}"));
+            }
+        }
+        session.finish(true)
+    }
+
+    fn conduct(&self, sessions: Vec<Session>, control: &mut dyn Connection) -> Result<Replayed, Error> {
+        let flavour = self.namespace.flavour();
+        let backends = sessions.iter().map(Session::backend).collect();
+        let cancellers: Vec<Arc<dyn Cancel>> = sessions.iter().map(Session::canceller).collect();
+        let (answers, inbox) = channel();
+        std::thread::scope(|scope| {
+            let mut orders = Vec::new();
+            for (number, session) in sessions.into_iter().enumerate() {
+                let (sender, receiver) = channel();
+                let answers = answers.clone();
+                scope.spawn(move || serve(session, number, &receiver, &answers));
+                orders.push(sender);
+            }
+            drop(answers);
+            let mut monitor = Monitor { connection: control, flavour, backends, asked: None };
+            let conductor = Conductor { stage: self, orders, inbox, answered: 0 };
+            let replayed = conductor.conduct(&mut monitor);
+            if replayed.is_err() {
+                // Whoever waits would be waited for.
+                cancellers.iter().for_each(|canceller| _ = canceller.cancel());
+            }
+            replayed
+        })
+    }
 }
 
 /// The thread of a session.
-fn serve(
-    mut session: Session,
-    number: usize,
-    orders: &Receiver<Order>,
-    answers: &Sender<Answer>,
-    flavour: Flavour,
-) {
-    while let Ok(order) = orders.recv() {
+fn serve(mut session: Session, number: usize, orders: &Receiver<Order>, answers: &Sender<Answer>) {
+    while let Ok(Order { line, step, text }) = orders.recv() {
         let mut event = Event {
-            line: order.line,
-            transaction: order.transaction,
+            line,
+            transaction: step.transaction,
             waited: false,
             sent: 0,
             answer: 0,
@@ -154,18 +242,23 @@ fn serve(
             skipped: false,
         };
         let mut executed = None;
-        match control(flavour.dialect(), &order.text) {
-            Some(Control::Begin(_) | Control::BeginLocked(_)) => {
-                event.failed = session.begin(order.transaction, false).err();
+        session.at(step.level);
+        match step.action {
+            Action::Begin => event.failed = session.begin(step.transaction, false).err(),
+            Action::Commit | Action::Rollback => {
+                executed = session.finish(step.action == Action::Commit);
+                event.failed = executed.as_ref().and_then(|e: &Executed| e.failed.clone());
             }
-            Some(Control::Commit(_)) => executed = session.finish(true),
-            Some(Control::Rollback(_)) => executed = session.finish(false),
-            _ => {
+            Action::Setting => match session.outside(&text) {
+                Ok(rows) => event.rows = rows,
+                Err(failed) => event.failed = Some(failed),
+            },
+            Action::Statement => {
                 let alone = !session.is_open();
                 if alone {
-                    event.failed = session.begin(order.transaction, true).err();
+                    event.failed = session.begin(step.transaction, true).err();
                 }
-                match session.is_going().then(|| session.statement(&order.text)).flatten() {
+                match session.is_going().then(|| session.statement(&text)).flatten() {
                     Some(step) => {
                         event.rows.clone_from(&step.visible);
                         event.failed.clone_from(&step.failed);
@@ -186,8 +279,7 @@ fn serve(
 }
 
 struct Conductor<'a> {
-    script: &'a Script,
-    flavour: Flavour,
+    stage: &'a Stage<'a>,
     orders: Vec<Sender<Order>>,
     inbox: Receiver<Answer>,
     answered: usize,
@@ -195,13 +287,13 @@ struct Conductor<'a> {
 
 impl Conductor<'_> {
     fn conduct(mut self, monitor: &mut Monitor<'_>) -> Result<Replayed, Error> {
-        let numbers = transaction_numbers(self.script, self.flavour);
+        let Stage { script, course: Course { moves, levels, start, .. }, stop, .. } = *self.stage;
         let mut busy: Vec<Option<usize>> = vec![None; self.orders.len()];
-        let mut events: Vec<Option<Event>> = vec![None; self.script.steps.len()];
+        let mut events: Vec<Option<Event>> = vec![None; script.steps.len()];
         // Per line, whether it waited and when it was sent.
-        let mut course = vec![(false, 0); self.script.steps.len()];
+        let mut course = vec![(false, 0); script.steps.len()];
         let mut transactions = Vec::new();
-        let mut left: Vec<usize> = (0..self.script.steps.len()).collect();
+        let mut left: Vec<usize> = (0..script.steps.len()).collect();
         let mut take = |answer: Answer,
                         busy: &mut Vec<Option<usize>>,
                         course: &[(bool, usize)],
@@ -215,9 +307,14 @@ impl Conductor<'_> {
         };
         // A line that released locks: whoever waited for them gets on before the next line is sent.
         let mut released = false;
+        // Since when nobody has answered.
+        let mut idle = None;
         while !left.is_empty() || busy.iter().any(Option::is_some) {
             while let Ok(answer) = self.inbox.try_recv() {
                 take(answer, &mut busy, &course, &mut self.answered);
+            }
+            if stop() {
+                return Err(interrupted());
             }
             while std::mem::take(&mut released) {
                 for session in 0..busy.len() {
@@ -233,29 +330,32 @@ impl Conductor<'_> {
                     }
                 }
             }
-            let free = |line: &usize| busy[self.script.steps[*line].session - 1].is_none();
+            let free = |line: &usize| busy[script.steps[*line].session - 1].is_none();
             let Some(at) = left.iter().position(free) else {
                 // The last answers may have come just now.
                 if busy.iter().all(Option::is_none) {
                     continue;
                 }
-                match self.inbox.recv_timeout(PATIENCE) {
-                    Ok(answer) => take(answer, &mut busy, &course, &mut self.answered),
+                match self.inbox.recv_timeout(ASK) {
+                    Ok(answer) => {
+                        idle = None;
+                        take(answer, &mut busy, &course, &mut self.answered);
+                    }
+                    Err(_) if idle.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {}
                     Err(_) => return Err(Error::new(Kind::Timeout, "all sessions wait for each other")),
                 }
                 continue;
             };
             let line = left.remove(at);
-            let step = &self.script.steps[line];
+            let step = &script.steps[line];
             let session = step.session - 1;
             busy[session] = Some(line);
             course[line].1 = self.answered;
-            let order = Order { line, transaction: numbers[line], text: step.text.clone() };
+            let order = Order { line, step: moves[line].clone(), text: step.text.clone() };
             if self.orders[session].send(order).is_err() {
                 return Err(Error::new(Kind::Lost, "a session ended"));
             }
-            let ends = control(self.flavour.dialect(), &step.text);
-            released = matches!(ends, Some(Control::Commit(_) | Control::Rollback(_)));
+            released = matches!(moves[line].action, Action::Commit | Action::Rollback);
             let sent = Instant::now();
             let mut pause = Duration::from_millis(2);
             while busy[session] == Some(line) {
@@ -265,6 +365,7 @@ impl Conductor<'_> {
                         course[line].0 = true;
                         break;
                     }
+                    Err(RecvTimeoutError::Timeout) if stop() => return Err(interrupted()),
                     Err(RecvTimeoutError::Timeout) if sent.elapsed() < PATIENCE => {
                         pause = monitor.settles();
                     }
@@ -272,31 +373,14 @@ impl Conductor<'_> {
                 }
             }
         }
-        Ok(Replayed { events: events.into_iter().flatten().collect(), run: Run { transactions } })
+        let levels = if levels.is_empty() { vec![start.clone()] } else { levels.clone() };
+        let events = events.into_iter().flatten().collect();
+        Ok(Replayed { events, run: Run { transactions }, levels, last: None })
     }
 }
 
-/// Per line, the number of its transaction: in the order in which they begin in the script.
-fn transaction_numbers(script: &Script, flavour: Flavour) -> Vec<u64> {
-    let mut open: Vec<Option<u64>> = vec![None; script.sessions()];
-    let mut next = 0;
-    let mut numbers = Vec::new();
-    for step in &script.steps {
-        let known = control(flavour.dialect(), &step.text);
-        let slot = &mut open[step.session - 1];
-        let begins = matches!(known, Some(Control::Begin(_) | Control::BeginLocked(_)));
-        let number = match *slot {
-            Some(number) if !begins => number,
-            _ => {
-                next += 1;
-                next
-            }
-        };
-        let ends = matches!(known, Some(Control::Commit(_) | Control::Rollback(_)));
-        *slot = (slot.is_some() || begins).then_some(number).filter(|_| !ends);
-        numbers.push(number);
-    }
-    numbers
+fn interrupted() -> Error {
+    Error::new(Kind::Cancelled, "interrupted")
 }
 
 /// Asks the server who waits.

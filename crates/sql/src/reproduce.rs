@@ -9,18 +9,19 @@ use crate::Flavour;
 use crate::judge::Found;
 use crate::record::{Outcome, Run, WholeRow, writer_of};
 use crate::schema::{Literal, Schema, Table};
-use crate::script::{Line, Script};
-use isolde_driver::Value;
+use crate::script::{Line, Script, prelude};
+use isolde_driver::{Isolation, Value};
 use std::collections::BTreeMap;
 
 /// The script of an instance.
-pub fn script(flavour: Flavour, isolation: &str, schema: &Schema, run: &Run, found: &Found) -> Script {
+pub fn script(flavour: Flavour, level: &Isolation, schema: &Schema, run: &Run, found: &Found) -> Script {
+    let begin = if flavour == Flavour::Sqlite { level.begin() } else { "BEGIN" };
     let mut places = found.transactions.clone();
     places.sort_by_key(|&p| run.transactions[p].interval.0);
     places.dedup();
-    let begin = places.first().map_or(0, |&p| run.transactions[p].interval.0);
+    let moment = places.first().map_or(0, |&p| run.transactions[p].interval.0);
     let mut tables = schema.clone();
-    let rows = committed_rows(schema, run, begin);
+    let rows = committed_rows(schema, run, moment);
     for table in &mut tables.tables {
         if let Some(rows) = rows.get(table.name.as_str()) {
             table.rows = rows.iter().map(|row| row.iter().map(literal).collect()).collect();
@@ -40,7 +41,7 @@ pub fn script(flavour: Flavour, isolation: &str, schema: &Schema, run: &Run, fou
         };
         let mut add =
             |at: u64, text: &str| lines.push((at, lines.len(), Line { session, text: text.to_owned() }));
-        add(txn.interval.0, "BEGIN");
+        add(txn.interval.0, begin);
         for step in &txn.steps {
             add(step.interval.0, &step.text);
         }
@@ -55,10 +56,11 @@ pub fn script(flavour: Flavour, isolation: &str, schema: &Schema, run: &Run, fou
         steps.push(Line { session: 1, text: format!("SELECT {} FROM {}", columns.join(", "), table.name) });
     }
     Script {
-        isolation: Some(isolation.to_owned()),
+        isolation: Some(level.name().to_owned()),
         dialect: Some(flavour.to_string()),
         expects: Some(found.name.kind().to_owned()),
         setup: tables.create(flavour),
+        prelude: prelude(flavour, level),
         steps,
     }
 }

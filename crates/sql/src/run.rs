@@ -6,11 +6,14 @@ use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Run};
 use crate::schema::Schema;
+use crate::script::Line;
 use crate::session::{Patience, Session};
 use isolde_driver::{Connection, Database, Error, Isolation, Kind};
 use isolde_sqltext::parse;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 /// Connections that outlive a round: a new one costs a server more than several transactions.
@@ -68,18 +71,20 @@ pub struct Round {
 }
 
 /// Creates tables; with an instrumenter, with their auxiliary columns, and it learns them. If that fails, what was created so
-/// far goes.
+/// far goes. `later`: statements that will be run, and may create more.
 pub(crate) fn create(
     control: &mut dyn Connection,
     namespace: &Namespace,
     statements: &[String],
+    later: &[Line],
     mut instrumenter: Option<&mut Instrumenter>,
 ) -> Result<(), Error> {
     for statement in [namespace.clear(), namespace.enter()].concat() {
         control.run(&statement)?;
     }
+    namespace.refuse_existing(control, &all(statements, later))?;
     let mut rows = 1;
-    for (i, statement) in statements.iter().enumerate() {
+    for statement in statements {
         let created = match &mut instrumenter {
             Some(instrumenter) => {
                 create_one(control, namespace.flavour(), instrumenter, &mut rows, statement)
@@ -87,7 +92,7 @@ pub(crate) fn create(
             None => control.run(statement).map(|_| ()),
         };
         if let Err(error) = created {
-            undo(control, namespace, &statements[..i])?;
+            undo(control, namespace, statements, &[])?;
             return Err(error);
         }
     }
@@ -117,8 +122,14 @@ pub(crate) fn undo(
     control: &mut dyn Connection,
     namespace: &Namespace,
     statements: &[String],
+    later: &[Line],
 ) -> Result<(), Error> {
-    namespace.undo(statements).iter().try_for_each(|statement| control.run(statement).map(|_| ()))
+    let undo = namespace.undo(&all(statements, later));
+    undo.iter().try_for_each(|statement| control.run(statement).map(|_| ()))
+}
+
+fn all<'s>(statements: &'s [String], later: &'s [Line]) -> Vec<&'s str> {
+    statements.iter().map(String::as_str).chain(later.iter().map(|l| l.text.as_str())).collect()
 }
 
 impl Plan<'_> {
@@ -128,9 +139,9 @@ impl Plan<'_> {
         let mut control = self.pool.take()?;
         let statements = schema.create(self.flavour);
         let mut instrumenter = Instrumenter::new(self.flavour).with_whole_rows();
-        create(control.as_mut(), self.namespace, &statements, Some(&mut instrumenter))?;
+        create(control.as_mut(), self.namespace, &statements, &[], Some(&mut instrumenter))?;
         let run = self.sessions(number, &schema, &instrumenter, stop);
-        undo(control.as_mut(), self.namespace, &statements)?;
+        undo(control.as_mut(), self.namespace, &statements, &[])?;
         self.pool.give(control);
         Ok(Round { number, run: run?, schema })
     }
@@ -160,8 +171,9 @@ impl Plan<'_> {
                 .enumerate()
                 .map(|(s, session)| scope.spawn(move || self.drive(session, (number, s), schema, ids, stop)))
                 .collect();
-            // A session that panicked has nothing to say; the others have.
-            threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+            // Without what a session saw before it panicked, what the others saw would look wrong.
+            let done = |t: ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|panic| resume_unwind(panic));
+            threads.into_iter().flat_map(done).collect()
         });
         // The database may be gone by now; what was seen stays.
         if let Ok(mut last) = open(self.sessions) {

@@ -126,10 +126,22 @@ fn sql(step: &str) -> String {
 }
 
 impl Scenario {
+    /// What its transactions show if it happens.
+    pub fn anomaly(&self) -> Name {
+        match (self.sign, self.name) {
+            (Sign::Pair(name), _) => name,
+            (Sign::Saw(_), "G1b") => Name::IntermediateRead,
+            (Sign::Saw(_), _) => Name::AbortedRead,
+            (Sign::Returned(..), _) => Name::PredicateReadSkew,
+            (Sign::Then(..), _) => Name::ReadSkew,
+            (Sign::Committed(_), _) => Name::PredicateWriteSkew,
+        }
+    }
+
     /// The script.
     pub fn script(&self, flavour: Flavour) -> Result<Script, ScriptError> {
         let mut script = Script::parse(flavour, SETUP)?;
-        script.expects = Some(self.name.to_owned());
+        script.expects = Some(self.anomaly().kind().to_owned());
         let steps = self.steps.split_whitespace().filter_map(|s| s.split_once(':'));
         let lines = steps
             .filter_map(|(session, step)| Some(Line { session: session.parse().ok()?, text: sql(step) }));

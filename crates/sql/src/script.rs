@@ -13,12 +13,14 @@
 //! COMMIT;                                       -- T1
 //! ```
 //!
-//! Lines without a session come first and make the tables. How far a line is indented does not matter, so that sessions
+//! Lines without a session come first and make the tables. What all sessions begin with, such as `SET SESSION TRANSACTION ISOLATION
+//! LEVEL …`, is the *prelude*: it stands in every column, so that a column can be pasted as it is. How far a line is indented does not matter, so that sessions
 //! can be columns, each to be pasted into a client window of its own. Headers are comments: `-- isolation: …`, `-- dialect: …`,
 //! `-- expects: …` (the name of an anomaly). Transactions are numbered in the order in which they begin.
 
 use crate::Flavour;
-use isolde_sqltext::{Kind, split, tokens};
+use isolde_driver::Isolation;
+use isolde_sqltext::{Control, Kind, Scope, control, settings, split, tokens};
 use std::fmt::Write as _;
 
 /// The widest column, as it is printed.
@@ -35,6 +37,8 @@ pub struct Script {
     pub expects: Option<String>,
     /// Statements that make the tables.
     pub setup: Vec<String>,
+    /// Settings that every session begins with.
+    pub prelude: Vec<String>,
     /// Statements with their session, from 1, in the order in which they are sent.
     pub steps: Vec<Line>,
 }
@@ -100,7 +104,31 @@ impl Script {
             script.steps.extend(lines);
         }
         script.setup = split(dialect, &setup).map(|p| p.text.to_owned()).collect();
+        script.find_prelude(flavour);
         Ok(script)
+    }
+
+    /// Takes the settings that all sessions begin with out of the lines.
+    fn find_prelude(&mut self, flavour: Flavour) {
+        let count = self.sessions();
+        let of = |session: usize| self.steps.iter().filter(move |l| l.session == session);
+        let is_setting = |line: &&Line| {
+            matches!(control(flavour.dialect(), &line.text), Some(Control::Set(Scope::Session, _)))
+                || settings(flavour.dialect(), &line.text)
+                    .is_some_and(|all| all.iter().all(|s| s.name == "innodb_snapshot_isolation"))
+        };
+        let first = |session| of(session).take_while(is_setting).map(|l| l.text.clone()).collect();
+        let firsts: Vec<Vec<String>> = (1..=count).filter(|s| of(*s).next().is_some()).map(first).collect();
+        let Some((prelude, rest)) = firsts.split_first() else { return };
+        if prelude.is_empty() || rest.iter().any(|other| other != prelude) {
+            return;
+        }
+        let mut passed = vec![0; count + 1];
+        self.steps.retain(|line| {
+            passed[line.session] += 1;
+            passed[line.session] > prelude.len()
+        });
+        self.prelude.clone_from(prelude);
     }
 
     /// Reads a script in the SQL that its header names; without one, in this.
@@ -130,17 +158,32 @@ impl Script {
         for statement in &self.setup {
             _ = writeln!(out, "{statement};");
         }
+        let sessions = 1..=self.sessions();
+        let prelude = sessions
+            .flat_map(|session| self.prelude.iter().map(move |text| Line { session, text: text.clone() }));
+        let lines: Vec<Line> = prelude.chain(self.steps.iter().cloned()).collect();
         let width =
             |s: usize| self.steps.iter().filter(|l| l.session == s).map(|l| l.text.chars().count() + 3).max();
         // A long statement reaches into the next column, so that lines can still be read.
         let widths: Vec<usize> = (1..=self.sessions()).map(|s| width(s).unwrap_or(0).min(WIDEST)).collect();
         let total: usize = widths.iter().sum();
-        for line in &self.steps {
+        for line in &lines {
             let indent: usize = widths[..line.session - 1].iter().sum();
             let text = format!("{}{};", " ".repeat(indent), line.text);
             _ = writeln!(out, "{text:<total$} -- T{}", line.session);
         }
         out
+    }
+}
+
+/// The settings that give a client's session a level. SQLite has none: there, the level is a word of `BEGIN`.
+pub fn prelude(flavour: Flavour, level: &Isolation) -> Vec<String> {
+    match flavour {
+        Flavour::PostgreSql => {
+            vec![format!("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {}", level.name())]
+        }
+        Flavour::MariaDb | Flavour::MySql => level.setup().split("; ").map(str::to_owned).collect(),
+        Flavour::Sqlite => Vec::new(),
     }
 }
 
@@ -173,6 +216,23 @@ mod tests {
         let printed = script.print();
         assert_eq!(Script::parse(Flavour::MySql, &printed).unwrap(), script);
         assert!(printed.ends_with("COMMIT;                          -- T1\n"), "{printed}");
+    }
+
+    #[test]
+    fn every_column_begins_with_the_level() {
+        let text = "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN; -- T1\n\
+            SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; -- T2\nSELECT 1; -- T2\nCOMMIT; -- T1\n";
+        let script = Script::parse(Flavour::MySql, text).unwrap();
+        assert_eq!(script.prelude, ["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"]);
+        let lines: Vec<&str> = script.steps.iter().map(|l| l.text.as_str()).collect();
+        assert_eq!(lines, ["BEGIN", "SELECT 1", "COMMIT"]);
+        let printed = script.print();
+        assert_eq!(printed.matches("SERIALIZABLE;").count(), 2, "{printed}");
+        assert_eq!(Script::parse(Flavour::MySql, &printed).unwrap(), script);
+        // Sessions that differ keep theirs.
+        let differing =
+            Script::parse(Flavour::MySql, &text.replacen("SERIALIZABLE", "READ COMMITTED", 1)).unwrap();
+        assert_eq!((differing.prelude.len(), differing.steps.len()), (0, 5));
     }
 
     #[test]

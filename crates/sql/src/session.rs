@@ -3,8 +3,9 @@
 use crate::Flavour;
 use crate::instrument::{Capture, Effect, Instrumented, Instrumenter, Mark};
 use crate::record::{Executed, Failed, Outcome, Step};
-use isolde_driver::{Connection, Error, Fate, Isolation, Kind};
+use isolde_driver::{Cancel, Connection, Error, Fate, Isolation, Kind, Value};
 use isolde_sqltext::{Control, Dialect, control, parse};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How statements reach the database.
@@ -95,6 +96,7 @@ impl Session {
             session: self.number,
             steps: Vec::new(),
             outcome: Outcome::Aborted,
+            failed: None,
             interval: (self.now(), 0),
         };
         let begun = match autocommit {
@@ -104,6 +106,22 @@ impl Session {
         let ended = begun.as_ref().err().map(|_| Outcome::Aborted);
         self.open = Some(Open { executed, savepoints: Vec::new(), doomed: false, ended, autocommit });
         begun.map_err(|e| Failed::from(&e))
+    }
+
+    /// The level of what comes, with the statement that begins it.
+    pub fn at(&mut self, isolation: Isolation) {
+        self.isolation = isolation;
+    }
+
+    /// Runs a statement that is in no transaction, and returns its rows.
+    pub fn outside(&mut self, text: &str) -> Result<Vec<Vec<Value>>, Failed> {
+        let replies = self.connection.run(text).map_err(|e| Failed::from(&e))?;
+        Ok(replies.into_iter().next_back().map(|r| r.rows).unwrap_or_default())
+    }
+
+    /// Something that ends what it is waiting for.
+    pub fn canceller(&self) -> Arc<dyn Cancel> {
+        self.connection.canceller()
     }
 
     /// Whether a transaction has begun and not been finished.
@@ -190,10 +208,13 @@ impl Session {
             None if open.autocommit => Outcome::Committed,
             None if commit && !open.doomed => match self.connection.commit() {
                 Ok(()) => Outcome::Committed,
-                Err(error) => match error.fate() {
-                    Fate::Unknown => Outcome::Unknown,
-                    Fate::Aborted | Fate::Open => Outcome::Aborted,
-                },
+                Err(error) => {
+                    open.executed.failed = Some(Failed::from(&error));
+                    match error.fate() {
+                        Fate::Unknown => Outcome::Unknown,
+                        Fate::Aborted | Fate::Open => Outcome::Aborted,
+                    }
+                }
             },
             None => {
                 _ = self.connection.rollback();

@@ -7,7 +7,7 @@ use crate::Flavour;
 use crate::instrument::query::printed;
 use crate::script::Script;
 use isolde_sqltext::ast::{ColumnOption, Expr, OnInsert, Statement, TableConstraint};
-use isolde_sqltext::{control, parse};
+use isolde_sqltext::{Control, control, parse};
 
 /// A statement that the other database has no equal for.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -25,6 +25,8 @@ pub fn translate(script: &Script, to: Flavour) -> Result<Script, Untranslatable>
     let Some(from) = from.filter(|from| *from != to) else { return Ok(script.clone()) };
     let mut made = script.clone();
     made.dialect = Some(to.to_string());
+    // The other database's own settings make its level.
+    made.prelude.clear();
     for text in made.setup.iter_mut().chain(made.steps.iter_mut().map(|l| &mut l.text)) {
         *text = statement(text, from, to)?;
     }
@@ -33,8 +35,11 @@ pub fn translate(script: &Script, to: Flavour) -> Result<Script, Untranslatable>
 
 fn statement(text: &str, from: Flavour, to: Flavour) -> Result<String, Untranslatable> {
     let missing = |why: &'static str| Untranslatable { statement: text.to_owned(), why };
-    if control(from.dialect(), text).is_some() {
-        return Ok(text.to_owned());
+    match control(from.dialect(), text) {
+        Some(Control::BeginLocked(_)) => return Ok("BEGIN".to_owned()),
+        Some(ref known) if control(to.dialect(), text).as_ref() == Some(known) => return Ok(text.to_owned()),
+        Some(_) => return Err(missing("it steers transactions in a way of its own")),
+        None => {}
     }
     let mut tree = parse(from.dialect(), text).map_err(|_| missing("it cannot be parsed"))?;
     match &mut tree {

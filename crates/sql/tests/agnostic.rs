@@ -119,8 +119,9 @@ fn compare(database: &dyn Database, flavour: Flavour, isolation: &str, seeds: st
             witness.run("START TRANSACTION WITH CONSISTENT SNAPSHOT").unwrap();
         }
         let stuck = |e: Error| -> Replayed { panic!("{isolation}, seed {seed}: {e}\n{}", script.print()) };
-        let plain = replay_with(None, database, &level, &namespace, &script).unwrap_or_else(stuck).events;
-        let other = replay(database, &level, &namespace, &script).unwrap_or_else(stuck).events;
+        let plain =
+            replay_with(None, database, &level, &namespace, &script, &|| false).unwrap_or_else(stuck).events;
+        let other = replay(database, &level, &namespace, &script, &|| false).unwrap_or_else(stuck).events;
         let end = decided(isolation, &plain, &other);
         cut += u32::from(end != usize::MAX);
         for (a, b) in plain.iter().zip(&other).take_while(|(a, _)| a.line < end) {

@@ -170,7 +170,14 @@ impl World {
 }
 
 fn executed(id: u64, steps: Vec<Step>) -> Executed {
-    Executed { id, session: id as usize, steps, outcome: Outcome::Committed, interval: (id, id) }
+    Executed {
+        id,
+        session: id as usize,
+        steps,
+        outcome: Outcome::Committed,
+        failed: None,
+        interval: (id, id),
+    }
 }
 
 /// Pairs of transactions.

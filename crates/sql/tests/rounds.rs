@@ -5,8 +5,8 @@
 mod support;
 
 use isolde_check::Budget;
-use isolde_driver::Database;
 use isolde_driver::server::Engine;
+use isolde_driver::{Cancel, Connection, Database, Error, Isolation, Product, Reply, Value};
 use isolde_level::Verdict;
 use isolde_sql::Flavour;
 use isolde_sql::generate::{Generator, Knobs};
@@ -16,6 +16,8 @@ use isolde_sql::record::Outcome;
 use isolde_sql::run::{Plan, Pool};
 use isolde_sql::vendor::promise;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What was found at a level, round after round, until `enough` says so or time is up.
@@ -140,4 +142,57 @@ fn postgresql_repeatable_read_shows_write_skew_only() {
     for isolation in ["READ COMMITTED", "SERIALIZABLE"] {
         assert_eq!(judged(isolation, 3), (BTreeSet::new(), false), "{isolation}");
     }
+}
+
+/// A connection with a bug.
+struct Faulty(Box<dyn Connection>);
+
+impl Connection for Faulty {
+    fn product(&self) -> &Product {
+        self.0.product()
+    }
+    fn run(&mut self, sql: &str) -> Result<Vec<Reply>, Error> {
+        assert!(!sql.starts_with("UPDATE"), "a bug");
+        self.0.run(sql)
+    }
+    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Reply, Error> {
+        self.0.query(sql, parameters)
+    }
+    fn begin(&mut self, isolation: &Isolation) -> Result<(), Error> {
+        self.0.begin(isolation)
+    }
+    fn commit(&mut self) -> Result<(), Error> {
+        self.0.commit()
+    }
+    fn rollback(&mut self) -> Result<(), Error> {
+        self.0.rollback()
+    }
+    fn in_transaction(&self) -> bool {
+        self.0.in_transaction()
+    }
+    fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+    fn backend(&self) -> Option<u64> {
+        self.0.backend()
+    }
+    fn canceller(&self) -> Arc<dyn Cancel> {
+        self.0.canceller()
+    }
+}
+
+struct FaultyDatabase<'a>(&'a dyn Database);
+
+impl Database for FaultyDatabase<'_> {
+    fn connect(&self) -> Result<Box<dyn Connection>, Error> {
+        Ok(Box::new(Faulty(self.0.connect()?)))
+    }
+}
+
+#[test]
+fn a_panic_is_no_round() {
+    let file = support::File::new();
+    let database = FaultyDatabase(&file.target);
+    let run = || rounds(&database, Flavour::Sqlite, "DEFERRED", Duration::from_secs(2), |_| false);
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
 }

@@ -36,7 +36,7 @@ fn run(database: &dyn Database, flavour: Flavour, first: &str) -> (Replayed, Ver
     let level = product.isolation("serializable").unwrap();
     let script = Script::parse(flavour, &text).unwrap();
     let namespace = Namespace::new(flavour, "isolde_savepoints");
-    let replayed = replay(database, &level, &namespace, &script).unwrap();
+    let replayed = replay(database, &level, &namespace, &script, &|| false).unwrap();
     let promise = promise(&product.name, level.name());
     let verdict = judge(flavour, &replayed.run, &promise, &[], &Budget::unlimited()).unwrap().verdict;
     (replayed, verdict)

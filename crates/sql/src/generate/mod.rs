@@ -15,6 +15,7 @@ mod statement;
 use crate::Flavour;
 use crate::schema::Schema;
 use fastrand::Rng;
+use std::fmt;
 use std::str::FromStr;
 
 /// What to generate. Every knob is a flag of `isolde sql`.
@@ -83,6 +84,22 @@ pub struct Mix {
     pub replace: u32,
 }
 
+impl Mix {
+    const NOTHING: Mix = Mix {
+        select: 0,
+        cross: 0,
+        compound: 0,
+        aggregate: 0,
+        locking: 0,
+        insert: 0,
+        copy: 0,
+        upsert: 0,
+        update: 0,
+        delete: 0,
+        replace: 0,
+    };
+}
+
 impl Default for Mix {
     fn default() -> Mix {
         Mix {
@@ -102,6 +119,23 @@ impl Default for Mix {
 }
 
 impl Mix {
+    /// Whether a database has any of it.
+    pub fn is_possible(&self, flavour: Flavour) -> bool {
+        let mut here = *self;
+        here.leave_out_missing(flavour);
+        here != Mix::NOTHING
+    }
+
+    /// Without the kinds that a database does not have.
+    fn leave_out_missing(&mut self, flavour: Flavour) {
+        if !flavour.locks_rows() {
+            self.locking = 0;
+        }
+        if flavour == Flavour::PostgreSql {
+            self.replace = 0;
+        }
+    }
+
     fn share(&mut self, kind: &str) -> Option<&mut u32> {
         Some(match kind {
             "select" => &mut self.select,
@@ -117,6 +151,33 @@ impl Mix {
             "replace" => &mut self.replace,
             _ => return None,
         })
+    }
+}
+
+impl fmt::Display for Mix {
+    /// As it is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mix {
+            select,
+            cross,
+            compound,
+            aggregate,
+            locking,
+            insert,
+            copy,
+            upsert,
+            update,
+            delete,
+            replace,
+        } = self;
+        write!(
+            f,
+            "select={select},cross={cross},compound={compound},aggregate={aggregate},locking={locking},"
+        )?;
+        write!(
+            f,
+            "insert={insert},copy={copy},upsert={upsert},update={update},delete={delete},replace={replace}"
+        )
     }
 }
 
@@ -186,7 +247,8 @@ pub struct Generator {
 
 impl Generator {
     /// A generator for a database.
-    pub fn new(knobs: Knobs, flavour: Flavour, seed: u64) -> Generator {
+    pub fn new(mut knobs: Knobs, flavour: Flavour, seed: u64) -> Generator {
+        knobs.mix.leave_out_missing(flavour);
         Generator { knobs, flavour, seed }
     }
 
@@ -224,8 +286,11 @@ mod tests {
     fn mixes_are_read() {
         let mix: Result<Mix, WrongMix> = "select=50, update=7,delete=0".parse();
         assert_eq!(mix, Ok(Mix { select: 50, update: 7, delete: 0, ..Mix::default() }));
+        assert_eq!(mix.clone().map(|m| m.to_string().parse()), Ok(mix));
         for wrong in ["merge=1", "select", "select=-1", "select=99999"] {
             assert!(wrong.parse::<Mix>().is_err(), "{wrong}");
         }
+        let only = Mix { replace: 1, ..Mix::NOTHING };
+        assert!(only.is_possible(Flavour::MariaDb) && !only.is_possible(Flavour::PostgreSql));
     }
 }

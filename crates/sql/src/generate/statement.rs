@@ -46,13 +46,13 @@ impl<'a> Writer<'a> {
             (mix.cross, Writer::cross),
             (mix.compound, Writer::compound),
             (mix.aggregate, Writer::aggregate),
-            (if self.flavour.locks_rows() { mix.locking } else { 0 }, Writer::locking),
+            (mix.locking, Writer::locking),
             (mix.insert, Writer::insert),
             (mix.copy, Writer::copy),
             (mix.upsert, Writer::upsert),
             (mix.update, Writer::update),
             (mix.delete, Writer::delete),
-            (if self.flavour == Flavour::PostgreSql { 0 } else { mix.replace }, Writer::replace),
+            (mix.replace, Writer::replace),
         ];
         let total: u32 = choices.iter().map(|c| c.0).sum();
         let mut left = self.rng.u32(..total.max(1));

@@ -15,7 +15,8 @@
 //! | `CREATE TABLE`, `CREATE VIEW` | the columns |
 //!
 //! IsoRel adds `rowId` to both arms of a `UNION`, which returns rows more than once that differ only in it; here that
-//! is a group. Not seen: rows that only a subquery in a condition visits, and the rows that `INSERT … SELECT` copies.
+//! is a group. Not seen: rows that only a subquery outside of `FROM` visits (in a condition, a list of columns, a `SET`), and the
+//! rows that `INSERT … SELECT` copies.
 
 mod catalog;
 mod define;
@@ -199,6 +200,18 @@ impl Instrumenter {
             Statement::Delete(delete) => self.delete(delete),
             Statement::CreateTable(table) => self.create_table(table),
             Statement::CreateView(view) => self.create_view(view),
+            Statement::Merge(_)
+            | Statement::Truncate(_)
+            | Statement::Call(_)
+            | Statement::Copy { .. }
+            | Statement::LoadData { .. }
+            | Statement::Execute { .. }
+            | Statement::CreateTrigger(_)
+            | Statement::Explain { analyze: true, .. } => {
+                let text = tree.to_string();
+                let word = text.split([' ', '(']).next().unwrap_or_default();
+                Err(Unsupported::new(format!("what {word} does to rows is not seen")))
+            }
             other => Ok(Instrumented {
                 before: None,
                 statement: other.to_string(),

@@ -41,7 +41,8 @@ impl Instrumenter {
         let [from] = &select.from[..] else { return Ok(None) };
         let TableFactor::Table { name, .. } = &from.relation else { return Ok(None) };
         let relation = self.catalog.get(name);
-        let plain = from.joins.is_empty() && !super::select::is_grouped(select) && relation.is_table;
+        let plain =
+            from.joins.is_empty() && !super::select::is_grouped(self.flavour, select) && relation.is_table;
         let Some(columns) = relation.columns.filter(|_| plain && query.with.is_none()) else {
             return Ok(None);
         };

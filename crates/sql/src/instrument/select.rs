@@ -3,6 +3,7 @@
 use super::catalog::{Aux, Catalog, Relation};
 use super::fragment::{aggregate, all_of, items, joined};
 use super::{Instrumenter, Unsupported};
+use crate::Flavour;
 use crate::schema::{ROW_ID, W_LIST};
 use isolde_sqltext::ast::{
     Distinct, Expr, FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator, Select, SelectItem,
@@ -36,7 +37,7 @@ impl Instrumenter {
         let mut copy = select.clone();
         let Ok(sources) = self.sources(&mut copy.from, catalog) else { return false };
         let aux: Vec<&Aux> = sources.iter().flat_map(|s| &s.relation.aux).collect();
-        matches!(aux[..], [Aux::Pair(..)]) && !is_grouped(select)
+        matches!(aux[..], [Aux::Pair(..)]) && !is_grouped(self.flavour, select)
     }
 
     /// Adds what tells the rows to the columns of a `SELECT`.
@@ -55,7 +56,7 @@ impl Instrumenter {
         let alone = sources.len() == 1;
         let exprs: Vec<Aux> =
             sources.iter().flat_map(|s| s.relation.aux.iter().map(move |a| qualified(a, s, alone))).collect();
-        let grouped = is_grouped(select);
+        let grouped = is_grouped(self.flavour, select);
         let texts = || -> Vec<String> {
             let text = |a: &Aux| match a {
                 Aux::Pair(row, list) => joined(self.flavour, row, list),
@@ -147,18 +148,26 @@ impl Instrumenter {
     }
 }
 
-fn compares_all(operator: &JoinOperator) -> bool {
+fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
     use JoinOperator as J;
-    matches!(
-        operator,
-        J::Join(JoinConstraint::Natural)
-            | J::Inner(JoinConstraint::Natural)
-            | J::Left(JoinConstraint::Natural)
-            | J::LeftOuter(JoinConstraint::Natural)
-            | J::Right(JoinConstraint::Natural)
-            | J::RightOuter(JoinConstraint::Natural)
-            | J::FullOuter(JoinConstraint::Natural)
-    )
+    match operator {
+        J::Join(c)
+        | J::Inner(c)
+        | J::Left(c)
+        | J::LeftOuter(c)
+        | J::Right(c)
+        | J::RightOuter(c)
+        | J::FullOuter(c) => Some(c),
+        _ => None,
+    }
+}
+
+fn compares_all(operator: &JoinOperator) -> bool {
+    matches!(constraint(operator), Some(JoinConstraint::Natural))
+}
+
+fn shares_columns(operator: &JoinOperator) -> bool {
+    matches!(constraint(operator), Some(JoinConstraint::Using(_)))
 }
 
 fn qualified(aux: &Aux, source: &Source, alone: bool) -> Aux {
@@ -176,7 +185,7 @@ fn renamed(expr: &str, name: &str) -> String {
 
 /// `*` would return the auxiliary columns as well: the columns one by one, where they are known.
 fn expand_stars(
-    flavour: crate::Flavour,
+    flavour: Flavour,
     select: &mut Select,
     sources: &[Source],
     arm: Arm,
@@ -192,6 +201,10 @@ fn expand_stars(
         if !matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)) {
             expanded.push(item.clone());
             continue;
+        }
+        let joins = || select.from.iter().flat_map(|f| &f.joins);
+        if matches!(item, SelectItem::Wildcard(_)) && joins().any(|j| shares_columns(&j.join_operator)) {
+            return Err(Unsupported::new("* of a JOIN with USING, which has its columns once; name them"));
         }
         let columns: Option<Vec<String>> = sources.iter().filter(of).try_fold(Vec::new(), |mut all, s| {
             let column = |c: &String| if sources.len() == 1 { c.clone() } else { format!("{}.{c}", s.name) };
@@ -209,10 +222,12 @@ fn expand_stars(
 }
 
 /// Whether a row of the result stands for several rows.
-pub(super) fn is_grouped(select: &Select) -> bool {
+pub(super) fn is_grouped(flavour: Flavour, select: &Select) -> bool {
     let by = matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
     let distinct = !matches!(select.distinct, None | Some(Distinct::All));
-    distinct || !by || select.having.is_some() || has_aggregate(&select.projection)
+    // HAVING alone makes one group of everything; but for MySQL's kin it is another WHERE.
+    let having = |having: &Expr| !flavour.is_mysql() || is_aggregate(having);
+    distinct || !by || select.having.as_ref().is_some_and(having) || has_aggregate(&select.projection)
 }
 
 /// `DISTINCT` as a `GROUP BY` of everything visible: the same groups, and they can be aggregated.
@@ -259,25 +274,71 @@ pub(super) fn output_name(item: &SelectItem) -> Option<String> {
     }
 }
 
-const AGGREGATES: [&str; 18] = [
-    "COUNT",
-    "SUM",
-    "MIN",
-    "MAX",
-    "AVG",
-    "TOTAL",
-    "GROUP_CONCAT",
-    "STRING_AGG",
+/// Every aggregate of the three dialects; a user's own are not known.
+const AGGREGATES: [&str; 63] = [
+    "ANY_VALUE",
     "ARRAY_AGG",
-    "BOOL_AND",
-    "BOOL_OR",
-    "EVERY",
+    "AVG",
     "BIT_AND",
     "BIT_OR",
-    "JSON_AGG",
+    "BIT_XOR",
+    "BOOL_AND",
+    "BOOL_OR",
+    "CORR",
+    "COUNT",
+    "COVAR_POP",
+    "COVAR_SAMP",
+    "EVERY",
+    "GROUPING",
+    "GROUP_CONCAT",
     "JSONB_AGG",
+    "JSONB_AGG_STRICT",
+    "JSONB_GROUP_ARRAY",
+    "JSONB_GROUP_OBJECT",
+    "JSONB_OBJECT_AGG",
+    "JSONB_OBJECT_AGG_STRICT",
+    "JSONB_OBJECT_AGG_UNIQUE",
+    "JSONB_OBJECT_AGG_UNIQUE_STRICT",
+    "JSON_AGG",
+    "JSON_AGG_STRICT",
+    "JSON_ARRAYAGG",
+    "JSON_GROUP_ARRAY",
+    "JSON_GROUP_OBJECT",
+    "JSON_OBJECTAGG",
+    "JSON_OBJECT_AGG",
+    "JSON_OBJECT_AGG_STRICT",
+    "JSON_OBJECT_AGG_UNIQUE",
+    "JSON_OBJECT_AGG_UNIQUE_STRICT",
+    "MAX",
+    "MEDIAN",
+    "MIN",
+    "MODE",
+    "PERCENTILE",
+    "PERCENTILE_CONT",
+    "PERCENTILE_DISC",
+    "RANGE_AGG",
+    "RANGE_INTERSECT_AGG",
+    "REGR_AVGX",
+    "REGR_AVGY",
+    "REGR_COUNT",
+    "REGR_INTERCEPT",
+    "REGR_R2",
+    "REGR_SLOPE",
+    "REGR_SXX",
+    "REGR_SXY",
+    "REGR_SYY",
+    "STD",
     "STDDEV",
+    "STDDEV_POP",
+    "STDDEV_SAMP",
+    "STRING_AGG",
+    "ST_COLLECT",
+    "SUM",
+    "TOTAL",
     "VARIANCE",
+    "VAR_POP",
+    "VAR_SAMP",
+    "XMLAGG",
 ];
 
 /// Looks for aggregates outside of subqueries.
@@ -309,7 +370,8 @@ impl Visitor for Aggregates {
                 // MAX(a, b) of SQLite compares two values of one row.
                 let several = matches!(&f.args, FunctionArguments::List(list) if list.args.len() > 1);
                 let scalar = several && matches!(name.as_str(), "MIN" | "MAX");
-                match AGGREGATES.contains(&name.as_str()) && !scalar {
+                let known = AGGREGATES.contains(&name.as_str()) || !f.within_group.is_empty();
+                match known && !scalar {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
                 }
@@ -321,4 +383,8 @@ impl Visitor for Aggregates {
 
 fn has_aggregate(items: &[SelectItem]) -> bool {
     items.iter().any(|item| item.visit(&mut Aggregates { depth: 0 }).is_break())
+}
+
+fn is_aggregate(expr: &Expr) -> bool {
+    expr.visit(&mut Aggregates { depth: 0 }).is_break()
 }

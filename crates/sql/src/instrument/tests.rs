@@ -246,6 +246,26 @@ fn aggregates_and_distinct_tell_the_rows_behind_a_row() {
             "SELECT c1, c2, GROUP_CONCAT(rowId || '=' || wList, ';') AS wRows FROM t GROUP BY c1, c2 ORDER BY c1",
         ],
     );
+    for aggregate in [
+        "STDDEV_POP(c1)",
+        "BIT_XOR(c1)",
+        "JSON_ARRAYAGG(c1)",
+        "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY c1)",
+    ] {
+        let query = format!("SELECT {aggregate} FROM t");
+        let told = format!("SELECT {aggregate}, STRING_AGG(rowId || '=' || wList, ';') AS wRows FROM t");
+        becomes(Flavour::PostgreSql, &query, &[&told]);
+    }
+    // For MySQL's kin, HAVING alone is another WHERE.
+    let having = "SELECT id, v FROM t HAVING v > 5";
+    becomes(Flavour::MariaDb, having, &["SELECT id, v, rowId, wList FROM t HAVING v > 5"]);
+    becomes(
+        Flavour::MySql,
+        "SELECT 1 FROM t HAVING MAX(v) > 5",
+        &[
+            "SELECT 1, GROUP_CONCAT(CONCAT(rowId, '=', wList) SEPARATOR ';') AS wRows FROM t HAVING MAX(v) > 5",
+        ],
+    );
     let scalar = "SELECT c1, (SELECT MAX(c1) FROM t2) FROM t";
     becomes(Flavour::Sqlite, scalar, &["SELECT c1, (SELECT MAX(c1) FROM t2), rowId, wList FROM t"]);
 }
@@ -276,9 +296,27 @@ fn what_cannot_be_seen_is_refused() {
         "SELECT * FROM a UNION SELECT * FROM b",
         "CREATE TABLE a AS SELECT * FROM b",
         "WITH RECURSIVE s AS (SELECT 1) SELECT * FROM s",
+        "SELECT * FROM a JOIN b USING (id)",
+        "CALL p(1)",
+        "TRUNCATE TABLE a",
     ] {
         let tree = parse(Flavour::MySql.dialect(), statement).unwrap();
         assert!(instrumenter.instrument(&tree, &Mark::statement(1, 1)).is_err(), "{statement}");
+    }
+    for (flavour, statement, word) in [
+        (
+            Flavour::PostgreSql,
+            "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v",
+            "MERGE",
+        ),
+        (Flavour::PostgreSql, "COPY t FROM STDIN", "COPY"),
+        (Flavour::PostgreSql, "TRUNCATE t", "TRUNCATE"),
+        (Flavour::PostgreSql, "EXPLAIN ANALYZE UPDATE t SET v = 1", "EXPLAIN"),
+        (Flavour::Sqlite, "UPDATE OR REPLACE t SET v = 1", "UPDATE OR REPLACE"),
+    ] {
+        let tree = parse(flavour.dialect(), statement).unwrap();
+        let error = Instrumenter::new(flavour).instrument(&tree, &Mark::statement(1, 1)).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
     }
 }
 
@@ -302,4 +340,27 @@ fn whatever_is_generated_can_be_instrumented() {
             }
         }
     }
+}
+
+#[test]
+fn statements_return_what_they_returned_before() {
+    let table = "CREATE TABLE t (id INT, v INT);";
+    becomes(
+        Flavour::PostgreSql,
+        &format!("{table} DELETE FROM t WHERE id = 2 RETURNING *"),
+        &["DELETE FROM t WHERE id = 2 RETURNING id, v, rowId, wList"],
+    );
+    becomes(
+        Flavour::MariaDb,
+        &format!("{table} DELETE FROM t ORDER BY id LIMIT 1"),
+        &["DELETE FROM t ORDER BY id LIMIT 1 RETURNING rowId, wList"],
+    );
+    // PostgreSQL takes fewer values than columns, and nobody else.
+    let short = format!("{table} INSERT INTO t VALUES (1)");
+    becomes(
+        Flavour::PostgreSql,
+        &short,
+        &["INSERT INTO t (id, rowId, wList) VALUES (1, 'r1.2.1', '1.2,') RETURNING rowId, wList"],
+    );
+    assert!(made(Flavour::MySql, &short)[0].starts_with("INSERT INTO t (id, v, rowId, wList) VALUES (1, "));
 }

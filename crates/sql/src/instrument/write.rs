@@ -13,6 +13,9 @@ use isolde_sqltext::ast::{
 
 impl Instrumenter {
     pub(super) fn update(&self, update: &Update, mark: &Mark) -> Result<Instrumented, Unsupported> {
+        if update.or == Some(SqliteOnConflict::Replace) {
+            return Err(Unsupported::new("which rows UPDATE OR REPLACE deletes is not seen"));
+        }
         let mut made = update.clone();
         let joined = !made.table.joins.is_empty() || made.from.is_some();
         for target in targets(update)? {
@@ -75,13 +78,13 @@ impl Instrumenter {
                 });
             before = Some(look.to_string());
         }
-        Ok(Instrumented {
-            before,
-            statement: made.to_string(),
-            capture,
-            inserted: Vec::new(),
-            effect: Effect::Delete,
-        })
+        // MariaDB has RETURNING at the end, trees before ORDER BY and LIMIT.
+        let last = made.returning.take_if(|_| self.flavour == Flavour::MariaDb);
+        let statement = match last {
+            Some(items) => format!("{made} RETURNING {}", listed(&items)),
+            None => made.to_string(),
+        };
+        Ok(Instrumented { before, statement, capture, inserted: Vec::new(), effect: Effect::Delete })
     }
 
     pub(super) fn insert(&self, insert: &Insert, mark: &Mark) -> Result<Instrumented, Unsupported> {
@@ -107,7 +110,10 @@ impl Instrumenter {
                 && let Some(columns) = &relation.columns
                 && insert.source.is_some()
             {
-                made.columns = columns.iter().map(|c| object(c)).collect();
+                let given = insert.source.as_deref().and_then(width).unwrap_or(columns.len());
+                // PostgreSQL fills the first columns if there are fewer values; for others that is an error, and stays one.
+                let given = if self.flavour == Flavour::PostgreSql { given } else { columns.len() };
+                made.columns = columns.iter().take(given).map(|c| object(c)).collect();
             }
             if !made.columns.is_empty() || insert.source.is_none() {
                 made.columns.extend([object(ROW_ID), object(W_LIST)]);
@@ -167,7 +173,7 @@ impl Instrumenter {
                 }
                 return Ok(Box::new(made));
             }
-            SetExpr::Select(body) if !is_grouped(body) => {
+            SetExpr::Select(body) if !is_grouped(self.flavour, body) => {
                 body.projection.extend(items(self.flavour, &format!("{}, {list}", self.unique(mark)))?);
                 return Ok(Box::new(made));
             }
@@ -255,7 +261,21 @@ impl Instrumenter {
             columns.extend(all.iter().map(|c| format!("{prefix}{c}")));
             capture.values = Some((name.to_owned(), all.clone()));
         }
-        returning.get_or_insert_with(Vec::new).extend(items(self.flavour, &columns.join(", "))?);
+        let said = returning.take().unwrap_or_default();
+        let mut all = Vec::new();
+        for item in said {
+            if !is_star(&item) {
+                all.push(item);
+                continue;
+            }
+            // `*` would return the auxiliary columns as well; with other tables in the statement, theirs too.
+            let Some(known) = relation.columns.as_ref().filter(|_| prefix.is_empty()) else {
+                return Err(Unsupported::new("RETURNING * of several tables, or of one that is not known"));
+            };
+            all.extend(items(self.flavour, &known.join(", "))?);
+        }
+        all.extend(items(self.flavour, &columns.join(", "))?);
+        *returning = Some(all);
         Ok(capture)
     }
 
@@ -315,6 +335,25 @@ fn targets(update: &Update) -> Result<Vec<String>, Unsupported> {
         }
     }
     Ok(found)
+}
+
+/// How many values a row of a query has, if that can be told without knowing its tables.
+fn width(source: &Query) -> Option<usize> {
+    match source.body.as_ref() {
+        SetExpr::Values(values) => values.rows.first().map(|row| row.content.len()),
+        SetExpr::Select(select) => {
+            (!select.projection.iter().any(is_star)).then_some(select.projection.len())
+        }
+        _ => None,
+    }
+}
+
+fn is_star(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+fn listed(items: &[SelectItem]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn assignment(column: &str, value: isolde_sqltext::ast::Expr) -> Assignment {

@@ -20,14 +20,17 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
     can_be_written(&flags.report)?;
     let opened = Opened::open(&flags.place, global)?;
     let isolations = opened.isolations(&flags.place)?;
+    if !flags.mix.is_possible(opened.flavour) {
+        return Err(Failure::input(format_args!("{} has no statement of --mix", opened.product)));
+    }
     let subject = opened.subject();
     let settings = Settings {
         seed: flags.seed,
         knobs: Knobs {
-            tables: flags.tables,
-            columns: flags.columns,
-            rows: flags.rows,
-            statements: flags.statements,
+            tables: flags.tables.into(),
+            columns: flags.columns.into(),
+            rows: flags.rows.into(),
+            statements: flags.statements.into(),
             values: flags.values,
             rollback: flags.rollback,
             autocommit: flags.autocommit,
@@ -54,22 +57,22 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
                 terminal::tell(&format!("{}: {} rounds, {found}", summary.isolation, summary.rounds));
             }
         };
-        let stop = || interrupt::is_requested();
-        let mut summary =
-            subject.campaign(isolation, &settings, &stop, &mut progress).map_err(Failure::input)?;
-        // Who wants the end does not want replays.
-        if !flags.no_shrink && summary.lost.is_none() && !interrupt::is_requested() {
+        let mut summary = subject.campaign(isolation, &settings, &mut progress).map_err(Failure::input)?;
+        if !flags.no_shrink && summary.lost.is_none() {
             let promise = summary.promise;
             let mut last = None;
             for class in &mut summary.classes {
+                // Who wants the end does not want replays.
+                if interrupt::is_requested() {
+                    break;
+                }
                 // One of each name, and none that the level's name allows.
                 let name = class.found.name;
                 if last == Some(name) || class.found.links.is_empty() || !name.is_forbidden_by(promise.adya) {
                     continue;
                 }
                 let began = Instant::now();
-                let stop = || interrupt::is_requested() || began.elapsed() > SHRINKING;
-                subject.minimise(isolation, &promise, class, &stop);
+                subject.minimise(isolation, class, &|| began.elapsed() > SHRINKING);
                 if class.shrunk.is_some() {
                     last = Some(name);
                 }

@@ -29,7 +29,7 @@ use std::time::Duration;
     isolde sql postgres://localhost/test --isolation all --level read-committed\n          \
     isolde sql scenarios --throwaway postgres\n          \
     isolde sql instrument --dialect mysql 'DELETE FROM t WHERE c2 > 1'\n\n\
-    Tables are made in a schema or database called isolde_sql, which is removed afterwards.\n\n\
+    Tables are made in a schema or database of the run's own, isolde_sql_…, which is removed afterwards.\n\n\
     Exit status: 0 the run worked and every --level holds, 1 one is violated,\n\
     2 one is undecided, 3 bad usage or no database, 4 a bug of ours.")]
 pub struct Flags {
@@ -78,31 +78,31 @@ pub struct DriveFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200))]
     sessions: Option<u16>,
     /// How long to run at each isolation level, such as 30s or 5m
-    #[arg(long, value_name = "D", default_value = "30s", value_parser = values::duration)]
+    #[arg(long, value_name = "D", default_value = "30s", value_parser = some_time)]
     duration: Duration,
     /// Transactions after which a fresh schema is made
-    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     round: u64,
     /// Transactions of a session after which it reads every table
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
     read_all: u64,
     /// Same seed, same statements; their timing is the database's
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Most tables of a schema
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    tables: usize,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    tables: u16,
     /// Most columns of a table
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    columns: usize,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    columns: u16,
     /// Most rows of a table at the start
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    rows: usize,
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rows: u16,
     /// Most statements of a transaction
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    statements: usize,
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    statements: u16,
     /// Different values in columns
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     values: i64,
     /// Percentage of transactions that are rolled back
     #[arg(long, value_name = "P", default_value_t = 8, value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -128,6 +128,14 @@ pub struct DriveFlags {
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,
+}
+
+/// A duration in which something can happen.
+fn some_time(text: &str) -> Result<Duration, String> {
+    match values::duration(text)? {
+        Duration::ZERO => Err("nothing happens in no time".to_owned()),
+        some => Ok(some),
+    }
 }
 
 /// Flags of `sql instrument`.
@@ -175,6 +183,9 @@ pub struct ScenarioFlags {
     /// Just these, such as G1a or P4
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
+    /// Folder for the scripts, which `isolde sql replay` runs at any level of any database
+    #[arg(long, value_name = "DIR")]
+    scripts: Option<PathBuf>,
     /// Print one JSON document and nothing else
     #[arg(long)]
     json: bool,

@@ -1,9 +1,11 @@
 //! What a run showed as a page: the tables of verdicts and, per anomaly, all that is known about it.
 
 use super::picture;
-use super::show::{Shown, causes, verdict};
+use super::show::{Shown, causes, script, verdict};
 use isolde_level::Verdict;
 use isolde_sql::campaign::{Class, Summary};
+use isolde_sql::record::Failed;
+use serde_json::Value;
 use std::fmt::Write as _;
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -14,7 +16,7 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
     table{border-collapse:collapse;margin:.6em 0}\
     td,th{border:1px solid var(--line);padding:.25em .6em;text-align:left;vertical-align:top}\
     td.n{text-align:right}pre,code{font:13px/1.45 ui-monospace,monospace}\
-    pre{background:var(--soft);padding:.8em;overflow:auto}.wide{overflow-x:auto}\
+    pre{background:var(--soft);padding:.8em;overflow:auto}.wide{overflow-x:auto}.wrap{overflow-wrap:anywhere}\
     .bad{color:var(--bad)}.ok{color:var(--ok)}.node{fill:var(--node);stroke:currentColor}\
     details{border:1px solid var(--line);border-radius:6px;margin:.6em 0;padding:.3em .8em}summary{cursor:pointer}\
     svg text{fill:currentColor;font:14px system-ui,sans-serif}\
@@ -27,10 +29,11 @@ pub fn html(shown: &Shown<'_>) -> String {
     let mut out = HEAD.to_owned();
     _ = write!(
         out,
-        "<h1>{}</h1><p>{}, seed {}, isolde {}. Deleted rows are known from {}.</p>",
+        "<h1>{}</h1><p class=\"wrap\">{}, seed {} ({}), isolde {}. Deleted rows are known from {}.</p>",
         escape(&shown.opened.product.to_string()),
         escape(&shown.opened.address()),
         shown.flags.seed,
+        escape(&generation(shown)),
         env!("CARGO_PKG_VERSION"),
         escape(shown.opened.flavour.deletions_are_told_by())
     );
@@ -40,12 +43,23 @@ pub fn html(shown: &Shown<'_>) -> String {
     out + "</body></html>\n"
 }
 
+/// The flags that the statements depend on.
+fn generation(shown: &Shown<'_>) -> String {
+    let flags = shown.generation();
+    let flag = |(name, value): (&String, &Value)| match value {
+        Value::Null => None,
+        Value::String(text) => Some(format!("--{name} {text}")),
+        number => Some(format!("--{name} {number}")),
+    };
+    flags.as_object().into_iter().flatten().filter_map(flag).collect::<Vec<_>>().join(" ")
+}
+
 fn level(out: &mut String, s: &Summary) {
     let class = if s.verdict == Verdict::Violated { "bad" } else { "ok" };
     _ = write!(
         out,
         "<h2>{}</h2><p>Judged as {} (Adya): <b class=\"{class}\">{}</b>. Documented: {}. {} rounds, {} transactions committed, {} aborted.</p>",
-        escape(&s.isolation),
+        escape(s.isolation.name()),
         s.promise.adya.name(),
         verdict(&s.verdict),
         escape(s.promise.documented.text()),
@@ -93,9 +107,9 @@ fn level(out: &mut String, s: &Summary) {
 }
 
 fn details(out: &mut String, s: &Summary, class: &Class) {
-    let (script, note) = match &class.shrunk {
-        Some((script, seen)) => (script, format!("The script, shrunk; shown in {seen} of 10 replays:")),
-        None => (&class.script, "The script, as it was cut out of the run:".to_owned()),
+    let note = match &class.shrunk {
+        Some((_, seen)) => format!("The script, shrunk; shown in {seen} of 10 replays:"),
+        None => "The script, as it was cut out of the run, not replayed:".to_owned(),
     };
     let open = if class.shrunk.is_some() { " open" } else { "" };
     _ = write!(
@@ -108,15 +122,15 @@ fn details(out: &mut String, s: &Summary, class: &Class) {
         picture::of(class)
     );
     let code = class.found.name.code();
-    _ = write!(out, "<p>{} at {}.", code.code(), escape(&s.isolation));
+    _ = write!(out, "<p>{} at {}.", code.code(), escape(s.isolation.name()));
     if let Some(cause) = class.cause {
         _ = write!(out, " Root cause: {}.", escape(cause.text()));
     }
     _ = write!(
         out,
         "</p><p>{note}</p><pre>{}</pre><p>What was seen:</p><div class=\"wide\"><table><thead><tr><th>transaction</th>\
-         <th>session</th><th>statement</th><th>rows</th><th>versions</th></tr></thead><tbody>",
-        escape(&script.print())
+         <th>session</th><th>statement</th><th>rows</th><th>affected</th><th>versions</th></tr></thead><tbody>",
+        escape(&script(class))
     );
     for t in &class.transactions {
         for s in &t.steps {
@@ -125,26 +139,30 @@ fn details(out: &mut String, s: &Summary, class: &Class) {
                 .iter()
                 .map(|r| r.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
                 .collect();
-            let versions: Vec<String> =
-                s.rows.iter().map(|v| format!("{}=[{}]", v.row, v.list.trim_end_matches(','))).collect();
-            let failed = s
-                .failed
-                .as_ref()
-                .map_or(String::new(), |f| format!("<br><span class=\"bad\">{}</span>", escape(&f.message)));
+            let (mut versions, deleted) = s.versions();
+            versions.extend(deleted.into_iter().map(|v| format!("deleted {v}")));
+            let mut failed = reason(s.failed.as_ref());
+            if s.undone && s.failed.is_none() {
+                failed += "<br><i>undone</i>";
+            }
             _ = write!(
                 out,
-                "<tr><td>T{}</td><td>{}</td><td><code>{}</code>{failed}</td><td>{}</td><td>{}</td></tr>",
+                "<tr><td>T{}</td><td>{}</td><td><code>{}</code>{failed}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
                 t.id,
                 t.session,
                 escape(&s.text),
                 escape(&rows.join(" · ")),
+                s.affected,
                 escape(&versions.join(" · "))
             );
         }
         _ = write!(
             out,
-            "<tr><td>T{}</td><td>{}</td><td><i>{:?}</i></td><td></td><td></td></tr>",
-            t.id, t.session, t.outcome
+            "<tr><td>T{}</td><td>{}</td><td><i>{:?}</i>{}</td><td></td><td></td><td></td></tr>",
+            t.id,
+            t.session,
+            t.outcome,
+            reason(t.failed.as_ref())
         );
     }
     _ = write!(
@@ -152,6 +170,10 @@ fn details(out: &mut String, s: &Summary, class: &Class) {
         "</tbody></table></div><p>The tables of the round, at its start:</p><pre>{}</pre></details>",
         escape(&class.tables.join(";\n"))
     );
+}
+
+fn reason(failed: Option<&Failed>) -> String {
+    failed.map_or(String::new(), |f| format!("<br><span class=\"bad\">{}</span>", escape(&f.message)))
 }
 
 pub fn escape(text: &str) -> String {

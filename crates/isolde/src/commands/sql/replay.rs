@@ -5,16 +5,17 @@ use super::subject::Opened;
 use super::{show, templates};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::terminal;
-use isolde_check::Budget;
+use crate::{interrupt, terminal};
 use isolde_driver::Isolation;
-use isolde_sql::judge::{Judged, judge};
-use isolde_sql::replay::{Event, Replayed, replay};
+use isolde_sql::Flavour;
+use isolde_sql::judge::{Judged, Name};
+use isolde_sql::replay::{Event, Replayed};
 use isolde_sql::script::Script;
 use isolde_sql::template::translate;
-use isolde_sql::vendor::{Promise, promise};
+use isolde_sql::vendor::Promise;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::path::Path;
 
 pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     if flags.script.is_dir() {
@@ -24,24 +25,23 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     let opened = Opened::open(&flags.place, global)?;
     let wrong = |e: &dyn std::fmt::Display| Failure::input(format_args!("{}: {e}", flags.script.display()));
     let script = Script::parse_any(opened.flavour, &text).map_err(|e| wrong(&e))?;
-    let script = translate(&script, opened.flavour).map_err(|e| wrong(&e))?;
-    let isolation = isolation(&opened, flags, &script)?;
+    understood(&script, &flags.script)?;
+    let mut script = translate(&script, opened.flavour).map_err(|e| wrong(&e))?;
+    let isolation = isolation(&opened, flags, &mut script)?;
     let subject = opened.subject();
-    let promise = promise(&subject.product, isolation.name());
     let (mut shown, mut last) = (0, None);
     for _ in 0..flags.runs.max(1) {
-        let replayed =
-            replay(subject.database, &isolation, &subject.namespace, &script).map_err(Failure::input)?;
-        let judged = judge(opened.flavour, &replayed.run, &promise, &[], &Budget::unlimited())
-            .map_err(Failure::input)?;
-        let expected = script.expects.as_deref();
-        let wanted = |kind: &str| expected.is_none_or(|e| e.eq_ignore_ascii_case(kind));
-        shown += u32::from(judged.counts.keys().any(|name| wanted(name.kind())));
-        last = Some((replayed, judged));
+        let (replayed, promise, judged) =
+            subject.replay(&isolation, &script).map_err(|e| match interrupt::is_requested() {
+                true => Failure::Interrupted,
+                false => wrong(&e),
+            })?;
+        let wanted = |name: &Name| script.expects.as_ref().is_none_or(|e| name.is_called(e));
+        shown += u32::from(judged.counts.keys().any(wanted));
+        last = Some((replayed, promise, judged));
     }
-    let Some((replayed, judged)) = last else { return Ok(Exit::Holds) };
-    let told =
-        Told { flags, script: &script, isolation: &isolation, promise: &promise, shown, replayed, judged };
+    let Some((replayed, promise, judged)) = last else { return Ok(Exit::Holds) };
+    let told = Told { flags, script: &script, promise, shown, replayed, judged };
     match flags.json {
         true => terminal::print(&format!("{:#}", told.document()))?,
         false => terminal::print(&told.text())?,
@@ -50,23 +50,43 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     Ok(if script.expects.is_some() && shown == 0 { Exit::Undecided } else { Exit::Holds })
 }
 
-/// The level of the command line, else the script's, else the database's first.
-fn isolation(opened: &Opened, flags: &ReplayFlags, script: &Script) -> Result<Isolation, Failure> {
+/// Refuses what would run and say nothing: a script without sessions, in SQL or about an anomaly that nobody knows.
+pub fn understood(script: &Script, path: &Path) -> Result<(), Failure> {
+    let wrong = |what: &str| Err(Failure::input(format_args!("{}: {what}", path.display())));
+    if script.steps.is_empty() {
+        return wrong("no statement has a session, such as `-- T1`");
+    }
+    if let Some(Err(unknown)) = script.dialect.as_ref().map(|d| d.parse::<Flavour>()) {
+        return wrong(&unknown.to_string());
+    }
+    match &script.expects {
+        Some(expects) if !Name::is_known(expects) => {
+            let names: Vec<&str> = Name::NAMED.iter().map(|n| n.kind()).collect();
+            let names = names.join(", ");
+            wrong(&format!("no anomaly is called {expects:?}\n  help: there are {names}, and Adya's codes"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The level of the command line, whatever the script's sessions set at their start; else the script's, else the server's.
+fn isolation(opened: &Opened, flags: &ReplayFlags, script: &mut Script) -> Result<Isolation, Failure> {
     let named = match (flags.place.isolation.as_str(), &script.isolation) {
         ("all", Some(name)) => name.clone(),
-        ("all", None) => String::new(),
-        (name, _) => name.to_owned(),
+        ("all", None) => return opened.default_isolation(),
+        (name, _) => {
+            script.prelude.clear();
+            name.to_owned()
+        }
     };
-    let all = opened.product.isolations();
-    let found = if named.is_empty() { all.first().cloned() } else { opened.product.isolation(&named) };
+    let found = opened.product.isolation(&named);
     found.ok_or_else(|| Failure::input(format_args!("{} has no isolation level {named:?}", opened.product)))
 }
 
 struct Told<'a> {
     flags: &'a ReplayFlags,
     script: &'a Script,
-    isolation: &'a Isolation,
-    promise: &'a Promise,
+    promise: Promise,
     shown: u32,
     replayed: Replayed,
     judged: Judged,
@@ -74,7 +94,11 @@ struct Told<'a> {
 
 impl Told<'_> {
     fn text(&self) -> String {
-        let mut out = format!("at {}\n", self.isolation.name());
+        let levels: Vec<&str> = self.replayed.levels.iter().map(Isolation::name).collect();
+        let mut out = match &levels[..] {
+            [one] => format!("at {one}\n"),
+            several => format!("at {}; judged by the weakest\n", several.join(" and ")),
+        };
         for event in &self.replayed.events {
             let line = &self.script.steps[event.line];
             let indent = "    ".repeat(line.session - 1);
@@ -87,7 +111,10 @@ impl Told<'_> {
             _ = writeln!(out, "  T{} {}({}) T{}", id(link.from), link.relation, link.row, id(link.to));
         }
         for t in &run.transactions {
-            _ = writeln!(out, "T{} (session T{}): {:?}", t.id, t.session + 1, t.outcome);
+            match self.replayed.last == Some(t.id) {
+                true => _ = writeln!(out, "T{} reads every table at the end: {:?}", t.id, t.outcome),
+                false => _ = writeln!(out, "T{} (session T{}): {:?}", t.id, t.session + 1, t.outcome),
+            }
         }
         if self.judged.counts.is_empty() {
             _ = writeln!(out, "no anomaly");
@@ -109,7 +136,7 @@ impl Told<'_> {
         json!({
             "isolde": env!("CARGO_PKG_VERSION"),
             "schema": 1,
-            "isolation": self.isolation.name(),
+            "isolation": self.replayed.level().name(),
             "level": self.promise.adya.name(),
             "verdict": show::verdict(&self.judged.verdict),
             "runs": self.flags.runs,

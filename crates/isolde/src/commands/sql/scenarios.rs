@@ -3,8 +3,9 @@
 use super::ScenarioFlags;
 use super::subject::Opened;
 use crate::cli::Global;
+use crate::destination::write_file;
 use crate::exit::{Exit, Failure};
-use crate::terminal;
+use crate::{interrupt, terminal};
 use isolde_sql::replay::replay;
 use isolde_sql::scenarios::{SCENARIOS, Scenario};
 use serde_json::{Value, json};
@@ -20,14 +21,25 @@ pub fn run(flags: &ScenarioFlags, global: &Global) -> Result<Exit, Failure> {
         return Err(Failure::input(format_args!("no such scenario\n  help: there are {}", names.join(", "))));
     }
     let opened = Opened::open(&flags.place, global)?;
+    if let Some(folder) = &flags.scripts {
+        std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
+        for scenario in &chosen {
+            let script = scenario.script(opened.flavour).map_err(Failure::input)?;
+            let text = format!("-- {}: {}\n{}", scenario.name, scenario.everyday, script.print());
+            write_file(&folder.join(format!("{}.sql", scenario.name)), text.as_bytes())?;
+        }
+    }
     let subject = opened.subject();
     let mut table: Vec<(String, Vec<bool>)> = Vec::new();
     for isolation in opened.isolations(&flags.place)? {
         let mut row = Vec::new();
         for scenario in &chosen {
             let script = scenario.script(opened.flavour).map_err(Failure::input)?;
-            let replayed = replay(subject.database, &isolation, &subject.namespace, &script)
-                .map_err(|e| Failure::input(format_args!("{}: {e}", scenario.name)))?;
+            let replayed = replay(subject.database, &isolation, &subject.namespace, &script, subject.stop)
+                .map_err(|e| match interrupt::is_requested() {
+                    true => Failure::Interrupted,
+                    false => Failure::input(format_args!("{}: {e}", scenario.name)),
+                })?;
             row.push(scenario.happened(&replayed));
         }
         table.push((isolation.name().to_owned(), row));

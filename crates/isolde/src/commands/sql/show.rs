@@ -110,7 +110,27 @@ impl Shown<'_> {
             },
             "deletions": self.opened.flavour.deletions_are_told_by(),
             "seed": self.flags.seed,
+            "generation": self.generation(),
             "levels": levels,
+        })
+    }
+
+    /// What the statements depend on, beside the seed: by the names of the flags.
+    pub fn generation(&self) -> Value {
+        let f = self.flags;
+        json!({
+            "sessions": f.sessions,
+            "round": f.round,
+            "read-all": f.read_all,
+            "tables": f.tables,
+            "columns": f.columns,
+            "rows": f.rows,
+            "statements": f.statements,
+            "values": f.values,
+            "rollback": f.rollback,
+            "autocommit": f.autocommit,
+            "savepoints": f.savepoints,
+            "mix": f.mix.to_string(),
         })
     }
 
@@ -119,14 +139,21 @@ impl Shown<'_> {
         let mut all = Vec::new();
         for s in self.summaries {
             let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-            let isolation: String = s.isolation.chars().map(plain).collect();
+            let isolation: String = s.isolation.name().chars().map(plain).collect();
             for (i, class) in s.classes.iter().enumerate() {
                 let name = format!("{isolation}-{}-{i}.sql", class.found.name.kind());
-                let script = class.shrunk.as_ref().map_or(&class.script, |(script, _)| script);
-                all.push((name, script.print()));
+                all.push((name, script(class)));
             }
         }
         all
+    }
+}
+
+/// The smallest script that is known, and whether it was seen to show what it expects.
+pub fn script(class: &Class) -> String {
+    match &class.shrunk {
+        Some((script, seen)) => format!("-- replayed: shown in {seen} of 10\n{}", script.print()),
+        None => format!("-- not replayed: cut out of a run as it was\n{}", class.script.print()),
     }
 }
 
@@ -161,7 +188,7 @@ fn level(s: &Summary) -> Value {
         })
         .collect();
     json!({
-        "isolation": s.isolation,
+        "isolation": s.isolation.name(),
         "level": s.promise.adya.name(),
         "verdict": verdict(&s.verdict),
         "documented": s.promise.documented.text(),
@@ -189,7 +216,7 @@ fn example(class: &Class) -> Value {
         "edges": class.found.links.iter().map(|l| edge(l, class)).collect::<Vec<_>>(),
         "tables": class.tables,
         "transactions": transactions,
-        "script": class.shrunk.as_ref().map_or(&class.script, |s| &s.0).print(),
+        "script": script(class),
         "shrunk": class.shrunk.is_some(),
         "replayed": class.shrunk.as_ref().map(|(_, seen)| json!({"shown": seen, "runs": 10})),
     })
@@ -210,16 +237,16 @@ pub fn transaction(t: &Executed) -> Value {
         .map(|s| {
             let rows: Vec<Vec<String>> =
                 s.visible.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
-            let versions: Vec<String> =
-                s.rows.iter().map(|v| format!("{}=[{}]", v.row, v.list.trim_end_matches(','))).collect();
+            let (versions, deleted) = s.versions();
             json!({
-                "text": s.text, "rows": rows, "versions": versions, "affected": s.affected,
+                "text": s.text, "rows": rows, "versions": versions, "deleted": deleted, "affected": s.affected,
                 "error": s.failed.as_ref().map(|f| &f.message), "undone": s.undone,
             })
         })
         .collect();
     json!({
         "id": format!("T{}", t.id), "session": t.session,
-        "outcome": format!("{:?}", t.outcome).to_lowercase(), "statements": statements,
+        "outcome": format!("{:?}", t.outcome).to_lowercase(),
+        "error": t.failed.as_ref().map(|f| &f.message), "statements": statements,
     })
 }

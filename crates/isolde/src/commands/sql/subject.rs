@@ -4,11 +4,13 @@ use super::Where;
 use crate::cli::Global;
 use crate::commands::database::{self, Scratch, unreached};
 use crate::exit::Failure;
+use crate::interrupt;
 use isolde_driver::server::Server;
-use isolde_driver::{Database, Family, Isolation, Product, Target};
+use isolde_driver::{Database, Family, Isolation, Product, Target, Value};
 use isolde_sql::Flavour;
 use isolde_sql::campaign::Subject;
 use isolde_sql::namespace::Namespace;
+use std::time::SystemTime;
 
 /// Everything that has to live as long as the run.
 pub struct Opened {
@@ -48,7 +50,7 @@ impl Opened {
         if flavour.dialect() != natural.dialect() {
             return Err(Failure::input(format_args!("{product} does not speak {flavour}'s SQL")));
         }
-        let namespace = Namespace::new(flavour, "isolde_sql");
+        let namespace = Namespace::new(flavour, &unused_name());
         Ok(Opened { target, product, flavour, namespace, _server: server, _scratch: scratch })
     }
 
@@ -72,6 +74,24 @@ impl Opened {
         }
     }
 
+    /// The level of a client that says nothing, as the server has it.
+    pub fn default_isolation(&self) -> Result<Isolation, Failure> {
+        let fail = |e: &dyn std::fmt::Display| Failure::input(format_args!("{}: {e}", self.product));
+        let mut session = self.target.connect().map_err(|e| fail(&e))?;
+        let mut ask = |question: &str| session.query(question, &[]).ok().and_then(|r| r.value().cloned());
+        let name = match self.product.family {
+            Family::Postgres => ask("SHOW default_transaction_isolation"),
+            Family::Mysql => ask("SELECT @@transaction_isolation").or_else(|| ask("SELECT @@tx_isolation")),
+            Family::Sqlite => Some(Value::Text("DEFERRED".to_owned())),
+        };
+        let switched = self.product.family == Family::Mysql
+            && ask("SELECT @@innodb_snapshot_isolation").and_then(|v| v.as_int()) == Some(1);
+        let Some(Value::Text(name)) = name else { return Err(fail(&"it does not tell its isolation level")) };
+        let snapshot = self.product.isolation(&format!("{name} with innodb_snapshot_isolation"));
+        let found = snapshot.filter(|_| switched).or_else(|| self.product.isolation(&name));
+        found.ok_or_else(|| fail(&format_args!("no isolation level {name:?}")))
+    }
+
     /// The database as the tester needs it.
     pub fn subject(&self) -> Subject<'_> {
         Subject {
@@ -79,6 +99,7 @@ impl Opened {
             flavour: self.flavour,
             product: self.product.name.clone(),
             namespace: self.namespace.clone(),
+            stop: &interrupt::is_requested,
         }
     }
 
@@ -86,6 +107,12 @@ impl Opened {
     pub fn address(&self) -> String {
         self.target.to_string()
     }
+}
+
+/// A name for the place of the tables that nobody has: it is dropped with all that is in it, and runs may share a server.
+fn unused_name() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    format!("isolde_sql_{}_{now:x}", std::process::id())
 }
 
 impl Drop for Opened {

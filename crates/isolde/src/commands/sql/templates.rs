@@ -1,6 +1,7 @@
 //! `isolde sql replay FOLDER`: what was found on one database, tried on another (section 6.2 of the paper).
 
 use super::ReplayFlags;
+use super::replay;
 use super::subject::Opened;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -8,7 +9,6 @@ use crate::terminal;
 use isolde_driver::Isolation;
 use isolde_sql::script::Script;
 use isolde_sql::template::translate;
-use isolde_sql::vendor::promise;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
         false => text(&opened, &isolations, &all),
     };
     terminal::print(&out)?;
-    Ok(if shown == 0 { Exit::Undecided } else { Exit::Holds })
+    Ok(if shown == 0 || crate::interrupt::is_requested() { Exit::Undecided } else { Exit::Holds })
 }
 
 /// The scripts of a folder, by name.
@@ -55,17 +55,22 @@ fn scripts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn attempt(opened: &Opened, isolations: &[Isolation], path: &Path) -> Result<Tried, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let script = Script::parse_any(opened.flavour, &text)
+    let mut script = Script::parse_any(opened.flavour, &text)
         .map_err(|e| Failure::input(format_args!("{}: {e}", path.display())))?;
+    replay::understood(&script, path)?;
+    // It is tried at all levels, whatever its own.
+    script.prelude.clear();
     let expects = script.expects.clone().unwrap_or_default();
     let subject = opened.subject();
     let tried = |script: &Script| {
         let mut levels = Vec::new();
         for isolation in isolations {
-            let promise = promise(&subject.product, isolation.name());
-            let found = subject.found(isolation, &promise, script).map_err(|e| e.to_string())?;
-            if found.iter().any(|name| expects.is_empty() || name.kind().eq_ignore_ascii_case(&expects)) {
-                levels.push(isolation.name().to_owned());
+            let (replayed, _, judged) = subject.replay(isolation, script).map_err(|e| e.to_string())?;
+            // A script may say its levels itself.
+            let level = replayed.level().name().to_owned();
+            let shown = judged.counts.keys().any(|name| expects.is_empty() || name.is_called(&expects));
+            if shown && !levels.contains(&level) {
+                levels.push(level);
             }
         }
         Ok(levels)
