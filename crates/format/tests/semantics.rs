@@ -31,6 +31,18 @@ fn plume_zero_is_the_initial_value() {
     assert!(error.to_string().starts_with("error: --initial: cannot read the initial value"), "{error}");
 }
 
+/// Who wrote a value may be in the part that is missing.
+#[test]
+fn a_cut_invents_no_thin_air_reads() {
+    let whole = b"r 1 7\nr 2 9\n-----\nw 2 9\n=====\nw 1 7\n";
+    assert_eq!(faults(&good(Format::Awdit, whole).history), []);
+    let cut = read(Some(Format::Awdit), b"r 1 7\nr 2 9\n-----\nw 2 9\n=====\nw 1", true).unwrap();
+    assert_eq!(faults(&cut.history), []);
+    let warnings: Vec<String> = cut.warnings.iter().map(|w| w.message.clone()).collect();
+    let expected = "1 read of a value that nobody wrote in what is left: the results are ignored";
+    assert!(warnings.iter().any(|w| w == expected), "{warnings:?}");
+}
+
 #[test]
 fn a_first_transaction_that_loads_initial_values_is_the_initial_state() {
     let read = |text: &str| counts(&good(Format::Plume, text.as_bytes()).history);

@@ -4,6 +4,8 @@
 //! transaction begins. [`Builder::finish`] then lays transactions out session by session, moving each segment once: O(n),
 //! and no move at all when the input was already in that order.
 
+mod partial;
+
 use crate::ids::{KeyId, SessionId, TxnId};
 use crate::labels::Labels;
 use crate::model::{History, Initial, Interval, Metadata, NO_VERSION, OpHead, OpKind, Outcome, Stamps};

@@ -1,4 +1,6 @@
 //! What readers share: `--lossy`, `--initial`, warnings, lines by several threads, the finished history.
+//!
+//! What was cut off is made up for here: a read whose writer may be in the missing part shows nothing.
 
 pub(crate) mod initial;
 pub(crate) mod lines;
@@ -15,11 +17,13 @@ pub(crate) struct Reading<'a> {
     pub options: &'a ReadOptions<'a>,
     pub warnings: Vec<Diagnostic>,
     format: Format,
+    /// Some of the input is missing.
+    cut: bool,
 }
 
 impl<'a> Reading<'a> {
     pub fn new(input: &Input, format: Format, options: &'a ReadOptions<'a>) -> Reading<'a> {
-        Reading { name: input.name().to_owned(), options, warnings: Vec::new(), format }
+        Reading { name: input.name().to_owned(), options, warnings: Vec::new(), format, cut: false }
     }
 
     /// All bytes of an input. With `lossy`, a damaged archive yields what could be decoded, and a warning.
@@ -33,6 +37,7 @@ impl<'a> Reading<'a> {
     pub fn keep_the_beginning(&mut self, result: Result<(), ReadError>) -> Result<(), ReadError> {
         match result {
             Err(ReadError::Malformed(errors)) if self.options.lossy => {
+                self.cut = true;
                 self.warnings.extend(errors.into_iter().map(|d| Diagnostic {
                     severity: Severity::Warning,
                     message: d.message + "; ignored from here on",
@@ -51,9 +56,16 @@ impl<'a> Reading<'a> {
     }
 
     /// The finished history.
-    pub fn finish(self, builder: Builder) -> Result<Loaded, ReadError> {
+    pub fn finish(mut self, mut builder: Builder) -> Result<Loaded, ReadError> {
+        let forgotten = if self.cut { builder.forget_unexplained() } else { 0 };
+        if forgotten > 0 {
+            let reads = if forgotten == 1 { "read of a value" } else { "reads of values" };
+            let message =
+                format!("{forgotten} {reads} that nobody wrote in what is left: the results are ignored");
+            self.warnings.push(Diagnostic::warning(&self.name, Place::File, message));
+        }
         let history = builder.finish_on(self.options.threads);
-        let history = history.map_err(|source| ReadError::TooLarge { file: self.name, source })?;
+        let history = history.map_err(|source| ReadError::TooLarge { file: self.name.clone(), source })?;
         Ok(Loaded { history, format: self.format, warnings: self.warnings })
     }
 }
