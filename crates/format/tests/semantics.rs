@@ -31,6 +31,26 @@ fn plume_zero_is_the_initial_value() {
     assert!(error.to_string().starts_with("error: --initial: cannot read the initial value"), "{error}");
 }
 
+#[test]
+fn a_key_is_a_list_or_a_register() {
+    let text = b"{\"session\":1,\"ops\":[[\"w\",\"x\",5]]}\n{\"session\":2,\"ops\":[[\"append\",\"x\",1]]}\n";
+    assert_eq!(
+        bad(Format::Isolde, text),
+        "error: h:2:1: key x is appended to here, and written as a register on line 1\n  help: use different keys for lists \
+         and for registers"
+    );
+    let text = b"{\"session\":1,\"ops\":[[\"r\",\"x\",[5]]]}\n{\"session\":2,\"ops\":[[\"w\",\"x\",5]]}\n";
+    assert!(
+        bad(Format::Isolde, text)
+            .contains("h:1:1: key x is read as a list here, and written as a register on line 2")
+    );
+    let elle =
+        b"{:type :ok, :process 1, :value [[:append :x 1]]}\n{:type :ok, :process 2, :value [[:w :x 5]]}\n";
+    assert!(bad(Format::ElleEdn, elle).contains("and written as a register"));
+    let both = b"{\"session\":1,\"ops\":[[\"w\",\"x\",5],[\"append\",\"y\",1],[\"r\",\"y\",[1]]]}\n";
+    assert_eq!(counts(&good(Format::Isolde, both).history), (1, 1, 3));
+}
+
 /// Who wrote a value may be in the part that is missing.
 #[test]
 fn a_cut_invents_no_thin_air_reads() {
