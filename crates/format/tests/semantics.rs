@@ -51,6 +51,13 @@ fn a_key_is_a_list_or_a_register() {
     assert_eq!(counts(&good(Format::Isolde, both).history), (1, 1, 3));
 }
 
+#[test]
+fn an_interval_ends_after_it_begins() {
+    let text = b"{\"session\":1,\"ops\":[],\"invoked\":3,\"completed\":3}\n{\"session\":1,\"ops\":[],\"invoked\":5,\"completed\":2}\n";
+    let message = bad(Format::Isolde, text);
+    assert!(message.starts_with("error: h:2:1: \"completed\" (2) is before \"invoked\" (5)"), "{message}");
+}
+
 /// Who wrote a value may be in the part that is missing.
 #[test]
 fn a_cut_invents_no_thin_air_reads() {
