@@ -261,6 +261,14 @@ fn what_a_faulty_own_read_shows_counts() {
     assert_eq!(Verifier::new(&forgiven).try_everything(Level::AdyaReadCommitted), Some(true));
 }
 
+/// Nobody knows when the write took effect: perhaps after the session's next transaction.
+#[test]
+fn nothing_follows_a_transaction_of_unknown_outcome() {
+    let history = mini::history("w(x,1) !info; r(x,0) || r(x,1)");
+    compare(&history, "unknown outcome");
+    assert_eq!(judge(&history).verdict(Level::StrongSessionSerializable), Some(&Verdict::Holds));
+}
+
 /// Other tools call this valid: one operation per transaction, and each session sees the other's write after its own.
 #[test]
 fn each_session_sees_the_others_write_after_its_own() {
