@@ -32,6 +32,19 @@ fn plume_zero_is_the_initial_value() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_content() {
+    for (format, text) in [
+        (Format::Plume, "w(1,1,1,1)\n"),
+        (Format::Awdit, "w 1 1\n"),
+        (Format::Isolde, "{\"session\":1,\"ops\":[]}\n"),
+        (Format::ElleEdn, "{:type :ok, :process 1, :value [[:w :x 5]]}\n"),
+    ] {
+        let loaded = read(None, format!("\u{feff}{text}").as_bytes(), false).unwrap();
+        assert_eq!((loaded.format, loaded.history.txn_count()), (format, 1));
+    }
+}
+
+#[test]
 fn a_key_is_a_list_or_a_register() {
     let text = b"{\"session\":1,\"ops\":[[\"w\",\"x\",5]]}\n{\"session\":2,\"ops\":[[\"append\",\"x\",1]]}\n";
     assert_eq!(
