@@ -142,6 +142,7 @@ mod tests {
         finds("r(x,?)", "read-without-result");
         finds("w(x,1) !info || w(x,2) !info", "many-indeterminate");
         finds("nop || w(x,1)", "empty-transaction");
+        finds("w(x,1) !info; r(x,0) || r(x,1)", "session-goes-on");
         finds("w(x,1); r(x,0)", "initial-read-after-own-write");
         finds("w(x,0)", "write-of-initial-value");
     }

@@ -7,7 +7,9 @@
 
 use isolde_check::{Budget, Request, check};
 use isolde_history::{History, Index};
-use isolde_level::{AnomalyKind, Evidence, Judgement, Level, Node, Verdict, VersionReason};
+use isolde_level::{
+    AnomalyKind, Certificate, Evidence, Execution, Judgement, Level, Node, Verdict, VersionReason,
+};
 use isolde_testkit::mini;
 use isolde_testkit::number;
 use isolde_testkit::oracle::adya::{Interpretations, Needs, Operational, Phenomenon, interpretations};
@@ -136,6 +138,13 @@ fn compare(history: &History, context: &str) {
         if let Some(expected) = strong.unwrap_or_else(|| expected(&all, level)) {
             agree(level, expected);
         }
+        let loose = matches!(level, Level::ReadUncommitted | Level::AdyaReadCommitted);
+        let tried = Verifier::new(history).try_everything(level).filter(|_| loose);
+        match judgement.verdict(level).unwrap() {
+            Verdict::Holds => assert_ne!(tried, Some(false), "{level} holds, no order does: {}", shown()),
+            Verdict::Violated => assert_ne!(tried, Some(true), "{level} violated, some order: {}", shown()),
+            Verdict::Unknown { .. } => {}
+        }
         let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();
         if claimed.verdict == Verdict::Violated && level.is_canonical() {
             assert!(!claimed.anomalies.is_empty(), "{level}: {}", shown());
@@ -229,6 +238,35 @@ fn structured() {
         let pattern = *rng.choice(&Pattern::ALL[..]).unwrap();
         random::structured(rng, pattern, &small(Shape::default()))
     });
+}
+
+/// PL-2 forgives ignoring an own write, not what was read instead; PL-1 still has lists show an order.
+#[test]
+fn what_a_faulty_own_read_shows_counts() {
+    for (text, level) in [
+        ("r(x,1) w(x,1)", Level::AdyaReadCommitted),
+        ("w(x,2) w(x,3) || w(x,1) r(x,2)", Level::AdyaReadCommitted),
+        ("w(x,2) r(y,3) || w(x,1) r(x,2) w(y,3)", Level::AdyaReadCommitted),
+        ("a(x,1) || a(x,4) r(x,[4 1])", Level::AdyaReadCommitted),
+        ("a(x,1) || a(x,4) r(x,[4 1]) a(x,6)", Level::ReadUncommitted),
+    ] {
+        let history = mini::history(text);
+        compare(&history, text);
+        assert_eq!(judge(&history).verdict(level), Some(&Verdict::Violated), "{text}");
+        assert_eq!(Verifier::new(&history).try_everything(level), Some(false), "{text}");
+        let order = Certificate::Holds(Execution::commits(history.txns().collect()));
+        assert!(Verifier::new(&history).certificate(level, &order).is_err(), "{text}");
+    }
+    let forgiven = mini::history("w(x,2) || w(x,1) r(x,2)");
+    assert_eq!(Verifier::new(&forgiven).try_everything(Level::AdyaReadCommitted), Some(true));
+}
+
+/// Nobody knows when the write took effect: perhaps after the session's next transaction.
+#[test]
+fn nothing_follows_a_transaction_of_unknown_outcome() {
+    let history = mini::history("w(x,1) !info; r(x,0) || r(x,1)");
+    compare(&history, "unknown outcome");
+    assert_eq!(judge(&history).verdict(Level::StrongSessionSerializable), Some(&Verdict::Holds));
 }
 
 /// Other tools call this valid: one operation per transaction, and each session sees the other's write after its own.

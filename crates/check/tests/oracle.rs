@@ -79,6 +79,14 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
             shown()
         );
     }
+    for (level, _) in &ADYA[..2] {
+        let opposite = match judgement.verdict(*level).unwrap() {
+            Verdict::Holds => Some(false),
+            Verdict::Violated => Some(true),
+            Verdict::Unknown { .. } => continue,
+        };
+        assert_ne!(Verifier::new(history).try_everything(*level), opposite, "{level}: {}", shown());
+    }
     if let Err(flaw) = Verifier::new(history).judgement(judgement) {
         panic!("{}\n{flaw:?}\n{:?}\n{}", flaw.message(history), judgement.anomalies, shown());
     }

@@ -49,6 +49,19 @@ pub(crate) fn writer(format: Format, sink: Sink, lossy: bool) -> Result<Box<dyn 
     (module.writer)(sink, lossy)
 }
 
+/// Skips the byte order mark that some editors put before a text.
+pub(crate) fn skip_mark(input: &mut Input, format: Option<Format>) -> Result<(), ReadError> {
+    const MARK: &[u8] = b"\xEF\xBB\xBF";
+    if input.is_folder() || format == Some(Format::Dbcop) {
+        return Ok(());
+    }
+    let head = input.peek()?;
+    if head.starts_with(MARK) && !dbcop::sniff(head) {
+        input.skip(MARK.len());
+    }
+    Ok(())
+}
+
 /// The format that the content shows. A folder shows that of its logs.
 pub(crate) fn detect(input: &mut Input) -> Result<Format, ReadError> {
     if input.is_folder() {

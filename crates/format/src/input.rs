@@ -176,6 +176,13 @@ impl Input {
         Ok((bytes, damage))
     }
 
+    /// Skips so many bytes of what [`Input::peek`] shows.
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        if let Source::Stream(stream) = &mut self.source {
+            stream.head.drain(..bytes.min(stream.head.len()));
+        }
+    }
+
     /// The bytes, one after another.
     pub(crate) fn into_reader(self) -> Result<Reader, ReadError> {
         let Input { name, source } = self.opened()?;

@@ -160,6 +160,7 @@ pub enum WriteError {
 /// A history without a transaction is an error: nothing could be said about it.
 pub fn read(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
     let name = input.name().to_owned();
+    detect::skip_mark(&mut input, options.format)?;
     let format = match options.format {
         Some(format) => format,
         None => detect::detect(&mut input)?,

@@ -343,3 +343,22 @@ fn every_pair_of_formats() {
     assert!(conversions > 300 && refusals > 300, "{conversions} conversions, {refusals} refusals");
     insta::assert_snapshot!(table);
 }
+
+/// Even where renaming is allowed, two values do not become one.
+#[test]
+fn given_numbers_are_nobody_elses() {
+    let first_given = (1i64 << 52).to_string();
+    for values in [["0", first_given.as_str()], [first_given.as_str(), "0"]] {
+        let history = sketch(Some("nil"), |s| {
+            for value in values {
+                s.txn(0, &format!("w 1 {value}"));
+            }
+        });
+        let Err(WriteError::Loss { .. }) = through(Format::Plume, &[&history], false) else {
+            panic!("0 is the initial value there");
+        };
+        let written = through(Format::Plume, &[&history], true).unwrap().history;
+        let distinct: BTreeSet<Value> = written.values().iter().copied().collect();
+        assert_eq!(distinct.len(), 2, "{values:?}");
+    }
+}

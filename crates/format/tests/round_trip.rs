@@ -138,8 +138,8 @@ fn what_would_be_lost_is_named() {
     assert_eq!(
         refusal(Format::Plume),
         "plume cannot express 1 aborted transaction, 1 transaction of unknown outcome, 1 empty transaction, \
-         2 list operations, 1 read without a result, 1 nil value, 1 key that is no natural number, \
-         2 values that are no natural number, 1 operation on a different initial value, 5 pairs of timestamps, \
+         2 list operations, 1 read without a result, 1 key that is no natural number, \
+         2 values that are no natural number, 2 operations on a different initial value, 5 pairs of timestamps, \
          5 real-time intervals, 1 transaction with metadata"
     );
     assert_eq!(

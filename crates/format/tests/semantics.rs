@@ -32,6 +32,58 @@ fn plume_zero_is_the_initial_value() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_content() {
+    for (format, text) in [
+        (Format::Plume, "w(1,1,1,1)\n"),
+        (Format::Awdit, "w 1 1\n"),
+        (Format::Isolde, "{\"session\":1,\"ops\":[]}\n"),
+        (Format::ElleEdn, "{:type :ok, :process 1, :value [[:w :x 5]]}\n"),
+    ] {
+        let loaded = read(None, format!("\u{feff}{text}").as_bytes(), false).unwrap();
+        assert_eq!((loaded.format, loaded.history.txn_count()), (format, 1));
+    }
+}
+
+#[test]
+fn a_key_is_a_list_or_a_register() {
+    let text = b"{\"session\":1,\"ops\":[[\"w\",\"x\",5]]}\n{\"session\":2,\"ops\":[[\"append\",\"x\",1]]}\n";
+    assert_eq!(
+        bad(Format::Isolde, text),
+        "error: h:2:1: key x is appended to here, and written as a register on line 1\n  help: use different keys for lists \
+         and for registers"
+    );
+    let text = b"{\"session\":1,\"ops\":[[\"r\",\"x\",[5]]]}\n{\"session\":2,\"ops\":[[\"w\",\"x\",5]]}\n";
+    assert!(
+        bad(Format::Isolde, text)
+            .contains("h:1:1: key x is read as a list here, and written as a register on line 2")
+    );
+    let elle =
+        b"{:type :ok, :process 1, :value [[:append :x 1]]}\n{:type :ok, :process 2, :value [[:w :x 5]]}\n";
+    assert!(bad(Format::ElleEdn, elle).contains("and written as a register"));
+    let both = b"{\"session\":1,\"ops\":[[\"w\",\"x\",5],[\"append\",\"y\",1],[\"r\",\"y\",[1]]]}\n";
+    assert_eq!(counts(&good(Format::Isolde, both).history), (1, 1, 3));
+}
+
+#[test]
+fn an_interval_ends_after_it_begins() {
+    let text = b"{\"session\":1,\"ops\":[],\"invoked\":3,\"completed\":3}\n{\"session\":1,\"ops\":[],\"invoked\":5,\"completed\":2}\n";
+    let message = bad(Format::Isolde, text);
+    assert!(message.starts_with("error: h:2:1: \"completed\" (2) is before \"invoked\" (5)"), "{message}");
+}
+
+/// Who wrote a value may be in the part that is missing.
+#[test]
+fn a_cut_invents_no_thin_air_reads() {
+    let whole = b"r 1 7\nr 2 9\n-----\nw 2 9\n=====\nw 1 7\n";
+    assert_eq!(faults(&good(Format::Awdit, whole).history), []);
+    let cut = read(Some(Format::Awdit), b"r 1 7\nr 2 9\n-----\nw 2 9\n=====\nw 1", true).unwrap();
+    assert_eq!(faults(&cut.history), []);
+    let warnings: Vec<String> = cut.warnings.iter().map(|w| w.message.clone()).collect();
+    let expected = "1 read of a value that nobody wrote in what is left: the results are ignored";
+    assert!(warnings.iter().any(|w| w == expected), "{warnings:?}");
+}
+
+#[test]
 fn a_first_transaction_that_loads_initial_values_is_the_initial_state() {
     let read = |text: &str| counts(&good(Format::Plume, text.as_bytes()).history);
     assert_eq!(read("w(1,0,0,0)\nw(2,0,0,0)\nr(1,0,1,1)\n"), (1, 1, 1));

@@ -2,7 +2,11 @@
 //!
 //! Operations are appended to two columns as they come; a *segment* remembers where a run of operations of one
 //! transaction begins. [`Builder::finish`] then lays transactions out session by session, moving each segment once: O(n),
-//! and no move at all when the input was already in that order.
+//! and no move at all when the input was already in that order. A transaction of unknown outcome may lose its place in its
+//! session (`builder/indeterminate.rs`).
+
+mod indeterminate;
+mod partial;
 
 use crate::ids::{KeyId, SessionId, TxnId};
 use crate::labels::Labels;
@@ -73,6 +77,8 @@ pub struct Builder {
     versions: Vec<(Draft, u32, i64)>,
     /// (transaction, its first operation in the columns), in input order.
     segments: Vec<(Draft, u32)>,
+    /// Some sessions have one name.
+    shared_names: bool,
 }
 
 impl Builder {
@@ -265,6 +271,7 @@ impl Builder {
         check("keys", self.keys.names.len(), u64::from(OpHead::KEY_LIMIT))?;
         check("list elements", self.lists.stored(), u64::from(u32::MAX))?;
 
+        self.separate_indeterminate();
         let drafts = self.session.len();
         let kept = |d: usize| self.outcome[d].is_some();
 
@@ -313,6 +320,7 @@ impl Builder {
             op_start,
             outcome,
             position,
+            rank: permuted(&self.ranks(), &txn_of, n, 0),
             label: permuted(&self.label, &txn_of, n, Value::NIL),
             line: permuted(&self.line, &txn_of, n, 0),
             stamps,

@@ -142,6 +142,8 @@ pub struct History {
     pub(crate) op_start: Vec<u32>,
     pub(crate) outcome: Vec<Outcome>,
     pub(crate) position: Vec<u32>,
+    /// Which of all transactions under its session's name one is, from 1; empty if no sessions share names.
+    pub(crate) rank: Vec<u32>,
     pub(crate) label: Vec<Value>,
     pub(crate) line: Vec<u32>,
     pub(crate) stamps: Option<Vec<Stamps>>,
@@ -394,7 +396,9 @@ impl History {
             Some(label) => self.show(label).to_string(),
             None => {
                 let s = self.session_of(t);
-                format!("{}:{}", self.show(self.session_label(s)), t.0 - self.session_start[s.index()] + 1)
+                let in_session = t.0 - self.session_start[s.index()] + 1;
+                let rank = self.rank.get(t.index()).copied().unwrap_or(in_session);
+                format!("{}:{rank}", self.show(self.session_label(s)))
             }
         }
     }

@@ -35,9 +35,12 @@ impl History {
         let mut b = Builder::new();
         let default = self.initial().default.map(|value| self.moved(&mut b, value));
         b.set_initial_default(default);
+        let mut sessions = vec![None; self.session_count()];
         for &t in &txns {
-            let session = self.moved(&mut b, self.session_label(self.session_of(t)));
-            let session = b.session(session);
+            let session = *sessions[self.session_of(t).index()].get_or_insert_with(|| {
+                let label = self.moved(&mut b, self.session_label(self.session_of(t)));
+                b.another_session(label)
+            });
             let draft = b.transaction(session);
             b.set_outcome(draft, self.outcome(t));
             if let Some(label) = self.txn_label(t) {

@@ -98,6 +98,7 @@ impl<'a> Shared<'a> {
     fn classify(&self, txns: Range<usize>, source: &mut [u32]) -> (Vec<ReadFault>, usize) {
         let mut own = OwnWrites(vec![(0, 0); self.history.key_count()]);
         let mut picked = Picked::default();
+        let (has_lists, mut by_key) = (self.history.has_lists(), Vec::new());
         let mut sound = SoundLists::default();
         let mut faults = Vec::new();
         let mut ambiguous = 0;
@@ -114,6 +115,11 @@ impl<'a> Shared<'a> {
             // Going backwards leaves the first write of each key.
             for &i in writes.iter().rev() {
                 own.note(t, key(i), i);
+            }
+            if has_lists {
+                by_key.clear();
+                by_key.extend(writes.iter().map(|&i| (key(i), i)));
+                by_key.sort_unstable();
             }
             let reads_own = reads.iter().fold(false, |any, &i| any | own.is_noted(t, key(i)));
             let mut writes = writes.iter().copied().peekable();
@@ -132,7 +138,7 @@ impl<'a> Shared<'a> {
                 if *slot == PackedSource::NOT_JUDGED.0 {
                     continue;
                 }
-                match self.judge(t, read, last, *slot, &mut sound) {
+                match self.judge(t, read, last, *slot, &by_key, &mut sound) {
                     Judged::Source(s) => *slot = s.0,
                     Judged::Fault(kind, other) => {
                         *slot = PackedSource::FAULT.0;
@@ -155,11 +161,12 @@ impl<'a> Shared<'a> {
         read: OpId,
         own: Option<OpId>,
         source: u32,
+        writes: &[(KeyId, u32)],
         sound: &mut SoundLists<'a>,
     ) -> Judged {
         let value = self.history.values()[read.index()];
         if self.history.list(value).is_some() {
-            if let Some(judged) = self.judge_elements(t, read, own, sound) {
+            if let Some(judged) = self.judge_elements(t, read, own, writes, sound) {
                 return judged;
             }
         } else if let Some(own) = own
@@ -224,9 +231,11 @@ impl<'a> Shared<'a> {
         t: TxnId,
         read: OpId,
         own: Option<OpId>,
+        writes: &[(KeyId, u32)],
         sound: &mut SoundLists<'a>,
     ) -> Option<Judged> {
         let key = self.history.heads()[read.index()].key();
+        let writes = of_key(writes, key);
         let elements = self.history.list(self.history.values()[read.index()])?;
         let appends = self.appends;
         // What of the list is known to be sound, and what has to be looked at.
@@ -236,7 +245,7 @@ impl<'a> Shared<'a> {
             false if begins_with(elements, longest) => longest.len(),
             false => 0,
         };
-        if let Some(fault) = self.fault_of_elements(t, read, key, elements, known) {
+        if let Some(fault) = self.fault_of_elements(t, read, writes, elements, known) {
             return Some(fault);
         }
         let repeated = elements[known..].iter().any(|&e| self.appends.is_repeated(key, e));
@@ -247,13 +256,8 @@ impl<'a> Shared<'a> {
         if own.is_none() {
             return repeated.then_some(open);
         }
-        let mine: Vec<Value> = self
-            .history
-            .op_range(t)
-            .take_while(|&i| i < read.index())
-            .filter(|&i| !self.history.heads()[i].is_read() && self.history.heads()[i].key() == key)
-            .map(|i| self.history.values()[i])
-            .collect();
+        let earlier = writes.iter().take_while(|w| w.1 < read.0);
+        let mine: Vec<Value> = earlier.map(|w| self.history.values()[w.1 as usize]).collect();
         if let Some(others) = elements.strip_suffix(mine.as_slice()) {
             let repeated = repeated && others.iter().any(|&e| self.appends.is_repeated(key, e));
             return Some(if repeated { open } else { self.judge_others(key, others) });
@@ -280,14 +284,15 @@ impl<'a> Shared<'a> {
     }
 
     /// The reader's own append after the read, if the list already shows it.
-    fn later_append_shown(&self, t: TxnId, read: OpId, key: KeyId, elements: &[Value]) -> Option<OpId> {
-        let later =
-            self.history.ops(t).filter(|(op, o)| *op > read && o.kind == OpKind::Append && o.key == key);
+    fn later_append_shown(&self, read: OpId, writes: &[(KeyId, u32)], elements: &[Value]) -> Option<OpId> {
+        let op = |&(_, write): &(KeyId, u32)| (OpId(write), self.history.op(OpId(write)));
+        let (before, after) = writes.split_at(writes.partition_point(|w| w.1 < read.0));
+        let later = after.iter().map(op).filter(|(_, o)| o.kind == OpKind::Append);
         let mut shown = later.filter(|(_, o)| elements.contains(&o.value));
         // Neither another's append of the element nor an earlier one of its own may be what is shown.
         let first = |later: &Op| {
-            !self.appends.is_repeated(key, later.value)
-                && !self.history.ops(t).any(|(op, o)| op < read && o == *later)
+            !self.appends.is_repeated(later.key, later.value)
+                && !before.iter().map(op).any(|(_, o)| o == *later)
         };
         shown.find(|(_, o)| first(o)).map(|(op, _)| op)
     }
@@ -298,10 +303,11 @@ impl<'a> Shared<'a> {
         &self,
         t: TxnId,
         read: OpId,
-        key: KeyId,
+        writes: &[(KeyId, u32)],
         elements: &[Value],
         known: usize,
     ) -> Option<Judged> {
+        let key = self.history.heads()[read.index()].key();
         let mut worst: Option<(FaultKind, Option<OpId>)> = None;
         for &e in &elements[known..] {
             let Some(fault) = self.fault_of_element(t, read, key, e) else { continue };
@@ -312,7 +318,7 @@ impl<'a> Shared<'a> {
         if let Some((kind, other)) = worst {
             return Some(Judged::Fault(kind, other));
         }
-        if let Some(later) = self.later_append_shown(t, read, key, &elements[..known]) {
+        if let Some(later) = self.later_append_shown(read, writes, &elements[..known]) {
             return Some(Judged::Fault(FaultKind::Future, Some(later)));
         }
         has_duplicate(elements, known).then_some(Judged::Fault(FaultKind::DuplicateElement, None))
@@ -337,6 +343,14 @@ impl<'a> Shared<'a> {
         }
         (!self.committed[append.txn.index()]).then_some((FaultKind::Aborted, Some(append.op)))
     }
+}
+
+/// A transaction's writes of a key, of all in order of keys: looking through all its operations at every read would be
+/// quadratic.
+fn of_key(writes: &[(KeyId, u32)], key: KeyId) -> &[(KeyId, u32)] {
+    let start = writes.partition_point(|w| w.0 < key);
+    let length = writes[start..].partition_point(|w| w.0 == key);
+    &writes[start..start + length]
 }
 
 /// Per key, the longest list seen whose elements committed transactions appended, one each, none twice. Nearly every read is

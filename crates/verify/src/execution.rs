@@ -7,7 +7,7 @@
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use crate::visible;
-use isolde_history::{KeyId, OpId, TxnId};
+use isolde_history::{KeyId, OpId, OpKind, TxnId};
 use isolde_level::{Level, Order, Point};
 use rustc_hash::FxHashMap;
 
@@ -85,22 +85,51 @@ impl<'a> Commits<'a> {
         Ok(())
     }
 
-    /// Every list shows the first so many appends to its key, by commit and then program order.
-    pub fn makes_lists(&self) -> Result<(), Flaw> {
+    /// Every list shows the first so many appends to its key, by commit and then program order. Of a faulty one that is
+    /// asked of what remains of it, if its reader's level forgives the fault.
+    pub fn makes_lists(&self, forgiving: impl Fn(TxnId) -> bool) -> Result<(), Flaw> {
         let history = self.reading.facts.history;
         let mut appends: FxHashMap<KeyId, Vec<OpId>> = FxHashMap::default();
         for &t in &self.order {
             for (op, o) in history.ops(t) {
-                if o.kind == isolde_history::OpKind::Append {
+                if o.kind == OpKind::Append {
                     appends.entry(o.key).or_default().push(op);
                 }
             }
         }
-        for (read, shown) in self.reading.lists() {
+        let agrees = |read: OpId, shown: &[OpId]| {
             let all = appends.get(&history.op(read).key).map_or(&[][..], Vec::as_slice);
-            if !all.starts_with(shown) {
-                return Err(Flaw::new(FlawKind::ListOrder).ops([read]));
+            if all.starts_with(shown) { Ok(()) } else { Err(Flaw::new(FlawKind::ListOrder).ops([read])) }
+        };
+        self.reading.lists().try_for_each(|(read, shown)| agrees(read, shown))?;
+        for &t in self.order.iter().filter(|&&t| forgiving(t)) {
+            for (read, op) in history.ops(t).filter(|(_, op)| self.reading.facts.is_list_key(op.key)) {
+                let remains = self.reading.remains(read).filter(|_| op.kind == OpKind::Read);
+                remains.map_or(Ok(()), |shown| agrees(read, shown))?;
             }
+        }
+        Ok(())
+    }
+
+    /// PL-2 forgives a transaction's ignoring its own writes. What it read instead must still be final, and of somebody earlier.
+    pub fn ignores_own_writes_only(&self, t: TxnId) -> Result<(), Flaw> {
+        let reading = self.reading;
+        let faulty = |op: &OpId| matches!(reading.source(*op), Source::Fault(_));
+        for op in reading.facts.history.ops(t).map(|(op, _)| op).filter(faulty) {
+            let flaw = match reading.remains(op).map(<[OpId]>::last) {
+                None => FlawKind::OpenSource,
+                Some(Some(&write)) if reading.facts.owner(write) != t => {
+                    if !reading.facts.is_final(write) {
+                        FlawKind::IntermediateRead
+                    } else if self.place(reading.facts.owner(write)) > self.place(t) {
+                        FlawKind::ReadsLater
+                    } else {
+                        continue;
+                    }
+                }
+                Some(_) => continue,
+            };
+            return Err(Flaw::new(flaw).txns([t]).ops([op]));
         }
         Ok(())
     }
@@ -122,14 +151,14 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
     if level.info().session_order {
         commits.keeps_sessions()?;
     }
-    commits.makes_lists()?;
+    commits.makes_lists(|_| matches!(level, Level::ReadUncommitted | Level::AdyaReadCommitted))?;
     if level == Level::ReadUncommitted {
         return Ok(());
     }
     commits.reads_earlier()?;
     reading.txns().try_for_each(|t| sound_reads(reading, level, t))?;
     match level {
-        Level::AdyaReadCommitted => Ok(()),
+        Level::AdyaReadCommitted => reading.txns().try_for_each(|t| commits.ignores_own_writes_only(t)),
         Level::ReadCommitted => visible::read_committed(&commits),
         Level::ReadAtomic => {
             repeatable(reading)?;
@@ -199,12 +228,12 @@ pub(crate) fn lists_repeat(reading: &Reading<'_>, matters: impl Fn(TxnId) -> boo
     Ok(())
 }
 
-/// No read of the transaction is wrong whatever the order. PL-2 says nothing about its reads of its own writes.
+/// No read of the transaction is wrong whatever the order. PL-2 does not ask that it reads its own writes.
 pub(crate) fn sound_reads(reading: &Reading<'_>, level: Level, t: TxnId) -> Result<(), Flaw> {
     for (op, _) in reading.facts.history.ops(t) {
         let flaw = match reading.source(op) {
             Source::Open => FlawKind::OpenSource,
-            Source::Fault(Fault::Future | Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
+            Source::Fault(Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
                 if level == Level::AdyaReadCommitted =>
             {
                 continue;

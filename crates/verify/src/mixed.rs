@@ -72,7 +72,10 @@ pub(crate) fn check(reading: &Reading<'_>, levels: &[Level], order: &Order) -> R
     };
     let commits = events.iter().filter(|e| matches!(e, Point::Commit(_))).map(|e| e.txn()).collect();
     let mut commits = Commits::new(reading, commits)?;
-    commits.makes_lists()?;
+    let forgiving = |t: TxnId| matches!(level(t), Level::ReadUncommitted | Level::AdyaReadCommitted);
+    commits.makes_lists(forgiving)?;
+    let mut forgiven = reading.txns().filter(|&t| level(t) == Level::AdyaReadCommitted);
+    forgiven.try_for_each(|t| commits.ignores_own_writes_only(t))?;
     replay(&commits, levels, &events)?;
     keeps_sessions_and_time(&commits, levels, &events)?;
     let asked = |wanted: &dyn Fn(TxnId) -> bool| -> Vec<bool> {

@@ -4,7 +4,8 @@
 //! that wrote the value and did not abort; failing that it shows its own later write, an aborted one's, the initial value,
 //! or thin air, in this order. Where several transactions wrote the value, a [`Choice`] says which one, or the source stays
 //! open. A transaction of unknown outcome counts iff one that counts reads from it (least fixpoint). A list shows all
-//! appends to its key up to its last element; the reader's own earlier appends are its tail.
+//! appends to its key up to its last element; the reader's own earlier appends are its tail. A faulty read still shows
+//! something ([`Reading::remains`]), to which the levels that forgive the fault are held.
 //!
 //! Linear in the history (a list counts as long as it is), apart from sorting.
 
@@ -187,10 +188,16 @@ impl<'a> Facts<'a> {
         Candidates { before: &live[..before], after: &live[after..] }
     }
 
-    fn wrote_itself(&self, reader: TxnId, key: KeyId, value: Value) -> bool {
+    /// The reader's own writes of a value, earlier and later ones.
+    fn own_writes(&self, reader: TxnId, key: KeyId, value: Value) -> &[OpId] {
         let all = self.written.get(&(key, value)).map_or(&[][..], |g| &self.all[g.all.clone()]);
-        let at = all.partition_point(|&op| self.owner(op) < reader);
-        all.get(at).is_some_and(|&op| self.owner(op) == reader)
+        let before = all.partition_point(|&op| self.owner(op) < reader);
+        let after = all.partition_point(|&op| self.owner(op) <= reader);
+        &all[before..after]
+    }
+
+    fn wrote_itself(&self, reader: TxnId, key: KeyId, value: Value) -> bool {
+        !self.own_writes(reader, key, value).is_empty()
     }
 
     fn somebody_wrote(&self, key: KeyId, value: Value) -> bool {
@@ -227,6 +234,8 @@ pub(crate) struct Reading<'a> {
     sources: Vec<Source>,
     /// For list reads without fault: the appends shown before the reader's own, oldest first.
     shown: FxHashMap<OpId, Vec<OpId>>,
+    /// For faulty reads: see [`Reading::remains`].
+    remains: FxHashMap<OpId, Option<Vec<OpId>>>,
 }
 
 impl<'a> Reading<'a> {
@@ -245,7 +254,8 @@ impl<'a> Reading<'a> {
         let history = facts.history;
         let counts = history.txns().map(|t| counts(history.outcome(t))).collect();
         let sources = vec![Source::NotJudged; history.op_count()];
-        let mut reading = Reading { facts, counts, sources, shown: FxHashMap::default() };
+        let (shown, remains) = (FxHashMap::default(), FxHashMap::default());
+        let mut reading = Reading { facts, counts, sources, shown, remains };
         let mut work: Vec<TxnId> = history.txns().filter(|&t| reading.counts(t)).collect();
         while let Some(t) = work.pop() {
             for writer in reading.judge(t, choices) {
@@ -295,6 +305,12 @@ impl<'a> Reading<'a> {
         reads.filter_map(|read| Some((read, self.shown(read)?)))
     }
 
+    /// What a faulty read shows of writes that count, oldest first: of a list all elements below the reader's own at its
+    /// end, each where it is first, without those that nobody wrote. `None`: that is open.
+    pub fn remains(&self, read: OpId) -> Option<&[OpId]> {
+        self.remains.get(&read).map_or(Some(&[]), |remains| remains.as_deref())
+    }
+
     /// The transaction that an external read is from.
     pub fn writer(&self, read: External) -> Option<TxnId> {
         read.from.map(|write| self.facts.owner(write))
@@ -321,10 +337,24 @@ impl<'a> Reading<'a> {
                         self.shown.insert(read, shown);
                         source
                     }
-                    Err(source) => source,
+                    Err(source) => {
+                        if matches!(source, Source::Fault(_)) {
+                            let remains = self.remains_of_list(t, read, mine, choices);
+                            self.remains.insert(read, remains);
+                        }
+                        source
+                    }
                 }
             } else {
-                self.judge_register(t, read, mine, choices, &mut seen)
+                let source = self.judge_register(t, read, mine, choices, &mut seen);
+                if source == Source::Fault(Fault::NotMyOwnWrite) {
+                    let candidates = self.facts.candidates(t, op.key, op.value);
+                    let chosen = candidates.only().or_else(|| choices.of(read, op.value));
+                    let remains =
+                        if candidates.len() == 0 { Some(Vec::new()) } else { chosen.map(|w| vec![w]) };
+                    self.remains.insert(read, remains);
+                }
+                source
             };
         }
         observed
@@ -360,6 +390,25 @@ impl<'a> Reading<'a> {
         } else {
             Source::Fault(Fault::ThinAir)
         }
+    }
+
+    fn remains_of_list(&self, t: TxnId, read: OpId, mine: &[Value], choices: &Choices) -> Option<Vec<OpId>> {
+        let facts = self.facts;
+        let op = facts.history.op(read);
+        let elements = facts.history.list(op.value).unwrap_or_default();
+        let foreign = elements.strip_suffix(mine).unwrap_or(elements);
+        let mut distinct = FxHashSet::default();
+        let mut remains = Vec::new();
+        for &element in foreign.iter().filter(|e| distinct.insert(**e)) {
+            let (own, others) = (facts.own_writes(t, op.key, element), facts.candidates(t, op.key, element));
+            match (own, others.len()) {
+                ([], 0) => {}
+                (&[append], 0) => remains.push(append),
+                ([], _) => remains.push(others.only().or_else(|| choices.of(read, element))?),
+                _ => return None,
+            }
+        }
+        Some(remains)
     }
 
     /// `Ok`: the source, and the appends shown before the reader's own. `Err`: a fault, or an open source.

@@ -2,7 +2,8 @@
 
 use super::{Finding, Tally, number};
 use crate::stats::{repeated, share, writes_by_value};
-use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, Value};
+use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
+use rustc_hash::FxHashSet;
 
 /// Above this share of transactions of unknown outcome, a history hardly says anything.
 const MANY_INDETERMINATE: f64 = 0.2;
@@ -67,6 +68,16 @@ fn outcomes(history: &History, findings: &mut Vec<Finding>) {
             empty.add(t, || "one".to_owned());
         }
     }
+    // Such a transaction was given a session of its own, of the same name, after all others.
+    let (mut names, mut followed) = (FxHashSet::default(), Tally::default());
+    for s in history.sessions().filter(|&s| !names.insert(history.session_label(s))) {
+        followed.add(TxnId(history.session_range(s).start), || "one".to_owned());
+    }
+    let advice = "Go on under a new session name, as Jepsen does: the transaction may still take effect, so the order of \
+                  the session says nothing about it, and is not used.";
+    let message =
+        |n| format!("{} of unknown outcome whose session goes on", number(n, "transaction", "transactions"));
+    followed.report(history, "session-goes-on", advice, message, findings);
     let txns = history.txn_count() as u64;
     let ratio = share(unknown.count, txns);
     if ratio > MANY_INDETERMINATE {

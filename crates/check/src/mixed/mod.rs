@@ -158,10 +158,7 @@ fn faulty(problem: Problem<'_>, declared: &[Level]) -> bool {
             // Versions follow one order whoever looks.
             (FaultKind::IncompatibleOrder, _) => true,
             (_, Some(Family::Uncommitted | Family::Cut)) => false,
-            (
-                FaultKind::Future | FaultKind::NotMyOwnWrite | FaultKind::NotMyLastWrite,
-                Some(Family::Committed),
-            ) => false,
+            (FaultKind::NotMyOwnWrite | FaultKind::NotMyLastWrite, Some(Family::Committed)) => false,
             _ => true,
         }
     };

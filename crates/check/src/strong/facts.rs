@@ -6,9 +6,10 @@
 //! committed.
 
 use super::open_lists::{Appends, OpenList};
+use super::rules::Rules;
 use crate::weak::Problem;
 use crate::weak::problem::{Stamped, VersionEdge};
-use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, ReadFault, Source, TxnId, Value};
 use rustc_hash::FxHashMap;
 
 /// Where a read got its value.
@@ -126,6 +127,16 @@ impl<'a> Facts<'a> {
         facts.find_candidates();
         facts.find_impossible();
         facts
+    }
+
+    /// A faulty read that levels forgive, but not whatever it shows, which is not among these facts: an order that was found
+    /// proves nothing.
+    pub fn forgiven(&self, rules: Rules<'_>) -> Option<OpId> {
+        let concerns = |fault: &&ReadFault| {
+            let of_list = self.history.list(self.history.op(fault.op).value).is_some();
+            rules.own(self.history.txn_of(fault.op)).still_concerns(fault.kind, of_list)
+        };
+        self.index.faults().iter().find(concerns).map(|fault| fault.op)
     }
 
     /// Whether any read is open, so that more than the order of events is to be found out.

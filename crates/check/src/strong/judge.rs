@@ -117,6 +117,10 @@ fn undecided(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Unknown { .. })
 }
 
+/// Why an order that suits all other reads proves nothing.
+pub(super) const FORGIVEN: &str =
+    "a read that nothing explains, which the level forgives, may still show an order of its own";
+
 struct Engine<'a> {
     problem: Problem<'a>,
     facts: &'a Facts<'a>,
@@ -168,6 +172,9 @@ impl Engine<'_> {
         let ways = Ways { no_guess: self.request.no_guess, no_saturation: self.request.no_saturation };
         let mut progress = Progress::default();
         match search::decide(self.facts, rules, ways, &self.budget, &mut progress) {
+            Ok(Found::Holds(_)) if self.facts.forgiven(rules).is_some() => {
+                board.decide(level, unknown(FORGIVEN.to_owned()));
+            }
             Ok(Found::Holds(execution)) => board.prove(level, execution),
             Ok(found) => {
                 let (anomaly, refutation) = story::tell(self.problem, self.facts, rules, found, &self.budget);

@@ -6,6 +6,7 @@
 //! the one for a single level, proofs included; only saturation is left out, because sessions are no chains.
 
 use super::facts::Facts;
+use super::judge::FORGIVEN;
 use super::model::Rules;
 use super::search::{self, Found, Progress, Ways};
 use super::story;
@@ -64,6 +65,7 @@ pub(crate) fn decide(
     let mut progress = Progress::default();
     let ways = Ways { no_guess, ..Ways::default() };
     match search::decide(&facts, rules, ways, budget, &mut progress) {
+        Ok(Found::Holds(_)) if facts.forgiven(rules).is_some() => unknown(FORGIVEN.to_owned()),
         Ok(Found::Holds(execution)) => {
             let proof = Some(Certificate::Holds(execution));
             Some(Answer { verdict: Verdict::Holds, transactions: Vec::new(), proof })

@@ -128,12 +128,22 @@ impl<'a> Rules<'a> {
 
     /// Whether a transaction with such a read breaks the level, whatever the order.
     pub fn forbids(self, fault: FaultKind) -> bool {
-        use FaultKind::{Future, NotMyLastWrite, NotMyOwnWrite};
+        use FaultKind::{NotMyLastWrite, NotMyOwnWrite};
         match self.family {
             Family::Writes | Family::Cut => false,
-            // PL-2 says nothing about a transaction's reads of its own writes.
-            Family::Flow => !matches!(fault, Future | NotMyOwnWrite | NotMyLastWrite),
+            // PL-2 does not ask that a transaction reads its own writes.
+            Family::Flow => !matches!(fault, NotMyOwnWrite | NotMyLastWrite),
             _ => true,
+        }
+    }
+
+    /// Whether such a read still has to agree with the order, though the level forgives it: in PL-2 what it shows instead of an
+    /// own write is a dependency, in PL-1 and PL-2 a list shows an order of versions. The search does not look at that.
+    pub fn still_concerns(self, fault: FaultKind, of_list: bool) -> bool {
+        match self.family {
+            Family::Flow => !self.forbids(fault),
+            Family::Writes => of_list,
+            _ => false,
         }
     }
 

@@ -185,6 +185,13 @@ fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<
     if invoked.is_none() && completed.is_some() {
         return Err(missing("invoked"));
     }
+    // A clock that runs backwards would have the transaction come before itself, and the database be blamed.
+    if let (Some(invoked), Some(completed)) = (invoked, completed)
+        && completed < invoked
+    {
+        let message = format!("\"completed\" ({completed}) is before \"invoked\" ({invoked})");
+        return Err(Fault::new(at, message).help("use one monotonic clock, or leave both out"));
+    }
     Ok(Transaction {
         session: session.ok_or_else(|| missing("session"))?,
         id,

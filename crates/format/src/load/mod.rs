@@ -1,4 +1,7 @@
 //! What readers share: `--lossy`, `--initial`, warnings, lines by several threads, the finished history.
+//!
+//! A history that no database can have is refused here, for all formats: a verdict about it would be about the recorder. What
+//! was cut off is made up for here as well: a read whose writer may be in the missing part shows nothing.
 
 pub(crate) mod initial;
 pub(crate) mod lines;
@@ -7,7 +10,7 @@ pub(crate) mod records;
 
 use crate::text::fault::CUT;
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, Severity};
-use isolde_history::Builder;
+use isolde_history::{Builder, History, OpKind, TxnId};
 
 /// An input on its way to a history.
 pub(crate) struct Reading<'a> {
@@ -15,11 +18,13 @@ pub(crate) struct Reading<'a> {
     pub options: &'a ReadOptions<'a>,
     pub warnings: Vec<Diagnostic>,
     format: Format,
+    /// Some of the input is missing.
+    cut: bool,
 }
 
 impl<'a> Reading<'a> {
     pub fn new(input: &Input, format: Format, options: &'a ReadOptions<'a>) -> Reading<'a> {
-        Reading { name: input.name().to_owned(), options, warnings: Vec::new(), format }
+        Reading { name: input.name().to_owned(), options, warnings: Vec::new(), format, cut: false }
     }
 
     /// All bytes of an input. With `lossy`, a damaged archive yields what could be decoded, and a warning.
@@ -33,6 +38,7 @@ impl<'a> Reading<'a> {
     pub fn keep_the_beginning(&mut self, result: Result<(), ReadError>) -> Result<(), ReadError> {
         match result {
             Err(ReadError::Malformed(errors)) if self.options.lossy => {
+                self.cut = true;
                 self.warnings.extend(errors.into_iter().map(|d| Diagnostic {
                     severity: Severity::Warning,
                     message: d.message + "; ignored from here on",
@@ -51,9 +57,64 @@ impl<'a> Reading<'a> {
     }
 
     /// The finished history.
-    pub fn finish(self, builder: Builder) -> Result<Loaded, ReadError> {
+    pub fn finish(mut self, mut builder: Builder) -> Result<Loaded, ReadError> {
+        let forgotten = if self.cut { builder.forget_unexplained() } else { 0 };
+        if forgotten > 0 {
+            let reads = if forgotten == 1 { "read of a value" } else { "reads of values" };
+            let message =
+                format!("{forgotten} {reads} that nobody wrote in what is left: the results are ignored");
+            self.warnings.push(Diagnostic::warning(&self.name, Place::File, message));
+        }
         let history = builder.finish_on(self.options.threads);
-        let history = history.map_err(|source| ReadError::TooLarge { file: self.name, source })?;
-        Ok(Loaded { history, format: self.format, warnings: self.warnings })
+        let history = history.map_err(|source| ReadError::TooLarge { file: self.name.clone(), source })?;
+        match two_kinds(&history) {
+            Some(mixed) => Err(ReadError::Malformed(vec![mixed.diagnostic(&history, &self.name)])),
+            None => Ok(Loaded { history, format: self.format, warnings: self.warnings }),
+        }
+    }
+}
+
+/// A key that is a register to one transaction and a list to another.
+struct TwoKinds {
+    written: TxnId,
+    listed: TxnId,
+    appended: bool,
+    key: String,
+}
+
+/// The first key that is written and also appended to or read as a list. No database has both under one name, and what a read
+/// of it may return is anybody's guess.
+fn two_kinds(history: &History) -> Option<TwoKinds> {
+    if !history.has_lists() {
+        return None;
+    }
+    let mut written: Vec<Option<TxnId>> = vec![None; history.key_count()];
+    for t in history.txns() {
+        for (_, op) in history.ops(t).filter(|(_, op)| op.kind == OpKind::Write) {
+            written[op.key.index()].get_or_insert(t);
+        }
+    }
+    history.txns().find_map(|listed| {
+        history.ops(listed).find_map(|(_, op)| {
+            let appended = op.kind == OpKind::Append;
+            let written = written[op.key.index()].filter(|_| appended || op.value.is_list())?;
+            Some(TwoKinds { written, listed, appended, key: history.show_key(op.key).to_string() })
+        })
+    })
+}
+
+impl TwoKinds {
+    fn diagnostic(self, history: &History, file: &str) -> Diagnostic {
+        let (key, listed) = (self.key, if self.appended { "appended to" } else { "read as a list" });
+        let (here, there) = (history.line(self.listed), history.line(self.written));
+        let place = here.map_or(Place::File, |line| Place::Line { line, column: 1 });
+        let where_written = match there {
+            Some(line) => format!("on line {line}"),
+            None => format!("by {}", history.txn_name(self.written)),
+        };
+        let who =
+            if here.is_some() { "here".to_owned() } else { format!("by {}", history.txn_name(self.listed)) };
+        let message = format!("key {key} is {listed} {who}, and written as a register {where_written}");
+        Diagnostic::error(file, place, message).help("use different keys for lists and for registers")
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a history with them and
 //! names what would be lost. A writer refuses then, unless told `lossy`: it leaves out what has no place and gives numbers to
-//! names that are not numbers. What sessions and transactions are called is no part of that: formats number them as they
+//! names that are not numbers. The value of keys that nobody wrote is each format's own, so a read of it is written as the format
+//! has it. What sessions and transactions are called is no part of that: formats number them as they
 //! must, and only which transactions are in one session, and in which order, is content. No format writes that logic itself; those that know only numbers use `numbers.rs`.
 
 pub(crate) mod numbers;
@@ -10,7 +11,7 @@ pub(crate) mod sessions;
 
 use crate::text::value::{is_edn_atom, is_json_atom};
 use crate::{Format, WriteError};
-use isolde_history::{AtomKind, History, KeyId, Op, OpKind, Outcome, TxnId, Value, View};
+use isolde_history::{AtomKind, History, Op, OpHead, OpKind, Outcome, TxnId, Value, View};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -183,17 +184,23 @@ impl Capabilities {
         }
     }
 
-    /// True if a read of this value would mean something else in the format.
-    fn moves_initial(&self, history: &History, kind: OpKind, key: KeyId, value: Value) -> bool {
-        let ours = history.initial().of(key);
+    /// True if an operation would mean something else in the format. A read of the initial value is that, whatever the value
+    /// is, and is written as one of the format's; unless a write of the same value (`rewritten`) could be meant.
+    fn moves_initial(&self, history: &History, op: Op, rewritten: bool) -> bool {
+        let ours = history.initial().of(op.key);
+        let is_ours = ours == Some(op.value);
+        let read = op.kind == OpKind::Read;
         let theirs = match self.initial {
             InitialRule::Any => return false,
-            InitialRule::Marked => return kind == OpKind::Write && ours == Some(value),
-            InitialRule::Absent => None,
+            InitialRule::Marked => return op.kind == OpKind::Write && is_ours,
+            InitialRule::Absent => return read && is_ours,
             InitialRule::Zero => Value::int(0),
             InitialRule::Nil => Some(Value::NIL),
         };
-        kind == OpKind::Read && ours != theirs && (ours == Some(value) || theirs == Some(value))
+        // Where 0 is the initial value, ours would have to be written as 0 too, and another 0 as another number.
+        let renamed = ours.is_some() && self.initial == InitialRule::Zero;
+        let matters = read || renamed;
+        ours != theirs && matters && (theirs == Some(op.value) || is_ours && rewritten)
     }
 
     fn unknown_read(&self, committed: bool) -> bool {
@@ -204,10 +211,25 @@ impl Capabilities {
         }
     }
 
-    fn nil_is_initial(&self, history: &History, key: KeyId) -> bool {
-        matches!(self.initial, InitialRule::Marked | InitialRule::Nil)
-            && history.initial().of(key) == Some(Value::NIL)
+    /// True if a read of the initial value is written as the format's own, whatever the value is.
+    fn has_initial(&self) -> bool {
+        matches!(self.initial, InitialRule::Marked | InitialRule::Nil | InitialRule::Zero)
     }
+}
+
+/// Which keys somebody writes their initial value to.
+fn writes_initial(history: &History) -> Vec<bool> {
+    let mut rewritten = vec![false; history.key_count()];
+    for (head, &value) in history.heads().iter().zip(history.values()) {
+        if !head.is_read() && history.initial().of(head.key()) == Some(value) {
+            rewritten[head.key().index()] = true;
+        }
+    }
+    rewritten
+}
+
+fn is_initial(history: &History, head: OpHead, value: Value) -> bool {
+    head.is_read() && history.initial().of(head.key()) == Some(value)
 }
 
 fn is_one_write(history: &History, t: TxnId) -> bool {
@@ -228,6 +250,7 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
         empty += usize::from(!c.empty && history.op_range(t).is_empty());
     }
     let (mut lists, mut registers, mut unknown, mut nil, mut values, mut initial) = (0, 0, 0, 0, 0, 0);
+    let rewritten = writes_initial(history);
     for t in history.txns() {
         let committed = history.outcome(t) == Outcome::Committed;
         for i in history.op_range(t) {
@@ -241,13 +264,13 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
                 values += usize::from(!in_place(value, c.values) && !fits(history, value, c.values));
             } else if !c.registers {
                 registers += 1;
-            } else if c.moves_initial(history, kind, key, value) {
+            } else if c.moves_initial(history, Op { kind, key, value }, rewritten[key.index()]) {
                 initial += 1;
-            } else if value == Value::NIL {
-                let read = kind == OpKind::Read;
-                let initial = read && c.nil_is_initial(history, key);
-                let silent = read && !committed && c.unknown_reads == UnknownReads::Uncommitted;
-                nil += usize::from(silent || !(c.nil || initial));
+            } else if value == Value::NIL || c.has_initial() && is_initial(history, head, value) {
+                let initial = c.has_initial() && is_initial(history, head, value);
+                let as_nil = value == Value::NIL || c.initial == InitialRule::Nil;
+                let silent = head.is_read() && !committed && c.unknown_reads == UnknownReads::Uncommitted;
+                nil += usize::from(as_nil && silent || !(c.nil || initial));
             } else if !in_place(value, c.values) && !fits(history, value, c.values) {
                 values += 1;
             }

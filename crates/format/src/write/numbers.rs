@@ -3,7 +3,7 @@
 use crate::write::{Capabilities, InitialRule, Names, Sink, admit, in_position_order, integer};
 use crate::{Format, WriteError};
 use isolde_history::{AtomKind, History, OpKind, Outcome, TxnId, Value, View};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
@@ -43,8 +43,11 @@ pub(crate) struct Encoder {
     format: Format,
     capabilities: Capabilities,
     lossy: bool,
-    /// Numbers given to what is not a number.
+    /// Numbers given to what is not a number, or to a number that was given to something else.
     given: FxHashMap<Name, i128>,
+    next: i128,
+    /// Numbers from `GIVEN` on that stand for themselves.
+    own: FxHashSet<i128>,
 }
 
 /// Given numbers start here, where inputs rarely have numbers of their own.
@@ -52,7 +55,14 @@ const GIVEN: i128 = 1 << 52;
 
 impl Encoder {
     pub fn new(format: Format, capabilities: Capabilities, lossy: bool) -> Encoder {
-        Encoder { format, capabilities, lossy, given: FxHashMap::default() }
+        Encoder {
+            format,
+            capabilities,
+            lossy,
+            given: FxHashMap::default(),
+            next: GIVEN,
+            own: FxHashSet::default(),
+        }
     }
 
     /// The transactions of a batch that can be written, in order of position; an error if that is not all and not `lossy`.
@@ -125,12 +135,32 @@ impl Encoder {
 
     fn number(&mut self, batch: &History, value: Value, names: Names, taken: bool) -> i128 {
         match integer(batch, value) {
-            Some(number) if !taken && names.holds(number) => number,
-            _ => {
-                let next = GIVEN + self.given.len() as i128;
-                *self.given.entry(name(batch, value)).or_insert(next)
-            }
+            Some(number) if !taken && names.holds(number) && number < GIVEN => number,
+            Some(number) if !taken && names.holds(number) && self.is_own(number) => number,
+            _ => self.given_number(name(batch, value)),
         }
+    }
+
+    /// True unless the number was given to something else: two values must not become one.
+    fn is_own(&mut self, number: i128) -> bool {
+        let free = number >= self.next;
+        if free {
+            self.own.insert(number);
+        }
+        free || self.own.contains(&number)
+    }
+
+    fn given_number(&mut self, name: Name) -> i128 {
+        if let Some(&number) = self.given.get(&name) {
+            return number;
+        }
+        while self.own.contains(&self.next) {
+            self.next += 1;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.given.insert(name, number);
+        number
     }
 }
 

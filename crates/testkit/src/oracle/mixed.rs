@@ -26,12 +26,12 @@ struct Game<'a> {
 }
 
 impl Game<'_> {
-    /// A faulty read is its transaction's fault, unless that promised nothing about it. PL-2 promises nothing about reads of
-    /// own writes (TAP-c to TAP-e).
+    /// A faulty read is its transaction's fault, unless that promised nothing about it. PL-2 does not promise that
+    /// own writes are read (TAP-d and TAP-e).
     fn reads_are_sound(&self) -> bool {
         self.reading.faulty.iter().all(|&(t, tap)| match self.levels[t] {
             Level::ReadUncommitted | Level::CutIsolation => true,
-            Level::AdyaReadCommitted => matches!(tap, Some(2..=4)),
+            Level::AdyaReadCommitted => matches!(tap, Some(3..=4)),
             _ => false,
         })
     }

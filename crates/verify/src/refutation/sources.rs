@@ -14,11 +14,9 @@ impl Proof<'_> {
         self.read(read)?;
         let t = self.facts.owner(read);
         self.guarded(clause, t)?;
-        let own = matches!(
-            self.possible.source(read),
-            Source::Fault(Fault::Future | Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
-        );
-        // PL-2 says nothing about a transaction's reads of its own writes.
+        let own =
+            matches!(self.possible.source(read), Source::Fault(Fault::NotMyOwnWrite | Fault::NotMyLastWrite));
+        // PL-2 does not ask that a transaction reads its own writes.
         let allowed = own && self.family(t) == Family::Flow;
         let faulty = matches!(self.possible.source(read), Source::Fault(_));
         if faulty && self.judges_reads(t) && !allowed { Ok(()) } else { Err(unproven().ops([read])) }
