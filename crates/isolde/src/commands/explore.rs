@@ -1,6 +1,7 @@
 //! `isolde explore`: run a test command against the mock weak database many times, find and explain failures.
 
 mod command;
+mod process;
 mod render;
 
 use crate::cli::Global;
@@ -24,9 +25,10 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(after_help = "Example: isolde explore --level causal --runs 100 -- pytest tests/test_cart.py\n\n\
     Each run gets a database of its own: DATABASE_URL and PGHOST, PGPORT, PGUSER, PGDATABASE (PostgreSQL),\n\
-    MYSQL_HOST, MYSQL_TCP_PORT and ISOLDE_MYSQL_URL (MySQL), ISOLDE_HTTP_URL (JSON). A run fails if the\n\
-    command's exit status is not 0.\n\n\
-    Exit status: 0 no run failed, 1 one did, 3 bad usage, or the command cannot be started.")]
+    MYSQL_HOST, MYSQL_PORT, MYSQL_TCP_PORT and ISOLDE_MYSQL_URL (MySQL), ISOLDE_HTTP_URL (JSON); variables that\n\
+    could lead a client to another database (PGSERVICE, MYSQL_UNIX_PORT, …) are taken away. A run fails if the\n\
+    command's exit status is not 0; what it leaves running is ended.\n\n\
+    Exit status: 0 no run failed, 1 one did, 2 interrupted, 3 bad usage, or the command cannot be started.")]
 pub struct Flags {
     /// The isolation level to show
     #[arg(long, value_name = "L", default_value = "causal")]
