@@ -328,3 +328,41 @@ fn a_run_ends_with_everything_it_started() {
         assert!(found.stdout.is_empty(), "sleep {seconds} is left");
     }
 }
+
+#[test]
+fn a_command_that_never_connects_is_warned_about() {
+    let output = shell(&["--runs", "2"], "true", &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("never connected"), "{output:?}");
+    assert_eq!(shell(&["--runs", "0"], "true", &[]).status.code(), Some(3));
+}
+
+/// The command counts its runs, and the history has that number in a key.
+#[test]
+fn the_recorded_history_is_that_of_the_failed_run() {
+    if !has_python() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("isolde-explore-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = r#"
+import json, os, sys, urllib.request
+path = sys.argv[1] + "/runs"
+n = int(open(path).read()) + 1 if os.path.exists(path) else 1
+open(path, "w").write(str(n))
+body = json.dumps({"operations": [["write", "run%d" % n, 1]]}).encode()
+urllib.request.urlopen(urllib.request.Request(os.environ["ISOLDE_HTTP_URL"] + "/kv", body))
+sys.exit(1 if n == 2 else 0)
+"#;
+    let file = folder.join("history.jsonl");
+    let output = Command::new(env!("CARGO_BIN_EXE_isolde"))
+        .args(PATIENT)
+        .args(["--runs", "3", "--no-explain", "--record", file.to_str().unwrap()])
+        .args(["--", "python3", "-c", program, folder.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("run2") && !text.contains("run3"), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -47,11 +47,18 @@ pub struct Command {
     timeout: Duration,
     /// What the setup left.
     initial: Option<Database>,
+    /// Some run has used the database.
+    connected: bool,
 }
 
 impl Command {
     pub fn new(words: Vec<OsString>, timeout: Duration) -> Command {
-        Command { words, timeout, initial: None }
+        Command { words, timeout, initial: None, connected: false }
+    }
+
+    /// Whether any run has used the database.
+    pub fn has_connected(&self) -> bool {
+        self.connected
     }
 
     /// Runs a shell command at the serializable level. What it leaves is where every run begins.
@@ -81,7 +88,9 @@ impl Subject for Command {
         let (server, failure) = execute(database, &self.words, self.timeout)?;
         // Rolls back what the command left open.
         server.stop();
-        Ok(Run::of(&store, failure))
+        let run = Run::of(&store, failure);
+        self.connected |= !run.sessions.is_empty();
+        Ok(run)
     }
 }
 
