@@ -187,6 +187,31 @@ fn constraints() {
     assert_eq!(code(s, "SELECT DISTINCT ON (id) id FROM p"), Code::Unsupported);
 }
 
+/// What was read after a savepoint stays read when it is rolled back to, also if nothing had been read before it.
+#[test]
+fn a_savepoint_begins_the_transaction() {
+    for dialect in [PG, Dialect::MySql] {
+        let store = Store::new(Options { record: true, ..Options::new(Level::Serializable) }).unwrap();
+        let database = Database::new(store.clone());
+        let [mut a, mut b] = ["a", "b"].map(|name| database.session(dialect, name).unwrap());
+        run(&mut a, "CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+        run(&mut a, "INSERT INTO t VALUES (1, 0)");
+        run(&mut b, "BEGIN");
+        run(&mut b, "SAVEPOINT s");
+        assert_eq!(ask(&mut b, "SELECT v FROM t"), "0");
+        run(&mut a, "UPDATE t SET v = 1");
+        run(&mut b, "ROLLBACK TO SAVEPOINT s");
+        assert_eq!(ask(&mut b, "SELECT v FROM t"), "0");
+        run(&mut b, "UPDATE t SET v = 5");
+        assert_eq!(code(&mut b, "COMMIT"), Code::Serialization);
+        // The insertion, the update, and one transaction of b's.
+        assert_eq!(store.history().unwrap().txns().count(), 3);
+    }
+    let s = &mut session(Dialect::MySql);
+    run(s, "SAVEPOINT gone");
+    assert_eq!(code(s, "ROLLBACK TO SAVEPOINT gone"), Code::UndefinedSavepoint);
+}
+
 #[test]
 fn transactions() {
     let s = &mut session(PG);

@@ -38,10 +38,13 @@ impl Session {
             }
             Control::Savepoint(name) => {
                 self.require_block("SAVEPOINT")?;
-                let mark = {
-                    let shared = self.engine.shared();
-                    if shared.store.in_transaction() { Some(shared.store.mark()?) } else { None }
-                };
+                if !self.in_block() {
+                    // MySQL's autocommit has ended the transaction, and the savepoint with it.
+                    return Ok(tagged("SAVEPOINT"));
+                }
+                // What is read after the savepoint stays read when it is rolled back to, so the transaction begins here.
+                self.open()?;
+                let mark = self.engine.shared().store.mark()?;
                 if !postgres {
                     self.savepoints.retain(|(n, _)| n != name);
                 }
@@ -51,13 +54,7 @@ impl Session {
             Control::RollbackTo(name) => {
                 let at = self.savepoint(name)?;
                 self.savepoints.truncate(at + 1);
-                let mut shared = self.engine.shared();
-                match self.savepoints[at].1 {
-                    Some(mark) => shared.store.rollback_to(mark)?,
-                    None if shared.store.in_transaction() => shared.store.rollback()?,
-                    None => {}
-                }
-                drop(shared);
+                self.engine.shared().store.rollback_to(self.savepoints[at].1)?;
                 self.failed = false;
                 tagged("ROLLBACK")
             }

@@ -1,7 +1,7 @@
 //! A client's session: statements one after another, transactions, settings.
 //!
-//! The store's transaction begins with the first statement that reads or writes a table, not with BEGIN, so that an idle client
-//! stands in nobody's way. Inside a block an error spoils the transaction in PostgreSQL, and undoes only the statement in
+//! The store's transaction begins with the first statement that reads or writes a table, or the first savepoint, not with BEGIN, so that an
+//! idle client stands in nobody's way. Inside a block an error spoils the transaction in PostgreSQL, and undoes only the statement in
 //! MySQL; a serialization failure ends it in both.
 
 use super::access::Part;
@@ -67,8 +67,7 @@ pub struct Session {
     pub(super) failed: bool,
     /// READ ONLY, for this transaction and for all.
     pub(super) read_only: (bool, bool),
-    /// Savepoints; those without a mark are from before the store's transaction began.
-    pub(super) savepoints: Vec<(String, Option<Mark>)>,
+    pub(super) savepoints: Vec<(String, Mark)>,
     plans: FxHashMap<Arc<str>, (u64, Arc<Prepared>)>,
     /// The version of the catalogue that the catalogue tables are of.
     system: Option<u64>,
@@ -320,22 +319,29 @@ impl Session {
         Ok(())
     }
 
-    fn in_block(&self) -> bool {
+    pub(super) fn in_block(&self) -> bool {
         self.explicit || self.block || !self.autocommit
+    }
+
+    /// Begins the store's transaction unless it is open.
+    pub(super) fn open(&mut self) -> Result<(), SqlError> {
+        self.tick();
+        let mut shared = self.engine.shared();
+        if !shared.store.in_transaction() {
+            if self.read_only.0 || self.read_only.1 {
+                shared.store.begin_read_only()?;
+            } else {
+                shared.store.begin()?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs a statement that reads or writes tables.
     fn data(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
-        self.tick();
+        self.open()?;
         let mark = {
             let mut shared = self.engine.shared();
-            if !shared.store.in_transaction() {
-                if self.read_only.0 || self.read_only.1 {
-                    shared.store.begin_read_only()?;
-                } else {
-                    shared.store.begin()?;
-                }
-            }
             shared.store.statement(Some(&prepared.text));
             shared.store.mark()?
         };
