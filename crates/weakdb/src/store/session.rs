@@ -402,6 +402,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close(None);
+        self.store.lock().isolation.close_session(self.number as usize);
     }
 }
 
