@@ -187,6 +187,77 @@ fn constraints() {
     assert_eq!(code(s, "SELECT DISTINCT ON (id) id FROM p"), Code::Unsupported);
 }
 
+/// As many columns as are sent, and of their types.
+#[test]
+fn results_are_described_as_they_are() {
+    let s = &mut session(PG);
+    shop(s);
+    run(s, "CREATE TABLE note (id INT PRIMARY KEY, what TEXT)");
+    run(s, "INSERT INTO note VALUES (1, 'x')");
+    let mut described = |sql: &str| {
+        let outcome = s.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        let columns = outcome.columns.unwrap();
+        let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+        let row = |row: &Vec<Value>| {
+            let cells = row.iter().zip(&columns);
+            cells.map(|(v, c)| c.kind.text(v, PG).unwrap_or_default()).collect::<Vec<_>>().join("|")
+        };
+        (names.join(" "), outcome.rows.iter().map(row).collect::<Vec<_>>().join(" "))
+    };
+    for (sql, names, rows) in [
+        ("SELECT * FROM customer JOIN note USING (id)", "id name city what", "1|Ann|Rome|x"),
+        ("SELECT * FROM note NATURAL JOIN customer", "id what name city", "1|x|Ann|Rome"),
+        ("WITH note AS (SELECT 7 AS a, 'b' AS b, 'c' AS c) SELECT * FROM note", "a b c", "7|b|c"),
+        ("SELECT 1 UNION ALL SELECT 2.5", "?column?", "1 2.5"),
+        ("SELECT 2^3", "?column?", "8"),
+        ("SELECT ntile(2) OVER (ORDER BY id) AS n FROM note", "n", "1"),
+        ("SELECT percent_rank() OVER (ORDER BY id) AS n FROM note", "n", "0"),
+        (
+            "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT n FROM t",
+            "n",
+            "1 2 3",
+        ),
+    ] {
+        assert_eq!(described(sql), (names.to_owned(), rows.to_owned()), "{sql}");
+    }
+    let s = &mut session(MY);
+    let recursive =
+        "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT n FROM t";
+    assert_eq!(ask(s, recursive), "1 2 3");
+}
+
+/// A name of WITH is not the table of that name, and a view reads its own tables only.
+#[test]
+fn a_query_reads_only_its_tables() {
+    let database = database(Granularity::Cell);
+    let [mut a, mut b] = ["a", "b"].map(|name| database.session(PG, name).unwrap());
+    run(&mut a, "CREATE TABLE t (id INT PRIMARY KEY)");
+    run(&mut a, "CREATE TABLE u (id INT PRIMARY KEY)");
+    run(&mut a, "CREATE VIEW one AS SELECT id FROM u");
+    run(&mut a, "CREATE VIEW v AS SELECT count(*) AS n FROM one");
+    run(&mut b, "BEGIN");
+    assert_eq!(ask(&mut b, "SELECT n FROM v"), "0");
+    assert_eq!(ask(&mut b, "WITH t AS (SELECT 5 AS id) SELECT id FROM t"), "5");
+    run(&mut a, "INSERT INTO t VALUES (1)");
+    run(&mut b, "INSERT INTO u VALUES (1)");
+    run(&mut b, "COMMIT");
+    run(&mut b, "BEGIN");
+    assert_eq!(ask(&mut b, "SELECT n FROM v"), "1");
+    run(&mut a, "INSERT INTO u VALUES (2)");
+    run(&mut b, "INSERT INTO t VALUES (2)");
+    assert_eq!(code(&mut b, "COMMIT"), Code::Serialization);
+}
+
+#[test]
+fn postgres_sorts_null_last() {
+    let s = &mut session(PG);
+    shop(s);
+    assert_eq!(ask(s, "SELECT city FROM customer ORDER BY 1"), "Oslo Rome NULL");
+    assert_eq!(ask(s, "SELECT city FROM customer ORDER BY 1 DESC"), "NULL Rome Oslo");
+    let outer = "SELECT c.id, o.no FROM customer c LEFT JOIN orders o ON o.cid = c.id AND o.no = 2 ORDER BY o.no, c.id";
+    assert_eq!(ask(s, outer), "1|2 2|NULL 3|NULL");
+}
+
 /// What was read after a savepoint stays read when it is rolled back to, also if nothing had been read before it.
 #[test]
 fn a_savepoint_begins_the_transaction() {

@@ -52,7 +52,7 @@ impl Definer<'_> {
                 if exists && !view.or_replace {
                     return if view.if_not_exists { Ok("CREATE VIEW") } else { Err(exists_already(&name)) };
                 }
-                let (sql, mut columns) = self.planner().view(view.query.clone())?;
+                let (sql, mut columns, tables) = self.planner().view(view.query.clone())?;
                 columns
                     .iter_mut()
                     .zip(&view.columns)
@@ -63,7 +63,7 @@ impl Definer<'_> {
                 } else {
                     format!("WITH named({}) AS ({sql}) SELECT * FROM named", named.join(", "))
                 };
-                let view = View { id: 0, shown: view.query.to_string(), sql, columns };
+                let view = View { id: 0, shown: view.query.to_string(), sql, columns, tables };
                 self.catalogue.set_view(&name, Some(view));
                 Ok("CREATE VIEW")
             }

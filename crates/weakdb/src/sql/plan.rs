@@ -147,6 +147,9 @@ pub struct DeletePlan {
     pub returning: Option<Returning>,
 }
 
+/// Of a view: its query for SQLite, its columns, its tables.
+type ViewParts = (String, Vec<(String, Type)>, Vec<String>);
+
 /// Makes plans.
 pub struct Planner<'a> {
     /// The definitions.
@@ -305,7 +308,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn query(&self, statement: Statement) -> Result<QueryPlan, SqlError> {
-        let accesses = accesses(&statement, &|name| self.catalogue.table(name))?;
+        let mut accesses = accesses(&statement, &|name| self.catalogue.table(name))?;
         let names = self.names(&statement);
         for source in &names.sources {
             if source.columns.is_empty() && source.table.is_none() {
@@ -313,9 +316,13 @@ impl Planner<'_> {
                 return Err(SqlError::new(Code::UndefinedTable, text));
             }
         }
-        // A view hides its tables from the text.
-        let through_view = names.sources.iter().any(|s| s.table.is_none());
-        let constant = accesses.is_empty() && !through_view;
+        // A view hides its tables from the text, and reads all of them.
+        let others = || names.sources.iter().filter(|s| s.table.is_none());
+        for view in others().filter_map(|source| self.catalogue.view(&source.name)) {
+            let tables = view.tables.iter().filter_map(|name| self.catalogue.table(name));
+            accesses.extend(tables.map(|table| Access { table, leading: Vec::new() }));
+        }
+        let constant = accesses.is_empty() && others().next().is_none();
         let rewritten = rewrite(statement, &names, self.dialect)?;
         Ok(QueryPlan { sql: rewritten.sql, locks: rewritten.locks, accesses, constant })
     }
@@ -337,15 +344,17 @@ impl Planner<'_> {
         rewrite_expr(expr.clone(), &names, self.dialect)
     }
 
-    /// The query of a view, and its columns.
-    pub fn view(&self, query: Box<Query>) -> Result<(String, Vec<(String, Type)>), SqlError> {
+    /// The query of a view, its columns, and the tables that it reads.
+    pub fn view(&self, query: Box<Query>) -> Result<ViewParts, SqlError> {
         let statement = Statement::Query(query);
         let names = self.names(&statement);
         let columns = match &statement {
             Statement::Query(query) => names.query(query).into_iter().map(|c| (c.name, c.kind)).collect(),
             _ => Vec::new(),
         };
-        Ok((self.query(statement)?.sql, columns))
+        let plan = self.query(statement)?;
+        let tables = plan.accesses.iter().map(|access| access.table.name.clone()).collect();
+        Ok((plan.sql, columns, tables))
     }
 }
 

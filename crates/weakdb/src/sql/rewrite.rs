@@ -4,6 +4,7 @@
 //! decimals that stay exact, intervals, operators, places of NULL in an order, locking clauses (which become a property of the
 //! statement), schema names (there is one schema). What SQLite has no equivalent for is refused by name.
 
+use super::catalogue::Table;
 use super::error::SqlError;
 use super::names::{Names, arguments, bare, names_of};
 use super::sets;
@@ -19,6 +20,7 @@ use isolde_sqltext::ast::{
 use isolde_sqltext::{Dialect, parse};
 use std::ops::ControlFlow;
 
+use std::sync::Arc;
 /// A statement as SQLite understands it.
 pub struct Rewritten {
     /// The text.
@@ -352,17 +354,12 @@ impl VisitorMut for Rewriter<'_, '_> {
 impl Rewriter<'_, '_> {
     /// PostgreSQL sorts NULL after everything else, SQLite before.
     fn nulls(&self, by: &mut OrderByExpr) {
-        let not_null = match &by.expr {
-            Expr::Value(_) => true,
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+        // SQLite can then take the rows in the order of a key. A join may bring NULL in.
+        let not_null = match (&by.expr, self.names.sources.as_slice()) {
+            (Expr::Identifier(_) | Expr::CompoundIdentifier(_), [source]) => {
                 let name = super::catalogue::column_name(&by.expr).unwrap_or_default();
-                let column = self
-                    .names
-                    .sources
-                    .iter()
-                    .filter_map(|s| s.table.as_ref())
-                    .find_map(|t| t.column(name).map(|at| t.columns[at].not_null));
-                column.unwrap_or(false)
+                let column = |t: &Arc<Table>| t.column(name).map(|at| t.columns[at].not_null);
+                source.table.as_ref().and_then(column).unwrap_or(false)
             }
             _ => false,
         };

@@ -420,13 +420,6 @@ impl Session {
                 Part::Covers(prefix) => self.engine.shared().cover(&access.table, &prefix)?,
             }
         }
-        if query.accesses.is_empty() && !query.constant {
-            // Through a view: its tables are not in the text.
-            for table in self.catalogue.tables() {
-                self.engine.shared().cover(&table, "")?;
-                self.engine.sync(&table)?;
-            }
-        }
         for access in &query.accesses {
             self.engine.sync(&access.table)?;
         }
