@@ -258,6 +258,28 @@ fn postgres_sorts_null_last() {
     assert_eq!(ask(s, outer), "1|2 2|NULL 3|NULL");
 }
 
+/// Nobody is told that a lock was taken when there is none.
+#[test]
+fn locks_of_the_application_are_refused() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY)");
+    for sql in [
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_try_advisory_xact_lock(1, 2)",
+        "LOCK TABLE t",
+        "LOCK t IN EXCLUSIVE MODE",
+    ] {
+        assert_eq!(code(s, sql), Code::Unsupported, "{sql}");
+    }
+    assert_eq!(ask(s, "SELECT pg_advisory_unlock(1)"), "f");
+    let s = &mut session(MY);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY)");
+    for sql in ["SELECT GET_LOCK('a', 10)", "LOCK TABLES t WRITE"] {
+        assert_eq!(code(s, sql), Code::Unsupported, "{sql}");
+    }
+    run(s, "UNLOCK TABLES");
+}
+
 /// What was read after a savepoint stays read when it is rolled back to, also if nothing had been read before it.
 #[test]
 fn a_savepoint_begins_the_transaction() {

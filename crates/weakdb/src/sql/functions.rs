@@ -258,10 +258,8 @@ const FUNCTIONS: &[Row] = &[
         Ok(args[1].clone())
     }),
     ("weak_variable", 1, |shared, args| Ok(super::settings::variable(shared, &plain(&args[0])))),
-    ("pg_advisory_lock", -1, |_, _| Ok(Value::Null)),
-    ("pg_advisory_xact_lock", -1, |_, _| Ok(Value::Null)),
-    ("pg_advisory_unlock", -1, |_, _| Ok(Value::Int(1))),
-    ("pg_try_advisory_lock", -1, |_, _| Ok(Value::Int(1))),
+    ("pg_advisory_unlock", -1, |_, _| Ok(Value::Int(0))),
+    ("pg_advisory_unlock_all", 0, |_, _| Ok(Value::Null)),
     ("pg_sleep", 1, |_, args| {
         let seconds = number(&args[0]).unwrap_or(0.0).clamp(0.0, 60.0);
         std::thread::sleep(std::time::Duration::from_secs_f64(seconds));

@@ -294,8 +294,6 @@ impl Planner<'_> {
             Statement::LISTEN { .. } => Plan::Ignore("LISTEN"),
             Statement::UNLISTEN { .. } => Plan::Ignore("UNLISTEN"),
             Statement::NOTIFY { .. } => Plan::Ignore("NOTIFY"),
-            Statement::Lock(_) => Plan::Ignore("LOCK TABLE"),
-            Statement::LockTables { .. } => Plan::Ignore("LOCK TABLES"),
             Statement::UnlockTables => Plan::Ignore("UNLOCK TABLES"),
             other => {
                 return Err(SqlError::unsupported(format!(
@@ -371,8 +369,7 @@ fn construct(text: &str) -> String {
 
 /// Statements that are SQL but not here, whether or not the parser knows them.
 fn foreign(dialect: Dialect, text: &str) -> Option<String> {
-    const VERBS: &str =
-        "PREPARE EXECUTE COPY EXPLAIN CALL DECLARE FETCH MOVE CLOSE LOAD HANDLER DO MERGE INSTALL IMPORT";
+    const VERBS: &str = "LOCK PREPARE EXECUTE COPY EXPLAIN CALL DECLARE FETCH MOVE CLOSE LOAD HANDLER DO MERGE INSTALL IMPORT";
     const OBJECTS: &str = "TRIGGER FUNCTION PROCEDURE EVENT RULE TYPE DOMAIN AGGREGATE OPERATOR POLICY PUBLICATION SUBSCRIPTION \
         MATERIALIZED ROLE SERVER TABLESPACE LANGUAGE CAST";
     let words: Vec<String> = tokens(dialect, text).take(4).map(|t| t.text.to_ascii_uppercase()).collect();
@@ -397,12 +394,11 @@ fn ignored(dialect: Dialect, text: &str) -> Option<&'static str> {
         (Dialect::PostgreSql, ["RESET", ..]) => "RESET",
         (Dialect::PostgreSql, ["CHECKPOINT", ..]) => "CHECKPOINT",
         (Dialect::PostgreSql, ["SET", "CONSTRAINTS", ..]) => "SET CONSTRAINTS",
-        (Dialect::PostgreSql, ["LOCK", "TABLE", ..]) => "LOCK TABLE",
         (Dialect::PostgreSql, ["CREATE", "EXTENSION", ..]) => "CREATE EXTENSION",
         (Dialect::PostgreSql, ["ALTER", "SEQUENCE" | "DATABASE" | "ROLE" | "USER" | "SYSTEM", ..]) => "ALTER",
         (Dialect::MySql, ["USE", ..]) => "USE",
         (Dialect::MySql, ["FLUSH" | "KILL" | "OPTIMIZE", ..]) => "FLUSH",
-        (Dialect::MySql, ["LOCK" | "UNLOCK", "TABLES" | "TABLE", ..]) => "LOCK TABLES",
+        (Dialect::MySql, ["UNLOCK", "TABLES" | "TABLE", ..]) => "UNLOCK TABLES",
         (Dialect::MySql, ["CREATE" | "DROP" | "ALTER", "DATABASE" | "SCHEMA" | "USER", ..]) => {
             "CREATE DATABASE"
         }
