@@ -258,6 +258,47 @@ fn postgres_sorts_null_last() {
     assert_eq!(ask(s, outer), "1|2 2|NULL 3|NULL");
 }
 
+#[test]
+fn forms_that_only_their_dialect_has() {
+    let s = &mut session(PG);
+    shop(s);
+    assert_eq!(ask(s, "SELECT id FROM customer ORDER BY id OFFSET 1 ROWS FETCH FIRST 1 ROWS ONLY"), "2");
+    assert_eq!(ask(s, "SELECT id FROM customer ORDER BY id LIMIT NULL OFFSET 1"), "2 3");
+    assert_eq!(ask(s, "SELECT id FROM customer WHERE id = 1 FOR NO KEY UPDATE"), "1");
+    assert_eq!(
+        ask(s, "SELECT 'FOR NO KEY UPDATE' AS t FROM customer WHERE id = 1 FOR KEY SHARE"),
+        "FOR NO KEY UPDATE"
+    );
+    let s = &mut session(MY);
+    shop(s);
+    assert_eq!(ask(s, "SELECT 1 FROM dual"), "1");
+    assert_eq!(
+        ask(s, "SELECT GROUP_CONCAT(name ORDER BY id SEPARATOR '; ') AS n FROM customer"),
+        "Ann; Bob; Cy"
+    );
+    assert_eq!(code(s, "SELECT GROUP_CONCAT(DISTINCT name SEPARATOR ';') FROM customer"), Code::Unsupported);
+}
+
+#[test]
+fn settings_end_when_they_should() {
+    let s = &mut session(PG);
+    let latest = |s: &Session| s.variable("isolde.latest").unwrap_or_default();
+    let first = latest(s);
+    for end in ["RESET isolde.latest", "RESET ALL", "DISCARD ALL", "SET isolde.latest TO DEFAULT"] {
+        run(s, "SET isolde.latest = 'per-session'");
+        assert_ne!(latest(s), first);
+        run(s, end);
+        assert_eq!(latest(s), first, "{end}");
+    }
+    for end in ["COMMIT", "ROLLBACK"] {
+        run(s, "BEGIN");
+        run(s, "SET LOCAL isolde.latest = 'per-session'");
+        assert_ne!(latest(s), first);
+        run(s, end);
+        assert_eq!(latest(s), first, "{end}");
+    }
+}
+
 /// Nobody is told that a lock was taken when there is none.
 #[test]
 fn locks_of_the_application_are_refused() {

@@ -133,13 +133,31 @@ impl Session {
         }
     }
 
-    pub(super) fn set(&mut self, settings: &[Setting]) -> Result<Outcome, SqlError> {
+    /// Forgets what ends with the transaction.
+    pub(super) fn forget(&mut self) {
+        self.savepoints.clear();
+        self.read_only.0 = false;
+        let mut replaced = std::mem::take(&mut self.replaced);
+        replaced.reverse();
+        // These values have been accepted before.
+        _ = self.set(&replaced);
+    }
+
+    pub(super) fn set(&mut self, settings: &[Setting]) -> Result<(), SqlError> {
         for setting in settings {
             let name = match setting.name.strip_prefix("isolde_") {
                 Some(rest) => format!("isolde.{rest}"),
                 None => setting.name.clone(),
             };
             let mut value = setting.value.clone();
+            if self.dialect == Dialect::PostgreSql && setting.scope == Some(Scope::Transaction) {
+                if !self.explicit && !self.block {
+                    continue;
+                }
+                let before = self.engine.shared().variables.get(&name).cloned();
+                let value = before.unwrap_or_else(|| "default".to_owned());
+                self.replaced.push(Setting { scope: None, name: name.clone(), value });
+            }
             if name.starts_with('@') && !name.starts_with("@@") {
                 let outcome = self.execute(&format!("SELECT {}", quoted(&value)), &[])?;
                 value = outcome.rows.first().and_then(|r| r.first()).map(plain).unwrap_or_default();
@@ -176,7 +194,7 @@ impl Session {
                 shared.variables.insert(name, value);
             }
         }
-        Ok(tagged("SET"))
+        Ok(())
     }
 }
 

@@ -39,7 +39,7 @@ pub enum Plan {
     /// Steer transactions.
     Control(Control),
     /// Set variables.
-    Set(Vec<Setting>),
+    Set(Vec<Setting>, &'static str),
     /// Read.
     Query(QueryPlan),
     /// Add rows.
@@ -170,7 +170,10 @@ impl Planner<'_> {
         if first.is("SET")
             && let Some(settings) = settings(self.dialect, text)
         {
-            return Ok(prepared(Plan::Set(settings)));
+            return Ok(prepared(Plan::Set(settings, "SET")));
+        }
+        if let Some((settings, tag)) = resets(self.dialect, text) {
+            return Ok(prepared(Plan::Set(settings, tag)));
         }
         if let Some(tag) = ignored(self.dialect, text) {
             return Ok(prepared(Plan::Ignore(tag)));
@@ -185,7 +188,7 @@ impl Planner<'_> {
     /// The text with MySQL's parameters numbered, so that they keep their numbers wherever the tree moves them.
     fn numbered(&self, text: &str) -> String {
         if self.dialect == Dialect::PostgreSql {
-            return text.to_owned();
+            return plain_locks(text);
         }
         let mut numbered = String::with_capacity(text.len() + 16);
         let mut done = 0;
@@ -288,9 +291,7 @@ impl Planner<'_> {
             Statement::CreateExtension(_) => Plan::Ignore("CREATE EXTENSION"),
             Statement::Analyze(_) => Plan::Ignore("ANALYZE"),
             Statement::Vacuum(_) => Plan::Ignore("VACUUM"),
-            Statement::Discard { .. } => Plan::Ignore("DISCARD ALL"),
             Statement::Deallocate { .. } => Plan::Ignore("DEALLOCATE"),
-            Statement::Reset(_) => Plan::Ignore("RESET"),
             Statement::LISTEN { .. } => Plan::Ignore("LISTEN"),
             Statement::UNLISTEN { .. } => Plan::Ignore("UNLISTEN"),
             Statement::NOTIFY { .. } => Plan::Ignore("NOTIFY"),
@@ -362,6 +363,28 @@ fn writing(query: &Query) -> Option<&'static str> {
     (writes(query) || within).then_some("statements that write inside WITH")
 }
 
+/// PostgreSQL's weaker row locks, which the parser does not know, as the stronger ones: FOR NO KEY UPDATE as FOR UPDATE, FOR KEY SHARE as FOR SHARE.
+fn plain_locks(text: &str) -> String {
+    let words: Vec<_> = tokens(Dialect::PostgreSql, text).collect();
+    let mut plain = text.to_owned();
+    for (at, _) in words.iter().enumerate().filter(|(_, word)| word.is("FOR")) {
+        let said = |expected: &[&str]| {
+            words
+                .get(at + 1..at + 1 + expected.len())
+                .is_some_and(|next| next.iter().zip(expected).all(|(w, e)| w.is(e)))
+        };
+        let extra = match () {
+            () if said(&["NO", "KEY", "UPDATE"]) => &words[at + 1..at + 3],
+            () if said(&["KEY", "SHARE"]) => &words[at + 1..at + 2],
+            () => continue,
+        };
+        for word in extra {
+            plain.replace_range(word.start..word.end(), &" ".repeat(word.text.len()));
+        }
+    }
+    plain
+}
+
 /// The first words of a statement.
 fn construct(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
@@ -382,6 +405,21 @@ fn foreign(dialect: Dialect, text: &str) -> Option<String> {
     (defines && OBJECTS.split_whitespace().any(|o| o == object)).then(|| format!("{first} {object}"))
 }
 
+/// RESET and DISCARD ALL of PostgreSQL, as settings with their defaults.
+fn resets(dialect: Dialect, text: &str) -> Option<(Vec<Setting>, &'static str)> {
+    let words: Vec<String> = tokens(dialect, text).map(|t| t.text.to_lowercase()).collect();
+    let (first, rest) = words.split_first().filter(|_| dialect == Dialect::PostgreSql)?;
+    let name = rest.concat();
+    let (names, tag) = match (first.as_str(), name.as_str()) {
+        ("reset", "all") => (vec!["isolde.latest", "isolde.constraints"], "RESET"),
+        ("discard", "all") => (vec!["isolde.latest", "isolde.constraints"], "DISCARD ALL"),
+        ("reset", name) => (vec![name], "RESET"),
+        _ => return None,
+    };
+    let setting = |name: &str| Setting { scope: None, name: name.to_owned(), value: "default".to_owned() };
+    Some((names.into_iter().map(setting).collect(), tag))
+}
+
 /// Statements that do nothing here, and that the parser need not know.
 fn ignored(dialect: Dialect, text: &str) -> Option<&'static str> {
     let words: Vec<String> = tokens(dialect, text).take(3).map(|t| t.text.to_ascii_uppercase()).collect();
@@ -389,9 +427,8 @@ fn ignored(dialect: Dialect, text: &str) -> Option<&'static str> {
     Some(match (dialect, words.as_slice()) {
         (_, ["ANALYZE", ..]) => "ANALYZE",
         (Dialect::PostgreSql, ["VACUUM", ..]) => "VACUUM",
-        (Dialect::PostgreSql, ["DISCARD", ..]) => "DISCARD ALL",
+        (Dialect::PostgreSql, ["DISCARD", ..]) => "DISCARD",
         (Dialect::PostgreSql, ["DEALLOCATE", ..]) => "DEALLOCATE",
-        (Dialect::PostgreSql, ["RESET", ..]) => "RESET",
         (Dialect::PostgreSql, ["CHECKPOINT", ..]) => "CHECKPOINT",
         (Dialect::PostgreSql, ["SET", "CONSTRAINTS", ..]) => "SET CONSTRAINTS",
         (Dialect::PostgreSql, ["CREATE", "EXTENSION", ..]) => "CREATE EXTENSION",

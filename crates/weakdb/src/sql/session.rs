@@ -18,7 +18,7 @@ use super::time;
 use super::types::Type;
 use super::write::{Changed, Writer};
 use crate::store::{Mark, Value};
-use isolde_sqltext::{Control, Dialect, split};
+use isolde_sqltext::{Control, Dialect, Setting, split};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -68,6 +68,8 @@ pub struct Session {
     /// READ ONLY, for this transaction and for all.
     pub(super) read_only: (bool, bool),
     pub(super) savepoints: Vec<(String, Mark)>,
+    /// What SET LOCAL has replaced in this transaction.
+    pub(super) replaced: Vec<Setting>,
     plans: FxHashMap<Arc<str>, (u64, Arc<Prepared>)>,
     /// The version of the catalogue that the catalogue tables are of.
     system: Option<u64>,
@@ -87,6 +89,7 @@ impl Session {
             failed: false,
             read_only: (false, false),
             savepoints: Vec::new(),
+            replaced: Vec::new(),
             plans: FxHashMap::default(),
             system: None,
         })
@@ -247,7 +250,7 @@ impl Session {
         match &prepared.plan {
             Plan::Empty => Ok(Outcome::default()),
             Plan::Control(control) => self.control(control),
-            Plan::Set(settings) => self.set(settings),
+            Plan::Set(settings, tag) => self.set(settings).map(|()| tagged(*tag)),
             Plan::Ignore(tag) => Ok(tagged(*tag)),
             Plan::Show(statement) => {
                 let rows = show::show(statement, &self.catalogue, &self.engine.shared())?;
@@ -428,8 +431,7 @@ impl Session {
 
     /// Commits what is open.
     pub(super) fn commit(&mut self) -> Result<(), SqlError> {
-        self.savepoints.clear();
-        self.read_only.0 = false;
+        self.forget();
         let mut shared = self.engine.shared();
         if shared.store.in_transaction() {
             shared.store.commit()?;
@@ -439,9 +441,8 @@ impl Session {
 
     /// Rolls back what is open, and leaves every block.
     pub(super) fn end_block(&mut self) {
-        self.savepoints.clear();
         (self.explicit, self.block, self.failed) = (false, false, false);
-        self.read_only.0 = false;
+        self.forget();
         let mut shared = self.engine.shared();
         if shared.store.in_transaction() {
             let _ = shared.store.rollback();
