@@ -14,7 +14,7 @@ use super::rewrite::{rewrite, rewrite_expr};
 use super::show;
 use super::system;
 use super::types::Type;
-use isolde_sqltext::ast::{Expr, FromTable, ObjectType, Query, SetExpr, Statement};
+use isolde_sqltext::ast::{Expr, FromTable, ObjectType, Query, SetExpr, Statement, TruncateIdentityOption};
 use isolde_sqltext::{Control, Dialect, Kind, Setting, control, parse, settings, tokens};
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ pub enum Plan {
     Update(Box<UpdatePlan>),
     /// Remove rows.
     Delete(Box<DeletePlan>),
-    /// Remove all rows of these tables.
-    Truncate(Vec<Arc<Table>>),
+    /// Remove all rows of these tables; and count from 1 again.
+    Truncate(Vec<Arc<Table>>, bool),
     /// Change definitions.
     Define(Box<Statement>),
     /// Tell about the database itself.
@@ -62,7 +62,7 @@ impl Plan {
     /// Whether it writes rows.
     #[must_use]
     pub fn writes(&self) -> bool {
-        matches!(self, Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::Truncate(_))
+        matches!(self, Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::Truncate(..))
     }
 }
 
@@ -250,7 +250,8 @@ impl Planner<'_> {
             }
             Statement::Truncate(truncate) => {
                 let tables = truncate.table_names.iter().map(|t| self.catalogue.require(&bare(&t.name)));
-                Plan::Truncate(tables.collect::<Result<_, _>>()?)
+                let said = matches!(truncate.identity, Some(TruncateIdentityOption::Restart));
+                Plan::Truncate(tables.collect::<Result<_, _>>()?, said || self.dialect == Dialect::MySql)
             }
             Statement::CreateTable(_)
             | Statement::AlterTable(_)

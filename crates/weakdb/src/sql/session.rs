@@ -21,6 +21,7 @@ use crate::store::{Mark, Value};
 use isolde_sqltext::{Control, Dialect, Setting, split};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a statement did.
 #[derive(Clone, Debug, Default)]
@@ -393,11 +394,14 @@ impl Session {
             }
             Plan::Update(plan) => ("UPDATE", writer.update(plan, params)?),
             Plan::Delete(plan) => ("DELETE", writer.delete(plan, params)?),
-            Plan::Truncate(tables) => {
+            Plan::Truncate(tables, restart) => {
                 for table in tables {
                     writer.engine.shared().cover(table, "")?;
                     writer.engine.sync(table)?;
                     writer.truncate(table)?;
+                    if *restart {
+                        table.counter.store(0, Ordering::SeqCst);
+                    }
                 }
                 return Ok(tagged("TRUNCATE TABLE"));
             }
