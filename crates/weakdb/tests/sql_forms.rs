@@ -6,8 +6,9 @@
 mod client;
 
 use client::{MY, PG, ask, code, database, run, session, shop};
-use isolde_weakdb::sql::{Code, Session};
-use isolde_weakdb::{Granularity, Value};
+use isolde_level::Level;
+use isolde_weakdb::sql::{Code, Database, Session};
+use isolde_weakdb::{Granularity, Options, Store, Value};
 
 /// As many columns as are sent, and of their types.
 #[test]
@@ -131,6 +132,26 @@ fn definitions_that_are_refused_or_count() {
     assert_eq!(s.execute("INSERT INTO t (v) VALUES (1)", &[]).unwrap().last_id, Some(1));
     assert_eq!(code(s, "ALTER TABLE t ADD COLUMN w INT AFTER id"), Code::Unsupported);
     run(s, "ALTER TABLE t ADD COLUMN w INT AFTER v");
+}
+
+/// What is random in SQL depends on the seed and the connection, and is not repeated after a restart.
+#[test]
+fn the_seed_decides_random_values() {
+    let values = |seed, restarts| {
+        let options = Options { seed, ..Options::new(Level::Serializable) };
+        let mut database = Database::new(Store::new(options.clone()).unwrap());
+        for _ in 0..restarts {
+            database = database.restart(options.clone()).unwrap();
+        }
+        let mut sessions = ["a", "b"].map(|name| database.session(PG, name).unwrap());
+        sessions.each_mut().map(|s| ask(s, "SELECT gen_random_uuid(), random() FROM generate_series(1, 2)"))
+    };
+    assert_eq!(values(1, 0), values(1, 0));
+    let [a, b] = values(1, 0);
+    assert_ne!(a, b);
+    assert!(values(2, 0)[0] != a && values(1, 1)[0] != a);
+    let rows: Vec<&str> = a.split(' ').collect();
+    assert_ne!(rows[0], rows[1]);
 }
 
 #[test]
