@@ -276,3 +276,93 @@ fn the_guides_cart_fails_until_it_is_fixed() {
     let fixed = explore("5", "fixed");
     assert_eq!(fixed.status.code(), Some(0), "{fixed:?}");
 }
+
+/// Runs a shell command as the test, with these variables around it.
+fn shell(flags: &[&str], command: &str, around: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isolde"))
+        .args(["explore", "--quiet", "--no-explain"])
+        .args(flags)
+        .args(["--", "sh", "-c", command])
+        .envs(around.iter().copied())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn nothing_leads_the_command_to_another_database() {
+    let around = [
+        ("PGSERVICE", "prod"),
+        ("PGSERVICEFILE", "/tmp/prod.conf"),
+        ("PGHOSTADDR", "10.0.0.1"),
+        ("PGOPTIONS", "-c x=y"),
+        ("PGSSLMODE", "require"),
+        ("PGREQUIRESSL", "1"),
+        ("PGCHANNELBINDING", "require"),
+        ("PGTARGETSESSIONATTRS", "read-only"),
+        ("PGPASSFILE", "/tmp/pass"),
+        ("MYSQL_UNIX_PORT", "/run/prod.sock"),
+        ("MYSQL_PWD", "secret"),
+        ("MYSQL_PORT", "3306"),
+        ("PGTZ", "UTC"),
+    ];
+    let command = r#"env | grep -E '^(PG|MYSQL)' | sort
+        test -z "$PGSERVICE$PGSERVICEFILE$PGHOSTADDR$PGOPTIONS$PGREQUIRESSL$PGCHANNELBINDING$PGTARGETSESSIONATTRS$PGPASSFILE" &&
+        test -z "$MYSQL_UNIX_PORT$MYSQL_PWD" && test "$MYSQL_PORT" = "$MYSQL_TCP_PORT" &&
+        test "$PGSSLMODE $PGHOST $PGTZ" = "disable 127.0.0.1 UTC""#;
+    let output = shell(&["--runs", "1"], command, &around);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_run_ends_with_everything_it_started() {
+    let since = std::time::Instant::now();
+    let left = shell(&["--runs", "1"], "sleep 4711 & exit 0", &[]);
+    assert_eq!(left.status.code(), Some(0), "{left:?}");
+    let late = shell(&["--runs", "1", "--timeout", "1s"], "echo here; sleep 4712; true", &[]);
+    assert_eq!(late.status.code(), Some(1), "{late:?}");
+    let text = String::from_utf8_lossy(&late.stdout);
+    assert!(text.contains("it took longer than 1s") && text.contains("| here"), "{text}");
+    assert!(since.elapsed() < std::time::Duration::from_secs(600));
+    for seconds in ["4711", "4712"] {
+        let found = Command::new("pgrep").args(["-f", &format!("sleep {seconds}")]).output().unwrap();
+        assert!(found.stdout.is_empty(), "sleep {seconds} is left");
+    }
+}
+
+#[test]
+fn a_command_that_never_connects_is_warned_about() {
+    let output = shell(&["--runs", "2"], "true", &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("never connected"), "{output:?}");
+    assert_eq!(shell(&["--runs", "0"], "true", &[]).status.code(), Some(3));
+}
+
+/// The command counts its runs, and the history has that number in a key.
+#[test]
+fn the_recorded_history_is_that_of_the_failed_run() {
+    if !has_python() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("isolde-explore-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = r#"
+import json, os, sys, urllib.request
+path = sys.argv[1] + "/runs"
+n = int(open(path).read()) + 1 if os.path.exists(path) else 1
+open(path, "w").write(str(n))
+body = json.dumps({"operations": [["write", "run%d" % n, 1]]}).encode()
+urllib.request.urlopen(urllib.request.Request(os.environ["ISOLDE_HTTP_URL"] + "/kv", body))
+sys.exit(1 if n == 2 else 0)
+"#;
+    let file = folder.join("history.jsonl");
+    let output = Command::new(env!("CARGO_BIN_EXE_isolde"))
+        .args(PATIENT)
+        .args(["--runs", "3", "--no-explain", "--record", file.to_str().unwrap()])
+        .args(["--", "python3", "-c", program, folder.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("run2") && !text.contains("run3"), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -104,3 +104,29 @@ fn an_interrupted_test_judges_what_was_recorded() {
         run["committed"].as_u64().is_some_and(|n| n > 0) && history.with_file_name("report.html").is_file()
     );
 }
+
+/// Ctrl-C at a terminal reaches the whole group of the foreground: the test command's end is then no failure of the test.
+#[test]
+#[cfg(feature = "weakdb")]
+fn an_interrupted_exploration_is_no_failing_test() {
+    use std::os::unix::process::CommandExt;
+    let scratch = Scratch::new("interrupted-explore");
+    let begun = scratch.path("begun");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_isolde"))
+        .args(["explore", "--quiet", "--", "sh", "-c", &format!("echo > {begun}; sleep 4713")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("the binary starts");
+    while !std::path::Path::new(&begun).exists() {
+        assert!(child.try_wait().expect("a child").is_none(), "it goes on until it is interrupted");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let group = format!("-{}", child.id());
+    assert!(Command::new("kill").args(["-INT", "--", &group]).status().expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let left = Command::new("pgrep").args(["-f", "sleep 4713"]).output().expect("pgrep runs");
+    assert!(left.stdout.is_empty(), "the command is left");
+}

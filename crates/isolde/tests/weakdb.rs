@@ -91,6 +91,7 @@ fn bad_flags_are_told() {
         &["--delay", "4"],
         &["--postgres", "nowhere"],
         &["--replay", "/nonexistent"],
+        &["--record", "/nonexistent/history.jsonl"],
     ] {
         let run = isolde().arg("weakdb").args(flags).output().unwrap();
         assert_eq!(run.status.code(), Some(3), "{flags:?}");

@@ -173,3 +173,17 @@ fn the_latest_value() {
     }
     assert_eq!(run(&mut client, "SET isolde.latest = newest"), Err(Code::InvalidValue));
 }
+
+#[test]
+fn a_key_that_was_looked_for_in_vain_is_strictly_unique() {
+    for level in WEAK {
+        let database = database(level, 1, Constraints::Strict);
+        let (mut a, mut b) = (session(&database, "a"), session(&database, "b"));
+        run(&mut a, "CREATE TABLE t (id INT PRIMARY KEY, v INT)").unwrap();
+        run(&mut b, "BEGIN").unwrap();
+        assert!(run(&mut b, "SELECT v FROM t WHERE id = 1").unwrap().is_empty());
+        run(&mut a, "INSERT INTO t VALUES (1, 1)").unwrap();
+        let second = run(&mut b, "INSERT INTO t VALUES (1, 2)").and_then(|_| run(&mut b, "COMMIT"));
+        assert!(matches!(second, Err(Code::Unique | Code::Serialization)), "{second:?} at {}", level.name());
+    }
+}

@@ -28,7 +28,7 @@ fn every_set_is_the_definitions() {
         let (mut reads, mut several, mut refusing) = (0, 0, 0);
         for seed in first..first + cases {
             let mut rng = fastrand::Rng::with_seed(seed);
-            let (sessions, keys) = (rng.usize(2..=4), rng.usize(1..=3));
+            let (sessions, keys) = (rng.usize(2..=5), rng.usize(1..=3));
             let program = random_program(&mut rng, sessions, 3, 4, keys);
             let mut run = Run::new(&program, Options { seed, ..recording(level) });
             let mut txns = 0;

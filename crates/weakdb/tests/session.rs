@@ -97,6 +97,59 @@ fn reads_for_update_keep_others_out() {
     }
 }
 
+/// A plain read before the lock pins an old version: what was overwritten before it was locked must not be overwritten again.
+#[test]
+fn a_lock_after_a_stale_read_comes_too_late() {
+    for level in
+        [Level::ReadAtomic, Level::Causal, Level::Prefix, Level::SnapshotIsolation, Level::Serializable]
+    {
+        let store = store(level);
+        let (mut a, mut b) = (store.session("a"), store.session("b"));
+        b.begin().unwrap();
+        assert_eq!(b.read("x").unwrap(), None);
+        a.transaction(|t| t.write("x", 1)).unwrap();
+        assert_eq!(b.read_for_update("x").unwrap(), None);
+        b.write("x", 1).unwrap();
+        assert!(matches!(b.commit(), Err(Error::Serialization(_))), "{}", level.name());
+        b.begin().unwrap();
+        assert_eq!(b.read_for_update("x").unwrap(), Some(1.into()));
+        b.write("x", 2).unwrap();
+        b.commit().unwrap();
+        holds(&store, level);
+    }
+}
+
+/// Where others have settled that what committed first comes last, that is the newest version, and locking it can succeed.
+#[test]
+fn a_lock_can_be_had_where_commits_are_ordered_otherwise() {
+    let store = store(Level::Causal);
+    let [mut a, mut b, mut c] = ["a", "b", "c"].map(|name| store.session(name));
+    b.begin().unwrap();
+    b.write("x", 2).unwrap();
+    b.write("seen", 2).unwrap();
+    c.begin().unwrap();
+    c.write("x", 1).unwrap();
+    c.commit().unwrap();
+    b.commit().unwrap();
+    // Whoever has seen b's transaction and reads c's value puts b's before c's.
+    let settled = (0..200).any(|_| {
+        a.begin().unwrap();
+        let settled = a.read("seen").unwrap() == Some(2.into()) && a.read("x").unwrap() == Some(1.into());
+        if settled {
+            a.commit().unwrap()
+        } else {
+            a.rollback().unwrap()
+        }
+        settled
+    });
+    assert!(settled, "c's value is allowed after b's has been seen");
+    a.begin().unwrap();
+    assert_eq!(a.read_for_update("x").unwrap(), Some(1.into()));
+    a.write("x", 3).unwrap();
+    a.commit().unwrap();
+    holds(&store, Level::Causal);
+}
+
 #[test]
 fn snapshot_isolation_refuses_lost_updates_and_serializable_write_skew() {
     let both = |level, other_key: &str| {

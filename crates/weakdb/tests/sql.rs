@@ -3,53 +3,13 @@
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
+mod client;
+
+use client::{MY, PG, ask, code, database, run, session, shop};
 use isolde_level::Level;
 use isolde_sqltext::Dialect;
-use isolde_weakdb::sql::{Code, Database, Session, Status};
-use isolde_weakdb::{Granularity, Options, Store, Value};
-
-const PG: Dialect = Dialect::PostgreSql;
-const MY: Dialect = Dialect::MySql;
-
-fn database(granularity: Granularity) -> Database {
-    let options = Options { granularity, record: true, ..Options::new(Level::Serializable) };
-    Database::new(Store::new(options).unwrap())
-}
-
-fn session(dialect: Dialect) -> Session {
-    database(Granularity::Cell).session(dialect, "a").unwrap()
-}
-
-/// Rows as text, as the dialect prints them.
-fn ask(session: &mut Session, sql: &str) -> String {
-    let dialect = session.dialect();
-    let outcome = session.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    let columns = outcome.columns.unwrap_or_default();
-    let row = |row: &Vec<Value>| {
-        let cells =
-            row.iter().zip(&columns).map(|(v, c)| c.kind.text(v, dialect).unwrap_or_else(|| "NULL".into()));
-        cells.collect::<Vec<_>>().join("|")
-    };
-    outcome.rows.iter().map(row).collect::<Vec<_>>().join(" ")
-}
-
-fn run(session: &mut Session, sql: &str) -> String {
-    session.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}")).tag
-}
-
-fn code(session: &mut Session, sql: &str) -> Code {
-    session.execute(sql, &[]).expect_err(sql).code
-}
-
-fn shop(session: &mut Session) {
-    run(session, "CREATE TABLE customer (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL, city VARCHAR(20))");
-    run(
-        session,
-        "CREATE TABLE orders (cid INT NOT NULL, no INT NOT NULL, total NUMERIC(10,2), PRIMARY KEY (cid, no))",
-    );
-    run(session, "INSERT INTO customer VALUES (1, 'Ann', 'Rome'), (2, 'Bob', NULL), (3, 'Cy', 'Oslo')");
-    run(session, "INSERT INTO orders (cid, no, total) VALUES (1, 1, 10.10), (1, 2, 20.20), (2, 1, 5)");
-}
+use isolde_weakdb::sql::{Code, Database, Status};
+use isolde_weakdb::{Granularity, Options, Store};
 
 #[test]
 fn queries() {
@@ -185,6 +145,31 @@ fn constraints() {
     assert_eq!(code(s, "CREATE FUNCTION f() RETURNS int AS 'x' LANGUAGE sql"), Code::Unsupported);
     assert_eq!(code(s, "COPY p FROM STDIN"), Code::Unsupported);
     assert_eq!(code(s, "SELECT DISTINCT ON (id) id FROM p"), Code::Unsupported);
+}
+
+/// What was read after a savepoint stays read when it is rolled back to, also if nothing had been read before it.
+#[test]
+fn a_savepoint_begins_the_transaction() {
+    for dialect in [PG, Dialect::MySql] {
+        let store = Store::new(Options { record: true, ..Options::new(Level::Serializable) }).unwrap();
+        let database = Database::new(store.clone());
+        let [mut a, mut b] = ["a", "b"].map(|name| database.session(dialect, name).unwrap());
+        run(&mut a, "CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+        run(&mut a, "INSERT INTO t VALUES (1, 0)");
+        run(&mut b, "BEGIN");
+        run(&mut b, "SAVEPOINT s");
+        assert_eq!(ask(&mut b, "SELECT v FROM t"), "0");
+        run(&mut a, "UPDATE t SET v = 1");
+        run(&mut b, "ROLLBACK TO SAVEPOINT s");
+        assert_eq!(ask(&mut b, "SELECT v FROM t"), "0");
+        run(&mut b, "UPDATE t SET v = 5");
+        assert_eq!(code(&mut b, "COMMIT"), Code::Serialization);
+        // The insertion, the update, and one transaction of b's.
+        assert_eq!(store.history().unwrap().txns().count(), 3);
+    }
+    let s = &mut session(Dialect::MySql);
+    run(s, "SAVEPOINT gone");
+    assert_eq!(code(s, "ROLLBACK TO SAVEPOINT gone"), Code::UndefinedSavepoint);
 }
 
 #[test]

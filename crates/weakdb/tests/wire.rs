@@ -239,6 +239,75 @@ fn a_client_that_vanishes_is_rolled_back() {
     still_there(&server);
 }
 
+/// Sends bytes as they are; the status and the body of the answer.
+fn raw(server: &Server, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(server.http().unwrap()).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{request}: {answer:?}"));
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
+    let length = body.len();
+    raw(
+        server,
+        &format!("POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"),
+    )
+}
+
+#[test]
+fn an_http_session_that_leaves_a_transaction_open_is_ended() {
+    let options = Options {
+        schedule: Schedule::Serial,
+        patience: Duration::from_secs(300),
+        idle: Duration::from_millis(50),
+        ..Options::new(Level::Serializable)
+    };
+    let server = start(options);
+    let sessions = [(); 3].map(|()| post(&server, "/session", "").1);
+    assert_eq!(sessions[0], r#"{"session":1}"#);
+    assert_eq!(post(&server, "/kv", r#"{"session":1,"operations":[["begin"],["write","x",1]]}"#).0, 200);
+    // Waits until the first is ended.
+    assert_eq!(
+        post(&server, "/kv", r#"{"session":2,"operations":[["read","x"]]}"#),
+        (200, r#"{"results":[null]}"#.into())
+    );
+    assert_eq!(post(&server, "/sql", r#"{"session":2,"sql":"BEGIN"}"#).0, 200);
+    let (status, told) = post(&server, "/kv", r#"{"session":1,"operations":[["commit"]]}"#);
+    assert!(status == 400 && told.contains("25P03") && told.contains("rolled back"), "{told}");
+    // One that is in no transaction may take its time.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(post(&server, "/kv", r#"{"session":3,"operations":[["read","x"]]}"#).0, 200);
+    assert!(post(&server, "/sql", r#"{"session":2,"sql":"COMMIT"}"#).1.contains("25P03"));
+    assert_eq!(post(&server, "/kv", r#"{"session":9,"operations":[]}"#).0, 404);
+}
+
+#[test]
+fn bad_http_requests_are_told() {
+    let server = server();
+    for (path, body) in [
+        ("/kv", r#"{"operations":[["begin"],["write","y",1]]}"#),
+        ("/sql", r#"{"sql":"BEGIN"}"#),
+        ("/kv", r#"{"session":"1","operations":[["write","y",1]]}"#),
+        ("/kv", r#"{"session":1.5,"operations":[["write","y",1]]}"#),
+    ] {
+        let (status, told) = post(&server, path, body);
+        assert!(status == 400 && told.contains("session"), "{body}: {status} {told}");
+    }
+    assert_eq!(post(&server, "/kv", r#"{"operations":[["read","y"]]}"#).1, r#"{"results":[null]}"#);
+    for (headers, why) in [
+        ("Transfer-Encoding: chunked", "Content-Length"),
+        ("Content-Length: many", "Content-Length"),
+        ("Content-Length: 99999999999", "too long"),
+    ] {
+        let (status, told) =
+            raw(&server, &format!("POST /kv HTTP/1.1\r\n{headers}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"));
+        assert!((status == 400 || status == 413) && told.contains(why), "{headers}: {status} {told}");
+    }
+}
+
 #[test]
 fn it_listens_on_loopback() {
     let server = server();

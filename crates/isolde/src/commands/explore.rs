@@ -1,38 +1,40 @@
 //! `isolde explore`: run a test command against the mock weak database many times, find and explain failures.
 
 mod command;
+mod process;
 mod render;
 
 use crate::cli::Global;
 use crate::commands::weakdb::{delay, probability};
 use crate::destination::Destination;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal, values};
+use crate::{terminal, values};
 use clap::{Args, ValueEnum};
 use command::{Command, Unable};
-use isolde_explore::{Outcome, Plan, Subject, enumerate, explain, explore};
+use isolde_explore::{Outcome, Plan, Run, enumerate, explain, explore};
 use isolde_format::Format;
 use isolde_level::Level;
 use isolde_weakdb::{Granularity, Options, Schedule};
 use render::Facts;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Flags of `explore`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: isolde explore --level causal --runs 100 -- pytest tests/test_cart.py\n\n\
     Each run gets a database of its own: DATABASE_URL and PGHOST, PGPORT, PGUSER, PGDATABASE (PostgreSQL),\n\
-    MYSQL_HOST, MYSQL_TCP_PORT and ISOLDE_MYSQL_URL (MySQL), ISOLDE_HTTP_URL (JSON). A run fails if the\n\
-    command's exit status is not 0.\n\n\
-    Exit status: 0 no run failed, 1 one did, 3 bad usage, or the command cannot be started.")]
+    MYSQL_HOST, MYSQL_PORT, MYSQL_TCP_PORT and ISOLDE_MYSQL_URL (MySQL), ISOLDE_HTTP_URL (JSON); variables that\n\
+    could lead a client to another database (PGSERVICE, MYSQL_UNIX_PORT, …) are taken away. A run fails if the\n\
+    command's exit status is not 0; what it leaves running is ended.\n\n\
+    Exit status: 0 no run failed, 1 one did, 2 interrupted, 3 bad usage, or the command cannot be started.")]
 pub struct Flags {
     /// The isolation level to show
     #[arg(long, value_name = "L", default_value = "causal")]
     level: Level,
     /// How many runs
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// The seed of the first run; each further run has the next one
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -160,59 +162,32 @@ fn quoted(word: &str) -> String {
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let mut subject = Command::new(flags.command.clone(), flags.timeout);
     let tell = !global.quiet && !flags.json;
-    // A failure is worth telling even if there is no time to find out why.
-    let why = |subject: &mut Command, plan: &Plan, outcome: &mut Outcome| -> Result<(), Unable> {
-        let (Some(run), Some(first), false) =
-            (outcome.failed.take(), outcome.failures.first(), flags.no_explain)
-        else {
-            return Ok(());
-        };
-        if tell {
-            terminal::tell(&format!(
-                "looking for the reads that made run {} fail, and for the level at which it does not",
-                first.run
-            ));
-        }
-        match explain(subject, plan, first.seed, run) {
-            Ok(explanation) => outcome.explanation = Some(explanation),
-            Err(Unable::Interrupted) => terminal::tell("interrupted: why it failed is not known"),
-            Err(other) => return Err(other),
-        }
-        Ok(())
-    };
-    let run = || -> Result<(Outcome, Option<bool>), Unable> {
-        if let Some(setup) = &flags.setup {
-            subject.set_up(setup)?;
-        }
-        let plan = Plan {
-            runs: flags.runs,
-            keep_going: flags.keep_going,
-            explain: false,
-            ..Plan::new(flags.options())
-        };
-        if flags.systematic {
-            let (mut outcome, complete) = systematic(&mut subject, &plan)?;
-            why(&mut subject, &plan, &mut outcome)?;
-            return Ok((outcome, Some(complete)));
-        }
-        let mut outcome = explore(&mut subject, &plan, |n, failed| {
+    let plan =
+        Plan { runs: flags.runs, keep_going: flags.keep_going, explain: false, ..Plan::new(flags.options()) };
+    if let Some(setup) = &flags.setup {
+        subject.set_up(setup).map_err(given_up)?;
+    }
+    let (mut outcome, complete) = if flags.systematic {
+        let (outcome, complete) = systematic(&mut subject, &plan).map_err(given_up)?;
+        (outcome, Some(complete))
+    } else {
+        let progress = |n: u64, failed| {
             if tell && (failed || n.is_multiple_of(10)) {
                 terminal::tell(&format!("run {n} of {}{}", flags.runs, if failed { " failed" } else { "" }));
             }
-        })?;
-        why(&mut subject, &plan, &mut outcome)?;
-        Ok((outcome, None))
+        };
+        (explore(&mut subject, &plan, progress).map_err(given_up)?, None)
     };
-    let mut run = run;
-    let (outcome, complete) = match run() {
-        Ok(done) => done,
-        Err(Unable::Interrupted) => return Err(Failure::Interrupted),
-        Err(other) => return Err(Failure::input(other)),
-    };
-    if let (Some(path), Some(failure), false) =
-        (&flags.record, outcome.failures.first(), interrupt::is_requested())
-    {
-        record(&mut subject, flags, failure.seed, &outcome, path)?;
+    if !subject.has_connected() {
+        terminal::tell(
+            "warning: the command never connected to the database, so its runs say nothing about isolation",
+        );
+    }
+    if let (Some(path), Some(run)) = (&flags.record, &outcome.failed) {
+        record(run, path)?;
+    }
+    if !flags.no_explain {
+        why(&mut subject, &plan, &mut outcome, tell)?;
     }
     let facts = Facts {
         level: flags.level,
@@ -244,19 +219,36 @@ fn systematic(subject: &mut Command, plan: &Plan) -> Result<(Outcome, bool), Una
     Ok((outcome, complete))
 }
 
-/// The history of the failing run, as small as it got.
-fn record(
-    subject: &mut Command,
-    flags: &Flags,
-    seed: u64,
-    outcome: &Outcome,
-    path: &std::path::Path,
-) -> Result<(), Failure> {
-    let replay = outcome.explanation.as_ref().filter(|e| e.reproduced).map(|e| e.replay.clone());
-    let options = Options { seed, replay, record: true, ..flags.options() };
-    let run = subject.run(&options).map_err(Failure::input)?;
-    let history = run.history.map_err(Failure::input)?;
+/// Looks for the reads behind the first failure. The failure is worth telling even if there is no time to find out why.
+fn why(subject: &mut Command, plan: &Plan, outcome: &mut Outcome, tell: bool) -> Result<(), Failure> {
+    let (Some(run), Some(first)) = (outcome.failed.take(), outcome.failures.first()) else {
+        return Ok(());
+    };
+    if tell {
+        terminal::tell(&format!(
+            "looking for the reads that made run {} fail, and for the level at which it does not",
+            first.run
+        ));
+    }
+    match explain(subject, plan, first.seed, run) {
+        Ok(explanation) => outcome.explanation = Some(explanation),
+        Err(Unable::Interrupted) => terminal::tell("interrupted: why it failed is not known"),
+        Err(other) => return Err(given_up(other)),
+    }
+    Ok(())
+}
+
+fn given_up(why: Unable) -> Failure {
+    match why {
+        Unable::Interrupted => Failure::Interrupted,
+        other => Failure::input(other),
+    }
+}
+
+/// The history of this very run: another one, even with the same choices, may have been scheduled otherwise.
+fn record(run: &Run, path: &Path) -> Result<(), Failure> {
+    let history = run.history.as_ref().map_err(Failure::input)?;
     let mut destination = Destination::create(path, Format::Isolde, false)?;
-    destination.append(&history)?;
+    destination.append(history)?;
     destination.finish()
 }

@@ -155,6 +155,9 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         Checking::Weak => Constraints::Weak,
         Checking::Strict => Constraints::Strict,
     };
+    // Opened before anybody connects: what cannot be written should not be found out at the end.
+    let record =
+        flags.record.as_deref().map(|path| Destination::create(path, Format::Isolde, false)).transpose()?;
     let store = Store::new(options).map_err(Failure::input)?;
     let database = Database::with_constraints(store.clone(), constraints);
     let mut addresses = Addresses { postgres: flags.postgres, mysql: flags.mysql, http: flags.http };
@@ -168,9 +171,8 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         thread::sleep(Duration::from_millis(50));
     }
     server.stop();
-    if let Some(path) = &flags.record {
+    if let (Some(path), Some(mut destination)) = (&flags.record, record) {
         let history = store.history().map_err(|e| Failure::input(format_args!("{}: {e}", path.display())))?;
-        let mut destination = Destination::create(path, Format::Isolde, false)?;
         destination.append(&history)?;
         destination.finish()?;
         write_file(&beside(path), choices_text(&store.choices()).as_bytes())?;

@@ -329,6 +329,8 @@ pub struct View {
     pub sql: String,
     /// The columns.
     pub columns: Vec<(String, Type)>,
+    /// The tables that it reads, also through other views.
+    pub tables: Vec<String>,
 }
 
 impl Definitions {

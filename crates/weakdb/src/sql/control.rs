@@ -38,10 +38,13 @@ impl Session {
             }
             Control::Savepoint(name) => {
                 self.require_block("SAVEPOINT")?;
-                let mark = {
-                    let shared = self.engine.shared();
-                    if shared.store.in_transaction() { Some(shared.store.mark()?) } else { None }
-                };
+                if !self.in_block() {
+                    // MySQL's autocommit has ended the transaction, and the savepoint with it.
+                    return Ok(tagged("SAVEPOINT"));
+                }
+                // What is read after the savepoint stays read when it is rolled back to, so the transaction begins here.
+                self.open()?;
+                let mark = self.engine.shared().store.mark()?;
                 if !postgres {
                     self.savepoints.retain(|(n, _)| n != name);
                 }
@@ -51,13 +54,7 @@ impl Session {
             Control::RollbackTo(name) => {
                 let at = self.savepoint(name)?;
                 self.savepoints.truncate(at + 1);
-                let mut shared = self.engine.shared();
-                match self.savepoints[at].1 {
-                    Some(mark) => shared.store.rollback_to(mark)?,
-                    None if shared.store.in_transaction() => shared.store.rollback()?,
-                    None => {}
-                }
-                drop(shared);
+                self.engine.shared().store.rollback_to(self.savepoints[at].1)?;
                 self.failed = false;
                 tagged("ROLLBACK")
             }
@@ -136,13 +133,31 @@ impl Session {
         }
     }
 
-    pub(super) fn set(&mut self, settings: &[Setting]) -> Result<Outcome, SqlError> {
+    /// Forgets what ends with the transaction.
+    pub(super) fn forget(&mut self) {
+        self.savepoints.clear();
+        self.read_only.0 = false;
+        let mut replaced = std::mem::take(&mut self.replaced);
+        replaced.reverse();
+        // These values have been accepted before.
+        _ = self.set(&replaced);
+    }
+
+    pub(super) fn set(&mut self, settings: &[Setting]) -> Result<(), SqlError> {
         for setting in settings {
             let name = match setting.name.strip_prefix("isolde_") {
                 Some(rest) => format!("isolde.{rest}"),
                 None => setting.name.clone(),
             };
             let mut value = setting.value.clone();
+            if self.dialect == Dialect::PostgreSql && setting.scope == Some(Scope::Transaction) {
+                if !self.explicit && !self.block {
+                    continue;
+                }
+                let before = self.engine.shared().variables.get(&name).cloned();
+                let value = before.unwrap_or_else(|| "default".to_owned());
+                self.replaced.push(Setting { scope: None, name: name.clone(), value });
+            }
             if name.starts_with('@') && !name.starts_with("@@") {
                 let outcome = self.execute(&format!("SELECT {}", quoted(&value)), &[])?;
                 value = outcome.rows.first().and_then(|r| r.first()).map(plain).unwrap_or_default();
@@ -179,7 +194,7 @@ impl Session {
                 shared.variables.insert(name, value);
             }
         }
-        Ok(tagged("SET"))
+        Ok(())
     }
 }
 

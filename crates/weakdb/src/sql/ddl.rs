@@ -9,12 +9,12 @@ use super::types::Type;
 use crate::store::{Granularity, Value};
 use isolde_sqltext::Dialect;
 use isolde_sqltext::ast::{
-    AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr,
-    ForeignKeyConstraint, IndexColumn, ObjectName, ObjectType, RenameTableNameKind, SequenceOptions,
-    Statement, TableConstraint,
+    AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, CreateIndex, CreateTable,
+    CreateTableOptions, Expr, ForeignKeyConstraint, IndexColumn, MySQLColumnPosition, ObjectName, ObjectType,
+    RenameTableNameKind, SequenceOptions, SqlOption, Statement, TableConstraint,
 };
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Changes definitions for one statement.
 pub struct Definer<'a> {
@@ -52,7 +52,7 @@ impl Definer<'_> {
                 if exists && !view.or_replace {
                     return if view.if_not_exists { Ok("CREATE VIEW") } else { Err(exists_already(&name)) };
                 }
-                let (sql, mut columns) = self.planner().view(view.query.clone())?;
+                let (sql, mut columns, tables) = self.planner().view(view.query.clone())?;
                 columns
                     .iter_mut()
                     .zip(&view.columns)
@@ -63,7 +63,7 @@ impl Definer<'_> {
                 } else {
                     format!("WITH named({}) AS ({sql}) SELECT * FROM named", named.join(", "))
                 };
-                let view = View { id: 0, shown: view.query.to_string(), sql, columns };
+                let view = View { id: 0, shown: view.query.to_string(), sql, columns, tables };
                 self.catalogue.set_view(&name, Some(view));
                 Ok("CREATE VIEW")
             }
@@ -115,6 +115,15 @@ impl Definer<'_> {
             keys: Arc::new(Keys::default()),
             counter: Arc::new(AtomicI64::new(0)),
         };
+        if let CreateTableOptions::Plain(options) = &create.table_options {
+            for option in options {
+                if let SqlOption::KeyValue { key, value } = option
+                    && key.value.eq_ignore_ascii_case("auto_increment")
+                {
+                    begin_at(&table, &value.to_string());
+                }
+            }
+        }
         for column in &create.columns {
             if table.column(&column.name.value).is_some() {
                 let text = format!("column \"{}\" specified more than once", column.name.value);
@@ -301,15 +310,17 @@ impl Definer<'_> {
                 format!("{}_{}_idx", table.name, names.join("_"))
             }
         };
+        if create.unique && create.predicate.is_some() {
+            return Err(SqlError::unsupported("partial unique indexes"));
+        }
+        // What is refused must not leave its name behind.
+        let at = if create.unique { at? } else { Vec::new() };
         let over = create.columns.iter().map(|c| c.column.to_string()).collect();
         if !self.catalogue.add_index(&name, &table.name, create.unique, over) {
             return if create.if_not_exists { Ok(()) } else { Err(exists_already(&name)) };
         }
         if create.unique {
-            if create.predicate.is_some() {
-                return Err(SqlError::unsupported("partial unique indexes"));
-            }
-            table.unique.push(Unique { name, columns: at? });
+            table.unique.push(Unique { name, columns: at });
             self.catalogue.alter(table);
         }
         Ok(())
@@ -318,7 +329,17 @@ impl Definer<'_> {
     fn alter(&mut self, name: &str, operation: &AlterTableOperation) -> Result<(), SqlError> {
         let mut table = (*self.catalogue.require(name)?).clone();
         match operation {
-            AlterTableOperation::AddColumn { if_not_exists, column_def, .. } => {
+            AlterTableOperation::AddColumn { if_not_exists, column_def, column_position, .. } => {
+                let last = table.columns.last().map(|c| c.name.as_str());
+                let elsewhere = match column_position {
+                    Some(MySQLColumnPosition::After(before)) => last != Some(before.value.as_str()),
+                    Some(MySQLColumnPosition::First) => true,
+                    None => false,
+                };
+                // An INSERT without a list of columns would mix them up.
+                if elsewhere {
+                    return Err(SqlError::unsupported("ADD COLUMN … FIRST or AFTER another than the last"));
+                }
                 if table.column(&column_def.name.value).is_some() {
                     if *if_not_exists {
                         return Ok(());
@@ -422,7 +443,11 @@ impl Definer<'_> {
                 column.not_null = not_null;
                 column.auto &= options.iter().any(|o| o.to_string().eq_ignore_ascii_case("auto_increment"));
             }
-            AlterTableOperation::OwnerTo { .. } | AlterTableOperation::AutoIncrement { .. } => return Ok(()),
+            AlterTableOperation::OwnerTo { .. } => return Ok(()),
+            AlterTableOperation::AutoIncrement { value, .. } => {
+                begin_at(&table, &value.to_string());
+                return Ok(());
+            }
             other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
         }
         self.catalogue.alter(table);
@@ -552,4 +577,11 @@ fn drop_constraint(table: &mut Table, name: &str, if_exists: bool) -> Result<(),
         return Err(SqlError::new(Code::UndefinedObject, text));
     }
     Ok(())
+}
+
+/// AUTO_INCREMENT = n: the next number, unless a greater one is there.
+fn begin_at(table: &Table, number: &str) {
+    if let Ok(number) = number.parse::<i64>() {
+        table.counter.fetch_max(number.saturating_sub(1), Ordering::SeqCst);
+    }
 }

@@ -56,6 +56,8 @@ pub struct Shared {
     pub last_id: i64,
     /// Rows changed by the last statement.
     pub last_count: i64,
+    /// For random(), UUIDs and their like: the seed decides them, too.
+    pub random: fastrand::Rng,
     /// When the transaction began, in microseconds since 1970.
     pub now: i64,
     /// The number of the connection.

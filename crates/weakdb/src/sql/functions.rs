@@ -94,7 +94,7 @@ const FUNCTIONS: &[Row] = &[
         Ok(number(&args[0]).zip(number(&args[1])).map_or(Value::Null, |(a, b)| a.powf(b).into()))
     }),
     ("sqrt", 1, |_, args| Ok(number(&args[0]).map_or(Value::Null, |a| a.sqrt().into()))),
-    ("weak_random", -1, |_, _| Ok(fastrand::f64().into())),
+    ("weak_random", -1, |shared, _| Ok(shared.random.f64().into())),
     ("greatest", -1, |_, args| Ok(extreme(args, true))),
     ("least", -1, |_, args| Ok(extreme(args, false))),
     ("weak_left", 2, |_, args| Ok(if strict(args) { Value::Null } else { part(&args[0], &args[1], true) })),
@@ -219,8 +219,8 @@ const FUNCTIONS: &[Row] = &[
     ("hour", 1, |_, args| field("hour", &args[0])),
     ("minute", 1, |_, args| field("minute", &args[0])),
     ("second", 1, |_, args| field("second", &args[0])),
-    ("gen_random_uuid", 0, |_, _| Ok(uuid().into())),
-    ("uuid", 0, |_, _| Ok(uuid().into())),
+    ("gen_random_uuid", 0, |shared, _| Ok(uuid(&mut shared.random).into())),
+    ("uuid", 0, |shared, _| Ok(uuid(&mut shared.random).into())),
     ("nextval", 1, |shared, args| {
         let Sequence { counter, increment, .. } = sequence(shared, &args[0])?;
         shared.last_id = counter.fetch_add(increment, Ordering::SeqCst).wrapping_add(increment);
@@ -258,10 +258,8 @@ const FUNCTIONS: &[Row] = &[
         Ok(args[1].clone())
     }),
     ("weak_variable", 1, |shared, args| Ok(super::settings::variable(shared, &plain(&args[0])))),
-    ("pg_advisory_lock", -1, |_, _| Ok(Value::Null)),
-    ("pg_advisory_xact_lock", -1, |_, _| Ok(Value::Null)),
-    ("pg_advisory_unlock", -1, |_, _| Ok(Value::Int(1))),
-    ("pg_try_advisory_lock", -1, |_, _| Ok(Value::Int(1))),
+    ("pg_advisory_unlock", -1, |_, _| Ok(Value::Int(0))),
+    ("pg_advisory_unlock_all", 0, |_, _| Ok(Value::Null)),
     ("pg_sleep", 1, |_, args| {
         let seconds = number(&args[0]).unwrap_or(0.0).clamp(0.0, 60.0);
         std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
@@ -393,8 +391,8 @@ fn field(name: &str, value: &Value) -> Answer {
     Ok(if found.fract() == 0.0 { Value::Int(found as i64) } else { Value::Real(found) })
 }
 
-fn uuid() -> String {
-    let bits = fastrand::u128(..);
+fn uuid(random: &mut fastrand::Rng) -> String {
+    let bits = random.u128(..);
     let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
     let digits = format!("{bits:032x}");
     format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])

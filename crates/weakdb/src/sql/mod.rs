@@ -81,6 +81,8 @@ pub struct Database {
     catalogue: Arc<Catalogue>,
     constraints: Constraints,
     connections: AtomicU32,
+    /// How many databases it continues: what was random there is not to be repeated.
+    restarts: u32,
 }
 
 impl Database {
@@ -93,7 +95,7 @@ impl Database {
     /// A database without tables whose constraints are checked so.
     #[must_use]
     pub fn with_constraints(store: Arc<Store>, constraints: Constraints) -> Self {
-        Self { store, catalogue: Arc::default(), constraints, connections: AtomicU32::new(0) }
+        Self { store, catalogue: Arc::default(), constraints, connections: AtomicU32::new(0), restarts: 0 }
     }
 
     /// A new database with the same tables, in which what committed last here is the initial state: for many runs after one setup.
@@ -105,7 +107,22 @@ impl Database {
         let initial = state.iter().map(|(key, value)| (&**key, value.clone()));
         let store = Store::with_initial(options, initial)?;
         let catalogue = Arc::new(self.catalogue.copy());
-        Ok(Self { store, catalogue, constraints: self.constraints, connections: AtomicU32::new(0) })
+        Ok(Self {
+            store,
+            catalogue,
+            constraints: self.constraints,
+            connections: AtomicU32::new(0),
+            restarts: self.restarts + 1,
+        })
+    }
+
+    /// Randomness of a session's own.
+    fn random(&self, session: u32) -> fastrand::Rng {
+        let parts = [u64::from(self.restarts), u64::from(session)];
+        let mix = |state: u64, part: u64| {
+            fastrand::Rng::with_seed(state ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..)
+        };
+        fastrand::Rng::with_seed(parts.into_iter().fold(self.store.options().seed, mix))
     }
 
     /// The store.
@@ -120,8 +137,10 @@ impl Database {
     /// If SQLite cannot be started.
     pub fn session(&self, dialect: Dialect, name: &str) -> Result<Session, SqlError> {
         let connection = self.connections.fetch_add(1, Ordering::SeqCst) + 1;
+        let store = self.store.session(name);
         let shared = Shared {
-            store: self.store.session(name),
+            random: self.random(store.number()),
+            store,
             catalogue: self.catalogue.clone(),
             tables: FxHashMap::default(),
             current: false,

@@ -12,9 +12,10 @@ use super::trees::subscripted;
 use super::types::Type;
 use isolde_sqltext::Dialect;
 use isolde_sqltext::ast::{
-    BinaryOperator as Op, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    Insert, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
-    TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
+    BinaryOperator as Op, Cte, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, Insert, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, TableObject, TableWithJoins,
+    UnaryOperator, Value, Visit, Visitor,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -87,19 +88,30 @@ impl<'a> Names<'a> {
     fn add_table(&mut self, name: &ObjectName, alias: Option<&Ident>) {
         let bare = bare(name);
         let bare = bare.strip_suffix(super::engine::ROWS).unwrap_or(&bare).to_owned();
-        let known = self.catalogue.table(&bare);
-        let columns = match &known {
-            Some(table) => table.columns.iter().map(|c| (c.name.clone(), c.kind)).collect(),
-            None => match self.ctes.get(&bare.to_lowercase()) {
-                Some(columns) => columns.clone(),
-                None => match self.catalogue.view(&bare) {
-                    Some(view) => view.columns,
-                    None => (self.system)(&super::rewrite::relation(name)).unwrap_or_default(),
-                },
+        if self.dialect == Dialect::MySql && bare.eq_ignore_ascii_case("dual") {
+            return;
+        }
+        // A name of WITH hides a table of that name.
+        let common = self.ctes.get(&bare.to_lowercase()).filter(|_| name.0.len() == 1);
+        let known = if common.is_some() { None } else { self.catalogue.table(&bare) };
+        let columns = match (common, &known) {
+            (Some(columns), _) => columns.clone(),
+            (None, Some(table)) => table.columns.iter().map(|c| (c.name.clone(), c.kind)).collect(),
+            (None, None) => match self.catalogue.view(&bare) {
+                Some(view) => view.columns,
+                None => (self.system)(&super::rewrite::relation(name)).unwrap_or_default(),
             },
         };
         let alias = alias.map_or_else(|| bare.clone(), |a| a.value.clone()).to_lowercase();
         self.sources.push(Source { alias, name: bare, columns, table: known });
+    }
+
+    fn name(&mut self, cte: &Cte, columns: Vec<ResultColumn>) {
+        let mut columns: Vec<(String, Type)> = columns.into_iter().map(|c| (c.name, c.kind)).collect();
+        for (column, named) in columns.iter_mut().zip(&cte.alias.columns) {
+            column.0.clone_from(&named.name.value);
+        }
+        self.ctes.insert(cte.alias.name.value.to_lowercase(), columns);
     }
 
     /// The type of a column.
@@ -118,12 +130,15 @@ impl<'a> Names<'a> {
     }
 
     fn body(&self, body: &SetExpr) -> Vec<ResultColumn> {
-        let mut body = body;
-        loop {
+        let (mut body, mut others) = (body, Vec::new());
+        let mut columns = loop {
             match body {
-                SetExpr::Select(select) => return self.select(select),
+                SetExpr::Select(select) => break self.select(select),
                 SetExpr::Query(query) => body = &query.body,
-                SetExpr::SetOperation { left, .. } => body = left,
+                SetExpr::SetOperation { left, right, .. } => {
+                    others.push(right);
+                    body = left;
+                }
                 SetExpr::Values(values) => {
                     let first = values.rows.first().map(|row| row.content.as_slice()).unwrap_or_default();
                     let column = |(at, expr)| ResultColumn {
@@ -131,11 +146,21 @@ impl<'a> Names<'a> {
                         kind: self.expr(expr),
                         table: None,
                     };
-                    return first.iter().enumerate().map(column).collect();
+                    break first.iter().enumerate().map(column).collect();
                 }
-                _ => return Vec::new(),
+                _ => break Vec::new(),
+            }
+        };
+        for other in others {
+            for (column, other) in columns.iter_mut().zip(self.body(other)) {
+                column.kind = match common(column.kind, other.kind) {
+                    // Each row keeps its own digits.
+                    Type::Numeric(_) if column.kind != other.kind => Type::Numeric(None),
+                    kind => kind,
+                };
             }
         }
+        columns
     }
 
     fn select(&self, select: &Select) -> Vec<ResultColumn> {
@@ -153,11 +178,7 @@ impl<'a> Names<'a> {
                     columns.push(self.item(expr, alias.value.clone()))
                 }
                 SelectItem::ExprWithAliases { .. } => {}
-                SelectItem::Wildcard(_) => {
-                    for alias in aliases(from) {
-                        self.all_of(&alias, &mut columns);
-                    }
-                }
+                SelectItem::Wildcard(_) => self.star(from, &mut columns),
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                     self.all_of(&bare(name), &mut columns);
                 }
@@ -165,6 +186,44 @@ impl<'a> Names<'a> {
             }
         }
         columns
+    }
+
+    /// What `*` stands for. A column that USING or NATURAL merges is there once, where the first of its tables has it.
+    fn star(&self, from: &[TableWithJoins], columns: &mut Vec<ResultColumn>) {
+        for item in from {
+            let mut all = Vec::new();
+            self.factor(&item.relation, &mut all);
+            for join in &item.joins {
+                let mut more = Vec::new();
+                self.factor(&join.relation, &mut more);
+                match constraint(&join.join_operator) {
+                    Some(JoinConstraint::Using(merged)) => {
+                        more.retain(|c| !merged.iter().any(|name| bare(name).eq_ignore_ascii_case(&c.name)));
+                    }
+                    Some(JoinConstraint::Natural) => {
+                        more.retain(|c| !all.iter().any(|known| known.name.eq_ignore_ascii_case(&c.name)));
+                    }
+                    _ => {}
+                }
+                all.append(&mut more);
+            }
+            columns.append(&mut all);
+        }
+    }
+
+    fn factor(&self, factor: &TableFactor, columns: &mut Vec<ResultColumn>) {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                self.star(std::slice::from_ref(&**table_with_joins), columns);
+            }
+            TableFactor::Table { alias: Some(a), .. }
+            | TableFactor::Derived { alias: Some(a), .. }
+            | TableFactor::UNNEST { alias: Some(a), .. }
+            | TableFactor::Function { alias: Some(a), .. } => self.all_of(&a.name.value, columns),
+            TableFactor::Table { name, .. } => self.all_of(&bare(name), columns),
+            TableFactor::UNNEST { .. } => self.all_of(UNNEST, columns),
+            _ => {}
+        }
     }
 
     fn item(&self, expr: &Expr, name: String) -> ResultColumn {
@@ -328,6 +387,8 @@ impl<'a> Names<'a> {
                 _ => common(a, b),
             },
             Op::Plus | Op::Minus | Op::Divide | Op::Modulo => common(a, b),
+            Op::PGExp if matches!(common(a, b), Type::Numeric(_)) => Type::Numeric(None),
+            Op::PGExp => Type::Float8,
             Op::MyIntegerDivide | Op::BitwiseAnd | Op::BitwiseOr | Op::BitwiseXor => Type::Int8,
             Op::StringConcat if self.dialect == Dialect::PostgreSql => Type::Text,
             Op::Arrow | Op::HashArrow => Type::Json,
@@ -413,39 +474,34 @@ pub fn arguments(function: &Function) -> Vec<&Expr> {
     list.args.iter().filter_map(expr).collect()
 }
 
-/// The names that a FROM clause binds, in order.
-fn aliases(from: &[TableWithJoins]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut waiting: Vec<&TableWithJoins> = from.iter().rev().collect();
-    while let Some(item) = waiting.pop() {
-        for factor in std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation)) {
-            match factor {
-                TableFactor::NestedJoin { table_with_joins, .. } => waiting.push(table_with_joins),
-                TableFactor::Table { alias: Some(a), .. }
-                | TableFactor::Derived { alias: Some(a), .. }
-                | TableFactor::UNNEST { alias: Some(a), .. }
-                | TableFactor::Function { alias: Some(a), .. } => found.push(a.name.value.clone()),
-                TableFactor::Table { name, .. } => found.push(bare(name)),
-                TableFactor::UNNEST { .. } => found.push(UNNEST.to_owned()),
-                _ => {}
-            }
-        }
+fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
+    match join {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint)
+        | JoinOperator::StraightJoin(constraint) => Some(constraint),
+        _ => None,
     }
-    found
 }
 
 impl Visitor for Names<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        for cte in query.with.iter().flat_map(|w| &w.cte_tables) {
-            cte.query.visit(self)?;
-            let mut columns: Vec<(String, Type)> =
-                self.query(&cte.query).into_iter().map(|c| (c.name, c.kind)).collect();
-            for (column, named) in columns.iter_mut().zip(&cte.alias.columns) {
-                column.0.clone_from(&named.name.value);
+        if let Some(with) = &query.with {
+            for cte in &with.cte_tables {
+                // What a recursive one is called in its own second part is known from the first.
+                if let (true, SetExpr::SetOperation { left, .. }) = (with.recursive, &*cte.query.body) {
+                    left.visit(self)?;
+                    self.name(cte, self.body(left));
+                }
+                cte.query.visit(self)?;
+                self.name(cte, self.query(&cte.query));
             }
-            self.ctes.insert(cte.alias.name.value.to_lowercase(), columns);
         }
         ControlFlow::Continue(())
     }

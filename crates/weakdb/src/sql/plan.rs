@@ -14,7 +14,7 @@ use super::rewrite::{rewrite, rewrite_expr};
 use super::show;
 use super::system;
 use super::types::Type;
-use isolde_sqltext::ast::{Expr, FromTable, ObjectType, Query, SetExpr, Statement};
+use isolde_sqltext::ast::{Expr, FromTable, ObjectType, Query, SetExpr, Statement, TruncateIdentityOption};
 use isolde_sqltext::{Control, Dialect, Kind, Setting, control, parse, settings, tokens};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub enum Plan {
     /// Steer transactions.
     Control(Control),
     /// Set variables.
-    Set(Vec<Setting>),
+    Set(Vec<Setting>, &'static str),
     /// Read.
     Query(QueryPlan),
     /// Add rows.
@@ -48,8 +48,8 @@ pub enum Plan {
     Update(Box<UpdatePlan>),
     /// Remove rows.
     Delete(Box<DeletePlan>),
-    /// Remove all rows of these tables.
-    Truncate(Vec<Arc<Table>>),
+    /// Remove all rows of these tables; and count from 1 again.
+    Truncate(Vec<Arc<Table>>, bool),
     /// Change definitions.
     Define(Box<Statement>),
     /// Tell about the database itself.
@@ -62,7 +62,7 @@ impl Plan {
     /// Whether it writes rows.
     #[must_use]
     pub fn writes(&self) -> bool {
-        matches!(self, Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::Truncate(_))
+        matches!(self, Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::Truncate(..))
     }
 }
 
@@ -147,6 +147,9 @@ pub struct DeletePlan {
     pub returning: Option<Returning>,
 }
 
+/// Of a view: its query for SQLite, its columns, its tables.
+type ViewParts = (String, Vec<(String, Type)>, Vec<String>);
+
 /// Makes plans.
 pub struct Planner<'a> {
     /// The definitions.
@@ -167,7 +170,10 @@ impl Planner<'_> {
         if first.is("SET")
             && let Some(settings) = settings(self.dialect, text)
         {
-            return Ok(prepared(Plan::Set(settings)));
+            return Ok(prepared(Plan::Set(settings, "SET")));
+        }
+        if let Some((settings, tag)) = resets(self.dialect, text) {
+            return Ok(prepared(Plan::Set(settings, tag)));
         }
         if let Some(tag) = ignored(self.dialect, text) {
             return Ok(prepared(Plan::Ignore(tag)));
@@ -182,7 +188,7 @@ impl Planner<'_> {
     /// The text with MySQL's parameters numbered, so that they keep their numbers wherever the tree moves them.
     fn numbered(&self, text: &str) -> String {
         if self.dialect == Dialect::PostgreSql {
-            return text.to_owned();
+            return plain_locks(text);
         }
         let mut numbered = String::with_capacity(text.len() + 16);
         let mut done = 0;
@@ -244,7 +250,8 @@ impl Planner<'_> {
             }
             Statement::Truncate(truncate) => {
                 let tables = truncate.table_names.iter().map(|t| self.catalogue.require(&bare(&t.name)));
-                Plan::Truncate(tables.collect::<Result<_, _>>()?)
+                let said = matches!(truncate.identity, Some(TruncateIdentityOption::Restart));
+                Plan::Truncate(tables.collect::<Result<_, _>>()?, said || self.dialect == Dialect::MySql)
             }
             Statement::CreateTable(_)
             | Statement::AlterTable(_)
@@ -285,14 +292,10 @@ impl Planner<'_> {
             Statement::CreateExtension(_) => Plan::Ignore("CREATE EXTENSION"),
             Statement::Analyze(_) => Plan::Ignore("ANALYZE"),
             Statement::Vacuum(_) => Plan::Ignore("VACUUM"),
-            Statement::Discard { .. } => Plan::Ignore("DISCARD ALL"),
             Statement::Deallocate { .. } => Plan::Ignore("DEALLOCATE"),
-            Statement::Reset(_) => Plan::Ignore("RESET"),
             Statement::LISTEN { .. } => Plan::Ignore("LISTEN"),
             Statement::UNLISTEN { .. } => Plan::Ignore("UNLISTEN"),
             Statement::NOTIFY { .. } => Plan::Ignore("NOTIFY"),
-            Statement::Lock(_) => Plan::Ignore("LOCK TABLE"),
-            Statement::LockTables { .. } => Plan::Ignore("LOCK TABLES"),
             Statement::UnlockTables => Plan::Ignore("UNLOCK TABLES"),
             other => {
                 return Err(SqlError::unsupported(format!(
@@ -305,7 +308,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn query(&self, statement: Statement) -> Result<QueryPlan, SqlError> {
-        let accesses = accesses(&statement, &|name| self.catalogue.table(name))?;
+        let mut accesses = accesses(&statement, &|name| self.catalogue.table(name))?;
         let names = self.names(&statement);
         for source in &names.sources {
             if source.columns.is_empty() && source.table.is_none() {
@@ -313,9 +316,13 @@ impl Planner<'_> {
                 return Err(SqlError::new(Code::UndefinedTable, text));
             }
         }
-        // A view hides its tables from the text.
-        let through_view = names.sources.iter().any(|s| s.table.is_none());
-        let constant = accesses.is_empty() && !through_view;
+        // A view hides its tables from the text, and reads all of them.
+        let others = || names.sources.iter().filter(|s| s.table.is_none());
+        for view in others().filter_map(|source| self.catalogue.view(&source.name)) {
+            let tables = view.tables.iter().filter_map(|name| self.catalogue.table(name));
+            accesses.extend(tables.map(|table| Access { table, leading: Vec::new() }));
+        }
+        let constant = accesses.is_empty() && others().next().is_none();
         let rewritten = rewrite(statement, &names, self.dialect)?;
         Ok(QueryPlan { sql: rewritten.sql, locks: rewritten.locks, accesses, constant })
     }
@@ -337,15 +344,17 @@ impl Planner<'_> {
         rewrite_expr(expr.clone(), &names, self.dialect)
     }
 
-    /// The query of a view, and its columns.
-    pub fn view(&self, query: Box<Query>) -> Result<(String, Vec<(String, Type)>), SqlError> {
+    /// The query of a view, its columns, and the tables that it reads.
+    pub fn view(&self, query: Box<Query>) -> Result<ViewParts, SqlError> {
         let statement = Statement::Query(query);
         let names = self.names(&statement);
         let columns = match &statement {
             Statement::Query(query) => names.query(query).into_iter().map(|c| (c.name, c.kind)).collect(),
             _ => Vec::new(),
         };
-        Ok((self.query(statement)?.sql, columns))
+        let plan = self.query(statement)?;
+        let tables = plan.accesses.iter().map(|access| access.table.name.clone()).collect();
+        Ok((plan.sql, columns, tables))
     }
 }
 
@@ -355,6 +364,28 @@ fn writing(query: &Query) -> Option<&'static str> {
     (writes(query) || within).then_some("statements that write inside WITH")
 }
 
+/// PostgreSQL's weaker row locks, which the parser does not know, as the stronger ones: FOR NO KEY UPDATE as FOR UPDATE, FOR KEY SHARE as FOR SHARE.
+fn plain_locks(text: &str) -> String {
+    let words: Vec<_> = tokens(Dialect::PostgreSql, text).collect();
+    let mut plain = text.to_owned();
+    for (at, _) in words.iter().enumerate().filter(|(_, word)| word.is("FOR")) {
+        let said = |expected: &[&str]| {
+            words
+                .get(at + 1..at + 1 + expected.len())
+                .is_some_and(|next| next.iter().zip(expected).all(|(w, e)| w.is(e)))
+        };
+        let extra = match () {
+            () if said(&["NO", "KEY", "UPDATE"]) => &words[at + 1..at + 3],
+            () if said(&["KEY", "SHARE"]) => &words[at + 1..at + 2],
+            () => continue,
+        };
+        for word in extra {
+            plain.replace_range(word.start..word.end(), &" ".repeat(word.text.len()));
+        }
+    }
+    plain
+}
+
 /// The first words of a statement.
 fn construct(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
@@ -362,8 +393,7 @@ fn construct(text: &str) -> String {
 
 /// Statements that are SQL but not here, whether or not the parser knows them.
 fn foreign(dialect: Dialect, text: &str) -> Option<String> {
-    const VERBS: &str =
-        "PREPARE EXECUTE COPY EXPLAIN CALL DECLARE FETCH MOVE CLOSE LOAD HANDLER DO MERGE INSTALL IMPORT";
+    const VERBS: &str = "LOCK PREPARE EXECUTE COPY EXPLAIN CALL DECLARE FETCH MOVE CLOSE LOAD HANDLER DO MERGE INSTALL IMPORT";
     const OBJECTS: &str = "TRIGGER FUNCTION PROCEDURE EVENT RULE TYPE DOMAIN AGGREGATE OPERATOR POLICY PUBLICATION SUBSCRIPTION \
         MATERIALIZED ROLE SERVER TABLESPACE LANGUAGE CAST";
     let words: Vec<String> = tokens(dialect, text).take(4).map(|t| t.text.to_ascii_uppercase()).collect();
@@ -376,6 +406,21 @@ fn foreign(dialect: Dialect, text: &str) -> Option<String> {
     (defines && OBJECTS.split_whitespace().any(|o| o == object)).then(|| format!("{first} {object}"))
 }
 
+/// RESET and DISCARD ALL of PostgreSQL, as settings with their defaults.
+fn resets(dialect: Dialect, text: &str) -> Option<(Vec<Setting>, &'static str)> {
+    let words: Vec<String> = tokens(dialect, text).map(|t| t.text.to_lowercase()).collect();
+    let (first, rest) = words.split_first().filter(|_| dialect == Dialect::PostgreSql)?;
+    let name = rest.concat();
+    let (names, tag) = match (first.as_str(), name.as_str()) {
+        ("reset", "all") => (vec!["isolde.latest", "isolde.constraints"], "RESET"),
+        ("discard", "all") => (vec!["isolde.latest", "isolde.constraints"], "DISCARD ALL"),
+        ("reset", name) => (vec![name], "RESET"),
+        _ => return None,
+    };
+    let setting = |name: &str| Setting { scope: None, name: name.to_owned(), value: "default".to_owned() };
+    Some((names.into_iter().map(setting).collect(), tag))
+}
+
 /// Statements that do nothing here, and that the parser need not know.
 fn ignored(dialect: Dialect, text: &str) -> Option<&'static str> {
     let words: Vec<String> = tokens(dialect, text).take(3).map(|t| t.text.to_ascii_uppercase()).collect();
@@ -383,17 +428,15 @@ fn ignored(dialect: Dialect, text: &str) -> Option<&'static str> {
     Some(match (dialect, words.as_slice()) {
         (_, ["ANALYZE", ..]) => "ANALYZE",
         (Dialect::PostgreSql, ["VACUUM", ..]) => "VACUUM",
-        (Dialect::PostgreSql, ["DISCARD", ..]) => "DISCARD ALL",
+        (Dialect::PostgreSql, ["DISCARD", ..]) => "DISCARD",
         (Dialect::PostgreSql, ["DEALLOCATE", ..]) => "DEALLOCATE",
-        (Dialect::PostgreSql, ["RESET", ..]) => "RESET",
         (Dialect::PostgreSql, ["CHECKPOINT", ..]) => "CHECKPOINT",
         (Dialect::PostgreSql, ["SET", "CONSTRAINTS", ..]) => "SET CONSTRAINTS",
-        (Dialect::PostgreSql, ["LOCK", "TABLE", ..]) => "LOCK TABLE",
         (Dialect::PostgreSql, ["CREATE", "EXTENSION", ..]) => "CREATE EXTENSION",
         (Dialect::PostgreSql, ["ALTER", "SEQUENCE" | "DATABASE" | "ROLE" | "USER" | "SYSTEM", ..]) => "ALTER",
         (Dialect::MySql, ["USE", ..]) => "USE",
         (Dialect::MySql, ["FLUSH" | "KILL" | "OPTIMIZE", ..]) => "FLUSH",
-        (Dialect::MySql, ["LOCK" | "UNLOCK", "TABLES" | "TABLE", ..]) => "LOCK TABLES",
+        (Dialect::MySql, ["UNLOCK", "TABLES" | "TABLE", ..]) => "UNLOCK TABLES",
         (Dialect::MySql, ["CREATE" | "DROP" | "ALTER", "DATABASE" | "SCHEMA" | "USER", ..]) => {
             "CREATE DATABASE"
         }

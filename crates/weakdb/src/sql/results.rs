@@ -103,7 +103,9 @@ impl Names<'_> {
             | "has_column_privilege"
             | "has_sequence_privilege"
             | "has_schema_privilege" => Type::Bool,
-            "pg_try_advisory_lock" | "pg_try_advisory_xact_lock" => Type::Bool,
+            "pg_advisory_unlock" => Type::Bool,
+            "ntile" => Type::Int4,
+            "percent_rank" | "cume_dist" => Type::Float8,
             "gen_random_uuid" | "uuid_generate_v4" => Type::Uuid,
             "to_regtype" | "to_regclass" => Type::Oid,
             "array_agg" => Type::List(Element::of(first())),

@@ -4,6 +4,7 @@
 //! decimals that stay exact, intervals, operators, places of NULL in an order, locking clauses (which become a property of the
 //! statement), schema names (there is one schema). What SQLite has no equivalent for is refused by name.
 
+use super::catalogue::Table;
 use super::error::SqlError;
 use super::names::{Names, arguments, bare, names_of};
 use super::sets;
@@ -12,12 +13,14 @@ use super::trees::{
 };
 use super::types::Type;
 use isolde_sqltext::ast::{
-    BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, JoinOperator, LimitClause, ObjectName, OrderByExpr, OrderByKind, OrderBySort,
-    Query, Select, SetExpr, Statement, TableAlias, TableFactor, TrimWhereField, VisitMut, VisitorMut,
+    BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArgumentList, FunctionArguments, Ident, JoinOperator, LimitClause, ObjectName, OffsetRows,
+    OrderByExpr, OrderByKind, OrderBySort, Query, Select, SetExpr, Statement, TableAlias, TableFactor,
+    TrimWhereField, Value as Literal, VisitMut, VisitorMut,
 };
 use isolde_sqltext::{Dialect, parse};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A statement as SQLite understands it.
 pub struct Rewritten {
@@ -73,6 +76,11 @@ const KEYWORDS: &str = "ABORT ACTION ADD AFTER ALWAYS ATTACH AUTOINCREMENT BEFOR
     NO NOTHING NOTNULL NULLS OF OFFSET OTHERS OVER PARTITION PLAN PRAGMA PRECEDING QUERY RAISE RANGE RECURSIVE REGEXP \
     REINDEX RELEASE RENAME REPLACE RESTRICT RETURNING ROLLBACK ROW ROWS SAVEPOINT TEMP TEMPORARY TIES TO TRANSACTION \
     TRIGGER UNBOUNDED VACUUM VIEW VIRTUAL WINDOW WITHOUT";
+
+/// Functions that take locks of the application.
+const LOCKS: &str = "pg_advisory_lock pg_advisory_lock_shared pg_advisory_xact_lock pg_advisory_xact_lock_shared \
+    pg_try_advisory_lock pg_try_advisory_lock_shared pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared get_lock is_free_lock \
+    is_used_lock release_lock release_all_locks";
 
 type Flow = ControlFlow<SqlError>;
 
@@ -142,10 +150,15 @@ impl VisitorMut for Rewriter<'_, '_> {
             };
             query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
         }
-        if let Some(LimitClause::LimitOffset { limit: limit @ None, offset: Some(_), .. }) =
-            &mut query.limit_clause
-        {
-            *limit = Some(number(-1));
+        if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
+            // LIMIT NULL is no limit.
+            let none = |e: &Expr| matches!(e, Expr::Value(v) if v.value == Literal::Null);
+            if limit.as_ref().map_or(offset.is_some(), none) {
+                *limit = Some(number(-1));
+            }
+            if let Some(offset) = offset {
+                offset.rows = OffsetRows::None;
+            }
         }
         if matches!(
             *query.body,
@@ -352,17 +365,12 @@ impl VisitorMut for Rewriter<'_, '_> {
 impl Rewriter<'_, '_> {
     /// PostgreSQL sorts NULL after everything else, SQLite before.
     fn nulls(&self, by: &mut OrderByExpr) {
-        let not_null = match &by.expr {
-            Expr::Value(_) => true,
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+        // SQLite can then take the rows in the order of a key. A join may bring NULL in.
+        let not_null = match (&by.expr, self.names.sources.as_slice()) {
+            (Expr::Identifier(_) | Expr::CompoundIdentifier(_), [source]) => {
                 let name = super::catalogue::column_name(&by.expr).unwrap_or_default();
-                let column = self
-                    .names
-                    .sources
-                    .iter()
-                    .filter_map(|s| s.table.as_ref())
-                    .find_map(|t| t.column(name).map(|at| t.columns[at].not_null));
-                column.unwrap_or(false)
+                let column = |t: &Arc<Table>| t.column(name).map(|at| t.columns[at].not_null);
+                source.table.as_ref().and_then(column).unwrap_or(false)
             }
             _ => false,
         };
@@ -471,6 +479,10 @@ impl Rewriter<'_, '_> {
         let kind = self.names.expr(expr);
         let Expr::Function(function) = expr else { return Flow::Continue(()) };
         let name = bare(&function.name).to_lowercase();
+        // To answer without a lock would be to say that it does not help.
+        if LOCKS.split_whitespace().any(|lock| lock == name) {
+            return refuse(&format!("locks of the application ({name})"));
+        }
         if let (FunctionArguments::Subquery(query), "array") = (&function.args, name.as_str()) {
             let sql =
                 format!("WITH listed(x) AS ({query}) SELECT weak_list(json_group_array(x)) FROM listed");
@@ -486,6 +498,21 @@ impl Rewriter<'_, '_> {
             let none =
                 FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };
             function.args = FunctionArguments::List(none);
+        }
+        if let ("group_concat", FunctionArguments::List(list)) = (name.as_str(), &mut function.args) {
+            let separator =
+                list.clauses.iter().position(|c| matches!(c, FunctionArgumentClause::Separator(_)));
+            if let Some(FunctionArgumentClause::Separator(separator)) =
+                separator.map(|at| list.clauses.remove(at))
+            {
+                let comma = separator.value.clone().into_string().as_deref() == Some(",");
+                if !comma && list.duplicate_treatment.is_some() {
+                    return refuse("GROUP_CONCAT with DISTINCT and SEPARATOR");
+                }
+                if !comma {
+                    list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(separator))));
+                }
+            }
         }
         let args: Vec<Expr> = arguments(function).into_iter().cloned().collect();
         if let ("date_add" | "adddate" | "date_sub" | "subdate", [moment, by @ Expr::Interval(_)]) =

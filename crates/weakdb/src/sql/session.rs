@@ -1,7 +1,7 @@
 //! A client's session: statements one after another, transactions, settings.
 //!
-//! The store's transaction begins with the first statement that reads or writes a table, not with BEGIN, so that an idle client
-//! stands in nobody's way. Inside a block an error spoils the transaction in PostgreSQL, and undoes only the statement in
+//! The store's transaction begins with the first statement that reads or writes a table, or the first savepoint, not with BEGIN, so that an
+//! idle client stands in nobody's way. Inside a block an error spoils the transaction in PostgreSQL, and undoes only the statement in
 //! MySQL; a serialization failure ends it in both.
 
 use super::access::Part;
@@ -18,9 +18,10 @@ use super::time;
 use super::types::Type;
 use super::write::{Changed, Writer};
 use crate::store::{Mark, Value};
-use isolde_sqltext::{Control, Dialect, split};
+use isolde_sqltext::{Control, Dialect, Setting, split};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a statement did.
 #[derive(Clone, Debug, Default)]
@@ -67,8 +68,9 @@ pub struct Session {
     pub(super) failed: bool,
     /// READ ONLY, for this transaction and for all.
     pub(super) read_only: (bool, bool),
-    /// Savepoints; those without a mark are from before the store's transaction began.
-    pub(super) savepoints: Vec<(String, Option<Mark>)>,
+    pub(super) savepoints: Vec<(String, Mark)>,
+    /// What SET LOCAL has replaced in this transaction.
+    pub(super) replaced: Vec<Setting>,
     plans: FxHashMap<Arc<str>, (u64, Arc<Prepared>)>,
     /// The version of the catalogue that the catalogue tables are of.
     system: Option<u64>,
@@ -88,6 +90,7 @@ impl Session {
             failed: false,
             read_only: (false, false),
             savepoints: Vec::new(),
+            replaced: Vec::new(),
             plans: FxHashMap::default(),
             system: None,
         })
@@ -248,7 +251,7 @@ impl Session {
         match &prepared.plan {
             Plan::Empty => Ok(Outcome::default()),
             Plan::Control(control) => self.control(control),
-            Plan::Set(settings) => self.set(settings),
+            Plan::Set(settings, tag) => self.set(settings).map(|()| tagged(*tag)),
             Plan::Ignore(tag) => Ok(tagged(*tag)),
             Plan::Show(statement) => {
                 let rows = show::show(statement, &self.catalogue, &self.engine.shared())?;
@@ -320,22 +323,29 @@ impl Session {
         Ok(())
     }
 
-    fn in_block(&self) -> bool {
+    pub(super) fn in_block(&self) -> bool {
         self.explicit || self.block || !self.autocommit
+    }
+
+    /// Begins the store's transaction unless it is open.
+    pub(super) fn open(&mut self) -> Result<(), SqlError> {
+        self.tick();
+        let mut shared = self.engine.shared();
+        if !shared.store.in_transaction() {
+            if self.read_only.0 || self.read_only.1 {
+                shared.store.begin_read_only()?;
+            } else {
+                shared.store.begin()?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs a statement that reads or writes tables.
     fn data(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
-        self.tick();
+        self.open()?;
         let mark = {
             let mut shared = self.engine.shared();
-            if !shared.store.in_transaction() {
-                if self.read_only.0 || self.read_only.1 {
-                    shared.store.begin_read_only()?;
-                } else {
-                    shared.store.begin()?;
-                }
-            }
             shared.store.statement(Some(&prepared.text));
             shared.store.mark()?
         };
@@ -384,11 +394,14 @@ impl Session {
             }
             Plan::Update(plan) => ("UPDATE", writer.update(plan, params)?),
             Plan::Delete(plan) => ("DELETE", writer.delete(plan, params)?),
-            Plan::Truncate(tables) => {
+            Plan::Truncate(tables, restart) => {
                 for table in tables {
                     writer.engine.shared().cover(table, "")?;
                     writer.engine.sync(table)?;
                     writer.truncate(table)?;
+                    if *restart {
+                        table.counter.store(0, Ordering::SeqCst);
+                    }
                 }
                 return Ok(tagged("TRUNCATE TABLE"));
             }
@@ -414,13 +427,6 @@ impl Session {
                 Part::Covers(prefix) => self.engine.shared().cover(&access.table, &prefix)?,
             }
         }
-        if query.accesses.is_empty() && !query.constant {
-            // Through a view: its tables are not in the text.
-            for table in self.catalogue.tables() {
-                self.engine.shared().cover(&table, "")?;
-                self.engine.sync(&table)?;
-            }
-        }
         for access in &query.accesses {
             self.engine.sync(&access.table)?;
         }
@@ -429,8 +435,7 @@ impl Session {
 
     /// Commits what is open.
     pub(super) fn commit(&mut self) -> Result<(), SqlError> {
-        self.savepoints.clear();
-        self.read_only.0 = false;
+        self.forget();
         let mut shared = self.engine.shared();
         if shared.store.in_transaction() {
             shared.store.commit()?;
@@ -440,9 +445,8 @@ impl Session {
 
     /// Rolls back what is open, and leaves every block.
     pub(super) fn end_block(&mut self) {
-        self.savepoints.clear();
         (self.explicit, self.block, self.failed) = (false, false, false);
-        self.read_only.0 = false;
+        self.forget();
         let mut shared = self.engine.shared();
         if shared.store.in_transaction() {
             let _ = shared.store.rollback();

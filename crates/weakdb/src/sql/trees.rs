@@ -3,7 +3,7 @@
 use super::types::{Type, plain};
 use isolde_sqltext::ast::{
     AccessExpr, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, SetExpr, Statement, Subscript, Value, Values,
+    FunctionArguments, Ident, ObjectName, SetExpr, Statement, Subscript, TableFactor, Value, Values,
 };
 use isolde_sqltext::{Dialect, parse};
 
@@ -151,8 +151,25 @@ pub(super) fn flatten(body: &mut SetExpr) {
         }
         outermost = false;
         if let SetExpr::SetOperation { left, right, .. } = part {
+            // SQLite takes the parts from left to right; INTERSECT binds before the others.
+            if matches!(**right, SetExpr::SetOperation { .. }) {
+                enclose(right);
+                parts.push(left);
+                continue;
+            }
             parts.push(left);
             parts.push(right);
         }
+    }
+}
+
+/// Makes a part of a UNION a SELECT of its own.
+fn enclose(part: &mut SetExpr) {
+    let Ok(Statement::Query(mut whole)) = parse(Dialect::Sqlite, "SELECT * FROM (SELECT 1)") else { return };
+    if let SetExpr::Select(select) = &mut *whole.body
+        && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|f| &mut f.relation)
+    {
+        std::mem::swap(&mut *subquery.body, part);
+        *part = *whole.body;
     }
 }

@@ -206,8 +206,21 @@ impl<'a> Candidates<'a> {
 
     /// The newest allowed write of each session, by the rule of [`Latest`]. With [`Latest::On`], the initial value only if there is nothing else.
     pub fn latest(&self, rule: Latest) -> Vec<Seq> {
-        let tops: Vec<Seq> =
-            self.spans.iter().filter_map(|s| s.iter().rev().copied().find(|&w| self.passes(w))).collect();
+        let mut tops = Vec::new();
+        let each = rule == Latest::PerSession && self.isolation.spans_are_sessions();
+        for span in &self.spans {
+            let mut last = None;
+            for &writer in span.iter().rev() {
+                let session = self.base.writer(writer).map(|name| name.session);
+                if last != Some(session) && self.passes(writer) {
+                    tops.push(writer);
+                    last = Some(session);
+                    if !each {
+                        break;
+                    }
+                }
+            }
+        }
         let over = |a: Seq| tops.iter().any(|&b| a != b && self.isolation.before(a, b));
         let mut latest: Vec<Seq> =
             tops.iter().copied().filter(|&a| rule == Latest::PerSession || !over(a)).collect();

@@ -19,11 +19,17 @@ pub(crate) trait Isolation: Send {
     /// A new session.
     fn open_session(&mut self);
 
+    /// The session, which has no open transaction, is over.
+    fn close_session(&mut self, session: usize);
+
     /// The session begins a transaction.
     fn begin(&mut self, session: usize, read_only: bool);
 
     /// Writers of the key, in ascending slices, that contain all that are allowed. Never empty.
     fn spans<'a>(&'a self, base: &'a Base, session: usize, key: KeyId) -> Vec<&'a [Seq]>;
+
+    /// True if a span has the writers of a session, or of several sessions one after another; false if it has everybody's.
+    fn spans_are_sessions(&self) -> bool;
 
     /// Whether this member of the spans is allowed.
     fn allows(&self, base: &Base, session: usize, key: KeyId, source: Seq) -> bool;

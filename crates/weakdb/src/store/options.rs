@@ -77,6 +77,9 @@ pub struct Options {
     pub chooser: Option<Chooser>,
     /// With [`Schedule::Serial`], how long `begin` waits.
     pub patience: Duration,
+    /// How long a client without a connection of its own (HTTP) may leave a transaction open before it is rolled back: nobody else
+    /// can tell that it has vanished.
+    pub idle: Duration,
 }
 
 impl Options {
@@ -97,6 +100,7 @@ impl Options {
             replay: None,
             chooser: None,
             patience: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
         }
     }
 }

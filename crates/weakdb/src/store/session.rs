@@ -42,7 +42,7 @@ struct Open {
     /// Answers given within the current statement.
     memo: FxHashMap<KeyId, Seq>,
     statement: Option<Arc<str>>,
-    /// Keys read for update, with the last version at that time.
+    /// Keys read for update, with the version that has to be the last one still.
     current: FxHashMap<KeyId, Seq>,
     /// Beginnings and ends of keys that nobody else may write before the commit, and since when.
     guarded: Vec<(Box<str>, Box<str>, Seq)>,
@@ -148,19 +148,28 @@ impl Session {
         let store = self.store.clone();
         let mut inner = store.lock();
         let key = inner.key(key);
-        self.read_key(&mut inner, key, None)
+        Ok(self.read_key(&mut inner, key, None)?.0)
     }
 
     /// Reads a key for update: the allowed version that committed last. If somebody else overwrites it before this
     /// transaction commits, the commit is refused. That is how `SELECT … FOR UPDATE` keeps others out without a lock to wait for.
+    ///
+    /// What the transaction has read before may allow only an old version: then it was overwritten before it was locked, and
+    /// the commit is refused as well. Versions that certainly come before the one that was read overwrite nothing, whenever they committed.
     pub fn read_for_update(&mut self, key: &str) -> Result<Option<Value>, Error> {
         let store = self.store.clone();
         let mut inner = store.lock();
         let key = inner.key(key);
-        let last = inner.base.versions(key).last();
+        let (value, source) = self.read_key(&mut inner, key, Some(Wish::Newest))?;
+        let versions = inner.base.versions(key);
+        let overwritten = |source: &Seq| {
+            let mut later = versions.writers.iter().rev().take_while(|&w| w > source);
+            later.any(|&w| !inner.isolation.before(w, *source))
+        };
+        let seen = source.filter(overwritten).unwrap_or(versions.last());
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
-        open.current.entry(key).or_insert(last);
-        self.read_key(&mut inner, key, Some(Wish::Newest))
+        open.current.entry(key).or_insert(seen);
+        Ok(value)
     }
 
     /// Refuses the commit if somebody else has by then written a key whose name begins and ends so: what a scan for a constraint did
@@ -203,7 +212,7 @@ impl Session {
         let mut inner = store.lock();
         let mut found = Vec::new();
         for (name, key) in inner.base.with_prefix(prefix) {
-            if let Some(value) = self.read_key(&mut inner, key, None)? {
+            if let (Some(value), _) = self.read_key(&mut inner, key, None)? {
                 found.push((name, value));
             }
         }
@@ -334,20 +343,21 @@ impl Session {
         Ok(())
     }
 
+    /// The value, and who wrote it unless the transaction itself did.
     fn read_key(
         &mut self,
         inner: &mut Inner,
         key: KeyId,
         wish: Option<Wish>,
-    ) -> Result<Option<Value>, Error> {
+    ) -> Result<(Option<Value>, Option<Seq>), Error> {
         let (name, random, latest) = (self.name(), self.random_of_next_read(), self.latest);
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
         if let Some(value) = open.writes.get(&key) {
             open.log.push(Logged::ReadOwn(key));
-            return Ok(value.clone());
+            return Ok((value.clone(), None));
         }
         if let Some(&source) = open.memo.get(&key) {
-            return Ok(inner.base.value(key, source));
+            return Ok((inner.base.value(key, source), Some(source)));
         }
         let read = ReadName { by: name, read: open.reads };
         let statement = open.statement.clone().filter(|s| !s.is_empty());
@@ -358,7 +368,7 @@ impl Session {
         if open.statement.is_some() {
             open.memo.insert(key, source);
         }
-        Ok(inner.base.value(key, source))
+        Ok((inner.base.value(key, source), Some(source)))
     }
 
     fn random_of_next_read(&self) -> fastrand::Rng {
@@ -392,6 +402,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close(None);
+        self.store.lock().isolation.close_session(self.number as usize);
     }
 }
 

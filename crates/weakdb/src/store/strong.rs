@@ -76,6 +76,10 @@ impl Isolation for Snapshots {
         self.views.push(View::default());
     }
 
+    fn close_session(&mut self, session: usize) {
+        self.views[session] = View::default();
+    }
+
     fn begin(&mut self, session: usize, read_only: bool) {
         let view = &mut self.views[session];
         (view.low, view.high, view.read_only) = (view.floor, None, read_only);
@@ -100,6 +104,10 @@ impl Isolation for Snapshots {
             _ => {}
         }
         vec![span]
+    }
+
+    fn spans_are_sessions(&self) -> bool {
+        false
     }
 
     fn allows(&self, _: &Base, _: usize, _: KeyId, _: Seq) -> bool {

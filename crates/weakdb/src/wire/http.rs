@@ -12,16 +12,20 @@
 //! `["rollback"]` are operations too, and a list without them inside no transaction is one of its own. Operations are
 //! `read`, `write`, `delete`, `cas` (key, expected, new) and `scan` (prefix). Errors have status 400, or 409 if the transaction may be
 //! tried again, and `{"error": "…", "code": "40001"}`.
+//!
+//! A session has no connection whose end would tell that its client is gone. One that leaves a transaction open and asks for nothing
+//! for [`Options::idle`](crate::Options::idle) is ended ([`Sessions::end_idle`]), and later requests are told so.
 
 use super::{broken, read_exactly};
-use crate::sql::{Code, Database, Session, SqlError};
+use crate::sql::{Code, Database, Session, SqlError, Status};
 use crate::store::{self, Value};
 use isolde_sqltext::Dialect;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Longer bodies are refused.
 const LONGEST: usize = 64 << 20;
@@ -32,19 +36,46 @@ pub struct Sessions {
     inner: Mutex<Numbered>,
 }
 
-/// How many there have been, and those that are open.
-type Numbered = (u64, BTreeMap<u64, Arc<Mutex<Client>>>);
+#[derive(Default)]
+struct Numbered {
+    /// How many there have been, those of a single request included.
+    count: u64,
+    open: BTreeMap<u64, Arc<Mutex<Client>>>,
+    /// Those that were ended because nobody asked for anything.
+    idle: BTreeSet<u64>,
+}
 
+/// A client's two sessions, each opened when it is first asked for something.
 struct Client {
-    sql: Session,
-    keys: store::Session,
+    number: u64,
+    dialect: Dialect,
+    sql: Option<Session>,
+    keys: Option<store::Session>,
+    used: Instant,
 }
 
 impl Client {
-    fn new(database: &Database, dialect: Dialect, number: u64) -> Result<Self, SqlError> {
-        let sql = database.session(dialect, &format!("http-{number}"))?;
-        let keys = database.store().session(&format!("http-kv-{number}"));
-        Ok(Self { sql, keys })
+    fn new(dialect: Dialect, number: u64) -> Self {
+        Self { number, dialect, sql: None, keys: None, used: Instant::now() }
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.keys.as_ref().is_some_and(store::Session::in_transaction)
+            || self.sql.as_ref().is_some_and(|sql| sql.status() != Status::Idle)
+    }
+
+    fn sql(&mut self, database: &Database, body: &Json) -> Result<Json, Refused> {
+        let session = match self.sql.take() {
+            Some(session) => session,
+            None => database.session(self.dialect, &format!("http-{}", self.number))?,
+        };
+        sql(self.sql.insert(session), body)
+    }
+
+    fn keys(&mut self, database: &Database, body: &Json) -> Result<Json, Refused> {
+        let number = self.number;
+        let session = self.keys.get_or_insert_with(|| database.store().session(&format!("http-kv-{number}")));
+        keys(session, body)
     }
 }
 
@@ -55,7 +86,36 @@ impl Sessions {
 
     /// Ends them all.
     pub fn clear(&self) {
-        self.lock().1.clear();
+        self.lock().open.clear();
+    }
+
+    /// Ends those that have left a transaction open and asked for nothing for so long.
+    pub fn end_idle(&self, limit: Duration) {
+        let mut all = self.lock();
+        let idle = |client: &Mutex<Client>| {
+            // One that is locked is being served.
+            client.try_lock().is_ok_and(|c| c.used.elapsed() >= limit && c.in_transaction())
+        };
+        let ended: Vec<u64> = all.open.iter().filter(|(_, c)| idle(c)).map(|(&number, _)| number).collect();
+        for number in ended {
+            all.open.remove(&number);
+            all.idle.insert(number);
+        }
+    }
+
+    fn find(&self, number: u64, limit: Duration) -> Result<Arc<Mutex<Client>>, Refused> {
+        let all = self.lock();
+        match all.open.get(&number) {
+            Some(client) => Ok(client.clone()),
+            None if all.idle.contains(&number) => Err(Refused {
+                status: 400,
+                code: "25P03".into(),
+                message: format!(
+                    "session {number} has ended: its transaction was idle for {limit:?} and was rolled back"
+                ),
+            }),
+            None => Err(no_session(number)),
+        }
     }
 }
 
@@ -87,9 +147,16 @@ fn bad(message: impl Into<String>) -> Refused {
 pub fn serve(database: &Database, sessions: &Sessions, stream: &TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     loop {
-        let Some((method, path, length, keep)) = head(&mut reader)? else { return Ok(()) };
+        let (method, path, length, keep) = match head(&mut reader) {
+            Ok(Some(head)) => head,
+            Ok(None) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return turn_away(stream, 400, &error.to_string());
+            }
+            Err(error) => return Err(error),
+        };
         if length > LONGEST {
-            return answer(stream, 413, &json!({"error": "the body is too long"}), false);
+            return turn_away(stream, 413, "the body is too long");
         }
         let body = read_exactly(&mut reader, length)?;
         let (status, body) = match request(database, sessions, &method, &path, &body) {
@@ -103,6 +170,15 @@ pub fn serve(database: &Database, sessions: &Sessions, stream: &TcpStream) -> io
     }
 }
 
+/// Answers what cannot be read on, and ends the connection. What the client still sends is taken in for a moment: closing a socket with bytes
+/// unread would take the answer away from it.
+fn turn_away(stream: &TcpStream, status: u16, message: &str) -> io::Result<()> {
+    answer(stream, status, &json!({"error": message, "code": status.to_string()}), false)?;
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+    io::copy(&mut io::Read::take(stream, 1 << 20), &mut io::sink()).map(|_| ())
+}
+
 /// Method, path, length of the body, and whether the connection stays open.
 fn head(reader: &mut impl BufRead) -> io::Result<Option<(String, String, usize, bool)>> {
     let mut line = String::new();
@@ -111,7 +187,7 @@ fn head(reader: &mut impl BufRead) -> io::Result<Option<(String, String, usize, 
     }
     let mut words = line.split_whitespace().map(str::to_owned);
     let (Some(method), Some(path), Some(version)) = (words.next(), words.next(), words.next()) else {
-        return Err(broken("no request line"));
+        return Err(broken("this is no request of HTTP"));
     };
     let (mut length, mut keep) = (0, version != "HTTP/1.0");
     for _ in 0..100 {
@@ -121,11 +197,15 @@ fn head(reader: &mut impl BufRead) -> io::Result<Option<(String, String, usize, 
         if line.is_empty() {
             return Ok(Some((method, path, length, keep)));
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| broken("no header"))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| broken("a header is NAME: VALUE"))?;
         match name.trim().to_ascii_lowercase().as_str() {
-            "content-length" => length = value.trim().parse().map_err(|_| broken("content-length"))?,
+            "content-length" => {
+                length = value.trim().parse().map_err(|_| broken("Content-Length is not a number"))?;
+            }
             "connection" => keep = !value.trim().eq_ignore_ascii_case("close"),
-            "transfer-encoding" => return Err(broken("chunks are not read")),
+            "transfer-encoding" => {
+                return Err(broken("bodies in chunks are not read: send a Content-Length"));
+            }
             _ => {}
         }
     }
@@ -167,37 +247,51 @@ fn request(
             let options = database.store().options();
             Ok(
                 json!({"weakdb": env!("CARGO_PKG_VERSION"), "level": options.level.name(), "seed": options.seed,
-                      "sessions": sessions.lock().1.len()}),
+                      "sessions": sessions.lock().open.len()}),
             )
         }
         ("POST", "/session") => {
             let body = parsed()?;
             let dialect = dialect(&body)?;
             let mut all = sessions.lock();
-            all.0 += 1;
-            let number = all.0;
-            all.1.insert(number, Arc::new(Mutex::new(Client::new(database, dialect, number)?)));
+            all.count += 1;
+            let number = all.count;
+            all.open.insert(number, Arc::new(Mutex::new(Client::new(dialect, number))));
             Ok(json!({"session": number}))
         }
         ("DELETE", path) if path.starts_with("/session/") => {
             let number = path["/session/".len()..].parse().unwrap_or(0);
-            match sessions.lock().1.remove(&number) {
+            match sessions.lock().open.remove(&number) {
                 Some(_) => Ok(json!({"closed": number})),
                 None => Err(no_session(number)),
             }
         }
         ("POST", "/sql" | "/kv") => {
             let body = parsed()?;
-            let client = match body.get("session").and_then(Json::as_u64) {
-                Some(number) => sessions.lock().1.get(&number).cloned().ok_or_else(|| no_session(number))?,
+            let number = match body.get("session") {
+                None | Some(Json::Null) => None,
+                Some(given) => Some(given.as_u64().ok_or_else(|| {
+                    bad(format!("\"session\" is a number that POST /session gave, not {given}"))
+                })?),
+            };
+            let client = match number {
+                Some(number) => sessions.find(number, database.store().options().idle)?,
                 None => {
                     let mut all = sessions.lock();
-                    all.0 += 1;
-                    Arc::new(Mutex::new(Client::new(database, dialect(&body)?, all.0)?))
+                    all.count += 1;
+                    Arc::new(Mutex::new(Client::new(dialect(&body)?, all.count)))
                 }
             };
             let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
-            if path == "/sql" { sql(&mut client.sql, &body) } else { keys(&mut client.keys, &body) }
+            let answer =
+                if path == "/sql" { client.sql(database, &body) } else { client.keys(database, &body) };
+            client.used = Instant::now();
+            if answer.is_ok() && number.is_none() && client.in_transaction() {
+                return Err(bad(
+                    "without a session the transaction ends with the request, and this one was not committed: it is rolled back",
+                ));
+            }
+            answer
         }
         _ => {
             Err(Refused { status: 404, code: "404".into(), message: format!("there is no {method} {path}") })

@@ -3,7 +3,7 @@
 //! A connection is a thread that reads, executes and answers: statements run in SQLite, which blocks, and with the serial
 //! schedule they wait for each other, which must not hold up a thread that serves others. So plain blocking sockets
 //! are the simplest thing that is right; hundreds of them cost little. A connection that ends, for whatever reason, drops its
-//! session, and with it rolls back what was open.
+//! session, and with it rolls back what was open; HTTP's sessions, which have no connection, are looked after by a thread.
 
 mod http;
 mod mysql;
@@ -74,6 +74,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Server {
     inner: Arc<Inner>,
     bound: BTreeMap<Protocol, SocketAddr>,
+    /// Ends idle sessions of HTTP.
+    keeper: Option<thread::Thread>,
 }
 
 struct Inner {
@@ -120,7 +122,15 @@ impl Server {
                 .name(format!("weakdb {protocol:?}"))
                 .spawn(move || inner.accept(protocol, &listener))?;
         }
-        Ok(Self { inner, bound })
+        let keeper = match bound.contains_key(&Protocol::Http) {
+            true => {
+                let inner = inner.clone();
+                let kept = thread::Builder::new().name("weakdb keeper".into()).spawn(move || inner.keep())?;
+                Some(kept.thread().clone())
+            }
+            false => None,
+        };
+        Ok(Self { inner, bound, keeper })
     }
 
     /// The database.
@@ -178,12 +188,24 @@ impl Drop for Server {
         }
         let _ = self.inner.ended.wait_timeout_while(live, PATIENCE, |live| !live.is_empty());
         self.inner.http.clear();
+        if let Some(keeper) = &self.keeper {
+            keeper.unpark();
+        }
     }
 }
 
 impl Inner {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<TcpStream>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends idle sessions of HTTP, until the server stops.
+    fn keep(&self) {
+        let limit = self.database.store().options().idle;
+        while !self.stopping.load(Ordering::SeqCst) {
+            self.http.end_idle(limit);
+            thread::park_timeout((limit / 4).clamp(Duration::from_millis(10), Duration::from_secs(5)));
+        }
     }
 
     fn accept(self: &Arc<Self>, protocol: Protocol, listener: &TcpListener) {

@@ -71,12 +71,22 @@ pub struct Done {
 }
 
 pub struct Client {
-    pub session: Session,
+    /// Until its program is finished.
+    session: Option<Session>,
     /// Transactions that committed or are open, by their number in the session.
     pub txns: BTreeMap<u32, Vec<Done>>,
     begun: u32,
     next: usize,
     open: Option<usize>,
+}
+
+impl Client {
+    /// A session that is over makes room for others, which must not be seen in what these are allowed.
+    fn end(&mut self, transactions: usize) {
+        if self.next == transactions {
+            self.session = None;
+        }
+    }
 }
 
 /// A program at work.
@@ -101,7 +111,7 @@ impl Run {
         let store = Store::new(options).unwrap();
         let clients = (0..program.len())
             .map(|i| Client {
-                session: store.session(&i.to_string()),
+                session: Some(store.session(&i.to_string())),
                 txns: BTreeMap::new(),
                 begun: 0,
                 next: 0,
@@ -115,10 +125,11 @@ impl Run {
     pub fn step(&mut self, s: usize) -> Step {
         let client = &mut self.clients[s];
         let Some(body) = self.program[s].get(client.next) else { return Step::Finished };
+        let session = client.session.as_mut().unwrap();
         let at = match client.open {
             Some(at) => at,
             None => {
-                client.session.begin().unwrap();
+                session.begin().unwrap();
                 client.txns.insert(client.begun, Vec::new());
                 client.begun += 1;
                 0
@@ -127,13 +138,13 @@ impl Run {
         let log = client.txns.get_mut(&(client.begun - 1)).unwrap();
         let step = match body[at] {
             Op::Read(k) => {
-                let value = client.session.read(KEYS[k]).unwrap().map_or(0, |v| v.as_int().unwrap());
+                let value = session.read(KEYS[k]).unwrap().map_or(0, |v| v.as_int().unwrap());
                 log.push(Done { op: body[at], value });
                 Step::Read
             }
             Op::Write(k) => {
                 self.written += 1;
-                client.session.write(KEYS[k], self.written).unwrap();
+                session.write(KEYS[k], self.written).unwrap();
                 log.push(Done { op: body[at], value: self.written });
                 Step::Other
             }
@@ -142,10 +153,11 @@ impl Run {
         if at + 1 == body.len() {
             client.open = None;
             client.next += 1;
-            if let Err(Error::Serialization(_)) = client.session.commit() {
+            if let Err(Error::Serialization(_)) = session.commit() {
                 client.txns.remove(&(client.begun - 1));
                 self.refused += 1;
             }
+            client.end(self.program[s].len());
         }
         step
     }
@@ -154,9 +166,10 @@ impl Run {
     pub fn abort(&mut self, s: usize) {
         let client = &mut self.clients[s];
         if client.open.take().is_some() {
-            client.session.rollback().unwrap();
+            client.session.as_mut().unwrap().rollback().unwrap();
             client.txns.remove(&(client.begun - 1));
             client.next += 1;
+            client.end(self.program[s].len());
         }
     }
 

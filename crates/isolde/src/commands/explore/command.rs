@@ -1,16 +1,14 @@
 //! A command that uses a database through its sockets, as something that can be explored.
 
-use crate::interrupt;
+use super::process::{self as group, End};
 use isolde_explore::{Run, Subject};
 use isolde_level::Level;
 use isolde_weakdb::sql::Database;
 use isolde_weakdb::wire::{Addresses, Server};
 use isolde_weakdb::{Options, Store};
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::process::{self, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::{env, io, process};
 
 /// Why a command could not be run at all.
 #[derive(Debug)]
@@ -49,11 +47,18 @@ pub struct Command {
     timeout: Duration,
     /// What the setup left.
     initial: Option<Database>,
+    /// Some run has used the database.
+    connected: bool,
 }
 
 impl Command {
     pub fn new(words: Vec<OsString>, timeout: Duration) -> Command {
-        Command { words, timeout, initial: None }
+        Command { words, timeout, initial: None, connected: false }
+    }
+
+    /// Whether any run has used the database.
+    pub fn has_connected(&self) -> bool {
+        self.connected
     }
 
     /// Runs a shell command at the serializable level. What it leaves is where every run begins.
@@ -83,7 +88,9 @@ impl Subject for Command {
         let (server, failure) = execute(database, &self.words, self.timeout)?;
         // Rolls back what the command left open.
         server.stop();
-        Ok(Run::of(&store, failure))
+        let run = Run::of(&store, failure);
+        self.connected |= !run.sessions.is_empty();
+        Ok(run)
     }
 }
 
@@ -97,25 +104,44 @@ fn execute(
     let Some((program, arguments)) = words.split_first() else {
         return Ok((server, None));
     };
-    let mut child = process::Command::new(program)
-        .args(arguments)
-        .envs(environment(&server))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+    let mut command = process::Command::new(program);
+    command.args(arguments);
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(leads_elsewhere)) {
+        command.env_remove(name);
+    }
+    command.envs(environment(&server));
+    let (end, output) = group::run(&mut command, timeout)
         .map_err(|error| Unable::Start { program: program.to_string_lossy().into_owned(), error })?;
-    let output = [drain(child.stdout.take()), drain(child.stderr.take())];
-    let status = wait(&mut child, timeout)?;
-    // A grandchild may keep the pipes open after the child was killed: its output is not waited for.
-    let texts =
-        if status.is_some() { output.map(|o| o.join().unwrap_or_default()) } else { Default::default() };
-    let failure = match status {
-        None => Some(format!("it took longer than {timeout:?}")),
-        Some(status) if status.success() => None,
-        Some(status) => Some(message(status, &texts)),
+    let failure = match end {
+        End::Interrupted => return Err(Unable::Interrupted),
+        End::Late => Some(message(&format!("it took longer than {timeout:?}"), &output)),
+        End::Status(status) if status.success() => None,
+        End::Status(status) => Some(message(&status.to_string(), &output)),
     };
     Ok((server, failure))
+}
+
+/// Of PostgreSQL's variables, those that are handed on: none says where to connect or what to ask of the server first.
+const HARMLESS: [&str; 7] =
+    ["PGDATA", "PGTZ", "PGDATESTYLE", "PGCLIENTENCODING", "PGAPPNAME", "PGCONNECT_TIMEOUT", "PGPASSWORD"];
+
+/// What MySQL's clients look at beside what is set for them.
+const MYSQL: [&str; 7] = [
+    "MYSQL_UNIX_PORT",
+    "MYSQL_PWD",
+    "MYSQL_HOME",
+    "MARIADB_HOME",
+    "MYSQL_GROUP_SUFFIX",
+    "MARIADB_GROUP_SUFFIX",
+    "MYSQL_TEST_LOGIN_FILE",
+];
+
+/// True of a variable that may lead a client to another database than ours, such as PGSERVICE, or make it ask for what ours does not
+/// speak, such as PGREQUIRESSL. A test that empties its tables must not find the wrong ones, so of libpq's only the harmless are kept.
+fn leads_elsewhere(name: &str) -> bool {
+    let libpq =
+        name.strip_prefix("PG").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    (libpq && !HARMLESS.contains(&name)) || MYSQL.contains(&name)
 }
 
 fn environment(server: &Server) -> Vec<(&'static str, String)> {
@@ -131,6 +157,7 @@ fn environment(server: &Server) -> Vec<(&'static str, String)> {
     if let Some(at) = server.mysql() {
         env.push(("MYSQL_HOST", at.ip().to_string()));
         env.push(("MYSQL_TCP_PORT", at.port().to_string()));
+        env.push(("MYSQL_PORT", at.port().to_string()));
         env.push(("ISOLDE_MYSQL_URL", format!("mysql://root@{at}/weakdb")));
     }
     if let Some(at) = server.http() {
@@ -142,42 +169,10 @@ fn environment(server: &Server) -> Vec<(&'static str, String)> {
     env
 }
 
-/// Reads a pipe to its end, on a thread: a command that fills both must not wait for us.
-fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // What came before an error is all there is to show.
-            _ = pipe.read_to_end(&mut bytes);
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
-/// `None`: it took too long and was ended.
-fn wait(child: &mut process::Child, timeout: Duration) -> Result<Option<ExitStatus>, Unable> {
-    let since = Instant::now();
-    let mut pause = Duration::from_micros(200);
-    loop {
-        let lost = |error| Unable::Start { program: "the command".into(), error };
-        if let Some(status) = child.try_wait().map_err(lost)? {
-            return Ok(Some(status));
-        }
-        let interrupted = interrupt::is_requested();
-        if interrupted || since.elapsed() > timeout {
-            // It may have ended in this moment, which is as good.
-            _ = child.kill();
-            _ = child.wait();
-            return if interrupted { Err(Unable::Interrupted) } else { Ok(None) };
-        }
-        thread::sleep(pause);
-        pause = (2 * pause).min(Duration::from_millis(10));
-    }
-}
-
-fn message(status: ExitStatus, output: &[String]) -> String {
+/// What happened, and the last lines that were printed.
+fn message(what: &str, output: &[String]) -> String {
     let lines: Vec<&str> = output.iter().flat_map(|text| text.lines()).collect();
-    let mut message = status.to_string();
+    let mut message = what.to_owned();
     if lines.len() > LINES {
         message.push_str("\n…");
     }

@@ -1,7 +1,9 @@
 //! The order that every commit order must extend: sessions, reads-from and demands, with clocks.
 //!
-//! Only writers are in it. Sessions are chains, so the writers of one session that come before a writer are its first
-//! ones, and one number per session says who comes before whom: `before(a, b)` costs O(1). A demand between two old writers is
+//! Only writers are in it. Sessions are chains, *lanes* here, so the writers of a lane that come before a writer are its first
+//! ones, and one number per lane says who comes before whom: `before(a, b)` costs O(1). Nothing but that is asked of a lane, so where
+//! everything that happened before counts (causal), a session may carry on the lane of another one that is over, if its first writer happened
+//! after all of it: a client that connects for each transaction and reads what the one before wrote stays in one lane. A demand between two old writers is
 //! carried on to whoever comes after the second and did not come after the first already. Clocks only grow, so that is
 //! cheap on average: transactions far apart are mostly ordered anyway.
 //!
@@ -9,47 +11,13 @@
 //! the edges. For that every edge is kept, except demands that happened-before implies for good.
 
 use super::Seq;
+use super::clock::Clock;
 use rustc_hash::FxHashSet;
-
-/// By session (in the order of their first write), a number of its writers: its first ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Clock(Vec<u32>);
-
-impl Clock {
-    #[inline]
-    pub fn get(&self, lane: usize) -> u32 {
-        self.0.get(lane).copied().unwrap_or(0)
-    }
-
-    fn raise(&mut self, lane: usize, to: u32) -> bool {
-        if self.0.len() <= lane {
-            self.0.resize(lane + 1, 0);
-        }
-        let grows = self.0[lane] < to;
-        if grows {
-            self.0[lane] = to;
-        }
-        grows
-    }
-
-    /// True if it grew.
-    fn join(&mut self, other: &Clock) -> bool {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        let mut grows = false;
-        for (mine, &theirs) in self.0.iter_mut().zip(&other.0) {
-            grows |= *mine < theirs;
-            *mine = (*mine).max(theirs);
-        }
-        grows
-    }
-}
 
 #[derive(Default)]
 struct Node {
     lane: usize,
-    /// In its session's writers, from 1.
+    /// In its lane, from 1.
     position: u32,
     /// Who happened before it, by session order and reads-from, where the level asks for that (causal).
     past: Clock,
@@ -63,24 +31,39 @@ pub(super) struct Graph {
     /// By `Seq`; the first, the initial transaction, comes before all and is in no list.
     nodes: Vec<Node>,
     lanes: Vec<Vec<Seq>>,
+    /// Lanes of sessions that are over.
+    free: FxHashSet<usize>,
 }
 
 impl Graph {
     pub fn new() -> Graph {
-        Graph { nodes: vec![Node::default()], lanes: Vec::new() }
+        Graph { nodes: vec![Node::default()], lanes: Vec::new(), free: FxHashSet::default() }
     }
 
     fn node(&self, s: Seq) -> &Node {
         &self.nodes[s.0 as usize]
     }
 
-    pub fn lanes(&self) -> usize {
-        self.lanes.len()
+    /// A lane for a session whose first writer has this past, as far as happened-before is known.
+    pub fn open_lane(&mut self, past: &Clock) -> usize {
+        let carried = past
+            .iter()
+            .find(|&(lane, seen)| seen as usize == self.lanes[lane].len() && self.free.contains(&lane));
+        match carried {
+            Some((lane, _)) => {
+                self.free.remove(&lane);
+                lane
+            }
+            None => {
+                self.lanes.push(Vec::new());
+                self.lanes.len() - 1
+            }
+        }
     }
 
-    pub fn open_lane(&mut self) -> usize {
-        self.lanes.push(Vec::new());
-        self.lanes.len() - 1
+    /// The lane's session is over.
+    pub fn free_lane(&mut self, lane: usize) {
+        self.free.insert(lane);
     }
 
     #[inline]
@@ -134,7 +117,7 @@ impl Graph {
         clock.raise(node.lane, node.position);
     }
 
-    /// Adds a direct dependency; the last of each session stands for the others.
+    /// Adds a direct dependency; the last of each lane stands for the others.
     pub fn depend(&self, direct: &mut Vec<Seq>, s: Seq) {
         match direct.iter_mut().find(|d| self.lane(**d) == self.lane(s)) {
             Some(d) => *d = (*d).max(s),
@@ -142,7 +125,7 @@ impl Graph {
         }
     }
 
-    /// Appends a writer to its session.
+    /// Appends a writer to its lane.
     pub fn commit(&mut self, s: Seq, lane: usize, past: &Clock, direct: &[Seq]) {
         let from: Vec<Seq> = self.lanes[lane].last().into_iter().chain(direct).copied().collect();
         let mut preceding = past.clone();

@@ -23,13 +23,15 @@
 //!
 //! An open transaction's demands count for everybody at once. If it aborts they are taken back.
 
+mod clock;
 mod graph;
 
 use super::base::{Base, KeyId, Seq};
 use super::error::Conflict;
 use super::isolation::Isolation;
 use super::search::partition_late;
-use graph::{Clock, Graph};
+use clock::Clock;
+use graph::Graph;
 use rustc_hash::FxHashMap;
 
 /// What is visible to a read, besides what its transaction read from before.
@@ -43,7 +45,7 @@ pub(crate) enum Visibility {
     Causal,
 }
 
-/// Writers of one key in one session, ascending, and side by side their positions in it.
+/// Writers of one key in one session (one lane of the graph), ascending, and side by side their positions in it.
 struct Written {
     lane: usize,
     by: Vec<Seq>,
@@ -68,13 +70,14 @@ pub(crate) struct Weak {
     /// By key.
     written: Vec<Vec<Written>>,
     views: Vec<View>,
+    /// Sessions with an open transaction: there may have been many others.
+    open: Vec<usize>,
 }
 
 /// A session's.
 #[derive(Default)]
 struct View {
-    open: bool,
-    /// The number of its clock entry, once it has written.
+    /// Its lane in the graph, once it has written.
     lane: Option<usize>,
     /// What happened before the session's next transaction, and whom that depends on directly.
     floor: Frontier,
@@ -85,8 +88,8 @@ struct View {
     sources: Vec<Seq>,
     /// Demands of the open transaction, to be taken back if it aborts.
     demands: Vec<(Seq, Seq)>,
-    /// Causal: by session, the first position that must not become visible to the open transaction.
-    ceiling: Vec<u32>,
+    /// Causal: by lane, the first position that must not become visible to the open transaction.
+    ceiling: FxHashMap<usize, u32>,
 }
 
 #[derive(Clone, Default)]
@@ -99,7 +102,7 @@ struct Frontier {
 
 impl Weak {
     pub fn new(visibility: Visibility) -> Weak {
-        Weak { visibility, graph: Graph::new(), written: Vec::new(), views: Vec::new() }
+        Weak { visibility, graph: Graph::new(), written: Vec::new(), views: Vec::new(), open: Vec::new() }
     }
 
     fn written(&self, key: KeyId) -> &[Written] {
@@ -153,9 +156,8 @@ impl Weak {
                 demands.push((v, s));
             }
         };
-        for lane in 0..self.graph.lanes() {
-            let until =
-                if lane == self.graph.lane(source) { self.graph.position(source) } else { past.get(lane) };
+        let own = (self.graph.lane(source), self.graph.position(source));
+        for (lane, until) in past.iter().filter(|entry| entry.0 != own.0).chain([own]) {
             let from = view.now.past.get(lane);
             if until <= from {
                 continue;
@@ -197,12 +199,12 @@ impl Weak {
 
     /// True if some position at or above the ceiling is in the writer's past, or is the writer itself.
     fn above_ceiling(&self, view: &View, source: Seq) -> bool {
-        let past = self.graph.past(source);
-        let own = self.graph.lane(source);
-        view.ceiling.iter().enumerate().any(|(lane, &ceiling)| {
-            let seen = if lane == own { self.graph.position(source) } else { past.get(lane) };
-            seen >= ceiling
-        })
+        if view.ceiling.is_empty() {
+            return false;
+        }
+        let own = (self.graph.lane(source), self.graph.position(source));
+        let seen = self.graph.past(source).iter().chain([own]);
+        seen.into_iter().any(|(lane, seen)| view.ceiling.get(&lane).is_some_and(|&ceiling| seen >= ceiling))
     }
 
     /// Lowers the ceilings of open transactions after these writers have come after others than before.
@@ -211,7 +213,8 @@ impl Weak {
             return;
         }
         let graph = &self.graph;
-        for view in self.views.iter_mut().filter(|v| v.open && !v.reads.is_empty()) {
+        for &open in &self.open {
+            let view = &mut self.views[open];
             for &w in changed {
                 let late = base.keys(w).any(|k| view.reads.get(&k).is_some_and(|&s| graph.before(s, w)));
                 if late {
@@ -244,8 +247,8 @@ impl Weak {
     }
 
     fn close(&mut self, session: usize) {
+        self.open.retain(|&open| open != session);
         let view = &mut self.views[session];
-        view.open = false;
         view.reads.clear();
         view.sources.clear();
         view.demands.clear();
@@ -253,11 +256,9 @@ impl Weak {
     }
 }
 
-fn lower(ceiling: &mut Vec<u32>, lane: usize, position: u32) {
-    if ceiling.len() <= lane {
-        ceiling.resize(lane + 1, u32::MAX);
-    }
-    ceiling[lane] = ceiling[lane].min(position);
+fn lower(ceiling: &mut FxHashMap<usize, u32>, lane: usize, position: u32) {
+    let lowest = ceiling.entry(lane).or_insert(position);
+    *lowest = (*lowest).min(position);
 }
 
 const INITIAL: &[Seq] = &[Seq::INITIAL];
@@ -267,9 +268,19 @@ impl Isolation for Weak {
         self.views.push(View::default());
     }
 
+    fn close_session(&mut self, session: usize) {
+        let view = std::mem::take(&mut self.views[session]);
+        // Read atomic knows a session's past by its lane, which therefore stays its own.
+        if self.visibility == Visibility::Causal
+            && let Some(lane) = view.lane
+        {
+            self.graph.free_lane(lane);
+        }
+    }
+
     fn begin(&mut self, session: usize, _: bool) {
+        self.open.push(session);
         let view = &mut self.views[session];
-        view.open = true;
         view.now = view.floor.clone();
     }
 
@@ -304,6 +315,10 @@ impl Isolation for Weak {
             }
         }
         spans
+    }
+
+    fn spans_are_sessions(&self) -> bool {
+        true
     }
 
     fn allows(&self, base: &Base, session: usize, key: KeyId, source: Seq) -> bool {
@@ -365,7 +380,7 @@ impl Isolation for Weak {
             self.graph.depend(&mut view.floor.direct, source);
         }
         if let Some(seq) = seq {
-            let lane = *view.lane.get_or_insert_with(|| self.graph.open_lane());
+            let lane = *view.lane.get_or_insert_with(|| self.graph.open_lane(&view.floor.past));
             let direct = std::mem::take(&mut view.floor.direct);
             self.graph.commit(seq, lane, &view.floor.past, &direct);
             if self.visibility == Visibility::Causal {
@@ -377,7 +392,8 @@ impl Isolation for Weak {
                     self.written.resize_with(at + 1, Vec::new);
                 }
                 let position = self.graph.position(seq);
-                match self.written[at].iter_mut().find(|w| w.lane == lane) {
+                let known = self.written[at].iter_mut().find(|w| position > 1 && w.lane == lane);
+                match known {
                     Some(w) => {
                         w.by.push(seq);
                         w.positions.push(position);
@@ -404,15 +420,45 @@ impl Isolation for Weak {
         if self.visibility != Visibility::Causal {
             return;
         }
-        for other in 0..self.views.len() {
+        for other in self.open.clone() {
             self.views[other].ceiling.clear();
-            if self.views[other].open {
-                let reads: Vec<(KeyId, Seq)> =
-                    self.views[other].reads.iter().map(|(&k, &s)| (k, s)).collect();
-                for (key, source) in reads {
-                    self.lower_ceiling(other, key, source);
-                }
+            let reads: Vec<(KeyId, Seq)> = self.views[other].reads.iter().map(|(&k, &s)| (k, s)).collect();
+            for (key, source) in reads {
+                self.lower_ceiling(other, key, source);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::choice::TxnName;
+    use super::*;
+
+    /// A thousand sessions with one transaction each, which may read the key and writes it. How many lanes there are, and how many of
+    /// them the last writer knows of.
+    fn lanes(reading: bool) -> (usize, usize) {
+        let (mut base, mut weak) = (Base::new(), Weak::new(Visibility::Causal));
+        let key = base.key("x");
+        for session in 0..1000 {
+            weak.open_session();
+            weak.begin(session, false);
+            if reading {
+                let last = base.versions(key).last();
+                weak.observe(&base, session, key, last);
+            }
+            let name = TxnName { session: session as u32, transaction: 0 };
+            let seq = base.commit(name, vec![(key, None)]);
+            weak.commit(&base, session, Some(seq));
+            weak.close_session(session);
+        }
+        let last = base.versions(key).last();
+        (weak.written(key).len(), weak.graph.past(last).iter().count())
+    }
+
+    #[test]
+    fn sessions_that_are_over_cost_little() {
+        assert_eq!(lanes(true), (1, 1));
+        assert_eq!(lanes(false), (1000, 0));
     }
 }

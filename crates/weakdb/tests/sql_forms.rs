@@ -1,0 +1,197 @@
+//! SQL of either dialect that SQLite would take for something else, or not at all.
+
+#![cfg(feature = "sql")]
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+mod client;
+
+use client::{MY, PG, ask, code, database, run, session, shop};
+use isolde_level::Level;
+use isolde_weakdb::sql::{Code, Database, Session};
+use isolde_weakdb::{Granularity, Options, Store, Value};
+
+/// As many columns as are sent, and of their types.
+#[test]
+fn results_are_described_as_they_are() {
+    let s = &mut session(PG);
+    shop(s);
+    run(s, "CREATE TABLE note (id INT PRIMARY KEY, what TEXT)");
+    run(s, "INSERT INTO note VALUES (1, 'x')");
+    let mut described = |sql: &str| {
+        let outcome = s.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        let columns = outcome.columns.unwrap();
+        let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+        let row = |row: &Vec<Value>| {
+            let cells = row.iter().zip(&columns);
+            cells.map(|(v, c)| c.kind.text(v, PG).unwrap_or_default()).collect::<Vec<_>>().join("|")
+        };
+        (names.join(" "), outcome.rows.iter().map(row).collect::<Vec<_>>().join(" "))
+    };
+    for (sql, names, rows) in [
+        ("SELECT * FROM customer JOIN note USING (id)", "id name city what", "1|Ann|Rome|x"),
+        ("SELECT * FROM note NATURAL JOIN customer", "id what name city", "1|x|Ann|Rome"),
+        ("WITH note AS (SELECT 7 AS a, 'b' AS b, 'c' AS c) SELECT * FROM note", "a b c", "7|b|c"),
+        ("SELECT 1 UNION ALL SELECT 2.5", "?column?", "1 2.5"),
+        ("SELECT 2^3", "?column?", "8"),
+        ("SELECT ntile(2) OVER (ORDER BY id) AS n FROM note", "n", "1"),
+        ("SELECT percent_rank() OVER (ORDER BY id) AS n FROM note", "n", "0"),
+        (
+            "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT n FROM t",
+            "n",
+            "1 2 3",
+        ),
+    ] {
+        assert_eq!(described(sql), (names.to_owned(), rows.to_owned()), "{sql}");
+    }
+    let s = &mut session(MY);
+    let recursive =
+        "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT n FROM t";
+    assert_eq!(ask(s, recursive), "1 2 3");
+}
+
+/// A name of WITH is not the table of that name, and a view reads its own tables only.
+#[test]
+fn a_query_reads_only_its_tables() {
+    let database = database(Granularity::Cell);
+    let [mut a, mut b] = ["a", "b"].map(|name| database.session(PG, name).unwrap());
+    run(&mut a, "CREATE TABLE t (id INT PRIMARY KEY)");
+    run(&mut a, "CREATE TABLE u (id INT PRIMARY KEY)");
+    run(&mut a, "CREATE VIEW one AS SELECT id FROM u");
+    run(&mut a, "CREATE VIEW v AS SELECT count(*) AS n FROM one");
+    run(&mut b, "BEGIN");
+    assert_eq!(ask(&mut b, "SELECT n FROM v"), "0");
+    assert_eq!(ask(&mut b, "WITH t AS (SELECT 5 AS id) SELECT id FROM t"), "5");
+    run(&mut a, "INSERT INTO t VALUES (1)");
+    run(&mut b, "INSERT INTO u VALUES (1)");
+    run(&mut b, "COMMIT");
+    run(&mut b, "BEGIN");
+    assert_eq!(ask(&mut b, "SELECT n FROM v"), "1");
+    run(&mut a, "INSERT INTO u VALUES (2)");
+    run(&mut b, "INSERT INTO t VALUES (2)");
+    assert_eq!(code(&mut b, "COMMIT"), Code::Serialization);
+}
+
+#[test]
+fn postgres_sorts_null_last() {
+    let s = &mut session(PG);
+    shop(s);
+    assert_eq!(ask(s, "SELECT city FROM customer ORDER BY 1"), "Oslo Rome NULL");
+    assert_eq!(ask(s, "SELECT city FROM customer ORDER BY 1 DESC"), "NULL Rome Oslo");
+    let outer = "SELECT c.id, o.no FROM customer c LEFT JOIN orders o ON o.cid = c.id AND o.no = 2 ORDER BY o.no, c.id";
+    assert_eq!(ask(s, outer), "1|2 2|NULL 3|NULL");
+}
+
+#[test]
+fn forms_that_only_their_dialect_has() {
+    let s = &mut session(PG);
+    shop(s);
+    assert_eq!(ask(s, "SELECT id FROM customer ORDER BY id OFFSET 1 ROWS FETCH FIRST 1 ROWS ONLY"), "2");
+    assert_eq!(ask(s, "SELECT id FROM customer ORDER BY id LIMIT NULL OFFSET 1"), "2 3");
+    assert_eq!(ask(s, "SELECT id FROM customer WHERE id = 1 FOR NO KEY UPDATE"), "1");
+    assert_eq!(
+        ask(s, "SELECT 'FOR NO KEY UPDATE' AS t FROM customer WHERE id = 1 FOR KEY SHARE"),
+        "FOR NO KEY UPDATE"
+    );
+    let s = &mut session(MY);
+    shop(s);
+    assert_eq!(ask(s, "SELECT 1 FROM dual"), "1");
+    assert_eq!(
+        ask(s, "SELECT GROUP_CONCAT(name ORDER BY id SEPARATOR '; ') AS n FROM customer"),
+        "Ann; Bob; Cy"
+    );
+    assert_eq!(code(s, "SELECT GROUP_CONCAT(DISTINCT name SEPARATOR ';') FROM customer"), Code::Unsupported);
+}
+
+#[test]
+fn intersect_binds_before_union() {
+    for dialect in [PG, MY] {
+        let s = &mut session(dialect);
+        assert_eq!(ask(s, "SELECT 1 AS n UNION SELECT 2 INTERSECT SELECT 3"), "1");
+        assert_eq!(ask(s, "SELECT 2 AS n INTERSECT SELECT 2 UNION SELECT 3 ORDER BY n"), "2 3");
+    }
+}
+
+#[test]
+fn definitions_that_are_refused_or_count() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (id SERIAL PRIMARY KEY, v INT)");
+    assert_eq!(code(s, "CREATE UNIQUE INDEX i ON t (v) WHERE v > 0"), Code::Unsupported);
+    assert_eq!(code(s, "CREATE UNIQUE INDEX i ON t (nothing)"), Code::UndefinedColumn);
+    run(s, "CREATE UNIQUE INDEX i ON t (v)");
+    run(s, "INSERT INTO t (v) VALUES (1), (2)");
+    run(s, "TRUNCATE t RESTART IDENTITY");
+    assert_eq!(ask(s, "INSERT INTO t (v) VALUES (3) RETURNING id"), "1");
+    run(s, "TRUNCATE t");
+    assert_eq!(ask(s, "INSERT INTO t (v) VALUES (3) RETURNING id"), "2");
+    let s = &mut session(MY);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT) AUTO_INCREMENT = 100");
+    assert_eq!(s.execute("INSERT INTO t (v) VALUES (1)", &[]).unwrap().last_id, Some(100));
+    run(s, "ALTER TABLE t AUTO_INCREMENT = 200");
+    assert_eq!(s.execute("INSERT INTO t (v) VALUES (1)", &[]).unwrap().last_id, Some(200));
+    run(s, "TRUNCATE TABLE t");
+    assert_eq!(s.execute("INSERT INTO t (v) VALUES (1)", &[]).unwrap().last_id, Some(1));
+    assert_eq!(code(s, "ALTER TABLE t ADD COLUMN w INT AFTER id"), Code::Unsupported);
+    run(s, "ALTER TABLE t ADD COLUMN w INT AFTER v");
+}
+
+/// What is random in SQL depends on the seed and the connection, and is not repeated after a restart.
+#[test]
+fn the_seed_decides_random_values() {
+    let values = |seed, restarts| {
+        let options = Options { seed, ..Options::new(Level::Serializable) };
+        let mut database = Database::new(Store::new(options.clone()).unwrap());
+        for _ in 0..restarts {
+            database = database.restart(options.clone()).unwrap();
+        }
+        let mut sessions = ["a", "b"].map(|name| database.session(PG, name).unwrap());
+        sessions.each_mut().map(|s| ask(s, "SELECT gen_random_uuid(), random() FROM generate_series(1, 2)"))
+    };
+    assert_eq!(values(1, 0), values(1, 0));
+    let [a, b] = values(1, 0);
+    assert_ne!(a, b);
+    assert!(values(2, 0)[0] != a && values(1, 1)[0] != a);
+    let rows: Vec<&str> = a.split(' ').collect();
+    assert_ne!(rows[0], rows[1]);
+}
+
+#[test]
+fn settings_end_when_they_should() {
+    let s = &mut session(PG);
+    let latest = |s: &Session| s.variable("isolde.latest").unwrap_or_default();
+    let first = latest(s);
+    for end in ["RESET isolde.latest", "RESET ALL", "DISCARD ALL", "SET isolde.latest TO DEFAULT"] {
+        run(s, "SET isolde.latest = 'per-session'");
+        assert_ne!(latest(s), first);
+        run(s, end);
+        assert_eq!(latest(s), first, "{end}");
+    }
+    for end in ["COMMIT", "ROLLBACK"] {
+        run(s, "BEGIN");
+        run(s, "SET LOCAL isolde.latest = 'per-session'");
+        assert_ne!(latest(s), first);
+        run(s, end);
+        assert_eq!(latest(s), first, "{end}");
+    }
+}
+
+/// Nobody is told that a lock was taken when there is none.
+#[test]
+fn locks_of_the_application_are_refused() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY)");
+    for sql in [
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_try_advisory_xact_lock(1, 2)",
+        "LOCK TABLE t",
+        "LOCK t IN EXCLUSIVE MODE",
+    ] {
+        assert_eq!(code(s, sql), Code::Unsupported, "{sql}");
+    }
+    assert_eq!(ask(s, "SELECT pg_advisory_unlock(1)"), "f");
+    let s = &mut session(MY);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY)");
+    for sql in ["SELECT GET_LOCK('a', 10)", "LOCK TABLES t WRITE"] {
+        assert_eq!(code(s, sql), Code::Unsupported, "{sql}");
+    }
+    run(s, "UNLOCK TABLES");
+}
