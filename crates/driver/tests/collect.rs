@@ -67,7 +67,7 @@ fn run(server: &Server, level: &str, each: i64) -> History {
         admin.run(&format!("INSERT INTO r VALUES ({key}, 0)")).unwrap();
     }
     let level = admin.product().isolation(level).unwrap();
-    let mut collector = collect::collector(target).unwrap();
+    let mut collector = collect::collector(target, true).unwrap();
     let mut commits = collector.poll().unwrap();
     let done: Vec<Done> = thread::scope(|scope| {
         let running: Vec<_> = (0..SESSIONS)
@@ -130,7 +130,7 @@ fn history(done: &[Done], commits: &[Commit]) -> History {
                 let commit = place.unwrap_or(*start);
                 builder.set_stamps(draft, Stamps { start: stamp(*start), commit: stamp(commit) });
             }
-            Seen::Set(set) => {
+            Seen::Set { set, .. } => {
                 let visible = commits.iter().filter(|c| set.view().sees(c.number)).map(|c| c.place).max();
                 let commit = stamp(place.or(visible).unwrap_or(0));
                 builder.set_stamps(draft, Stamps { start: commit, commit });
@@ -188,7 +188,7 @@ fn after_a_crash() {
         let target = server.target(0);
         let level = "REPEATABLE READ";
         target.connect().unwrap().run("CREATE TABLE r (k BIGINT PRIMARY KEY, v BIGINT)").unwrap();
-        let mut collector = collect::collector(target).unwrap();
+        let mut collector = collect::collector(target, true).unwrap();
         let mut seen = collector.poll().unwrap();
         let mut numbers = Vec::new();
         for key in 0..4 {

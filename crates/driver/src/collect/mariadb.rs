@@ -70,6 +70,8 @@ pub(super) struct Binlog {
     offset: u64,
     /// The transaction whose end has not come yet, and whether it is a single statement.
     open: Option<(u64, bool)>,
+    /// What was read and not handed over yet: the server may be gone before the end of the log is reached.
+    found: Vec<Commit>,
 }
 
 impl Binlog {
@@ -82,7 +84,14 @@ impl Binlog {
         let Some((file, offset)) = file.zip(offset) else {
             return Err(Error::new(Kind::Unsupported, "the server writes no binary log"));
         };
-        Ok(Binlog { target: target.clone(), session: Some(session), file, offset, open: None })
+        Ok(Binlog {
+            target: target.clone(),
+            session: Some(session),
+            file,
+            offset,
+            open: None,
+            found: Vec::new(),
+        })
     }
 
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Error> {
@@ -95,7 +104,7 @@ impl Binlog {
     }
 
     /// Takes one event: place, kind, end and text.
-    fn event(&mut self, row: &[Value], commits: &mut Vec<Commit>) -> Result<(), Error> {
+    fn event(&mut self, row: &[Value]) -> Result<(), Error> {
         let odd = || Error::new(Kind::Other, format!("cannot read the event {row:?}"));
         let text = |at: usize| row.get(at).and_then(Value::as_text).ok_or_else(odd);
         let end = row.get(4).and_then(Value::as_int).and_then(|e| u64::try_from(e).ok()).ok_or_else(odd)?;
@@ -109,7 +118,7 @@ impl Binlog {
         {
             self.open = None;
             let place = place(&self.file, end).ok_or_else(odd)?;
-            commits.push(Commit { number, place });
+            self.found.push(Commit { number, place, at: 0, era: 0 });
         }
         // Events that are not in the file have no end.
         self.offset = self.offset.max(end);
@@ -120,12 +129,11 @@ impl Binlog {
 impl Collector for Binlog {
     fn poll(&mut self) -> Result<Vec<Commit>, Error> {
         const PAGE: usize = 5_000;
-        let mut commits = Vec::new();
         loop {
             let asked = format!("SHOW BINLOG EVENTS IN '{}' FROM {} LIMIT {PAGE}", self.file, self.offset);
             let events = self.run(&asked)?;
             for event in &events {
-                self.event(event, &mut commits)?;
+                self.event(event)?;
             }
             if events.len() == PAGE {
                 continue;
@@ -137,7 +145,7 @@ impl Collector for Binlog {
                 // Something may have come at the end of the old one meanwhile.
                 Some(_) if !events.is_empty() => {}
                 Some(next) => (self.file, self.offset, self.open) = (next.to_owned(), 4, None),
-                None => return Ok(commits),
+                None => return Ok(std::mem::take(&mut self.found)),
             }
         }
     }

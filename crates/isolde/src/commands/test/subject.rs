@@ -308,7 +308,7 @@ impl Arena {
         let one = <[Target; 1]>::try_from(self.direct.clone()).ok();
         let [target] =
             one.ok_or_else(|| Failure::input("--online takes one PostgreSQL or MariaDB server"))?;
-        collect::collector(&target).map_err(|e| unreached(&target, &e))
+        collect::collector(&target, self.server().is_some()).map_err(|e| unreached(&target, &e))
     }
 
     /// A node as sessions see it: tracked, and with the bug that was asked for.
