@@ -119,7 +119,7 @@ pub struct Control {
 }
 
 /// What a run was.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Summary {
     /// Transactions that committed.
     pub committed: u64,

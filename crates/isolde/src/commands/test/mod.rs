@@ -21,7 +21,6 @@ use folder::RunFolder;
 use isolde_driver::client::{Control, Online, Plan, Summary, run as drive};
 use isolde_level::{AnomalyKind, Level, Verdict};
 use isolde_report::{Column, Subject, example_text, matrix_markdown, matrix_text};
-use isolde_timestamp::Mode;
 use isolde_workload::client::Workload;
 use judge::Judged;
 use serde_json::{Value, json};
@@ -146,7 +145,8 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
     drop(engine);
     // The first Ctrl-C ends the run, and what was recorded is judged; the next one ends that.
     let interrupted = interrupt::take();
-    let judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
+    let mut judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
+    judge::add_timestamps(&mut judged.judgement, &summary);
     let mut head = std::mem::take(&mut candidate.head);
     if several_workloads(flags) {
         let _ = write!(head, " {}", candidate.spec.workload.name());
@@ -200,10 +200,10 @@ fn heading(done: &Done) -> String {
     if let Some(online) = &s.online {
         let _ =
             write!(out, "\n  online: {} transactions checked by the server's timestamps, ", online.checked);
-        match (online.violations.is_empty(), online.unclaimed) {
-            (_, 1..) => out.push_str("without a verdict"),
-            (true, 0) => out.push_str("no violation of snapshot isolation"),
-            (false, 0) => {}
+        match (online.violations.is_empty(), online.is_conclusive()) {
+            (_, false) => out.push_str("without a verdict"),
+            (true, true) => out.push_str("no violation of snapshot isolation"),
+            (false, true) => out.push_str("snapshot isolation is violated: "),
         }
         let counts: Vec<String> = online.violations.iter().map(|(code, n)| format!("{code} ×{n}")).collect();
         out.push_str(&counts.join(", "));
@@ -322,9 +322,7 @@ fn exit(done: &[Done], required: &[Level]) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))
     };
-    let by_timestamps = required.iter().any(|&l| Mode::of(l) == Some(Mode::Si))
-        && done.iter().any(|d| d.summary.online.as_ref().is_some_and(|o| !o.violations.is_empty()));
-    if by_timestamps || any(|v| *v == Verdict::Violated) {
+    if any(|v| *v == Verdict::Violated) {
         Exit::Violated
     } else if any(|v| matches!(v, Verdict::Unknown { .. }))
         || interrupt::is_requested()
