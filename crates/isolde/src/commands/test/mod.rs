@@ -139,6 +139,7 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
         driven
     });
     let summary = driven.map_err(|error| match folder.discard_if_empty() {
+        _ if interrupt::is_requested() => Failure::Interrupted,
         true => Failure::input(format_args!("{described}: {error}")),
         false => Failure::input(format_args!("{described}: {error}\n  log: {}", folder.log().display())),
     })?;

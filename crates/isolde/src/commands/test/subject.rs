@@ -5,6 +5,7 @@ use super::flags::Flags;
 use crate::cli::Global;
 use crate::commands::database::{self, Scratch, unreached};
 use crate::exit::Failure;
+use crate::interrupt;
 use isolde_driver::broken::{Broken, Bug};
 use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine, WeakEngine};
 use isolde_driver::collect::{self, Collector};
@@ -210,7 +211,8 @@ impl Arena {
                     head: "exec".to_owned(),
                     spec: spec.clone(),
                     make: Box::new(move |spec| {
-                        Ok(Box::new(ExecEngine::new(&command, spec, isolation.as_deref())))
+                        let isolation = isolation.as_deref();
+                        Ok(Box::new(ExecEngine::new(&command, spec, isolation, interrupt::is_requested)))
                     }),
                 });
             }
