@@ -19,6 +19,7 @@ mod exit;
 mod interrupt;
 mod load;
 mod progress;
+mod secret;
 mod terminal;
 mod values;
 
@@ -33,8 +34,13 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nobody to tell if this cannot be printed.
-            _ = error.print();
+            // It repeats what was typed.
+            let said = error.render().to_string();
+            match secret::masked(&said) {
+                // Nobody to tell if this cannot be printed.
+                plain if plain == said => _ = error.print(),
+                masked => terminal::tell(masked.trim_end()),
+            }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return if asked { Exit::Holds } else { Exit::BadInput }.into();
         }
