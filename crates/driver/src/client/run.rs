@@ -56,8 +56,8 @@ pub trait FaultSource: Send {
     /// How long to wait before the next fault.
     fn pause(&mut self) -> Duration;
 
-    /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it is over.
-    fn inject(&mut self, over: &AtomicBool) -> Result<FaultEvent, EngineError>;
+    /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it is over; nothing, if it met nobody.
+    fn inject(&mut self, over: &AtomicBool) -> Result<Option<FaultEvent>, EngineError>;
 
     /// Puts everything right at the end.
     fn heal(&mut self) {}
@@ -386,7 +386,8 @@ fn disturb(
         }
         let began = shared.now();
         match faults.inject(over) {
-            Ok(FaultEvent { name, detail }) => {
+            Ok(None) => {}
+            Ok(Some(FaultEvent { name, detail })) => {
                 shared.control.tally.faults.fetch_add(1, Relaxed);
                 _ = sender.send(Entry::Fault { name, detail, began, ended: shared.now() });
             }

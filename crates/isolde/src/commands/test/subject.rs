@@ -9,7 +9,7 @@ use crate::interrupt;
 use isolde_driver::broken::{Broken, Bug};
 use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine, WeakEngine};
 use isolde_driver::collect::{self, Collector};
-use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
+use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked, is_encrypted};
 use isolde_driver::server::Server;
 use isolde_driver::{Database, Family, Isolation, Target};
 use isolde_level::Level;
@@ -105,13 +105,30 @@ impl Arena {
             _ => Vec::new(),
         };
         let own = matches!(kind, Kind::Server(_));
+        // Whoever asks for all gets what is possible.
+        let concerned = |name: &String| name == "all" || *name == Fault::LoseCommits.name();
+        let encrypted = match direct.first().filter(|_| !own && flags.fault.iter().any(concerned)) {
+            Some(target) => {
+                let mut session = target.connect().map_err(|e| unreached(target, &e))?;
+                // Whoever does not say has no TLS that we know of.
+                is_encrypted(session.as_mut()).unwrap_or(false)
+            }
+            None => false,
+        };
         let faults = faults::named(&flags.fault, |fault| match fault.needs() {
             Needs::Server => own,
+            _ if fault == Fault::LoseCommits && encrypted => false,
             Needs::Proxy | Needs::Administrator => !direct.is_empty(),
         })?;
         let mut proxies = Vec::new();
         if faults.iter().any(|fault| fault.needs() == Needs::Proxy) {
             for target in &direct {
+                if target.family() == Family::Mysql && target.verifies_name() {
+                    return Err(Failure::input(
+                        "MySQL's client cannot verify the server's name through the proxy that these faults need; \
+                         sslmode=verify-ca works",
+                    ));
+                }
                 let (host, port) = target.address().unwrap_or(("localhost", 0));
                 let unknown = |e| Failure::input(format_args!("{host}:{port}: {e}"));
                 let address = (host, port).to_socket_addrs().map_err(unknown)?.next();
@@ -139,7 +156,7 @@ impl Arena {
         let through = |(i, target): (usize, Target)| {
             let target = if self.faults.is_empty() { target } else { impatient(target) };
             match self.proxies.get(i) {
-                Some(proxy) => target.via("127.0.0.1", proxy.address().port()),
+                Some(proxy) => target.through("127.0.0.1", proxy.address().port()),
                 None => target,
             }
         };
