@@ -38,7 +38,9 @@ pub fn named(url: Option<&String>, global: &Global) -> Option<String> {
 /// Where a URL leads, completed by the environment. `schemes`: what else it may be, for the message.
 pub fn target(url: &str, schemes: &str) -> Result<Target, Failure> {
     let target = url.parse().map_err(|e| Failure::input(format_args!("{e}\n  help: {schemes}")))?;
-    Ok(environment::completed(url, target, &|name| std::env::var(name).ok()))
+    let account = environment::account();
+    environment::completed(url, target, &|name| std::env::var(name).ok(), account.as_deref())
+        .map_err(Failure::input)
 }
 
 /// A database that cannot be used.
