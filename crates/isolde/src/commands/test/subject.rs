@@ -14,7 +14,7 @@ use isolde_driver::server::Server;
 use isolde_driver::{Database, Family, Isolation, Target};
 use isolde_level::Level;
 use isolde_workload::SimLevel;
-use isolde_workload::client::ClientSpec;
+use isolde_workload::client::{ClientSpec, Workload};
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
@@ -63,6 +63,35 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Refuses what would be ignored.
+    fn suits(&self, flags: &Flags) -> Result<(), Failure> {
+        let (name, levels) = match self {
+            Kind::Showcase(_) | Kind::Database(_) | Kind::Server(_) => return Ok(()),
+            Kind::Simulated(_) => ("simulated:", true),
+            Kind::Weak(_) => ("weakdb:", false),
+            // A program is told the level, and knows no others.
+            Kind::Exec(_) => ("exec:", true),
+        };
+        for (flag, given, possible) in [
+            ("--bug", flags.bug.is_some(), false),
+            ("--online", flags.online, false),
+            ("--isolation", flags.isolation.is_some(), levels),
+            ("--matrix", flags.matrix, levels),
+        ] {
+            if given && !possible {
+                return Err(Failure::input(format_args!("{name} has no {flag}")));
+            }
+        }
+        if let Kind::Weak(_) = self
+            && flags.spec()?.iter().any(|spec| spec.workload == Workload::ListAppend)
+        {
+            return Err(Failure::input("weakdb: keeps no lists; --workload register"));
+        }
+        Ok(())
+    }
+}
+
 /// A run to be.
 pub struct Candidate<'a> {
     /// Its heading.
@@ -97,7 +126,13 @@ const IMPATIENCE: Duration = Duration::from_secs(5);
 impl Arena {
     /// Finds out what is to be tested, and starts what has to be started.
     pub fn open(flags: &Flags, global: &Global) -> Result<Arena, Failure> {
+        if flags.bug == Some(Bug::StaleFailover) && flags.txns.is_some_and(|n| n <= TAKES_OVER) {
+            return Err(Failure::input(format_args!(
+                "stale-failover takes over after {TAKES_OVER} commits: --txns must be larger"
+            )));
+        }
         let kind = Kind::open(flags, global)?;
+        kind.suits(flags)?;
         let reached = |target: &Target| target.address().is_some();
         let direct: Vec<Target> = match &kind {
             Kind::Database(target) if reached(target) => vec![target.clone()],
