@@ -215,3 +215,22 @@ fn after_a_crash() {
         collector.finish().unwrap();
     }
 }
+
+/// On a server that stays, nothing of ours does: not even if nobody is left to remove it.
+#[test]
+fn a_slot_goes_with_its_session() {
+    let Some(server) = suite::server(Engine::Postgres, &Setup::default()) else { return };
+    let target = server.target(0);
+    let mut admin = target.connect().unwrap();
+    let mut collector = collect::collector(target, false).unwrap();
+    admin.run("CREATE TABLE r (k BIGINT PRIMARY KEY)").unwrap();
+    assert!(!collector.poll().unwrap().is_empty());
+    admin.run("INSERT INTO r VALUES (1)").unwrap();
+    assert_eq!(collector.poll().unwrap().len(), 1);
+    assert!(collector.poll().unwrap().is_empty());
+    let temporary = admin.run("SELECT COUNT(*) FROM pg_replication_slots WHERE temporary").unwrap();
+    assert_eq!(temporary[0].int(), Some(1));
+    collector.finish().unwrap();
+    let left = admin.run("SELECT COUNT(*) FROM pg_replication_slots").unwrap();
+    assert_eq!(left[0].int(), Some(0));
+}

@@ -158,6 +158,78 @@ impl Collector for Binlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cancel, Family, Product, Reply};
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    /// Answers what it was given, one call after the other.
+    struct Script(Product, VecDeque<Result<Vec<Vec<Value>>, Error>>);
+
+    impl Connection for Script {
+        fn product(&self) -> &Product {
+            &self.0
+        }
+
+        fn run(&mut self, sql: &str) -> Result<Vec<Reply>, Error> {
+            let rows = self.1.pop_front().unwrap_or_else(|| panic!("nobody expects {sql}"))?;
+            Ok(vec![Reply { rows, ..Reply::default() }])
+        }
+
+        fn query(&mut self, sql: &str, _parameters: &[Value]) -> Result<Reply, Error> {
+            Ok(self.run(sql)?.remove(0))
+        }
+
+        fn begin(&mut self, _isolation: &Isolation) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn commit(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn rollback(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn in_transaction(&self) -> bool {
+            false
+        }
+
+        fn is_lost(&self) -> bool {
+            false
+        }
+
+        fn backend(&self) -> Option<u64> {
+            None
+        }
+
+        fn canceller(&self) -> Arc<dyn Cancel> {
+            unreachable!("nothing is cancelled")
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_failure_is_told_after_it() {
+        let event = |kind: &str, end: i64, info: &str| {
+            let text = |text: &str| Value::Text(text.to_owned());
+            vec![text("binlog.000001"), Value::Int(0), text(kind), Value::Int(1), Value::Int(end), text(info)]
+        };
+        let events = vec![event("Gtid", 300, "BEGIN GTID 0-1-7"), event("Xid", 400, "COMMIT /* xid=9 */")];
+        let files = || Ok(vec![vec![Value::Text("binlog.000001".to_owned())]]);
+        let gone = Err(Error::new(Kind::Lost, "the server is gone"));
+        let answers = VecDeque::from([Ok(events), gone, Ok(Vec::new()), files()]);
+        let mut log = Binlog {
+            target: "mysql://localhost".parse().unwrap(),
+            session: Some(Box::new(Script(Product::new(Family::Mysql, "MariaDB", "10.11"), answers))),
+            file: "binlog.000001".to_owned(),
+            offset: 4,
+            open: None,
+            found: Vec::new(),
+        };
+        assert!(log.poll().is_err(), "the files could not be listed");
+        let told: Vec<u64> = log.poll().unwrap().iter().map(|commit| commit.number).collect();
+        assert_eq!((told, log.offset), (vec![7], 400));
+    }
 
     #[test]
     fn places_and_numbers() {
