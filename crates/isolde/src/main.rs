@@ -34,14 +34,14 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // It repeats what was typed.
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // An error repeats what was typed.
             let said = error.render().to_string();
             match secret::masked(&said) {
+                masked if !asked && masked != said => terminal::tell(masked.trim_end()),
                 // Nobody to tell if this cannot be printed.
-                plain if plain == said => _ = error.print(),
-                masked => terminal::tell(masked.trim_end()),
+                _ => _ = error.print(),
             }
-            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return if asked { Exit::Holds } else { Exit::BadInput }.into();
         }
     };

@@ -1,7 +1,7 @@
 //! Passwords in what users typed, before it is repeated to them.
 
 /// The text without what may be a login: from `://` to the last `@` of its line, since a password may contain anything. The value of a
-/// parameter `password` goes, too.
+/// parameter `password` goes, too, and a quoted command of `exec:`.
 pub fn masked(text: &str) -> String {
     text.split_inclusive('\n').map(line).collect()
 }
@@ -15,6 +15,12 @@ fn line(line: &str) -> String {
     let mut out = line.to_owned();
     if let Some(start) = out.find("://").map(|at| at + 3)
         && let Some(end) = out.rfind('@').filter(|&end| end > start)
+    {
+        out.replace_range(start..end, "***");
+    }
+    const COMMAND: &str = "'exec:";
+    if let Some(start) = out.find(COMMAND).map(|at| at + COMMAND.len())
+        && let Some(end) = out.rfind('\'').filter(|&end| end > start)
     {
         out.replace_range(start..end, "***");
     }
@@ -46,6 +52,7 @@ mod tests {
                 "postgres://h/db?user=u&password=SECRET&sslmode=require",
                 "postgres://h/db?user=u&password=***&sslmode=require",
             ),
+            ("argument 'exec:PW='SECRET' python3 c.py' found", "argument 'exec:***' found"),
             ("mysql://h/db", "mysql://h/db"),
             ("write to ann@example.com", "write to ann@example.com"),
         ] {

@@ -227,6 +227,7 @@ fn no_password_is_shown() {
         &["postgres://u:12?SECRET=x@h/db"],
         &["postgres://u:12/SECRET@h/db"],
         &["exec:PGPASSWORD=SECRET false"],
+        &["x", "exec:PGPASSWORD=SECRET false"],
     ] {
         let run = test(&scratch, args).expect(3);
         assert!(!run.stderr().contains("SECRET") && !run.text().contains("SECRET"), "{}", run.stderr());
