@@ -49,6 +49,7 @@ mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod product;
+pub mod remains;
 pub mod server;
 #[cfg(feature = "sqlite")]
 mod sqlite;

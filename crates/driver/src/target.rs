@@ -21,6 +21,8 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub(crate) parts: Parts,
+    /// Whom the server has to be by its certificate, if not whom we reach it as.
+    pub(crate) certified: Option<String>,
     pub(crate) connect_timeout: Duration,
     pub(crate) statement_timeout: Duration,
 }
@@ -44,13 +46,26 @@ impl Target {
         self.parts.family
     }
 
+    /// The user, if one is named.
+    pub fn user(&self) -> Option<&str> {
+        self.parts.user.as_deref()
+    }
+
     /// Host and port, if it is reached by TCP.
     pub fn address(&self) -> Option<(&str, u16)> {
         let local = self.family() == Family::Sqlite || self.parts.host.starts_with('/');
         (!local).then_some((self.parts.host.as_str(), self.parts.port))
     }
 
-    /// The same database through another address: a proxy.
+    /// The same database through a proxy: the server's certificate still has to be that of its own address.
+    #[must_use]
+    pub fn through(&self, host: &str, port: u16) -> Target {
+        let mut other = self.via(host, port);
+        other.certified = Some(self.certified.as_ref().unwrap_or(&self.parts.host).clone());
+        other
+    }
+
+    /// The same database under another address.
     #[must_use]
     pub fn via(&self, host: &str, port: u16) -> Target {
         let mut other = self.clone();
@@ -92,7 +107,13 @@ impl Target {
     /// With this parameter, as in the URL.
     pub fn with_parameter(mut self, name: &str, value: &str) -> Result<Target, UrlError> {
         self.parts.parameters.insert(name.to_owned(), value.to_owned());
-        Target::from_parts(self.parts)
+        let target = Target::from_parts(self.parts)?;
+        Ok(Target { certified: self.certified, ..target })
+    }
+
+    /// Whether the server's certificate has to be that of its address.
+    pub fn verifies_name(&self) -> bool {
+        self.parameter("sslmode") == Some("verify-full")
     }
 
     fn from_parts(parts: Parts) -> Result<Target, UrlError> {
@@ -115,7 +136,7 @@ impl Target {
         }
         let (connect_timeout, statement_timeout) =
             (seconds("connect_timeout", 10)?, seconds("statement_timeout", 30)?);
-        Ok(Target { parts, connect_timeout, statement_timeout })
+        Ok(Target { parts, certified: None, connect_timeout, statement_timeout })
     }
 
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {

@@ -72,8 +72,8 @@ mod client {
             }
             None => config.with_no_client_auth(),
         };
-        let name =
-            ServerName::try_from(target.parts.host.clone()).map_err(|e| wrong(e.to_string()))?.to_owned();
+        let name = target.certified.as_ref().unwrap_or(&target.parts.host);
+        let name = ServerName::try_from(name.clone()).map_err(|e| wrong(e.to_string()))?.to_owned();
         rustls::ClientConnection::new(Arc::new(config), name).map_err(|e| wrong(e.to_string()))
     }
 

@@ -33,6 +33,11 @@ pub enum UrlError {
     /// No file given for SQLite.
     #[error("sqlite: needs the path of a file")]
     Path,
+    /// An at sign behind the host: a login with a character that ends it.
+    #[error(
+        "an @ after the host; in a user or password, / ? and % are written %2F, %3F and %25, and behind the host @ is %40"
+    )]
+    At,
     /// A parameter that is not known, or whose value is not.
     #[error("parameter {0}: not known, or not with this value")]
     Parameter(String),
@@ -61,6 +66,11 @@ pub(crate) fn parse(url: &str) -> Result<Parts, UrlError> {
         _ => return Err(UrlError::Scheme),
     };
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let path = rest.strip_prefix("//").and_then(|rest| rest.split_once('/')).map_or("", |(_, path)| path);
+    // What follows may be most of a password: it must not be taken for a name, which is shown.
+    if family != Family::Sqlite && (path.contains('@') || query.contains('@')) {
+        return Err(UrlError::At);
+    }
     let mut parameters = BTreeMap::new();
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -144,6 +154,7 @@ mod tests {
         assert_eq!(parts.database.as_deref(), Some("/tmp/a b c.db"));
         assert_eq!(parse("sqlite:///tmp/x").unwrap().database.as_deref(), Some("/tmp/x"));
         assert_eq!(parse("sqlite:x.db").unwrap().database.as_deref(), Some("x.db"));
+        assert_eq!(parse("sqlite:/tmp/a@b.db").unwrap().database.as_deref(), Some("/tmp/a@b.db"));
         // A password may contain an at sign that nobody escaped.
         assert_eq!(parse("mysql://u:a@b@h/d").unwrap().password, Some(Secret("a@b".to_owned())));
     }
@@ -159,6 +170,9 @@ mod tests {
             ("mysql://a:secret%4@h", UrlError::Escape),
             ("mysql://a:secret%+1@h", UrlError::Escape),
             ("sqlite:", UrlError::Path),
+            ("postgres://u:12?secret=x@h/db", UrlError::At),
+            ("postgres://u:12/secret@h/db", UrlError::At),
+            ("mysql://u:/secret@h", UrlError::At),
         ];
         for (url, expected) in cases {
             let error = parse(url).unwrap_err();

@@ -67,7 +67,7 @@ fn run(server: &Server, level: &str, each: i64) -> History {
         admin.run(&format!("INSERT INTO r VALUES ({key}, 0)")).unwrap();
     }
     let level = admin.product().isolation(level).unwrap();
-    let mut collector = collect::collector(target).unwrap();
+    let mut collector = collect::collector(target, true).unwrap();
     let mut commits = collector.poll().unwrap();
     let done: Vec<Done> = thread::scope(|scope| {
         let running: Vec<_> = (0..SESSIONS)
@@ -130,7 +130,7 @@ fn history(done: &[Done], commits: &[Commit]) -> History {
                 let commit = place.unwrap_or(*start);
                 builder.set_stamps(draft, Stamps { start: stamp(*start), commit: stamp(commit) });
             }
-            Seen::Set(set) => {
+            Seen::Set { set, .. } => {
                 let visible = commits.iter().filter(|c| set.view().sees(c.number)).map(|c| c.place).max();
                 let commit = stamp(place.or(visible).unwrap_or(0));
                 builder.set_stamps(draft, Stamps { start: commit, commit });
@@ -188,7 +188,7 @@ fn after_a_crash() {
         let target = server.target(0);
         let level = "REPEATABLE READ";
         target.connect().unwrap().run("CREATE TABLE r (k BIGINT PRIMARY KEY, v BIGINT)").unwrap();
-        let mut collector = collect::collector(target).unwrap();
+        let mut collector = collect::collector(target, true).unwrap();
         let mut seen = collector.poll().unwrap();
         let mut numbers = Vec::new();
         for key in 0..4 {
@@ -214,4 +214,23 @@ fn after_a_crash() {
         assert!(seen.is_sorted_by(|a, b| a.place < b.place));
         collector.finish().unwrap();
     }
+}
+
+/// On a server that stays, nothing of ours does: not even if nobody is left to remove it.
+#[test]
+fn a_slot_goes_with_its_session() {
+    let Some(server) = suite::server(Engine::Postgres, &Setup::default()) else { return };
+    let target = server.target(0);
+    let mut admin = target.connect().unwrap();
+    let mut collector = collect::collector(target, false).unwrap();
+    admin.run("CREATE TABLE r (k BIGINT PRIMARY KEY)").unwrap();
+    assert!(!collector.poll().unwrap().is_empty());
+    admin.run("INSERT INTO r VALUES (1)").unwrap();
+    assert_eq!(collector.poll().unwrap().len(), 1);
+    assert!(collector.poll().unwrap().is_empty());
+    let temporary = admin.run("SELECT COUNT(*) FROM pg_replication_slots WHERE temporary").unwrap();
+    assert_eq!(temporary[0].int(), Some(1));
+    collector.finish().unwrap();
+    let left = admin.run("SELECT COUNT(*) FROM pg_replication_slots").unwrap();
+    assert_eq!(left[0].int(), Some(0));
 }

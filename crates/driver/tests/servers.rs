@@ -143,7 +143,7 @@ fn victim() {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     // As a handler of Ctrl-C does: nothing is dropped afterwards.
-    isolde_driver::server::remove_all();
+    isolde_driver::remains::remove_all();
     println!("victim removed");
     std::process::abort();
 }

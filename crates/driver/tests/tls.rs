@@ -5,6 +5,7 @@
 
 mod suite;
 
+use isolde_driver::fault::is_encrypted;
 use isolde_driver::server::{Engine, Setup};
 use isolde_driver::{Database, Target};
 use std::path::{Path, PathBuf};
@@ -57,13 +58,7 @@ fn tries(target: &Target, host: &str, mode: &str, roots: Option<&Path>) -> Resul
         target = target.with_parameter("sslrootcert", roots.to_str().unwrap()).unwrap();
     }
     let mut session = target.connect().map_err(|e| e.to_string())?;
-    let encrypted = match session.product().name.as_str() {
-        "PostgreSQL" => "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()",
-        _ => {
-            "SELECT variable_value <> '' FROM information_schema.session_status WHERE variable_name = 'Ssl_cipher'"
-        }
-    };
-    Ok(session.run(encrypted).unwrap()[0].int() == Some(1))
+    is_encrypted(session.as_mut()).map_err(|e| e.to_string())
 }
 
 fn with_tls(engine: Engine) {
@@ -97,6 +92,14 @@ fn with_tls(engine: Engine) {
         assert!(tries(target, "127.0.0.1", "verify-full", Some(&file("server.crt"))).is_err());
         // With roots, libpq's require is verify-ca.
         assert!(tries(target, "127.0.0.1", "require", Some(&others)).is_err());
+        // Through a proxy the certificate has to be that of the server itself.
+        let (_, port) = target.address().unwrap();
+        let strict = |host: &str| {
+            let roots = ours.display().to_string();
+            let target = target.via(host, port).with_parameter("sslmode", "verify-full").unwrap();
+            target.with_parameter("sslrootcert", &roots).unwrap().through("127.0.0.1", port).connect()
+        };
+        assert!(strict("localhost").is_ok() && strict("127.0.0.1").is_err());
         scram(target);
     } else {
         let created = "CREATE USER ann@'%' IDENTIFIED BY 'sesame'; CREATE USER bob@'%' REQUIRE X509; \

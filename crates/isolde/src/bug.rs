@@ -2,6 +2,7 @@
 
 use crate::destination::write_file;
 use crate::exit::Failure;
+use crate::secret::masked_argument;
 use isolde_format::certificate::Fingerprint;
 use isolde_history::History;
 use isolde_level::Judgement;
@@ -15,7 +16,7 @@ pub fn report(history: &History, facts: &HistoryFacts, judgement: &Judgement, wh
     let bundle = json!({
         "isolde": env!("CARGO_PKG_VERSION"),
         "what": what,
-        "arguments": std::env::args().collect::<Vec<_>>(),
+        "arguments": std::env::args().map(|a| masked_argument(&a)).collect::<Vec<_>>(),
         "folder": std::env::current_dir().ok(),
         "history": {"path": facts.path, "format": facts.format, "fingerprint": fingerprint},
         "certificate": isolde_format::certificate::write(history, &facts.path, &facts.format, judgement),

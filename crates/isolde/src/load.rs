@@ -1,6 +1,7 @@
 //! From a path to an indexed history, with progress, warnings and the time it took.
 
 use crate::cli::{Global, ReadFlags};
+use crate::commands::test::RECORDINGS;
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{interrupt, terminal};
@@ -8,7 +9,7 @@ use isolde_check::datatypes::{self, Lowered};
 use isolde_format::{Diagnostic, Format, Input, ReadError, ReadOptions};
 use isolde_history::{Events, History, Index};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// A history that was read.
@@ -93,6 +94,7 @@ fn with_progress<T>(
     global: &Global,
     read: impl FnOnce(Input, &ReadOptions<'_>) -> Result<T, ReadError>,
 ) -> Result<T, Failure> {
+    let path = &recorded(path);
     let input = Input::open(path)?;
     let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
     let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
@@ -108,6 +110,12 @@ fn with_progress<T>(
         progress: Some(&progress),
     };
     Ok(read(input, &options)?)
+}
+
+/// The history of a run's folder, such as `runs/latest`; any other path as it is.
+fn recorded(path: &Path) -> PathBuf {
+    let kept = RECORDINGS.iter().map(|name| path.join(name)).find(|kept| kept.is_file());
+    kept.unwrap_or_else(|| path.to_owned())
 }
 
 fn warn(global: &Global, warnings: &[Diagnostic]) {

@@ -19,6 +19,7 @@ mod exit;
 mod interrupt;
 mod load;
 mod progress;
+mod secret;
 mod terminal;
 mod values;
 
@@ -33,9 +34,14 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nobody to tell if this cannot be printed.
-            _ = error.print();
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // An error repeats what was typed.
+            let said = error.render().to_string();
+            match secret::masked(&said) {
+                masked if !asked && masked != said => terminal::tell(masked.trim_end()),
+                // Nobody to tell if this cannot be printed.
+                _ => _ = error.print(),
+            }
             return if asked { Exit::Holds } else { Exit::BadInput }.into();
         }
     };

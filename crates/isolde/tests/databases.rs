@@ -224,6 +224,23 @@ fn postgresql_is_checked_by_its_own_snapshots_while_it_runs() {
     agrees_online(&run.expect(0));
 }
 
+/// A killed server gives transaction ids again that were not on disk, and its log is read in pieces: neither is a violation.
+#[test]
+fn restarts_are_no_violation_by_timestamps() {
+    let scratch = Scratch::new("databases-online-kill");
+    let faults = ["--fault", "kill,restart", "--fault-every", "300ms", "--duration", "6s"];
+    for (database, level) in
+        [("postgres", "repeatable read"), ("mariadb", "repeatable read with innodb_snapshot_isolation")]
+    {
+        let online = ["--online", "--isolation", level, "--level", "snapshot-isolation"];
+        let Some(run) = test(&scratch, database, &[&online[..], &faults].concat()) else { return };
+        let answer = run.expect(0).json();
+        let online = &answer["runs"][0]["online"];
+        assert!(online["violations"].as_object().unwrap().is_empty(), "{database}: {online}");
+        assert_eq!(online["missing"], 0, "{database}");
+    }
+}
+
 /// A password is used, and never written: not in answers, errors, or files.
 #[test]
 fn passwords_are_not_written() {

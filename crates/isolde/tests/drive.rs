@@ -190,3 +190,62 @@ fn the_mock_database_shows_its_level_and_no_worse() {
         }
     }
 }
+
+/// What would be ignored, or cannot be, is refused by name, before any folder is made.
+#[test]
+fn flags_that_mean_nothing_are_refused() {
+    let scratch = Scratch::new("drive-refused");
+    let file = format!("sqlite:{}", scratch.path("a.db"));
+    let cases: [(&[&str], &str); 13] = [
+        (&["simulated:", "--bug", "dirty-read"], "--bug"),
+        (&["exec:true", "--bug", "dirty-read"], "--bug"),
+        (&["weakdb:causal", "--bug", "dirty-read"], "--bug"),
+        (&["weakdb:causal", "--isolation", "nonsense"], "--isolation"),
+        (&["weakdb:causal", "--matrix"], "--matrix"),
+        (&["weakdb:causal", "--workload", "list-append"], "lists"),
+        (&["simulated:", "--online"], "--online"),
+        (&[&file, "--online"], "--online"),
+        (&[&file, "--fault", "all"], "--fault"),
+        (&["--fault", "all"], "--fault"),
+        (&[&file, "--bug", "stale-failover", "--txns", "300"], "400 commits"),
+        (&["simulated:", "--txns", "0"], "--txns"),
+        (&["simulated:", "--duration", "0s"], "--duration"),
+    ];
+    for (args, named) in cases {
+        let run = test(&scratch, args).expect(3);
+        assert!(run.stderr().contains(named), "{args:?}: {}", run.stderr());
+    }
+    assert!(!std::path::Path::new(&scratch.path("runs")).exists(), "nothing was run");
+}
+
+#[test]
+fn no_password_is_shown() {
+    let scratch = Scratch::new("drive-secrets");
+    for args in [
+        &["x", "postgres://u:SECRET@h/db"][..],
+        &["--throwaway", "postgres://u:SECRET@h/db"],
+        &["postgres://u:12?SECRET=x@h/db"],
+        &["postgres://u:12/SECRET@h/db"],
+        &["exec:PGPASSWORD=SECRET false"],
+        &["x", "exec:PGPASSWORD=SECRET false"],
+    ] {
+        let run = test(&scratch, args).expect(3);
+        assert!(!run.stderr().contains("SECRET") && !run.text().contains("SECRET"), "{}", run.stderr());
+    }
+}
+
+/// A run's folder is as good as its history, and its result says how it came about.
+#[test]
+fn a_folder_can_be_checked_and_repeated() {
+    let scratch = Scratch::new("drive-folder");
+    for workload in ["list-append", "bank"] {
+        let args = ["simulated:", "--txns", "200", "--workload", workload, "--keys", "7", "--seed", "3"];
+        let run = test(&scratch, &args).expect(0).json()["runs"][0].clone();
+        assert_eq!((&run["settings"]["keys"], &run["settings"]["txns"]), (&7.into(), &200.into()));
+        assert!(run["started"].as_str().unwrap().ends_with('Z') && run["says_little"] == false);
+        let again = isolde(&["check", "--json", &scratch.path("runs/latest")]).expect(0).json();
+        assert_eq!(again["levels"], run["result"]["levels"]);
+    }
+    let weak = test(&scratch, &["weakdb:causal", "--txns", "200"]).expect(0).json();
+    assert_eq!(weak["runs"][0]["workload"], "register");
+}

@@ -130,3 +130,82 @@ fn an_interrupted_exploration_is_no_failing_test() {
     let left = Command::new("pgrep").args(["-f", "sleep 4713"]).output().expect("pgrep runs");
     assert!(left.stdout.is_empty(), "the command is left");
 }
+
+/// Names in the folder for temporary files that end in this process's number, or have it and another after it.
+fn left_by(child: u32) -> Vec<String> {
+    let (last, inner) = (format!("-{child}"), format!("-{child}-"));
+    let names = std::fs::read_dir(std::env::temp_dir()).expect("a folder").flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|n| n.starts_with("isolde-") && (n.ends_with(&last) || n.contains(&inner))).collect()
+}
+
+/// Processes whose command line has one of these names.
+fn running(names: &[String]) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| names.iter().any(|name| line.contains(name))).collect()
+}
+
+/// Wherever it is: making the database, starting it, or running.
+#[test]
+fn a_second_interrupt_leaves_nothing_behind() {
+    let scratch = Scratch::new("twice");
+    let runs = scratch.path("runs");
+    let cases: [(&[&str], u64); 5] = [
+        (&[], 300),
+        (&["--throwaway", "postgres"], 0),
+        (&["--throwaway", "postgres"], 1_500),
+        (&["--throwaway", "mariadb"], 0),
+        (&["--throwaway", "mariadb"], 1_000),
+    ];
+    for (what, after) in cases {
+        let args = [&["test", "--duration", "600s", "--quiet", "--runs", &runs], what].concat();
+        let mut child = start(&args);
+        let pid = child.id();
+        let names = loop {
+            let names = left_by(pid);
+            if !names.is_empty() {
+                break names;
+            }
+            if child.try_wait().expect("a child").is_some() {
+                // The server's programs are not on this machine.
+                break Vec::new();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        };
+        if names.is_empty() {
+            continue;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(after));
+        interrupt(&child);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        // The first may have been enough.
+        if child.try_wait().expect("a child").is_none() {
+            interrupt(&child);
+        }
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{what:?} after {after} ms: {said}");
+        assert_eq!(left_by(pid), Vec::<String>::new(), "{what:?} after {after} ms");
+        assert_eq!(running(&names), Vec::<String>::new(), "{what:?} after {after} ms");
+    }
+}
+
+#[test]
+fn a_program_that_hangs_does_not_hold_up_the_end() {
+    let scratch = Scratch::new("hanging");
+    let (runs, started) = (scratch.path("runs"), scratch.path("started"));
+    let command = format!("exec:touch '{started}'; sleep 600");
+    let mut child = start(&["test", &command, "--runs", &runs, "--quiet"]);
+    while !std::path::Path::new(&started).exists() {
+        assert!(child.try_wait().expect("a child").is_none(), "it waits for the program");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let since = std::time::Instant::now();
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(since.elapsed() < std::time::Duration::from_secs(15), "{:?}", since.elapsed());
+    assert_eq!(running(&[started]), Vec::<String>::new());
+}

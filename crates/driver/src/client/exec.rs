@@ -5,28 +5,33 @@
 //! does not answer, because it ended or took too long, is of unknown outcome.
 
 use super::{Answer, Ended, Engine, EngineError, Op, Session};
+use crate::remains::{self, Noted};
 use isolde_workload::client::{ClientSpec, Recording};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a program may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it may take to end once its input is closed.
+/// How long it may take to end once its input is closed, and to answer once the run is ended.
 const FAREWELL: Duration = Duration::from_millis(500);
+/// How often the end of the run is looked for.
+const STEP: Duration = Duration::from_millis(50);
 
 /// A command that speaks the protocol.
 pub struct ExecEngine {
     command: String,
     prepare: Value,
+    stop: fn() -> bool,
 }
 
 impl ExecEngine {
-    /// The command, for `sh -c`; it is told the workload and, if there is one, the isolation level asked for.
-    pub fn new(command: &str, spec: &ClientSpec, isolation: Option<&str>) -> ExecEngine {
+    /// The command, for `sh -c`; it is told the workload and, if there is one, the isolation level asked for. Nobody waits for its
+    /// answers once `stop` says so.
+    pub fn new(command: &str, spec: &ClientSpec, isolation: Option<&str>, stop: fn() -> bool) -> ExecEngine {
         let mut prepare = json!({"workload": spec.workload.name(), "keys": spec.keys});
         if spec.workload.recording() == Recording::Events {
             prepare["balance"] = json!(ClientSpec::BALANCE);
@@ -34,20 +39,21 @@ impl ExecEngine {
         if let Some(isolation) = isolation {
             prepare["isolation"] = json!(isolation);
         }
-        ExecEngine { command: command.to_owned(), prepare: json!({"prepare": prepare}) }
+        ExecEngine { command: command.to_owned(), prepare: json!({"prepare": prepare}), stop }
     }
 
     fn start(&self, session: Option<u32>) -> Result<Program, EngineError> {
         let isolation = self.prepare["prepare"]["isolation"].as_str().unwrap_or_default();
-        let mut child = Command::new("sh")
+        let mut command = Command::new("sh");
+        command
             .args(["-c", &self.command])
             .env("ISOLDE_SESSION", session.map_or(String::new(), |s| s.to_string()))
             .env("ISOLDE_ISOLATION", isolation)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C is for us; the program ends with its input.
-            .process_group(0)
-            .spawn()
+            .process_group(0);
+        let (mut child, noted) = remains::start(&mut command)
             .map_err(|e| EngineError::new(format_args!("cannot start sh: {e}")))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(EngineError::new("the program has no standard input or output"));
@@ -62,14 +68,13 @@ impl ExecEngine {
                 }
             }
         });
-        Ok(Program { child, input: Some(input), answers, broken: false })
+        Ok(Program { child, input: Some(input), answers, stop: self.stop, broken: false, _noted: noted })
     }
 }
 
 impl Engine for ExecEngine {
     fn describe(&self) -> String {
-        // Arguments may be secrets; the program's name is not.
-        format!("exec:{}", self.command.split_whitespace().next().unwrap_or_default())
+        format!("exec:{}", program(&self.command))
     }
 
     fn prepare(&self) -> Result<(), EngineError> {
@@ -88,11 +93,30 @@ impl Engine for ExecEngine {
     }
 }
 
+/// The program of a shell's command. Arguments may be secrets, and so may variables set before it. From the first quote on, only a shell
+/// knows what is what.
+fn program(command: &str) -> &str {
+    let plain = match command.find(['\'', '"', '\\', '`', '$']) {
+        Some(quote) => command[..quote].rsplit_once(char::is_whitespace).map_or("", |(words, _)| words),
+        None => command,
+    };
+    const SEPARATORS: [char; 4] = [';', '&', '|', '\n'];
+    const PREPARING: [&str; 8] = ["cd", "export", "set", "source", ".", "unset", "umask", "ulimit"];
+    let simple = plain.split(SEPARATORS).filter_map(|simple| {
+        let mut words = simple.split_whitespace();
+        words.find(|word| !word.contains('=') && *word != "exec" && *word != "env")
+    });
+    let mut named = simple.filter(|word| !PREPARING.contains(word));
+    named.next().unwrap_or("sh")
+}
+
 struct Program {
     child: Child,
     input: Option<ChildStdin>,
     answers: Receiver<String>,
+    stop: fn() -> bool,
     broken: bool,
+    _noted: Noted,
 }
 
 impl Program {
@@ -107,11 +131,31 @@ impl Program {
         let input = self.input.as_mut().ok_or("its input is closed")?;
         let line = format!("{question}\n");
         input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|e| e.to_string())?;
-        let answer = self.answers.recv_timeout(PATIENCE).map_err(|e| match e {
-            RecvTimeoutError::Timeout => format!("no answer within {} s", PATIENCE.as_secs()),
-            RecvTimeoutError::Disconnected => "the program ended".to_owned(),
-        })?;
+        let answer = self.await_answer()?;
         serde_json::from_str(&answer).map_err(|e| format!("its answer is no JSON ({e}): {answer}"))
+    }
+}
+
+impl Program {
+    fn await_answer(&self) -> Result<String, String> {
+        let asked = Instant::now();
+        let mut stopped: Option<Instant> = None;
+        loop {
+            match self.answers.recv_timeout(STEP) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err("the program ended".to_owned()),
+                Err(RecvTimeoutError::Timeout) if asked.elapsed() >= PATIENCE => {
+                    return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+                }
+                Err(RecvTimeoutError::Timeout) if !(self.stop)() => {}
+                // Most programs are about to answer.
+                Err(RecvTimeoutError::Timeout) => {
+                    if stopped.get_or_insert_with(Instant::now).elapsed() >= FAREWELL {
+                        return Err("no answer before the run was ended".to_owned());
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -122,7 +166,8 @@ impl Drop for Program {
             // It ends by itself when its input does: then its output closes.
             while let Ok(_late) = self.answers.recv_timeout(FAREWELL) {}
         }
-        _ = self.child.kill();
+        // What a shell or a program has started may outlive it.
+        remains::kill_tree(self.child.id());
         _ = self.child.wait();
     }
 }
@@ -220,6 +265,47 @@ fn read_answer(op: Op, shown: &Value) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headings_name_the_program_and_no_secret() {
+        for (command, name) in [
+            ("python3 client.py --password SECRET", "python3"),
+            ("PGPASSWORD=SECRET python3 c.py", "python3"),
+            ("cd /tmp && A=SECRET exec ./client SECRET", "./client"),
+            ("export TOKEN=SECRET; node x.js", "node"),
+            ("PGPASSWORD=SECRET", "sh"),
+            ("PW='SECRET one' python3", "sh"),
+            ("export PW=\"a; SECRET\"; python3", "sh"),
+            ("./client \"SECRET one\"", "./client"),
+        ] {
+            assert_eq!(program(command), name, "{command}");
+        }
+    }
+
+    /// Writes the numbers of its processes to a file, and does not answer.
+    fn silent(name: &str) -> (ExecEngine, std::path::PathBuf) {
+        let file = std::env::temp_dir().join(format!("isolde-exec-{name}-{}", std::process::id()));
+        let command = format!("sleep 600 & echo $$ $! > '{}'; sleep 600", file.display());
+        let spec = ClientSpec::of(isolde_workload::client::Workload::ListAppend);
+        (ExecEngine::new(&command, &spec, None, || true), file)
+    }
+
+    #[test]
+    fn nothing_that_a_program_has_started_is_left() {
+        let (engine, file) = silent("left");
+        let since = Instant::now();
+        let mut session = engine.open(0).unwrap();
+        let ended = session.transact(&[Op::ReadList(1)], &mut Vec::new());
+        assert!(matches!(ended, Ended::Indeterminate(_)), "{ended:?}");
+        drop(session);
+        assert!(since.elapsed() < PATIENCE / 2, "nobody waits after the end of the run");
+        let pids = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
+        for pid in pids.split_whitespace() {
+            assert!(!std::path::Path::new("/proc").join(pid).join("exe").exists(), "{pid} lives on");
+        }
+    }
 
     #[test]
     fn results_come_after_the_echo() {

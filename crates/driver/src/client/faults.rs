@@ -33,17 +33,18 @@ impl FaultSource for SiteFaults<'_> {
         pause
     }
 
-    fn inject(&mut self, over: &AtomicBool) -> Result<FaultEvent, EngineError> {
+    fn inject(&mut self, over: &AtomicBool) -> Result<Option<FaultEvent>, EngineError> {
         let Some(planned) = self.next.take() else {
             return Err(EngineError::new("no fault is left"));
         };
         let detail = match self.site.carry_out(&planned, over) {
-            Ok(()) => planned.to_string(),
+            Ok(true) => planned.to_string(),
+            Ok(false) => return Ok(None),
             // The server may be in the middle of an earlier fault.
             Err(FaultError::Administrator(error)) => format!("{planned}: {error}"),
             Err(error) => return Err(EngineError::new(error)),
         };
-        Ok(FaultEvent { name: planned.fault.name().to_owned(), detail })
+        Ok(Some(FaultEvent { name: planned.fault.name().to_owned(), detail }))
     }
 
     fn heal(&mut self) {

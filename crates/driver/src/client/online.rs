@@ -6,17 +6,22 @@
 //!
 //! The collector is asked after a transaction has ended, so whatever that transaction saw is in what the collector has told by then. A
 //! transaction of unknown outcome is one that committed if its number turns up in the log, and nothing otherwise. MariaDB tells the
-//! number only with the answer to COMMIT: then a commit that nobody claims may be that transaction's, and nothing is concluded.
+//! number only with the answer to COMMIT: then a commit that nobody claims may be that transaction's, and nothing is concluded. Nor is
+//! anything where a commit that a client was told of is not in the log.
+//!
+//! After a crash PostgreSQL gives numbers again that were not on disk yet. So a number means a transaction only together with the
+//! *era*, the time from one start of the server to the next: whose outcome is unknown committed only if the log has its number in its
+//! own era, and nobody sees what was logged in a later one.
 
 use super::record::{Finished, empty, transaction};
 use super::{Answer, Ended, Op};
-use crate::collect::{Collector, Seen};
+use crate::collect::{Collector, Commit, Seen};
 use isolde_format::{Format, Sink, WriteError};
-use isolde_history::{Builder, Draft, OpKind, Outcome, Stamps, Timestamp};
+use isolde_history::{Builder, Draft, OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
 use isolde_online::{Batch, Cell, Checker, Datum, Event, Head, Initial, MemoryStore, Options, Origin};
 use isolde_timestamp::Axiom;
 use isolde_workload::client::Workload;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -25,7 +30,7 @@ use std::time::{Duration, Instant};
 /// How often the collector is asked.
 const POLL: Duration = Duration::from_millis(50);
 /// How long commits may take to turn up in the log once the run is over.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 10_000 });
 /// How long verdicts may change unreported.
 const SETTLE_MS: u64 = 1_000;
 
@@ -59,20 +64,35 @@ pub struct OnlineSummary {
     pub learnt: u64,
     /// Commits that never turned up in the log.
     pub missing: u64,
-    /// Commits in the log that may belong to transactions of unknown outcome. If there are any, `violations` is empty: what those
-    /// transactions wrote is not known, so a read of it would look like a violation.
+    /// Commits in the log that may belong to transactions of unknown outcome.
     pub unclaimed: u64,
+}
+
+impl OnlineSummary {
+    /// Whether the server told enough. If not, `violations` is empty: a read of what is not known would look like one.
+    pub fn is_conclusive(&self) -> bool {
+        self.missing == 0 && self.unclaimed == 0
+    }
 }
 
 /// How many examples are kept.
 const EXAMPLES: usize = 5;
 
+/// A commit, and the highest number up to there.
+struct Logged {
+    commit: Commit,
+    highest: u64,
+}
+
 struct Joiner {
     workload: Workload,
     waiting: BTreeMap<u64, VecDeque<Box<Finished>>>,
-    places: HashMap<u64, u64>,
-    /// Number and place, in the order of places.
-    log: Vec<(u64, u64)>,
+    /// Where in `log` a number is.
+    places: HashMap<u64, usize>,
+    /// In the order of places.
+    log: Vec<Logged>,
+    /// When the server was started, as far as anybody told.
+    eras: BTreeSet<u64>,
     /// The numbers of transactions that were passed on.
     claimed: HashSet<u64>,
     /// The earliest beginning of a writer of unknown outcome whose number the server did not tell.
@@ -98,6 +118,7 @@ pub(super) fn follow(
         waiting: BTreeMap::new(),
         places: HashMap::new(),
         log: Vec::new(),
+        eras: BTreeSet::new(),
         claimed: HashSet::new(),
         unplaced: None,
         batch: Batch::default(),
@@ -112,7 +133,7 @@ pub(super) fn follow(
         let until = Instant::now() + POLL;
         while over.is_none() {
             match finished.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(done) => joiner.waiting.entry(done.process).or_default().push_back(Box::new(done)),
+                Ok(done) => joiner.add(done),
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => over = Some(Instant::now()),
             }
@@ -120,8 +141,7 @@ pub(super) fn follow(
         // While the server is down nothing is known, and nothing released; commits turn up when it is back.
         if let Ok(commits) = collector.poll() {
             for commit in commits {
-                joiner.places.insert(commit.number, commit.place);
-                joiner.log.push((commit.number, commit.place));
+                joiner.note(commit);
             }
             joiner.release();
             let now = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -153,13 +173,14 @@ pub(super) fn follow(
     violations.store(stats.standing_total(), Relaxed);
     let mut summary = std::mem::take(&mut joiner.summary);
     summary.checked = stats.checked;
-    summary.missing =
-        joiner.waiting.values().flatten().filter(|f| f.ended == Ended::Committed).count() as u64;
+    summary.missing = joiner.waiting.values().flatten().filter(|f| joiner.misses(f)).count() as u64;
     if let Some(earliest) = joiner.unplaced {
-        let unclaimed = |(number, place): &&(u64, u64)| *place > earliest && !joiner.claimed.contains(number);
+        let unclaimed = |logged: &&Logged| {
+            logged.commit.place > earliest && !joiner.claimed.contains(&logged.commit.number)
+        };
         summary.unclaimed = joiner.log.iter().filter(unclaimed).count() as u64;
     }
-    if summary.unclaimed > 0 {
+    if !summary.is_conclusive() {
         summary.examples.clear();
         return Ok(summary);
     }
@@ -170,6 +191,40 @@ pub(super) fn follow(
 }
 
 impl Joiner {
+    fn add(&mut self, finished: Finished) {
+        if let Some(Stamp { seen: Seen::Set { era, .. }, .. }) = finished.stamp {
+            self.eras.insert(era);
+        }
+        self.waiting.entry(finished.process).or_default().push_back(Box::new(finished));
+    }
+
+    fn note(&mut self, commit: Commit) {
+        self.eras.insert(commit.era);
+        let highest = self.log.last().map_or(0, |last| last.highest).max(commit.number);
+        self.places.insert(commit.number, self.log.len());
+        self.log.push(Logged { commit, highest });
+    }
+
+    /// The log up to the end of an era.
+    fn until_end_of(&self, era: u64) -> &[Logged] {
+        let next = self.eras.range(era.saturating_add(1)..).next();
+        let end = next.map_or(self.log.len(), |next| self.log.partition_point(|l| l.commit.at < *next));
+        &self.log[..end]
+    }
+
+    /// Whether a client was told of a commit that is not in the log.
+    fn misses(&self, finished: &Finished) -> bool {
+        let number = finished.stamp.as_ref().and_then(|stamp| stamp.number);
+        finished.ended == Ended::Committed && number.is_some_and(|number| !self.places.contains_key(&number))
+    }
+
+    /// Whether the commit at this place of the log is that of a transaction of unknown outcome with the same number.
+    fn may_claim(&self, at: usize, number: u64, seen: &Seen) -> bool {
+        let Seen::Set { era, .. } = seen else { return true };
+        let same_era = self.log[at].commit.at >= *era && at < self.until_end_of(*era).len();
+        same_era && !self.claimed.contains(&number)
+    }
+
     /// Whether nobody waits but those who may never have committed.
     fn settled(&self) -> bool {
         self.waiting
@@ -209,10 +264,11 @@ impl Joiner {
                 _ => None,
             },
             Some(number) => match self.places.get(&number) {
-                Some(&place) => {
+                Some(&at) if finished.ended == Ended::Committed || self.may_claim(at, number, &seen) => {
                     self.claimed.insert(number);
-                    Some(place)
+                    Some(self.log[at].commit.place)
                 }
+                Some(_) => return Ok(()),
                 None => return Err(finished),
             },
         };
@@ -223,10 +279,12 @@ impl Joiner {
         let at = |place: u64| Timestamp { physical: i64::try_from(place).unwrap_or(i64::MAX), logical: 0 };
         let (stamps, set) = match seen {
             Seen::UpTo(start) => (Stamps { start: at(start), commit: at(place.unwrap_or(start)) }, None),
-            Seen::Set(set) => {
+            Seen::Set { set, era } => {
+                let known = self.until_end_of(era);
+                let set = without_later(set, known.last().map_or(0, |last| last.highest));
                 // One that only read is placed after the last it saw.
-                let last = || self.log.iter().rev().find(|(number, _)| set.view().sees(*number));
-                let commit = at(place.or_else(|| last().map(|&(_, place)| place)).unwrap_or(0));
+                let last = || known.iter().rev().find(|logged| set.view().sees(logged.commit.number));
+                let commit = at(place.or_else(|| last().map(|l| l.commit.place)).unwrap_or(0));
                 (Stamps { start: commit, commit }, Some(set))
             }
         };
@@ -284,3 +342,18 @@ impl Joiner {
         }
     }
 }
+
+/// A set without the numbers above the highest that had committed when its era ended: those it has beyond are of transactions that
+/// aborted, and may be given again.
+fn without_later(set: SnapshotSet, highest: u64) -> SnapshotSet {
+    let view = set.view();
+    if view.xmax <= highest {
+        return set;
+    }
+    let xmax = view.xmax.min(highest.saturating_add(1));
+    let running = view.running.iter().copied().filter(|&id| id < xmax).collect();
+    SnapshotSet::new(view.xmin.min(xmax), xmax, running).unwrap_or(set)
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@
 //! per transaction. Times are monotonic and taken before the first statement and after the last answer, so that
 //! "ended before the other began" is true whenever the history says so.
 //!
-//! A transaction that aborted is tried again, as a new one with new values, a few times. A session whose transaction has an unknown
+//! A transaction that aborted is tried again, as a new one with new values, a few times; after some aborts in a row the session waits
+//! a little. A session whose transaction has an unknown
 //! outcome goes on under a new process number, on a new connection: the old process may yet take effect.
 
 use super::online::{Online, OnlineSummary, follow};
@@ -27,6 +28,12 @@ const RETRIES: u32 = 3;
 const RECONNECT: Duration = Duration::from_millis(50);
 /// How long the database may be unreachable before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same for the first connection of a session, if nobody disturbs the database: it has just been there, but may not want so many.
+const FIRST_PATIENCE: Duration = Duration::from_secs(1);
+/// The longest that a session waits after an abort, and after how many in a row it does. Those who wake each other's conflicts again
+/// and again never commit; before that, conflicts are what we are here for.
+const LONGEST_WAIT: Duration = Duration::from_millis(128);
+const STREAK: u32 = 4;
 /// What is recorded reaches the file within this time.
 const FLUSH: Duration = Duration::from_millis(200);
 /// How long the writer lets entries gather. Were it to wait for each, every transaction would have to wake it: on a machine
@@ -56,8 +63,8 @@ pub trait FaultSource: Send {
     /// How long to wait before the next fault.
     fn pause(&mut self) -> Duration;
 
-    /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it is over.
-    fn inject(&mut self, over: &AtomicBool) -> Result<FaultEvent, EngineError>;
+    /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it is over; nothing, if it met nobody.
+    fn inject(&mut self, over: &AtomicBool) -> Result<Option<FaultEvent>, EngineError>;
 
     /// Puts everything right at the end.
     fn heal(&mut self) {}
@@ -119,7 +126,7 @@ pub struct Control {
 }
 
 /// What a run was.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Summary {
     /// Transactions that committed.
     pub committed: u64,
@@ -169,6 +176,7 @@ struct Shared<'a> {
     /// Transactions finished.
     number: AtomicU64,
     beginnings: bool,
+    first_patience: Duration,
     ready: Barrier,
     /// Why the run has to be given up.
     failure: Mutex<Option<EngineError>>,
@@ -195,6 +203,7 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
         }),
         number: AtomicU64::new(0),
         beginnings: Recorder::wants_beginnings(spec.workload),
+        first_patience: if faults.is_some() { PATIENCE } else { FIRST_PATIENCE },
         ready: Barrier::new(sessions as usize),
         failure: Mutex::new(None),
         causes: Mutex::new(BTreeMap::new()),
@@ -308,16 +317,17 @@ struct Client<'a> {
 impl Client<'_> {
     fn work(&self) {
         let shared = self.shared;
-        let mut session = self.connect();
+        let mut session = self.connect(shared.first_patience);
         // All begin together, or the first would run alone.
         shared.ready.wait();
         let mut process = u64::from(self.number);
         let (mut ops, mut tries): (Vec<Op>, u32) = (Vec::new(), 0);
+        let mut aborts_in_a_row: u32 = 0;
         while !shared.is_over() && shared.tickets.fetch_sub(1, Relaxed) > 0 {
             if session.as_ref().is_none_or(|s| !s.is_usable()) {
                 // The old connection first: it may hold locks.
                 drop(session.take());
-                session = self.connect();
+                session = self.connect(PATIENCE);
             }
             let Some(open) = &mut session else { return };
             shared.plan(&mut ops, tries > 0);
@@ -330,6 +340,7 @@ impl Client<'_> {
             let completed = shared.now();
             shared.count(&ended);
             tries = if matches!(ended, Ended::Aborted(_)) && tries < RETRIES { tries + 1 } else { 0 };
+            aborts_in_a_row = if matches!(ended, Ended::Aborted(_)) { aborts_in_a_row + 1 } else { 0 };
             let unknown = matches!(ended, Ended::Indeterminate(_));
             let stamp = open.stamp();
             let number = shared.number.fetch_add(1, Relaxed);
@@ -343,6 +354,10 @@ impl Client<'_> {
                 process += u64::from(shared.sessions);
                 session = None;
             }
+            if let Some(more) = aborts_in_a_row.checked_sub(STREAK) {
+                let longest = Duration::from_millis(1 << more.min(16)).min(LONGEST_WAIT);
+                std::thread::sleep(longest.mul_f64(fastrand::f64()));
+            }
         }
     }
 
@@ -352,16 +367,18 @@ impl Client<'_> {
     }
 
     /// A session, or none if the run is over.
-    fn connect(&self) -> Option<Box<dyn Session>> {
+    fn connect(&self, patience: Duration) -> Option<Box<dyn Session>> {
         let since = Instant::now();
         loop {
             match self.shared.engine.open(self.number) {
                 Ok(session) => return Some(session),
-                Err(error) if !error.passing || since.elapsed() > PATIENCE => {
-                    self.shared.give_up(error);
+                Err(_) if self.shared.is_over() => return None,
+                Err(error) if !error.passing || since.elapsed() > patience => {
+                    let (number, of) = (self.number + 1, self.shared.sessions);
+                    let message = format!("session {number} of {of}: {}", error.message);
+                    self.shared.give_up(if error.passing { EngineError { message, ..error } } else { error });
                     return None;
                 }
-                Err(_) if self.shared.is_over() => return None,
                 Err(_) => std::thread::sleep(RECONNECT),
             }
         }
@@ -386,7 +403,8 @@ fn disturb(
         }
         let began = shared.now();
         match faults.inject(over) {
-            Ok(FaultEvent { name, detail }) => {
+            Ok(None) => {}
+            Ok(Some(FaultEvent { name, detail })) => {
                 shared.control.tally.faults.fetch_add(1, Relaxed);
                 _ = sender.send(Entry::Fault { name, detail, began, ended: shared.now() });
             }

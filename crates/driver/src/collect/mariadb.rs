@@ -70,6 +70,8 @@ pub(super) struct Binlog {
     offset: u64,
     /// The transaction whose end has not come yet, and whether it is a single statement.
     open: Option<(u64, bool)>,
+    /// What was read and not handed over yet: the server may be gone before the end of the log is reached.
+    found: Vec<Commit>,
 }
 
 impl Binlog {
@@ -82,7 +84,14 @@ impl Binlog {
         let Some((file, offset)) = file.zip(offset) else {
             return Err(Error::new(Kind::Unsupported, "the server writes no binary log"));
         };
-        Ok(Binlog { target: target.clone(), session: Some(session), file, offset, open: None })
+        Ok(Binlog {
+            target: target.clone(),
+            session: Some(session),
+            file,
+            offset,
+            open: None,
+            found: Vec::new(),
+        })
     }
 
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Value>>, Error> {
@@ -95,7 +104,7 @@ impl Binlog {
     }
 
     /// Takes one event: place, kind, end and text.
-    fn event(&mut self, row: &[Value], commits: &mut Vec<Commit>) -> Result<(), Error> {
+    fn event(&mut self, row: &[Value]) -> Result<(), Error> {
         let odd = || Error::new(Kind::Other, format!("cannot read the event {row:?}"));
         let text = |at: usize| row.get(at).and_then(Value::as_text).ok_or_else(odd);
         let end = row.get(4).and_then(Value::as_int).and_then(|e| u64::try_from(e).ok()).ok_or_else(odd)?;
@@ -109,7 +118,7 @@ impl Binlog {
         {
             self.open = None;
             let place = place(&self.file, end).ok_or_else(odd)?;
-            commits.push(Commit { number, place });
+            self.found.push(Commit { number, place, at: 0, era: 0 });
         }
         // Events that are not in the file have no end.
         self.offset = self.offset.max(end);
@@ -120,12 +129,11 @@ impl Binlog {
 impl Collector for Binlog {
     fn poll(&mut self) -> Result<Vec<Commit>, Error> {
         const PAGE: usize = 5_000;
-        let mut commits = Vec::new();
         loop {
             let asked = format!("SHOW BINLOG EVENTS IN '{}' FROM {} LIMIT {PAGE}", self.file, self.offset);
             let events = self.run(&asked)?;
             for event in &events {
-                self.event(event, &mut commits)?;
+                self.event(event)?;
             }
             if events.len() == PAGE {
                 continue;
@@ -137,7 +145,7 @@ impl Collector for Binlog {
                 // Something may have come at the end of the old one meanwhile.
                 Some(_) if !events.is_empty() => {}
                 Some(next) => (self.file, self.offset, self.open) = (next.to_owned(), 4, None),
-                None => return Ok(commits),
+                None => return Ok(std::mem::take(&mut self.found)),
             }
         }
     }
@@ -150,6 +158,78 @@ impl Collector for Binlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cancel, Family, Product, Reply};
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    /// Answers what it was given, one call after the other.
+    struct Script(Product, VecDeque<Result<Vec<Vec<Value>>, Error>>);
+
+    impl Connection for Script {
+        fn product(&self) -> &Product {
+            &self.0
+        }
+
+        fn run(&mut self, sql: &str) -> Result<Vec<Reply>, Error> {
+            let rows = self.1.pop_front().unwrap_or_else(|| panic!("nobody expects {sql}"))?;
+            Ok(vec![Reply { rows, ..Reply::default() }])
+        }
+
+        fn query(&mut self, sql: &str, _parameters: &[Value]) -> Result<Reply, Error> {
+            Ok(self.run(sql)?.remove(0))
+        }
+
+        fn begin(&mut self, _isolation: &Isolation) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn commit(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn rollback(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn in_transaction(&self) -> bool {
+            false
+        }
+
+        fn is_lost(&self) -> bool {
+            false
+        }
+
+        fn backend(&self) -> Option<u64> {
+            None
+        }
+
+        fn canceller(&self) -> Arc<dyn Cancel> {
+            unreachable!("nothing is cancelled")
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_a_failure_is_told_after_it() {
+        let event = |kind: &str, end: i64, info: &str| {
+            let text = |text: &str| Value::Text(text.to_owned());
+            vec![text("binlog.000001"), Value::Int(0), text(kind), Value::Int(1), Value::Int(end), text(info)]
+        };
+        let events = vec![event("Gtid", 300, "BEGIN GTID 0-1-7"), event("Xid", 400, "COMMIT /* xid=9 */")];
+        let files = || Ok(vec![vec![Value::Text("binlog.000001".to_owned())]]);
+        let gone = Err(Error::new(Kind::Lost, "the server is gone"));
+        let answers = VecDeque::from([Ok(events), gone, Ok(Vec::new()), files()]);
+        let mut log = Binlog {
+            target: "mysql://localhost".parse().unwrap(),
+            session: Some(Box::new(Script(Product::new(Family::Mysql, "MariaDB", "10.11"), answers))),
+            file: "binlog.000001".to_owned(),
+            offset: 4,
+            open: None,
+            found: Vec::new(),
+        };
+        assert!(log.poll().is_err(), "the files could not be listed");
+        let told: Vec<u64> = log.poll().unwrap().iter().map(|commit| commit.number).collect();
+        assert_eq!((told, log.offset), (vec![7], 400));
+    }
 
     #[test]
     fn places_and_numbers() {

@@ -25,7 +25,13 @@ use isolde_history::SnapshotSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The transactions of a set.
-    Set(SnapshotSet),
+    Set {
+        /// Their numbers.
+        set: SnapshotSet,
+        /// When the server that said so was started, by its clock in microseconds. One that crashed gives numbers again that
+        /// were not yet on disk.
+        era: u64,
+    },
     /// All that committed up to a place in the log.
     UpTo(u64),
 }
@@ -37,6 +43,10 @@ pub struct Commit {
     pub number: u64,
     /// Its place: larger is later, and no two have the same.
     pub place: u64,
+    /// When it committed, by the server's clock in microseconds. Zero where numbers are never given again.
+    pub at: u64,
+    /// When the server that told it was started, by the same clock. It may have been started since.
+    pub era: u64,
 }
 
 /// How a transaction ended, and the number it wrote under.
@@ -91,7 +101,7 @@ pub fn commit(session: &mut dyn Connection) -> Ended {
 
 /// Reads the order of commits from the server.
 pub trait Collector: Send {
-    /// The commits since the last call, in order. Reconnects if the connection was lost; a failure can be tried again.
+    /// The commits since the last call that succeeded, in order. Reconnects if the connection was lost; a failure can be tried again.
     fn poll(&mut self) -> Result<Vec<Commit>, Error>;
 
     /// Removes what it left on the server. Dropping does so too, without a word if it fails.
@@ -99,10 +109,13 @@ pub trait Collector: Send {
 }
 
 /// A collector of all commits from now on.
-pub fn collector(target: &Target) -> Result<Box<dyn Collector>, Error> {
+///
+/// `lasting`: it goes on after a restart of the server. What that takes stays on the server if we are killed, so it is for servers
+/// that are thrown away.
+pub fn collector(target: &Target, lasting: bool) -> Result<Box<dyn Collector>, Error> {
     match target.family() {
         #[cfg(feature = "postgres")]
-        Family::Postgres => Ok(Box::new(postgres::Slot::new(target)?)),
+        Family::Postgres => Ok(Box::new(postgres::Slot::new(target, lasting)?)),
         #[cfg(feature = "mysql")]
         Family::Mysql => Ok(Box::new(mariadb::Binlog::new(target)?)),
         _ => Err(unsupported("this database does not tell the order of commits")),

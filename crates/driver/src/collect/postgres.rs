@@ -1,4 +1,6 @@
 //! PostgreSQL: `pg_current_snapshot()` as the first statement, and a slot of logical decoding.
+//!
+//! What a slot tells is only looked at, and given up with the next call, when it has certainly arrived.
 
 use super::{Collector, Commit, Ended, Seen};
 use crate::{Connection, Database, Error, Isolation, Kind, Reply, Target, Value};
@@ -7,9 +9,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The first statement fixes the snapshot, and is this one.
 pub(super) fn begin(session: &mut dyn Connection, isolation: &Isolation) -> Result<Seen, Error> {
     session.begin(isolation)?;
-    let reply = session.query("SELECT pg_current_snapshot()::text", &[])?;
+    let asked = "SELECT pg_current_snapshot()::text, \
+                 (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
+    let reply = session.query(asked, &[])?;
     let set = reply.value().and_then(Value::as_text).and_then(|text| text.parse().ok());
-    set.map(Seen::Set).ok_or_else(|| odd("a snapshot", &reply))
+    let era = reply.rows.first().and_then(|row| moment(row, 1));
+    set.zip(era).map(|(set, era)| Seen::Set { set, era }).ok_or_else(|| odd("a snapshot", &reply))
+}
+
+/// A number of microseconds.
+fn moment(row: &[Value], at: usize) -> Option<u64> {
+    row.get(at).and_then(Value::as_int).and_then(|micros| u64::try_from(micros).ok())
 }
 
 pub(super) fn commit(session: &mut dyn Connection) -> Ended {
@@ -34,12 +44,13 @@ pub(super) struct Slot {
     name: String,
     /// A full transaction id not long ago, to complete the 32 bits of the log.
     recent: u64,
-    /// After a crash the server may tell again what it told.
+    /// The last place that was told: everything up to there is told again until the slot is moved, and after a crash.
     last: u64,
 }
 
 impl Slot {
-    pub(super) fn new(target: &Target) -> Result<Slot, Error> {
+    /// One that lasts outlives its session, and with it a restart of the server.
+    pub(super) fn new(target: &Target, lasting: bool) -> Result<Slot, Error> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut session = target.connect()?;
         let own = (session.backend().unwrap_or_default(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -47,8 +58,8 @@ impl Slot {
         let recent = session.query("SELECT pg_snapshot_xmax(pg_current_snapshot())::text", &[])?;
         let recent = recent.value().and_then(Value::as_text).and_then(|t| t.parse().ok());
         let recent = recent.ok_or_else(|| odd("a transaction id", &Reply::default()))?;
-        let create = "SELECT pg_create_logical_replication_slot($1, 'test_decoding')";
-        session.query(create, &[Value::from(name.as_str())])?;
+        let create = format!("SELECT pg_create_logical_replication_slot($1, 'test_decoding', {})", !lasting);
+        session.query(&create, &[Value::from(name.as_str())])?;
         Ok(Slot { target: target.clone(), session: Some(session), name, recent, last: 0 })
     }
 
@@ -89,24 +100,37 @@ fn place(text: &str) -> Option<u64> {
 
 impl Collector for Slot {
     fn poll(&mut self) -> Result<Vec<Commit>, Error> {
-        // Rows are not looked at, so they stay on the server.
-        let read = "SELECT lsn::text, xid::text FROM pg_logical_slot_get_changes($1, NULL, NULL) \
-                    WHERE data LIKE 'COMMIT%'";
         let name = Value::from(self.name.as_str());
+        let told = format!("{:X}/{:X}", self.last >> 32, self.last & u64::from(u32::MAX));
+        let forget = "SELECT pg_replication_slot_advance(slot_name, $2::text::pg_lsn)::text \
+                      FROM pg_replication_slots \
+                      WHERE slot_name = $1 AND confirmed_flush_lsn < $2::text::pg_lsn";
+        self.session()?.query(forget, &[name.clone(), Value::from(told.as_str())])?;
+        // Rows are not looked at, so they stay on the server.
+        let read = "SELECT lsn::text, xid::text, \
+                    (extract(epoch FROM substring(data FROM '\\(at (.*)\\)')::timestamptz) * 1000000)::bigint, \
+                    (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint \
+                    FROM pg_logical_slot_peek_changes($1, NULL, NULL, 'include-timestamp', 'on') \
+                    WHERE data LIKE 'COMMIT%'";
         let reply = self.session()?.query(read, &[name])?;
         let mut commits = Vec::with_capacity(reply.rows.len());
+        let (mut recent, mut last) = (self.recent, self.last);
         for row in &reply.rows {
-            let texts = (row.first().and_then(Value::as_text), row.get(1).and_then(Value::as_text));
-            let (Some(place), Some(bits)) = (texts.0.and_then(place), texts.1.and_then(|t| t.parse().ok()))
+            let text = |at: usize| row.get(at).and_then(Value::as_text);
+            let (Some(place), Some(bits)) = (text(0).and_then(place), text(1).and_then(|t| t.parse().ok()))
             else {
                 return Err(odd("a commit", &reply));
             };
-            if place > self.last {
-                self.recent = completed(self.recent, bits);
-                commits.push(Commit { number: self.recent, place });
-                self.last = place;
+            let (Some(at), Some(era)) = (moment(row, 2), moment(row, 3)) else {
+                return Err(odd("a time", &reply));
+            };
+            if place > last {
+                recent = completed(recent, bits);
+                commits.push(Commit { number: recent, place, at, era });
+                last = place;
             }
         }
+        (self.recent, self.last) = (recent, last);
         Ok(commits)
     }
 

@@ -10,7 +10,7 @@ pub use proxy::{CommitCut, Direction, Proxy};
 pub use sessions::{Sessions, Tracked};
 pub use site::{Fault, FaultError, Needs, Planned, Site, plan};
 
-use crate::{Connection, Error, Family};
+use crate::{Connection, Error, Family, Value};
 
 /// Ends another session of the server, as an administrator would.
 pub fn terminate(administrator: &mut dyn Connection, backend: u64) -> Result<(), Error> {
@@ -19,4 +19,18 @@ pub fn terminate(administrator: &mut dyn Connection, backend: u64) -> Result<(),
         Family::Mysql => administrator.run(&format!("KILL CONNECTION {backend}")).map(drop),
         Family::Sqlite => Ok(()),
     }
+}
+
+/// Whether a session is encrypted: then nobody on the way can tell a COMMIT from anything else.
+pub fn is_encrypted(session: &mut dyn Connection) -> Result<bool, Error> {
+    let replies = match session.product().family {
+        Family::Postgres => session.run("SELECT ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid()")?,
+        Family::Mysql => session.run("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?,
+        Family::Sqlite => return Ok(false),
+    };
+    let told = replies.first().and_then(|reply| reply.rows.first()).and_then(|row| row.last());
+    Ok(told.is_some_and(|value| match value {
+        Value::Int(ssl) => *ssl == 1,
+        value => value.as_text().is_some_and(|cipher| !cipher.is_empty() && cipher != "0"),
+    }))
 }

@@ -209,8 +209,8 @@ impl Site<'_> {
         }
     }
 
-    /// Carries out one fault from beginning to end. If `stop` is set meanwhile, it ends early.
-    pub fn carry_out(&self, planned: &Planned, stop: &AtomicBool) -> Result<(), FaultError> {
+    /// Carries out one fault from beginning to end, and says whether it met anybody. If `stop` is set meanwhile, it ends early.
+    pub fn carry_out(&self, planned: &Planned, stop: &AtomicBool) -> Result<bool, FaultError> {
         let &Planned { fault, node, lasts, .. } = planned;
         let unable = || FaultError::Unable { fault };
         match fault.needs() {
@@ -233,12 +233,12 @@ impl Site<'_> {
             Needs::Administrator => {
                 let target = self.administrators.get(node).ok_or_else(unable)?;
                 let sessions = self.sessions.of(node);
-                if let Some(&backend) = fastrand::choice(&sessions) {
-                    terminate(target.connect()?.as_mut(), backend)?;
-                }
+                let Some(&backend) = fastrand::choice(&sessions) else { return Ok(false) };
+                terminate(target.connect()?.as_mut(), backend)?;
             }
             Needs::Proxy => {
                 let proxy = self.proxies.get(node).ok_or_else(unable)?;
+                let lost = proxy.commits_cut();
                 match fault {
                     Fault::Cut => proxy.cut(),
                     Fault::HalfClose if lasts.as_millis() % 2 == 0 => proxy.half_close(Direction::ToClient),
@@ -252,9 +252,10 @@ impl Site<'_> {
                     wait(lasts, stop);
                     proxy.heal();
                 }
+                return Ok(fault != Fault::LoseCommits || proxy.commits_cut() > lost);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Carries out a plan until it is done or `stop` is set. `tell` hears of each fault when it begins (`None`) and when it is
@@ -273,7 +274,7 @@ impl Site<'_> {
             }
             tell(fault, None);
             let done = self.carry_out(fault, stop);
-            tell(fault, Some(done));
+            tell(fault, Some(done.map(drop)));
         }
         self.heal();
     }

@@ -4,9 +4,10 @@
 //! nobody has to be sent everything. A node that was killed is asked for its position first, for the same reason.
 
 use super::mariadb::{ACCOUNT, arguments, glance, install, locate, target, wishes};
-use super::process::{Folder, command, finish, give, signal, spawn, wait_until};
+use super::process::{Folder, command, finish, give, spawn, wait_until};
 use super::{Node, Program, ServerError, Setup};
 use crate::Target;
+use crate::remains::{kill_tree, signal};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -96,7 +97,7 @@ impl Galera {
         let mut command = self.command(true)?;
         let log = File::create(folder.join("founding-log"))?;
         command.stdout(log.try_clone()?).stderr(log);
-        let mut child = spawn(command)?;
+        let (mut child, _noted) = spawn(command)?;
         let ready =
             wait_until(super::PATIENCE, || self.ready(child.id()) || !matches!(child.try_wait(), Ok(None)));
         signal(child.id(), Signal::TERM);
@@ -104,7 +105,8 @@ impl Galera {
         if ready && ended {
             return Ok(());
         }
-        let _ = child.kill();
+        kill_tree(child.id());
+        let _ = child.wait();
         let log = fs::read_to_string(folder.join("founding-log")).unwrap_or_default();
         Err(ServerError::Failed { what: "founding the cluster".to_owned(), log: super::process::tail(&log) })
     }

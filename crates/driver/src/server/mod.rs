@@ -3,7 +3,7 @@
 //! A [`Server`] has one node, or three for a cluster. Nodes can be stopped, killed, paused and started again while sessions
 //! run; everything takes `&self`, so one thread can make trouble while others work. Processes get a signal from the kernel
 //! when this process dies, however it dies. Folders are removed on drop; a program that is ended by a signal calls
-//! [`remove_all`] first.
+//! [`remove_all`](crate::remains::remove_all) first.
 //!
 //! Data is not synchronised to disk: a killed process loses nothing by that, only a machine without power would.
 
@@ -16,13 +16,14 @@ mod postgres;
 mod process;
 
 use crate::Target;
-use process::{Folder, children, signal, wait_until, wait_while_busy};
+use crate::remains::{Noted, descendants, kill_tree, signal};
+use process::{Folder, wait_until, wait_while_busy};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -103,7 +104,7 @@ struct Node {
     target: Target,
     log: PathBuf,
     program: Box<dyn Program>,
-    child: Mutex<Option<Child>>,
+    child: Mutex<Option<(Child, Noted)>>,
 }
 
 struct Inner {
@@ -115,15 +116,13 @@ struct Inner {
 
 /// A throw-away server. Ends, and is removed, when dropped.
 pub struct Server {
-    inner: Arc<Inner>,
+    inner: Inner,
 }
 
 /// How long a server that is about to start may say nothing in its log, and how long it may take altogether. A start takes a second or
 /// two, and much longer on a machine that is busy.
 const SILENCE: Duration = Duration::from_secs(180);
 const PATIENCE: Duration = Duration::from_secs(900);
-
-static RUNNING: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -138,14 +137,6 @@ pub fn program(engine: Engine, name: &'static str) -> Result<PathBuf, ServerErro
         Engine::Mariadb | Engine::Galera => mariadb::locate(name),
         #[allow(unreachable_patterns, reason = "reached in builds without some database")]
         other => Err(ServerError::LeftOut(other.name())),
-    }
-}
-
-/// Kills every server of this process and removes its folder: for a program that is about to be ended by a signal.
-pub fn remove_all() {
-    for inner in locked(&RUNNING).drain(..).filter_map(|weak| weak.upgrade()) {
-        inner.kill_all();
-        inner.folder.remove();
     }
 }
 
@@ -170,13 +161,7 @@ impl Server {
             #[allow(unreachable_patterns, reason = "reached in builds without some database")]
             other => return Err(ServerError::LeftOut(other.name())),
         };
-        let inner = Arc::new(Inner { engine, nodes, folder });
-        {
-            let mut running = locked(&RUNNING);
-            running.retain(|weak| weak.strong_count() > 0);
-            running.push(Arc::downgrade(&inner));
-        }
-        let server = Server { inner };
+        let server = Server { inner: Inner { engine, nodes, folder } };
         // The first node alone makes the cluster that the others join.
         for node in 0..server.nodes() {
             server.launch(node)?;
@@ -291,17 +276,17 @@ impl Server {
 
 impl Node {
     fn is_running(&self) -> bool {
-        locked(&self.child).as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        locked(&self.child).as_mut().is_some_and(|(child, _)| matches!(child.try_wait(), Ok(None)))
     }
 
     fn pid(&self) -> Option<u32> {
-        locked(&self.child).as_ref().map(Child::id)
+        locked(&self.child).as_ref().map(|(child, _)| child.id())
     }
 
     /// The node's processes, the one that makes others first.
     fn processes(&self) -> Vec<u32> {
         let Some(pid) = self.pid().filter(|_| self.is_running()) else { return Vec::new() };
-        let more = if self.program.forks() { children(pid) } else { Vec::new() };
+        let more = if self.program.forks() { descendants(pid) } else { Vec::new() };
         std::iter::once(pid).chain(more).collect()
     }
 
@@ -326,17 +311,12 @@ impl Node {
     }
 
     fn kill(&self) {
-        // A process that is stopped cannot start others while we look for them.
-        if let Some(pid) = self.pid().filter(|_| self.is_running()) {
-            signal(pid, Signal::STOP);
-        }
-        let processes = self.processes();
-        processes.iter().for_each(|&pid| signal(pid, Signal::KILL));
-        if let Some(child) = locked(&self.child).as_mut() {
+        let child = locked(&self.child).take();
+        if let Some((mut child, _noted)) = child {
+            // Not yet waited for, so the number is still its own; what it started may outlive it.
+            kill_tree(child.id());
             let _ = child.wait();
         }
-        let gone = |pid: &u32| !Path::new("/proc").join(pid.to_string()).join("exe").exists();
-        wait_until(Duration::from_secs(10), || processes.iter().all(gone));
     }
 }
 

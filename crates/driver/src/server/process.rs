@@ -1,7 +1,7 @@
 //! Processes that do not outlive us, and folders that go with them.
 
 use super::ServerError;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::remains::{self, Noted};
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -36,21 +36,22 @@ pub(super) fn command(program: &Path, account: Account, on_death: &str) -> Comma
     command
 }
 
-type Order = (Command, Sender<io::Result<Child>>);
+type Order = (Command, Sender<io::Result<(Child, Noted)>>);
 
 /// Starts a process from a thread that lives as long as this process: the kernel means the *thread* when it says that a
 /// parent died.
-pub(super) fn spawn(command: Command) -> io::Result<Child> {
+pub(super) fn spawn(command: Command) -> io::Result<(Child, Noted)> {
     static KEEPER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {
         let (sender, orders) = channel::<Order>();
         thread::spawn(move || {
             for (mut command, answer) in orders {
                 // Nobody waits any more: then nobody needs the process either.
-                if let Err(unsent) = answer.send(command.spawn())
-                    && let Ok(mut child) = unsent.0
+                if let Err(unsent) = answer.send(remains::start(&mut command))
+                    && let Ok((mut child, _noted)) = unsent.0
                 {
-                    let _ = child.kill();
+                    remains::kill_tree(child.id());
+                    let _ = child.wait();
                 }
             }
         });
@@ -65,7 +66,8 @@ pub(super) fn spawn(command: Command) -> io::Result<Child> {
 /// Runs to the end; the error shows the last lines of what it printed.
 pub(super) fn finish(mut command: Command, what: &str) -> Result<String, ServerError> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = spawn(command).and_then(Child::wait_with_output).map_err(ServerError::Io)?;
+    let (child, _noted) = spawn(command)?;
+    let output = child.wait_with_output()?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     match output.status.success() {
@@ -78,29 +80,6 @@ pub(super) fn finish(mut command: Command, what: &str) -> Result<String, ServerE
 pub(super) fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(30)..].join("\n")
-}
-
-/// Sends a signal; a process that is gone is fine.
-pub(super) fn signal(pid: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, signal);
-    }
-}
-
-/// The processes that a process has started and that still are its own.
-pub(super) fn children(pid: u32) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(other) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
-        // The name, in parentheses, may contain anything; the parent is the second field after it.
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        if parent == Some(pid) {
-            found.push(other);
-        }
-    }
-    found.sort_unstable();
-    found
 }
 
 /// Whether every thread of a process has stopped, or the process is gone. A signal to stop takes effect a moment later.
@@ -148,7 +127,7 @@ pub(super) fn wait_while_busy(
 /// A folder of our own that is removed with everything in it, and the ports of the server that lives there.
 #[derive(Debug)]
 pub(super) struct Folder {
-    path: PathBuf,
+    folder: remains::Folder,
     /// What keeps the ports.
     kept: Vec<UnixListener>,
 }
@@ -156,23 +135,22 @@ pub(super) struct Folder {
 impl Folder {
     pub(super) fn new(name: &str, account: Account) -> Result<Folder, ServerError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let path = loop {
+        let folder = loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = std::env::temp_dir().join(format!("isolde-{name}-{}-{number}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => break path,
+            match remains::Folder::create(&path) {
+                Ok(folder) => break folder,
                 // Left behind by a process of the same number that was killed.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(ServerError::Io(e)),
             }
         };
-        let folder = Folder { path, kept: Vec::new() };
-        give(&folder.path, account)?;
-        Ok(folder)
+        give(folder.path(), account)?;
+        Ok(Folder { folder, kept: Vec::new() })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// Ports of the loopback where nobody listens, all different, and not given to anybody else while the folder is there.
@@ -195,17 +173,6 @@ impl Folder {
             }
         }
         Err(io::ErrorKind::AddrInUse.into())
-    }
-
-    pub(super) fn remove(&self) {
-        // Nothing can be done about a folder that does not want to go.
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        self.remove();
     }
 }
 

@@ -5,9 +5,9 @@ mod environment;
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::terminal;
+use isolde_driver::remains::Folder;
 use isolde_driver::server::{Engine, Server, Setup};
 use isolde_driver::{Error, Family, Target};
-use std::path::PathBuf;
 
 /// A throw-away server by the name of its kind.
 pub fn throwaway(name: &str) -> Result<Engine, String> {
@@ -38,7 +38,9 @@ pub fn named(url: Option<&String>, global: &Global) -> Option<String> {
 /// Where a URL leads, completed by the environment. `schemes`: what else it may be, for the message.
 pub fn target(url: &str, schemes: &str) -> Result<Target, Failure> {
     let target = url.parse().map_err(|e| Failure::input(format_args!("{e}\n  help: {schemes}")))?;
-    Ok(environment::completed(url, target, &|name| std::env::var(name).ok()))
+    let account = environment::account();
+    environment::completed(url, target, &|name| std::env::var(name).ok(), account.as_deref())
+        .map_err(Failure::input)
 }
 
 /// A database that cannot be used.
@@ -63,26 +65,21 @@ pub fn unreached(target: &Target, error: &Error) -> Failure {
 }
 
 /// A folder for a file of SQLite. It is removed in the end.
-pub struct Scratch(PathBuf);
+pub struct Scratch(Folder);
 
 impl Scratch {
     /// Makes the folder.
     pub fn new(command: &str) -> Result<Scratch, Failure> {
         let path = std::env::temp_dir().join(format!("isolde-{command}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|e| Failure::io(&path, e))?;
-        Ok(Scratch(path))
+        // Left behind by a process of the same number that was killed.
+        _ = std::fs::remove_dir_all(&path);
+        Folder::create(&path).map(Scratch).map_err(|e| Failure::io(&path, e))
     }
 
     /// The database in it, with these options.
     pub fn sqlite(&self, options: &str) -> Result<Target, Failure> {
-        let path = self.0.join("test.db").display().to_string().replace('%', "%25").replace('?', "%3F");
+        let path =
+            self.0.path().join("test.db").display().to_string().replace('%', "%25").replace('?', "%3F");
         format!("sqlite:{path}{options}").parse().map_err(Failure::input)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A folder in the way of nobody.
-        _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -17,6 +17,9 @@ pub fn named(names: &[String], possible: impl Fn(Fault) -> bool) -> Result<Vec<F
         let fault: Fault = name.parse().map_err(Failure::input)?;
         if !possible(fault) {
             let what = match fault.needs() {
+                _ if fault == Fault::LoseCommits => {
+                    "a database that is reached by TCP without TLS, where COMMIT can be seen: ?sslmode=disable"
+                }
                 Needs::Server => "a throw-away server: --throwaway",
                 Needs::Proxy | Needs::Administrator => "a database that is reached by TCP",
             };
@@ -25,6 +28,11 @@ pub fn named(names: &[String], possible: impl Fn(Fault) -> bool) -> Result<Vec<F
         found.push(fault);
     }
     found.dedup();
+    if found.is_empty() && !names.is_empty() {
+        return Err(Failure::input(
+            "--fault: none is possible here; they need a database that is reached by TCP",
+        ));
+    }
     Ok(found)
 }
 

@@ -50,10 +50,10 @@ pub struct Flags {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub sessions: u32,
     /// Transactions of a run, whatever their outcome [default: 5000]
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     pub txns: Option<u64>,
     /// Run for this time instead, such as 30s or 2m
-    #[arg(long, value_name = "D", value_parser = values::duration)]
+    #[arg(long, value_name = "D", value_parser = some_time)]
     pub duration: Option<Duration>,
     /// Disturb the database: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a throw-away server also pause, restart, kill; all: everything that is possible
     #[arg(long, value_name = "F", value_delimiter = ',')]
@@ -120,11 +120,19 @@ pub struct Flags {
     pub sarif: Option<PathBuf>,
 }
 
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = values::duration(text)?;
+    if time.is_zero() { Err("a run takes some time".to_owned()) } else { Ok(time) }
+}
+
 impl Flags {
     /// The workloads, with their parameters.
     pub fn spec(&self) -> Result<Vec<ClientSpec>, Failure> {
         if self.workload.is_empty() {
-            return Ok(vec![self.adjusted(ClientSpec::of(Workload::ListAppend))]);
+            // Weakdb keeps no lists.
+            let weak = self.url.as_ref().is_some_and(|url| url.starts_with("weakdb:"));
+            let usual = if weak { Workload::Register } else { Workload::ListAppend };
+            return Ok(vec![self.adjusted(ClientSpec::of(usual))]);
         }
         let named = |name: &String| match ClientSpec::preset(name) {
             Some(spec) => Ok(spec),
@@ -147,11 +155,16 @@ impl Flags {
         }
     }
 
+    /// How many transactions a run has, if it is not limited by time.
+    pub fn txns(&self) -> u64 {
+        self.txns.unwrap_or(TRANSACTIONS)
+    }
+
     /// When a run is over.
     pub fn limit(&self) -> Limit {
         match self.duration {
             Some(time) => Limit::Time(time),
-            None => Limit::Transactions(self.txns.unwrap_or(TRANSACTIONS)),
+            None => Limit::Transactions(self.txns()),
         }
     }
 

@@ -15,9 +15,13 @@ use std::io::{self, LineWriter};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// What the history of a run is called: of transactions, or of other operations.
+pub const RECORDINGS: [&str; 2] = ["history.jsonl", "history.elle.jsonl"];
+
 pub struct RunFolder {
     path: PathBuf,
     history: PathBuf,
+    started: String,
 }
 
 impl RunFolder {
@@ -39,17 +43,23 @@ impl RunFolder {
             }
         }
         link_latest(runs, &path);
-        let file = match workload.recording() {
-            Recording::Events => "history.elle.jsonl",
-            Recording::Registers | Recording::Lists => "history.jsonl",
-        };
-        let history = path.join(file);
-        Ok(RunFolder { path, history })
+        let [transactions, events] = RECORDINGS;
+        let history = path.join(match workload.recording() {
+            Recording::Events => events,
+            Recording::Registers | Recording::Lists => transactions,
+        });
+        let started = stamp(since.as_secs());
+        Ok(RunFolder { path, history, started })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// When it was made, in UTC.
+    pub fn started(&self) -> &str {
+        &self.started
     }
 
     /// The history in it.

@@ -5,9 +5,11 @@ use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{bug, interrupt, load};
 use isolde_check::{Budget, Request, datatypes};
+use isolde_driver::client::Summary;
 use isolde_history::{History, Index};
-use isolde_level::{Judgement, Level};
+use isolde_level::{By, Judgement, Level, LevelVerdict, Verdict};
 use isolde_report::{HistoryFacts, Timing};
+use isolde_timestamp::Mode;
 use isolde_verify::Verifier;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -80,5 +82,49 @@ pub fn file(
             }
             Ok(Judged { history, facts, judgement, timing: timing(load) })
         }
+    }
+}
+
+/// Adds what the online check found: the levels that it is about are violated by timestamps, whatever they are by values.
+pub fn add_timestamps(judgement: &mut Judgement, summary: &Summary) {
+    if summary.online.as_ref().is_none_or(|online| online.violations.is_empty()) {
+        return;
+    }
+    let about = |l: &LevelVerdict| Mode::of(l.level) == Some(Mode::Si);
+    let levels = std::mem::take(&mut judgement.levels).into_iter().flat_map(|l| {
+        let violated = about(&l).then(|| LevelVerdict {
+            by: By::Timestamps,
+            verdict: Verdict::Violated,
+            anomalies: Vec::new(),
+            level: l.level,
+        });
+        std::iter::once(l).chain(violated)
+    });
+    judgement.levels = levels.collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolde_driver::client::OnlineSummary;
+
+    #[test]
+    fn a_violation_by_timestamps_counts() {
+        let level =
+            |level| LevelVerdict { level, by: By::Values, verdict: Verdict::Holds, anomalies: Vec::new() };
+        let levels = vec![level(Level::Causal), level(Level::SnapshotIsolation)];
+        let mut judgement = Judgement { levels, ..Judgement::default() };
+        let online = |violations: &[(&'static str, u64)]| Summary {
+            online: Some(OnlineSummary {
+                violations: violations.iter().copied().collect(),
+                ..OnlineSummary::default()
+            }),
+            ..Summary::default()
+        };
+        add_timestamps(&mut judgement, &online(&[]));
+        assert_eq!(judgement.verdict(Level::SnapshotIsolation), Some(&Verdict::Holds));
+        add_timestamps(&mut judgement, &online(&[("EXT", 2)]));
+        assert_eq!(judgement.verdict(Level::SnapshotIsolation), Some(&Verdict::Violated));
+        assert_eq!(judgement.verdict(Level::Causal), Some(&Verdict::Holds));
     }
 }

@@ -12,17 +12,18 @@ mod live;
 mod subject;
 
 pub use flags::Flags;
+pub use folder::RECORDINGS;
 
 use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use folder::RunFolder;
+use isolde_driver::broken::Bug;
 use isolde_driver::client::{Control, Online, Plan, Summary, run as drive};
 use isolde_level::{AnomalyKind, Level, Verdict};
 use isolde_report::{Column, Subject, example_text, matrix_markdown, matrix_text};
-use isolde_timestamp::Mode;
-use isolde_workload::client::Workload;
+use isolde_workload::client::ClientSpec;
 use judge::Judged;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -35,7 +36,10 @@ struct Done {
     head: String,
     /// What was driven, in full.
     described: String,
-    workload: Workload,
+    /// When it began, in UTC.
+    started: String,
+    spec: ClientSpec,
+    faults: Vec<&'static str>,
     summary: Summary,
     judged: Judged,
     folder: PathBuf,
@@ -47,6 +51,12 @@ impl Done {
     /// Whether it did not come to its end.
     fn ended_early(&self) -> bool {
         self.interrupted || self.summary.lost.is_some()
+    }
+
+    /// Whether hardly anything committed.
+    fn says_little(&self) -> bool {
+        let s = &self.summary;
+        s.committed * 10 < s.committed + s.aborted + s.indeterminate
     }
 
     fn subject<'a>(&'a self, required: &'a [Level]) -> Subject<'a> {
@@ -116,11 +126,12 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Global) -> Result<Done, Failure> {
     let engine = candidate.engine()?;
     let described = engine.describe();
+    let collector = flags.online.then(|| arena.collector()).transpose()?;
     let folder = RunFolder::create(&flags.runs, &candidate.name(), candidate.spec.workload)?;
     let control = Control::default();
-    let online = match flags.online {
-        true => Some(Online { collector: arena.collector()?, history: Box::new(folder.stamped()?) }),
-        false => None,
+    let online = match collector {
+        Some(collector) => Some(Online { collector, history: Box::new(folder.stamped()?) }),
+        None => None,
     };
     let plan = Plan {
         engine: &*engine,
@@ -140,13 +151,15 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
         driven
     });
     let summary = driven.map_err(|error| match folder.discard_if_empty() {
+        _ if interrupt::is_requested() => Failure::Interrupted,
         true => Failure::input(format_args!("{described}: {error}")),
         false => Failure::input(format_args!("{described}: {error}\n  log: {}", folder.log().display())),
     })?;
     drop(engine);
     // The first Ctrl-C ends the run, and what was recorded is judged; the next one ends that.
     let interrupted = interrupt::take();
-    let judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
+    let mut judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
+    judge::add_timestamps(&mut judged.judgement, &summary);
     let mut head = std::mem::take(&mut candidate.head);
     if several_workloads(flags) {
         let _ = write!(head, " {}", candidate.spec.workload.name());
@@ -154,7 +167,9 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
     let done = Done {
         head,
         described,
-        workload: candidate.spec.workload,
+        started: folder.started().to_owned(),
+        spec: candidate.spec,
+        faults: arena.faults.iter().map(|fault| fault.name()).collect(),
         summary,
         judged,
         folder: folder.path().to_owned(),
@@ -190,6 +205,9 @@ fn heading(done: &Done) -> String {
     if done.interrupted {
         out.push_str("; interrupted");
     }
+    if done.says_little() {
+        out.push_str("\n  warning: fewer than a tenth committed, so what holds of them says little");
+    }
     if let Some(error) = &s.lost {
         let _ = write!(out, "\n  given up before its end: {error}");
     }
@@ -200,10 +218,10 @@ fn heading(done: &Done) -> String {
     if let Some(online) = &s.online {
         let _ =
             write!(out, "\n  online: {} transactions checked by the server's timestamps, ", online.checked);
-        match (online.violations.is_empty(), online.unclaimed) {
-            (_, 1..) => out.push_str("without a verdict"),
-            (true, 0) => out.push_str("no violation of snapshot isolation"),
-            (false, 0) => {}
+        match (online.violations.is_empty(), online.is_conclusive()) {
+            (_, false) => out.push_str("without a verdict"),
+            (true, true) => out.push_str("no violation of snapshot isolation"),
+            (false, true) => out.push_str("snapshot isolation is violated: "),
         }
         let counts: Vec<String> = online.violations.iter().map(|(code, n)| format!("{code} ×{n}")).collect();
         out.push_str(&counts.join(", "));
@@ -236,7 +254,9 @@ fn document(done: &Done, flags: &Flags) -> Value {
     json!({
         "target": done.described,
         "name": done.head,
-        "workload": done.workload.name(),
+        "workload": done.spec.workload.name(),
+        "started": done.started,
+        "settings": settings(done, flags),
         "sessions": flags.sessions,
         "seed": flags.seed,
         "committed": s.committed,
@@ -244,12 +264,33 @@ fn document(done: &Done, flags: &Flags) -> Value {
         "indeterminate": s.indeterminate,
         "causes": causes,
         "faults": s.faults,
+        "says_little": done.says_little(),
         "interrupted": done.interrupted,
         "lost": s.lost.as_ref().map(|e| &e.message),
         "online": online,
         "elapsed_ms": s.elapsed.as_millis() as u64,
         "folder": done.folder.display().to_string(),
         "result": isolde_report::json(&[done.subject(&flags.level)]),
+    })
+}
+
+/// What was asked for, by the names of the flags.
+fn settings(done: &Done, flags: &Flags) -> Value {
+    let spec = &done.spec;
+    json!({
+        "txns": if flags.duration.is_none() { json!(flags.txns()) } else { Value::Null },
+        "duration_ms": flags.duration.map(|time| time.as_millis() as u64),
+        "keys": spec.keys,
+        "min_ops_per_txn": spec.min_ops_per_txn,
+        "ops_per_txn": spec.ops_per_txn,
+        "read_ratio": spec.read_ratio,
+        "distribution": spec.distribution.name(),
+        "writes_per_key": spec.writes_per_key,
+        "encoding": flags.encoding().to_string(),
+        "fault": done.faults,
+        "fault_every_ms": flags.fault_every.as_millis() as u64,
+        "bug": flags.bug.map(Bug::name),
+        "online": flags.online,
     })
 }
 
@@ -322,9 +363,7 @@ fn exit(done: &[Done], required: &[Level]) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))
     };
-    let by_timestamps = required.iter().any(|&l| Mode::of(l) == Some(Mode::Si))
-        && done.iter().any(|d| d.summary.online.as_ref().is_some_and(|o| !o.violations.is_empty()));
-    if by_timestamps || any(|v| *v == Verdict::Violated) {
+    if any(|v| *v == Verdict::Violated) {
         Exit::Violated
     } else if any(|v| matches!(v, Verdict::Unknown { .. }))
         || interrupt::is_requested()

@@ -5,15 +5,16 @@ use super::flags::Flags;
 use crate::cli::Global;
 use crate::commands::database::{self, Scratch, unreached};
 use crate::exit::Failure;
+use crate::interrupt;
 use isolde_driver::broken::{Broken, Bug};
 use isolde_driver::client::{Encoding, Engine, ExecEngine, SimulatedEngine, SqlEngine, WeakEngine};
 use isolde_driver::collect::{self, Collector};
-use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked};
+use isolde_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked, is_encrypted};
 use isolde_driver::server::Server;
 use isolde_driver::{Database, Family, Isolation, Target};
 use isolde_level::Level;
 use isolde_workload::SimLevel;
-use isolde_workload::client::ClientSpec;
+use isolde_workload::client::{ClientSpec, Workload};
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
@@ -62,6 +63,35 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Refuses what would be ignored.
+    fn suits(&self, flags: &Flags) -> Result<(), Failure> {
+        let (name, levels) = match self {
+            Kind::Showcase(_) | Kind::Database(_) | Kind::Server(_) => return Ok(()),
+            Kind::Simulated(_) => ("simulated:", true),
+            Kind::Weak(_) => ("weakdb:", false),
+            // A program is told the level, and knows no others.
+            Kind::Exec(_) => ("exec:", true),
+        };
+        for (flag, given, possible) in [
+            ("--bug", flags.bug.is_some(), false),
+            ("--online", flags.online, false),
+            ("--isolation", flags.isolation.is_some(), levels),
+            ("--matrix", flags.matrix, levels),
+        ] {
+            if given && !possible {
+                return Err(Failure::input(format_args!("{name} has no {flag}")));
+            }
+        }
+        if let Kind::Weak(_) = self
+            && flags.spec()?.iter().any(|spec| spec.workload == Workload::ListAppend)
+        {
+            return Err(Failure::input("weakdb: keeps no lists; --workload register"));
+        }
+        Ok(())
+    }
+}
+
 /// A run to be.
 pub struct Candidate<'a> {
     /// Its heading.
@@ -96,7 +126,13 @@ const IMPATIENCE: Duration = Duration::from_secs(5);
 impl Arena {
     /// Finds out what is to be tested, and starts what has to be started.
     pub fn open(flags: &Flags, global: &Global) -> Result<Arena, Failure> {
+        if flags.bug == Some(Bug::StaleFailover) && flags.txns.is_some_and(|n| n <= TAKES_OVER) {
+            return Err(Failure::input(format_args!(
+                "stale-failover takes over after {TAKES_OVER} commits: --txns must be larger"
+            )));
+        }
         let kind = Kind::open(flags, global)?;
+        kind.suits(flags)?;
         let reached = |target: &Target| target.address().is_some();
         let direct: Vec<Target> = match &kind {
             Kind::Database(target) if reached(target) => vec![target.clone()],
@@ -104,13 +140,30 @@ impl Arena {
             _ => Vec::new(),
         };
         let own = matches!(kind, Kind::Server(_));
+        // Whoever asks for all gets what is possible.
+        let concerned = |name: &String| name == "all" || *name == Fault::LoseCommits.name();
+        let encrypted = match direct.first().filter(|_| !own && flags.fault.iter().any(concerned)) {
+            Some(target) => {
+                let mut session = target.connect().map_err(|e| unreached(target, &e))?;
+                // Whoever does not say has no TLS that we know of.
+                is_encrypted(session.as_mut()).unwrap_or(false)
+            }
+            None => false,
+        };
         let faults = faults::named(&flags.fault, |fault| match fault.needs() {
             Needs::Server => own,
+            _ if fault == Fault::LoseCommits && encrypted => false,
             Needs::Proxy | Needs::Administrator => !direct.is_empty(),
         })?;
         let mut proxies = Vec::new();
         if faults.iter().any(|fault| fault.needs() == Needs::Proxy) {
             for target in &direct {
+                if target.family() == Family::Mysql && target.verifies_name() {
+                    return Err(Failure::input(
+                        "MySQL's client cannot verify the server's name through the proxy that these faults need; \
+                         sslmode=verify-ca works",
+                    ));
+                }
                 let (host, port) = target.address().unwrap_or(("localhost", 0));
                 let unknown = |e| Failure::input(format_args!("{host}:{port}: {e}"));
                 let address = (host, port).to_socket_addrs().map_err(unknown)?.next();
@@ -138,7 +191,7 @@ impl Arena {
         let through = |(i, target): (usize, Target)| {
             let target = if self.faults.is_empty() { target } else { impatient(target) };
             match self.proxies.get(i) {
-                Some(proxy) => target.via("127.0.0.1", proxy.address().port()),
+                Some(proxy) => target.through("127.0.0.1", proxy.address().port()),
                 None => target,
             }
         };
@@ -210,7 +263,8 @@ impl Arena {
                     head: "exec".to_owned(),
                     spec: spec.clone(),
                     make: Box::new(move |spec| {
-                        Ok(Box::new(ExecEngine::new(&command, spec, isolation.as_deref())))
+                        let isolation = isolation.as_deref();
+                        Ok(Box::new(ExecEngine::new(&command, spec, isolation, interrupt::is_requested)))
                     }),
                 });
             }
@@ -308,7 +362,7 @@ impl Arena {
         let one = <[Target; 1]>::try_from(self.direct.clone()).ok();
         let [target] =
             one.ok_or_else(|| Failure::input("--online takes one PostgreSQL or MariaDB server"))?;
-        collect::collector(&target).map_err(|e| unreached(&target, &e))
+        collect::collector(&target, self.server().is_some()).map_err(|e| unreached(&target, &e))
     }
 
     /// A node as sessions see it: tracked, and with the bug that was asked for.
