@@ -115,8 +115,14 @@ impl<'a> Commits<'a> {
     pub fn ignores_own_writes_only(&self, t: TxnId) -> Result<(), Flaw> {
         let reading = self.reading;
         let faulty = |op: &OpId| matches!(reading.source(*op), Source::Fault(_));
-        for op in reading.facts.history.ops(t).map(|(op, _)| op).filter(faulty) {
+        let suits = |write: OpId| {
+            let writer = reading.facts.owner(write);
+            reading.counts(writer) && reading.facts.is_final(write) && self.place(writer) < self.place(t)
+        };
+        for (op, read) in reading.facts.history.ops(t).filter(|(op, _)| faulty(op)) {
             let flaw = match reading.remains(op).map(<[OpId]>::last) {
+                // Nothing else depends on which of several writers of the value it was.
+                None if reading.facts.candidates(t, read.key, read.value).iter().any(suits) => continue,
                 None => FlawKind::OpenSource,
                 Some(Some(&write)) if reading.facts.owner(write) != t => {
                     if !reading.facts.is_final(write) {

@@ -209,7 +209,11 @@ impl Judge<'_, '_> {
     /// True if what is not known about versions can be chosen as in any sort of the graph.
     fn is_free(&self, shape: Shape) -> bool {
         match shape {
-            Shape::FLOW | Shape::WRITES => !self.shapes.deps.lists.is_contradictory(),
+            Shape::FLOW | Shape::WRITES => {
+                let deps = self.shapes.deps;
+                let unattributed = deps.lists.is_unattributed() || shape == Shape::FLOW && deps.unattributed;
+                !deps.lists.is_contradictory() && !unattributed
+            }
             _ => self.shapes.deps.is_ordered(),
         }
     }
@@ -434,7 +438,9 @@ impl Judge<'_, '_> {
     /// Says why a level stays undecided.
     fn open(&mut self, level: Level) {
         let deps = self.shapes.deps;
-        let reason = if deps.lists.is_contradictory() || !deps.lists.damaged().is_empty() {
+        let reason = if deps.unattributed || deps.lists.is_unattributed() {
+            "a read that nothing explains returned what several transactions wrote, and depends on one of them"
+        } else if deps.lists.is_contradictory() || !deps.lists.damaged().is_empty() {
             "reads of some lists are faulty, so the order of their versions is not known"
         } else if deps.open_register.is_some() {
             "no violation was found, but the order in which some keys were written is not known: reads of a register do \

@@ -11,7 +11,8 @@ use super::lists::{Lists, Place};
 use super::registers::Registers;
 use crate::weak::Problem;
 use isolde_graph::labelled::{Labelled, Labels};
-use isolde_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId};
+use isolde_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId, Value};
+use rustc_hash::FxHashSet;
 
 pub(crate) const WW: Labels = 1;
 pub(crate) const WR: Labels = 2;
@@ -34,6 +35,8 @@ pub(crate) struct Dependencies<'a> {
     pub open_register: Option<KeyId>,
     /// A list with appends of several transactions that nobody saw: their order is open.
     pub open_list: Option<KeyId>,
+    /// A read that ignored an own write returned what several others wrote: it depends on one of them.
+    pub unattributed: bool,
     /// Edges were left out, because they were too many.
     pub cut_off: bool,
     /// The edges one by one, with their operations; empty unless they are wanted.
@@ -122,6 +125,7 @@ impl<'a> Dependencies<'a> {
                 let later = lists.later(key);
                 later.iter().any(|a| a.txn != later[0].txn)
             }),
+            unattributed: unattributed(problem),
             problem,
             graph,
             lists,
@@ -187,6 +191,15 @@ fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<Read
         edges.product(readers, &later);
     }
     initial
+}
+
+/// Whether a read that ignored an own write returned what several others wrote.
+fn unattributed(problem: Problem<'_>) -> bool {
+    let Problem { history, index, .. } = problem;
+    let open = index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite && f.other.is_none());
+    let open: FxHashSet<(KeyId, Value)> = open.map(|f| history.op(f.op)).map(|o| (o.key, o.value)).collect();
+    let writes = |t: TxnId| history.ops(t).filter(|(_, o)| o.kind == OpKind::Write);
+    !open.is_empty() && history.txns().flat_map(writes).any(|(_, o)| open.contains(&(o.key, o.value)))
 }
 
 fn add_list_orders(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) {

@@ -35,6 +35,7 @@ pub(crate) struct Lists {
     damaged: Vec<KeyId>,
     /// Reads of damaged keys that no one order explains: one pair per key, or one read of elements out of program order.
     contradictions: Vec<(OpId, OpId)>,
+    unattributed: bool,
 }
 
 /// An append with its transaction.
@@ -73,6 +74,7 @@ impl Lists {
             beyond: std::mem::take(&mut repaired.beyond),
             damaged,
             contradictions: std::mem::take(&mut repaired.contradictions),
+            unattributed: repaired.unattributed,
         };
         lists.set_orders(problem, &repaired);
         lists.place_reads(problem, &repaired);
@@ -92,6 +94,7 @@ impl Lists {
             beyond: FxHashMap::default(),
             damaged: Vec::new(),
             contradictions: Vec::new(),
+            unattributed: false,
         }
     }
 
@@ -195,6 +198,12 @@ impl Lists {
         !self.contradictions.is_empty()
     }
 
+    /// True if a list of a damaged key shows an element that several transactions appended: it says something about their order,
+    /// but not what.
+    pub fn is_unattributed(&self) -> bool {
+        self.unattributed
+    }
+
     /// Of damaged keys, pairs of reads that no one order of appends explains; a single read is paired with itself.
     pub fn contradictions(&self) -> &[(OpId, OpId)] {
         &self.contradictions
@@ -288,6 +297,7 @@ struct Repaired {
     lengths: FxHashMap<OpId, u32>,
     beyond: FxHashMap<OpId, Append>,
     contradictions: Vec<(OpId, OpId)>,
+    unattributed: bool,
 }
 
 impl Repaired {
@@ -307,6 +317,7 @@ impl Repaired {
                     let foreign = without_own_tail(history, t, read, elements);
                     // Whose append an element is that was appended twice is open.
                     if foreign.iter().any(|&e| appended.get(&(o.key, e)) == Some(&None)) {
+                        repaired.unattributed = true;
                         continue;
                     }
                     bodies.entry(o.key).or_default().push((read, known(&appended, o.key, foreign)));
