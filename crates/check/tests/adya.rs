@@ -138,8 +138,10 @@ fn compare(history: &History, context: &str) {
         if let Some(expected) = strong.unwrap_or_else(|| expected(&all, level)) {
             agree(level, expected);
         }
+        // What these levels forgive; all orders of more transactions would take as long as everything else.
         let loose = matches!(level, Level::ReadUncommitted | Level::AdyaReadCommitted);
-        let tried = Verifier::new(history).try_everything(level).filter(|_| loose);
+        let few = loose && history.txn_count() <= 4;
+        let tried = few.then(|| Verifier::new(history).try_everything(level)).flatten();
         match judgement.verdict(level).unwrap() {
             Verdict::Holds => assert_ne!(tried, Some(false), "{level} holds, no order does: {}", shown()),
             Verdict::Violated => assert_ne!(tried, Some(true), "{level} violated, some order: {}", shown()),

@@ -79,7 +79,9 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
             shown()
         );
     }
-    for (level, _) in &ADYA[..2] {
+    // What these levels forgive; all orders of more transactions would take as long as everything else.
+    let few = history.txn_count() <= 4 && !index.faults().is_empty();
+    for (level, _) in ADYA[..2].iter().filter(|_| few) {
         let opposite = match judgement.verdict(*level).unwrap() {
             Verdict::Holds => Some(false),
             Verdict::Violated => Some(true),

@@ -44,7 +44,10 @@ fn measured(browser: &str, scratch: &Scratch, page: &str) -> Vec<Value> {
         .map(|width| format!("<iframe width={width} height=900 srcdoc=\"{quoted}\"></iframe>\n"))
         .collect();
     let script = include_str!("pages/measure.js");
-    let around = scratch.file("around.html", &format!("<!doctype html>{frames}<script>{script}</script>"));
+    let around = scratch.file(
+        "around.html",
+        &format!("<!doctype html><meta charset=\"utf-8\">{frames}<script>{script}</script>"),
+    );
     let output = Command::new(browser)
         .args([
             "--headless",
