@@ -197,6 +197,11 @@ fn found_before() {
         "a(x,1) a(x,2) || a(x,3) r(x,[1 3])",
         // Cut isolation asks for no order, not even for one of a list that shows a transaction's appends apart.
         "r(x,[]); r(z,[3]); r(x,[4 2 6 5]) a(z,3) || a(z,3) r(z,[3 3]) a(x,4) a(x,5) || a(x,2); r(z,[3 3]); a(x,6)",
+        // PL-2 forgives ignoring an own write, not what is read instead; of whom that is may be open.
+        "r(x,2) w(x,1) w(x,2); r(x,4) w(x,3); w(x,4) r(x,4) r(x,2); w(x,2) r(x,2)",
+        "a(y,2) a(x,3) a(y,4) || a(y,1); a(y,5) r(y,[5 4]) a(y,4) a(y,6)",
+        "w(x,0) w(x,3); w(x,5) r(x,0); w(x,6) r(x,6) w(x,0)",
+        "a(x,3) a(x,4); a(x,1) a(x,7) || a(x,1) a(x,2); a(x,2) r(x,[3]) a(x,5); r(x,[3 4 1 7 2 5 1 2])",
         // An element of a list with garbage may be from somebody of unknown outcome.
         "r(y,[]) w(z,0); r(y,[3]) a(y,4); r(y,[1000 3 4 1 3]) || a(y,1) a(y,3); a(y,3) !info; r(z,0)",
     ] {

@@ -35,7 +35,8 @@ pub(crate) struct Dependencies<'a> {
     pub open_register: Option<KeyId>,
     /// A list with appends of several transactions that nobody saw: their order is open.
     pub open_list: Option<KeyId>,
-    /// A read that ignored an own write returned what several others wrote: it depends on one of them.
+    /// A read that ignored an own write returned what several others wrote, or a list where elements repeat: whom it depends on
+    /// was not looked at.
     pub unattributed: bool,
     /// Edges were left out, because they were too many.
     pub cut_off: bool,
@@ -193,11 +194,19 @@ fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<Read
     initial
 }
 
-/// Whether a read that ignored an own write returned what several others wrote.
+/// Whether a read that ignored an own write returned what several others wrote, or a list where elements repeat.
 fn unattributed(problem: Problem<'_>) -> bool {
     let Problem { history, index, .. } = problem;
-    let open = index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite && f.other.is_none());
-    let open: FxHashSet<(KeyId, Value)> = open.map(|f| history.op(f.op)).map(|o| (o.key, o.value)).collect();
+    let mut open: FxHashSet<(KeyId, Value)> = FxHashSet::default();
+    for fault in index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite) {
+        let read = history.op(fault.op);
+        if index.repeats_elements() && read.value.is_list() {
+            return true;
+        }
+        if fault.other.is_none() {
+            open.insert((read.key, read.value));
+        }
+    }
     let writes = |t: TxnId| history.ops(t).filter(|(_, o)| o.kind == OpKind::Write);
     !open.is_empty() && history.txns().flat_map(writes).any(|(_, o)| open.contains(&(o.key, o.value)))
 }
