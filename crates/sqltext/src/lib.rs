@@ -32,7 +32,7 @@ mod settings;
 
 pub use control::{Access, Begin, Chain, Control, Isolation, Modes, Scope, control};
 pub use lexer::{Kind, Token, tokens};
-pub use parse::{SyntaxError, ast, parse, parse_many};
+pub use parse::{SyntaxError, ast, join_constraint, parse, parse_many};
 pub use script::{Piece, split};
 pub use settings::{Setting, settings};
 

@@ -107,6 +107,23 @@ fn share(dialect: Dialect, text: &str) -> Option<String> {
     (changed != text).then_some(changed)
 }
 
+/// What a join compares, if it is of a kind that can say so.
+#[must_use]
+pub fn join_constraint(join: &ast::JoinOperator) -> Option<&ast::JoinConstraint> {
+    use ast::JoinOperator as J;
+    match join {
+        J::Join(c)
+        | J::Inner(c)
+        | J::Left(c)
+        | J::LeftOuter(c)
+        | J::Right(c)
+        | J::RightOuter(c)
+        | J::FullOuter(c)
+        | J::StraightJoin(c) => Some(c),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

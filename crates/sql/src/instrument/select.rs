@@ -9,6 +9,7 @@ use isolde_sqltext::ast::{
     Distinct, Expr, FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator, Select, SelectItem,
     SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, Visit, Visitor,
 };
+use isolde_sqltext::join_constraint;
 use std::ops::ControlFlow;
 
 /// What a `SELECT` is part of, and so what it has to return.
@@ -148,26 +149,12 @@ impl Instrumenter {
     }
 }
 
-fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
-    use JoinOperator as J;
-    match operator {
-        J::Join(c)
-        | J::Inner(c)
-        | J::Left(c)
-        | J::LeftOuter(c)
-        | J::Right(c)
-        | J::RightOuter(c)
-        | J::FullOuter(c) => Some(c),
-        _ => None,
-    }
-}
-
 fn compares_all(operator: &JoinOperator) -> bool {
-    matches!(constraint(operator), Some(JoinConstraint::Natural))
+    matches!(join_constraint(operator), Some(JoinConstraint::Natural))
 }
 
 fn shares_columns(operator: &JoinOperator) -> bool {
-    matches!(constraint(operator), Some(JoinConstraint::Using(_)))
+    matches!(join_constraint(operator), Some(JoinConstraint::Using(_)))
 }
 
 fn qualified(aux: &Aux, source: &Source, alone: bool) -> Aux {

@@ -10,13 +10,12 @@ use super::catalogue::{Catalogue, Table};
 use super::sets::{UNNEST, list_columns};
 use super::trees::subscripted;
 use super::types::Type;
-use isolde_sqltext::Dialect;
 use isolde_sqltext::ast::{
     BinaryOperator as Op, Cte, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, Insert, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, TableObject, TableWithJoins,
-    UnaryOperator, Value, Visit, Visitor,
+    Ident, Insert, JoinConstraint, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
 };
+use isolde_sqltext::{Dialect, join_constraint};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -196,7 +195,7 @@ impl<'a> Names<'a> {
             for join in &item.joins {
                 let mut more = Vec::new();
                 self.factor(&join.relation, &mut more);
-                match constraint(&join.join_operator) {
+                match join_constraint(&join.join_operator) {
                     Some(JoinConstraint::Using(merged)) => {
                         more.retain(|c| !merged.iter().any(|name| bare(name).eq_ignore_ascii_case(&c.name)));
                     }
@@ -472,20 +471,6 @@ pub fn arguments(function: &Function) -> Vec<&Expr> {
         _ => None,
     };
     list.args.iter().filter_map(expr).collect()
-}
-
-fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
-    match join {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::FullOuter(constraint)
-        | JoinOperator::StraightJoin(constraint) => Some(constraint),
-        _ => None,
-    }
 }
 
 impl Visitor for Names<'_> {
