@@ -218,7 +218,7 @@ impl Cursor<'_, '_> {
     fn name(&mut self) -> Option<String> {
         let token = self.tokens.first().filter(|t| matches!(t.kind, Kind::Word | Kind::Name | Kind::Text))?;
         self.tokens = &self.tokens[1..];
-        Some(if token.kind == Kind::Word { token.text.to_ascii_lowercase() } else { token.unquoted() })
+        Some(token.name())
     }
 }
 

@@ -51,6 +51,12 @@ impl Token<'_> {
         self.start + self.text.len()
     }
 
+    /// The name that it is: bare words in small letters, as PostgreSQL folds them, others without quotes.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.kind == Kind::Word { self.text.to_ascii_lowercase() } else { self.unquoted() }
+    }
+
     /// What a name or string says, without quotes and escapes; other tokens as written.
     #[must_use]
     pub fn unquoted(&self) -> String {

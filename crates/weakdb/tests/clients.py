@@ -63,6 +63,15 @@ def psycopg_client():
             found = c.execute(lists, binary=binary).fetchone()
             expect(found, ([2, 1], ["a", None, "b c"], [False, True]), "psycopg lists")
         c.rollback()
+        for hold in (False, True):
+            with c.cursor("rows", withhold=hold) as rows:
+                rows.itersize = 3
+                rows.execute("SELECT n, n::text AS t FROM generate_series(1, %s) AS s(n)", (8,))
+                if hold:
+                    c.commit()
+                expect([d.name for d in rows.description], ["n", "t"], "psycopg cursor's columns")
+                expect(list(rows), [(n, str(n)) for n in range(1, 9)], "psycopg cursor")
+            c.rollback()
         c.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
         expect(c.execute("SHOW transaction_isolation").fetchone(), ("serializable",), "psycopg level")
     with psycopg.connect(url) as a, psycopg.connect(url) as b:
@@ -121,6 +130,8 @@ def sqlalchemy_client(url, kind):
         s.delete(s.get(Book, 1))
         s.commit()
         expect(s.scalars(sa.select(Book.id).order_by(Book.id.desc()).limit(1)).all(), [2], f"SQLAlchemy {kind} delete")
+        streamed = s.execute(sa.select(Author.name).order_by(Author.name), execution_options={"yield_per": 1})
+        expect([name for (name,) in streamed], ["Anna", "Bob"], f"SQLAlchemy {kind} stream")
     expect(sa.inspect(engine).has_table(f"book_{kind}"), True, f"SQLAlchemy {kind} inspect")
     expect(sa.inspect(engine).has_table("nothing"), False, f"SQLAlchemy {kind} inspect")
     reflected = sa.MetaData()
@@ -238,6 +249,8 @@ def django_client():
             expect(found["group_id"], ("id", "auth_group"), f"Django {db} foreign key")
             unique = [c for c in look.get_constraints(cursor, "auth_user").values() if c["unique"]]
             expect(sorted(c["columns"] for c in unique), [["id"], ["username"]], f"Django {db} constraints")
+        names = [group.name for group in groups.order_by("name").iterator(chunk_size=2)]
+        expect(names, ["g0", "g1", "g2"], f"Django {db} iterator")
         ann.delete()
         expect(users.count(), 0, f"Django {db} delete")
         # Both are one database: the other one is to make its own tables.

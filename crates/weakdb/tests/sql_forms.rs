@@ -195,3 +195,66 @@ fn locks_of_the_application_are_refused() {
     }
     run(s, "UNLOCK TABLES");
 }
+
+/// The rows of a cursor are those of the moment it was declared; it goes both ways, and ends with its transaction unless it is held.
+#[test]
+fn cursors() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY)");
+    run(s, "INSERT INTO t VALUES (1), (2), (3), (4), (5)");
+    assert_eq!(code(s, "DECLARE c CURSOR FOR SELECT 1"), Code::NoTransaction);
+    run(s, "BEGIN");
+    run(s, "DECLARE \"C\" SCROLL CURSOR FOR SELECT id FROM t ORDER BY id");
+    run(s, "DELETE FROM t WHERE id > 2");
+    for (fetch, rows) in [
+        ("FETCH \"C\"", "1"),
+        ("FETCH FORWARD 2 FROM \"C\"", "2 3"),
+        ("FETCH BACKWARD 5 IN \"C\";", "2 1"),
+        ("FETCH PRIOR FROM \"C\"", ""),
+        ("FETCH ABSOLUTE 2 FROM \"C\"", "2"),
+        ("FETCH FORWARD 0 FROM \"C\"", "2"),
+        ("FETCH RELATIVE 2 FROM \"C\"", "4"),
+        ("FETCH ABSOLUTE -2 FROM \"C\"", "4"),
+        ("FETCH ALL FROM \"C\"", "5"),
+        ("FETCH NEXT FROM \"C\"", ""),
+        ("FETCH BACKWARD ALL \"C\"", "5 4 3 2 1"),
+        ("FETCH LAST \"C\"", "5"),
+        ("FETCH FIRST \"C\"", "1"),
+    ] {
+        assert_eq!(ask(s, fetch), rows, "{fetch}");
+    }
+    assert_eq!(s.execute("MOVE FORWARD ALL IN \"C\"", &[]).unwrap().tag, "MOVE 4");
+    assert_eq!(s.execute("FETCH BACKWARD 2 IN \"C\"", &[]).unwrap().tag, "FETCH 2");
+    run(s, "CLOSE \"C\"");
+    run(s, "SAVEPOINT a");
+    assert_eq!(code(s, "FETCH c"), Code::UndefinedPortal);
+    run(s, "ROLLBACK TO a");
+    let params = [Value::Int(1)];
+    s.execute("DECLARE c NO SCROLL CURSOR WITHOUT HOLD FOR SELECT id FROM t WHERE id = $1", &params).unwrap();
+    run(s, "RELEASE a");
+    run(s, "SAVEPOINT b");
+    run(s, "DECLARE d CURSOR WITH HOLD FOR VALUES (1)");
+    run(s, "ROLLBACK TO b");
+    assert_eq!(ask(s, "FETCH ALL c"), "1");
+    assert_eq!(code(s, "FETCH BACKWARD 1 c"), Code::NotInState);
+    run(s, "ROLLBACK TO b");
+    assert_eq!(code(s, "FETCH d"), Code::UndefinedPortal);
+    run(s, "ROLLBACK");
+    assert_eq!(code(s, "CLOSE c"), Code::UndefinedPortal);
+    run(s, "DECLARE h CURSOR WITH HOLD FOR SELECT id FROM t WHERE id < 3 ORDER BY id");
+    run(s, "BEGIN");
+    assert_eq!(ask(s, "FETCH h"), "1");
+    assert_eq!(code(s, "DECLARE h CURSOR FOR SELECT 1"), Code::DuplicateCursor);
+    run(s, "ROLLBACK");
+    assert_eq!(ask(s, "FETCH h"), "2");
+    run(s, "CLOSE ALL");
+    for wrong in [
+        "DECLARE c CURSOR FOR DELETE FROM t",
+        "DECLARE c TURTLE FOR SELECT 1",
+        "FETCH",
+        "FETCH SOME c",
+        "CLOSE",
+    ] {
+        assert_eq!(code(s, wrong), Code::Syntax, "{wrong}");
+    }
+}

@@ -54,6 +54,7 @@ impl Session {
             Control::RollbackTo(name) => {
                 let at = self.savepoint(name)?;
                 self.savepoints.truncate(at + 1);
+                self.cursors.rolled_back_to(at);
                 self.engine.shared().store.rollback_to(self.savepoints[at].1)?;
                 self.failed = false;
                 tagged("ROLLBACK")
@@ -61,6 +62,7 @@ impl Session {
             Control::Release(name) => {
                 let at = self.savepoint(name)?;
                 self.savepoints.truncate(at);
+                self.cursors.released(at);
                 tagged("RELEASE")
             }
             Control::Set(scope, modes) => {
@@ -85,7 +87,7 @@ impl Session {
         self.explicit = chain.chain;
     }
 
-    fn require_block(&self, what: &str) -> Result<(), SqlError> {
+    pub(super) fn require_block(&self, what: &str) -> Result<(), SqlError> {
         if self.dialect == Dialect::PostgreSql && !self.explicit && !self.block {
             let text = format!("{what} can only be used in transaction blocks");
             return Err(SqlError::new(Code::NoTransaction, text));

@@ -64,8 +64,12 @@ pub enum Code {
     NoTransaction,
     /// No such prepared statement.
     UndefinedStatement,
-    /// No such portal.
+    /// No such portal, or cursor.
     UndefinedPortal,
+    /// The cursor exists.
+    DuplicateCursor,
+    /// Not as things stand: a cursor that cannot go back.
+    NotInState,
     /// No statement at all, where one is needed.
     EmptyQuery,
     /// The client broke the protocol.
@@ -109,6 +113,8 @@ impl Code {
             Self::NoTransaction => ("25P01", 1105, "25000"),
             Self::UndefinedStatement => ("26000", 1243, "HY000"),
             Self::UndefinedPortal => ("34000", 1243, "HY000"),
+            Self::DuplicateCursor => ("42P03", 1105, "HY000"),
+            Self::NotInState => ("55000", 1105, "HY000"),
             Self::EmptyQuery => ("42601", 1065, "42000"),
             Self::Protocol => ("08P01", 1047, "08S01"),
             Self::TooComplex => ("54001", 1436, "HY000"),

@@ -26,6 +26,7 @@ mod catalogue;
 mod changes;
 mod constraints;
 mod control;
+mod cursor;
 mod ddl;
 mod describe;
 mod engine;

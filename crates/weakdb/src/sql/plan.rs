@@ -7,6 +7,7 @@ use super::absent::prune;
 use super::access::{Access, accesses};
 use super::catalogue::{Catalogue, Table};
 use super::changes::table_of;
+use super::cursor::CursorPlan;
 use super::error::{Code, SqlError};
 use super::names::{Names, ResultColumn, bare};
 use super::parameters::parameters;
@@ -52,6 +53,8 @@ pub enum Plan {
     Truncate(Vec<Arc<Table>>, bool),
     /// Change definitions.
     Define(Box<Statement>),
+    /// Open, read or close a cursor.
+    Cursor(CursorPlan),
     /// Tell about the database itself.
     Show(Box<Statement>),
     /// Nothing, successfully.
@@ -177,6 +180,9 @@ impl Planner<'_> {
         }
         if let Some(tag) = ignored(self.dialect, text) {
             return Ok(prepared(Plan::Ignore(tag)));
+        }
+        if let Some(prepared) = self.cursor(text)? {
+            return Ok(prepared);
         }
         if let Some(verb) = foreign(self.dialect, text) {
             return Err(SqlError::unsupported(verb));

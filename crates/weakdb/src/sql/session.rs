@@ -6,6 +6,7 @@
 
 use super::access::Part;
 use super::catalogue::Catalogue;
+use super::cursor::Cursors;
 use super::ddl::Definer;
 use super::engine::{Engine, Shared};
 use super::error::{Code, SqlError};
@@ -69,6 +70,7 @@ pub struct Session {
     /// READ ONLY, for this transaction and for all.
     pub(super) read_only: (bool, bool),
     pub(super) savepoints: Vec<(String, Mark)>,
+    pub(super) cursors: Cursors,
     /// What SET LOCAL has replaced in this transaction.
     pub(super) replaced: Vec<Setting>,
     plans: FxHashMap<Arc<str>, (u64, Arc<Prepared>)>,
@@ -90,6 +92,7 @@ impl Session {
             failed: false,
             read_only: (false, false),
             savepoints: Vec::new(),
+            cursors: Cursors::default(),
             replaced: Vec::new(),
             plans: FxHashMap::default(),
             system: None,
@@ -124,6 +127,12 @@ impl Session {
         self.engine.shared().connection
     }
 
+    /// The columns of a cursor, if there is one of this name.
+    #[must_use]
+    pub fn cursor_columns(&self, name: &str) -> Option<&[ResultColumn]> {
+        self.cursors.columns(name)
+    }
+
     /// The value of a variable.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
@@ -138,6 +147,7 @@ impl Session {
     /// Back to the state of a new session: an open transaction is rolled back, settings are forgotten.
     pub fn reset(&mut self) {
         self.end_block();
+        self.cursors.clear();
         self.autocommit = true;
         self.read_only = (false, false);
         let mut shared = self.engine.shared();
@@ -159,7 +169,14 @@ impl Session {
             return Ok(prepared.clone());
         }
         let planner = Planner { catalogue: &self.catalogue, dialect: self.dialect };
-        let prepared = Arc::new(planner.plan(text)?);
+        let mut prepared = planner.plan(text)?;
+        if let Plan::Cursor(cursor) = &prepared.plan {
+            // What it returns is known only of the cursor that has the name now.
+            let columns = cursor.fetched().and_then(|name| self.cursors.columns(name));
+            prepared.columns = columns.unwrap_or_default().to_vec();
+            return Ok(Arc::new(prepared));
+        }
+        let prepared = Arc::new(prepared);
         if text.len() <= 1 << 14 {
             if self.plans.len() >= PLANS {
                 self.plans.clear();
@@ -247,12 +264,18 @@ impl Session {
         }
     }
 
-    fn dispatch(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
+    pub(super) fn dispatch(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
         match &prepared.plan {
             Plan::Empty => Ok(Outcome::default()),
             Plan::Control(control) => self.control(control),
-            Plan::Set(settings, tag) => self.set(settings).map(|()| tagged(*tag)),
+            Plan::Set(settings, tag) => {
+                if *tag == "DISCARD ALL" {
+                    self.cursors.clear();
+                }
+                self.set(settings).map(|()| tagged(*tag))
+            }
             Plan::Ignore(tag) => Ok(tagged(*tag)),
+            Plan::Cursor(plan) => self.cursor(plan, params),
             Plan::Show(statement) => {
                 let rows = show::show(statement, &self.catalogue, &self.engine.shared())?;
                 Ok(found(prepared, rows, "SHOW"))
@@ -437,15 +460,18 @@ impl Session {
     pub(super) fn commit(&mut self) -> Result<(), SqlError> {
         self.forget();
         let mut shared = self.engine.shared();
-        if shared.store.in_transaction() {
-            shared.store.commit()?;
+        let committed = if shared.store.in_transaction() { shared.store.commit() } else { Ok(()) };
+        match committed {
+            Ok(()) => self.cursors.committed(),
+            Err(_) => self.cursors.rolled_back(),
         }
-        Ok(())
+        Ok(committed?)
     }
 
     /// Rolls back what is open, and leaves every block.
     pub(super) fn end_block(&mut self) {
         (self.explicit, self.block, self.failed) = (false, false, false);
+        self.cursors.rolled_back();
         self.forget();
         let mut shared = self.engine.shared();
         if shared.store.in_transaction() {

@@ -412,7 +412,11 @@ impl Connection<'_> {
             },
             _ => match self.portals.get(&name) {
                 Some(p) => (p.text.clone(), None, p.formats.clone()),
-                None => return Ok(Err(no_portal(&name))),
+                // A cursor of SQL is a portal too.
+                None => match self.session.cursor_columns(&name).map(<[_]>::to_vec) {
+                    Some(columns) => return self.row_description(&columns, &[]).map(Ok),
+                    None => return Ok(Err(no_portal(&name))),
+                },
             },
         };
         let prepared: Arc<Prepared> = match self.session.plan(&text) {
