@@ -258,3 +258,55 @@ fn cursors() {
         assert_eq!(code(s, wrong), Code::Syntax, "{wrong}");
     }
 }
+
+/// Without RECURSIVE a query of WITH knows the names before its own only; with a schema it is the table anyway.
+#[test]
+fn names_of_with_and_tables_of_the_same_name() {
+    let s = &mut session(PG);
+    run(s, "CREATE TABLE t (id INT PRIMARY KEY)");
+    run(s, "CREATE TABLE u (id INT PRIMARY KEY)");
+    run(s, "INSERT INTO t VALUES (1), (2)");
+    run(s, "INSERT INTO u VALUES (7)");
+    for (sql, rows) in [
+        ("WITH t AS (SELECT t.id + 10 AS id FROM t) SELECT id FROM t ORDER BY id", "11 12"),
+        ("WITH a AS (SELECT id FROM u), u AS (SELECT 3 AS id) SELECT a.id, u.id FROM a, u", "7|3"),
+        ("WITH t AS (SELECT 5 AS id) SELECT id FROM public.t ORDER BY id", "1 2"),
+        ("WITH t AS (WITH t AS (SELECT 9 AS id) SELECT id FROM t) SELECT id FROM t", "9"),
+    ] {
+        assert_eq!(ask(s, sql), rows, "{sql}");
+    }
+    let outer = "WITH t AS (SELECT 5 AS id) SELECT * FROM (WITH t AS (SELECT * FROM t) SELECT * FROM t) x";
+    assert_eq!(code(s, outer), Code::Unsupported);
+}
+
+#[test]
+fn a_scalar_subquery_has_one_row() {
+    for dialect in [PG, MY] {
+        let s = &mut session(dialect);
+        run(s, "CREATE TABLE t (id INT PRIMARY KEY, v NUMERIC(6,2), n TEXT)");
+        run(s, "INSERT INTO t VALUES (1, 2.50, 'a'), (2, NULL, 'a'), (3, 4.00, 'b')");
+        for (sql, rows) in [
+            ("SELECT (SELECT v FROM t WHERE id = 1)", "2.50"),
+            ("SELECT (SELECT v FROM t WHERE id = 2) IS NULL, (SELECT v FROM t WHERE id = 9) IS NULL", "1|1"),
+            ("SELECT id FROM t WHERE v = (SELECT max(v) FROM t)", "3"),
+            (
+                "SELECT a.id, (SELECT b.id FROM t b WHERE b.v > a.v) FROM t a ORDER BY a.id",
+                "1|3 2|NULL 3|NULL",
+            ),
+            ("SELECT (SELECT id FROM t WHERE n = 'a' ORDER BY id DESC LIMIT 1)", "2"),
+            ("SELECT id FROM t WHERE id = ANY (SELECT id FROM t WHERE n = 'a') ORDER BY id", "1 2"),
+            ("SELECT (SELECT v FROM t WHERE id = 1) * 2", "5.00"),
+        ] {
+            assert_eq!(ask(s, sql).replace('t', "1"), rows, "{sql}");
+        }
+        for sql in [
+            "SELECT (SELECT id FROM t WHERE n = 'a')",
+            "UPDATE t SET v = (SELECT id FROM t)",
+            "SELECT (SELECT 1 UNION ALL SELECT 2)",
+        ] {
+            assert_eq!(code(s, sql), Code::Cardinality, "{sql}");
+        }
+        run(s, "UPDATE t SET v = (SELECT b.v FROM t b WHERE b.id = 3) WHERE id = 2");
+        assert_eq!(ask(s, "SELECT v FROM t WHERE id = 2"), "4.00");
+    }
+}

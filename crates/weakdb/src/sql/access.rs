@@ -8,6 +8,7 @@
 use super::catalogue::{Table, encode};
 use super::error::SqlError;
 use super::names::bare;
+use super::scopes::Scopes;
 use super::types::Type;
 use crate::store::Value;
 use isolde_sqltext::Dialect;
@@ -15,7 +16,6 @@ use isolde_sqltext::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, Query, Select, Statement, TableFactor, UnaryOperator,
     Value as Literal, Visit, Visitor,
 };
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ pub fn accesses(
     statement: &Statement,
     find: &dyn Fn(&str) -> Option<Arc<Table>>,
 ) -> Result<Vec<Access>, SqlError> {
-    let mut visitor = Accesses { find, found: Vec::new(), levels: Vec::new() };
+    let mut visitor = Accesses { find, found: Vec::new(), scopes: Scopes::default() };
     let _ = statement.visit(&mut visitor);
     Ok(visitor.found)
 }
@@ -111,48 +111,25 @@ pub fn accesses(
 struct Accesses<'f> {
     find: &'f dyn Fn(&str) -> Option<Arc<Table>>,
     found: Vec<Access>,
-    /// Of the queries around the present place, outermost first.
-    levels: Vec<Level>,
-}
-
-/// The names that WITH gives in a query, which hide tables.
-struct Level {
-    /// Those of the queries around it.
-    outer: BTreeSet<String>,
-    /// Its own, with their queries.
-    own: Vec<(String, *const Query)>,
-    recursive: bool,
-}
-
-impl Level {
-    /// What is hidden inside this query: without RECURSIVE, a query of WITH knows only the names before its own.
-    fn hidden(&self, inside: *const Query) -> BTreeSet<String> {
-        let at = self.own.iter().position(|(_, query)| *query == inside).filter(|_| !self.recursive);
-        let own = self.own[..at.unwrap_or(self.own.len())].iter().map(|(name, _)| name.clone());
-        self.outer.iter().cloned().chain(own).collect()
-    }
+    scopes: Scopes,
 }
 
 impl Visitor for Accesses<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let outer = self.levels.last().map(|level| level.hidden(query)).unwrap_or_default();
-        let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
-        let own = ctes.map(|cte| (cte.alias.name.value.to_lowercase(), &raw const *cte.query)).collect();
-        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        self.levels.push(Level { outer, own, recursive });
+        self.scopes.enter(query);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.levels.pop();
+        self.scopes.leave();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let mut tables: Vec<(String, Arc<Table>)> = Vec::new();
-        let hidden = self.levels.last().map(|level| level.hidden(std::ptr::null())).unwrap_or_default();
+        let hidden = self.scopes.hidden();
         let mut conditions: Vec<&Expr> = select.selection.iter().collect();
         let mut waiting: Vec<_> = select.from.iter().collect();
         while let Some(item) = waiting.pop() {

@@ -220,6 +220,9 @@ impl From<rusqlite::Error> for SqlError {
         if let Some(name) = after("no such function:") {
             return Self::new(Code::UndefinedFunction, format!("function {name} does not exist"));
         }
+        if let Some(name) = after("circular reference:") {
+            return Self::unsupported(format!("a query {name} of WITH over another {name} of WITH"));
+        }
         if let Some(name) = after("ambiguous column name:") {
             return Self::new(Code::AmbiguousColumn, format!("column reference {name} is ambiguous"));
         }

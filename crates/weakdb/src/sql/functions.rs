@@ -54,6 +54,13 @@ const FUNCTIONS: &[Row] = &[
         };
         kind.coerce(source, shared.dialect)
     }),
+    ("weak_only", 3, |_, args| match args[2].as_int() {
+        Some(0 | 1) => Ok(args[0].clone()),
+        _ => {
+            let text = "more than one row returned by a subquery used as an expression";
+            Err(SqlError::new(Code::Cardinality, text))
+        }
+    }),
     ("weak_decimal", 1, |_, args| {
         Ok(match &args[0] {
             Value::Real(r) => Value::Real(types::round(*r, 10)),

@@ -22,6 +22,7 @@
 mod absent;
 mod access;
 pub(crate) mod arrays;
+mod calls;
 mod catalogue;
 mod changes;
 mod constraints;
@@ -40,6 +41,7 @@ mod plan;
 mod results;
 mod rewrite;
 mod rows;
+mod scopes;
 mod session;
 mod sets;
 mod settings;

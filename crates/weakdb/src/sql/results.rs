@@ -18,7 +18,7 @@ impl Names<'_> {
         let mysql = self.dialect == Dialect::MySql;
         match bare(&function.name).to_lowercase().as_str() {
             // What the rewriter puts in place of operators and casts.
-            "weak_cast" => match args.get(1) {
+            "weak_cast" | "weak_only" => match args.get(1) {
                 Some(Expr::Value(v)) => {
                     v.value.clone().into_string().map_or(Type::Unknown, |code| Type::from_code(&code))
                 }

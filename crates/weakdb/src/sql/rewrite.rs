@@ -7,16 +7,16 @@
 use super::catalogue::Table;
 use super::error::SqlError;
 use super::names::{Names, arguments, bare, names_of};
+use super::scopes::Scopes;
 use super::sets;
 use super::trees::{
-    align, bare_word, call, flatten, literal, not, number, shift, subscripted, take, text, unit,
+    align, bare_word, call, flatten, literal, not, number, only, shift, subscripted, take, text, unit,
 };
 use super::types::Type;
 use isolde_sqltext::ast::{
-    BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, Ident, JoinOperator, LimitClause, ObjectName, OffsetRows,
-    OrderByExpr, OrderByKind, OrderBySort, Query, Select, SetExpr, Statement, TableAlias, TableFactor,
-    TrimWhereField, Value as Literal, VisitMut, VisitorMut,
+    BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinOperator, LimitClause,
+    ObjectName, OffsetRows, OrderByExpr, OrderByKind, OrderBySort, Query, Select, SetExpr, Statement,
+    TableAlias, TableFactor, TrimWhereField, Value as Literal, VisitMut, VisitorMut,
 };
 use isolde_sqltext::{Dialect, parse};
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ pub struct Rewritten {
 
 /// Rewrites a statement.
 pub fn rewrite(mut statement: Statement, names: &Names<'_>, dialect: Dialect) -> Result<Rewritten, SqlError> {
-    let mut rewriter = Rewriter { names, dialect, locks: false };
+    let mut rewriter = Rewriter { names, dialect, locks: false, scopes: Scopes::default() };
     match statement.visit(&mut rewriter) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(Rewritten { sql: statement.to_string(), locks: rewriter.locks }),
@@ -41,7 +41,7 @@ pub fn rewrite(mut statement: Statement, names: &Names<'_>, dialect: Dialect) ->
 
 /// Rewrites one expression.
 pub fn rewrite_expr(mut expr: Expr, names: &Names<'_>, dialect: Dialect) -> Result<String, SqlError> {
-    let mut rewriter = Rewriter { names, dialect, locks: false };
+    let mut rewriter = Rewriter { names, dialect, locks: false, scopes: Scopes::default() };
     match expr.visit(&mut rewriter) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(expr.to_string()),
@@ -63,10 +63,11 @@ pub fn relation(name: &ObjectName) -> String {
 /// Makes a list of its arguments. ANY takes it apart again.
 const ARRAY: &str = "weak_array";
 
-struct Rewriter<'n, 'a> {
-    names: &'n Names<'a>,
-    dialect: Dialect,
+pub(super) struct Rewriter<'n, 'a> {
+    pub(super) names: &'n Names<'a>,
+    pub(super) dialect: Dialect,
     locks: bool,
+    scopes: Scopes,
 }
 
 /// Words that SQLite does not take for names and others do.
@@ -77,14 +78,9 @@ const KEYWORDS: &str = "ABORT ACTION ADD AFTER ALWAYS ATTACH AUTOINCREMENT BEFOR
     REINDEX RELEASE RENAME REPLACE RESTRICT RETURNING ROLLBACK ROW ROWS SAVEPOINT TEMP TEMPORARY TIES TO TRANSACTION \
     TRIGGER UNBOUNDED VACUUM VIEW VIRTUAL WINDOW WITHOUT";
 
-/// Functions that take locks of the application.
-const LOCKS: &str = "pg_advisory_lock pg_advisory_lock_shared pg_advisory_xact_lock pg_advisory_xact_lock_shared \
-    pg_try_advisory_lock pg_try_advisory_lock_shared pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared get_lock is_free_lock \
-    is_used_lock release_lock release_all_locks";
+pub(super) type Flow = ControlFlow<SqlError>;
 
-type Flow = ControlFlow<SqlError>;
-
-fn refuse(what: &str) -> Flow {
+pub(super) fn refuse(what: &str) -> Flow {
     ControlFlow::Break(SqlError::unsupported(what))
 }
 
@@ -101,9 +97,14 @@ impl VisitorMut for Rewriter<'_, '_> {
     }
 
     fn post_visit_relation(&mut self, name: &mut ObjectName) -> Flow {
-        if name.0.len() > 1 {
-            let quoted = Ident::with_quote('`', relation(name));
-            *name = ObjectName::from(vec![quoted]);
+        let bare = relation(name);
+        let quoted = || Ident::with_quote('`', bare.as_str());
+        if self.scopes.given(&bare)
+            && (name.0.len() > 1 || !self.scopes.hidden().contains(&bare.to_lowercase()))
+        {
+            *name = ObjectName::from(vec![Ident::new("main"), quoted()]);
+        } else if name.0.len() > 1 {
+            *name = ObjectName::from(vec![quoted()]);
         }
         Flow::Continue(())
     }
@@ -137,6 +138,7 @@ impl VisitorMut for Rewriter<'_, '_> {
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
+        self.scopes.enter(query);
         self.locks |= !query.locks.is_empty();
         query.locks.clear();
         if let Some(fetch) = query.fetch.take() {
@@ -171,6 +173,37 @@ impl VisitorMut for Rewriter<'_, '_> {
             && let OrderByKind::Expressions(list) = &mut order.kind
         {
             list.iter_mut().for_each(|by| self.nulls(by));
+        }
+        Flow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> Flow {
+        self.scopes.leave();
+        Flow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        match expr {
+            Expr::AnyOp { left, compare_op: Op::Eq, right, .. } => {
+                if let Expr::Subquery(query) = &**right {
+                    let (left, subquery) = (Box::new(take(left)), query.clone());
+                    *expr = Expr::InSubquery { expr: left, subquery, negated: false };
+                }
+            }
+            Expr::Subquery(query) => {
+                let kinds = self.names.query(query);
+                let constant = matches!(&*query.body, SetExpr::Select(select) if select.from.is_empty());
+                if let ([column], false) = (kinds.as_slice(), constant) {
+                    return match only(query.clone(), column.kind) {
+                        Some(one) => {
+                            *expr = Expr::Subquery(one);
+                            Flow::Continue(())
+                        }
+                        None => refuse("this form of a scalar subquery"),
+                    };
+                }
+            }
+            _ => {}
         }
         Flow::Continue(())
     }
@@ -333,10 +366,6 @@ impl VisitorMut for Rewriter<'_, '_> {
             Expr::IsUnknown(inner) => *expr = Expr::IsNull(Box::new(take(inner))),
             Expr::IsNotUnknown(inner) => *expr = Expr::IsNotNull(Box::new(take(inner))),
             Expr::AnyOp { left, compare_op: Op::Eq, right, .. } => match &mut **right {
-                Expr::Subquery(query) => {
-                    let (left, subquery) = (Box::new(take(left)), query.clone());
-                    *expr = Expr::InSubquery { expr: left, subquery, negated: false };
-                }
                 Expr::Function(array) if bare(&array.name) == ARRAY => {
                     let list = arguments(array).into_iter().cloned().collect();
                     *expr = Expr::InList { expr: Box::new(take(left)), list, negated: false };
@@ -471,110 +500,6 @@ impl Rewriter<'_, '_> {
             | Op::Arrow
             | Op::LongArrow => {}
             other => return refuse(&format!("the operator {other}")),
-        }
-        Flow::Continue(())
-    }
-
-    fn function(&self, expr: &mut Expr) -> Flow {
-        let kind = self.names.expr(expr);
-        let Expr::Function(function) = expr else { return Flow::Continue(()) };
-        let name = bare(&function.name).to_lowercase();
-        // To answer without a lock would be to say that it does not help.
-        if LOCKS.split_whitespace().any(|lock| lock == name) {
-            return refuse(&format!("locks of the application ({name})"));
-        }
-        if let (FunctionArguments::Subquery(query), "array") = (&function.args, name.as_str()) {
-            let sql =
-                format!("WITH listed(x) AS ({query}) SELECT weak_list(json_group_array(x)) FROM listed");
-            return match parse(Dialect::Sqlite, &sql) {
-                Ok(Statement::Query(list)) => {
-                    *expr = Expr::Subquery(list);
-                    Flow::Continue(())
-                }
-                _ => refuse("this form of ARRAY"),
-            };
-        }
-        if matches!(function.args, FunctionArguments::None) {
-            let none =
-                FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };
-            function.args = FunctionArguments::List(none);
-        }
-        if let ("group_concat", FunctionArguments::List(list)) = (name.as_str(), &mut function.args) {
-            let separator =
-                list.clauses.iter().position(|c| matches!(c, FunctionArgumentClause::Separator(_)));
-            if let Some(FunctionArgumentClause::Separator(separator)) =
-                separator.map(|at| list.clauses.remove(at))
-            {
-                let comma = separator.value.clone().into_string().as_deref() == Some(",");
-                if !comma && list.duplicate_treatment.is_some() {
-                    return refuse("GROUP_CONCAT with DISTINCT and SEPARATOR");
-                }
-                if !comma {
-                    list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(separator))));
-                }
-            }
-        }
-        let args: Vec<Expr> = arguments(function).into_iter().cloned().collect();
-        if let ("date_add" | "adddate" | "date_sub" | "subdate", [moment, by @ Expr::Interval(_)]) =
-            (name.as_str(), &args[..])
-        {
-            let sign = if name.contains("sub") { -1 } else { 1 };
-            *expr = shift(moment.clone(), by.clone(), sign);
-            return Flow::Continue(());
-        }
-        if let ("json_extract", Dialect::MySql, [document, path]) = (name.as_str(), self.dialect, &args[..]) {
-            // What SQLite's function finds is a value of SQL; MySQL's is JSON.
-            let (left, right) = (Box::new(document.clone()), Box::new(path.clone()));
-            *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op: Op::Arrow, right }));
-            return Flow::Continue(());
-        }
-        if name == "values"
-            && let [column] = &args[..]
-            && let Some(column) = super::catalogue::column_name(column)
-        {
-            *expr = Expr::CompoundIdentifier(vec![Ident::new("excluded"), Ident::with_quote('`', column)]);
-            return Flow::Continue(());
-        }
-        let renamed = match name.as_str() {
-            "char_length" | "character_length" => "length",
-            "substring" | "mid" => "substr",
-            "if" => "iif",
-            "ceiling" => "ceil",
-            "pow" => "power",
-            "nvl" => "ifnull",
-            "json_build_object" | "jsonb_build_object" => "json_object",
-            "array_agg" | "json_agg" | "jsonb_agg" => "json_group_array",
-            "bool_and" | "every" => "min",
-            "bool_or" => "max",
-            "random" | "rand" => "weak_random",
-            "strpos" | "locate" if name == "strpos" => "instr",
-            "left" => "weak_left",
-            "right" => "weak_right",
-            "current_timestamp"
-            | "localtimestamp"
-            | "transaction_timestamp"
-            | "statement_timestamp"
-            | "clock_timestamp"
-            | "sysdate"
-            | "utc_timestamp" => "now",
-            "current_date" | "curdate" => "weak_today",
-            "current_time" | "curtime" | "localtime" => "weak_time",
-            "truncate" | "trunc" => "weak_trunc",
-            "date" => "weak_day",
-            "user" | "session_user" | "system_user" => "current_user",
-            "schema" => "database",
-            other => other,
-        };
-        function.name = ObjectName::from(vec![Ident::new(renamed)]);
-        function.within_group.clear();
-        if name == "array_agg" {
-            // Of no rows it is NULL.
-            let listed = call("weak_list", vec![take(expr)]);
-            *expr = call("nullif", vec![listed, text("{}")]);
-            return Flow::Continue(());
-        }
-        if matches!(name.as_str(), "sum" | "avg") && matches!(kind, Type::Numeric(_)) {
-            *expr = call("weak_decimal", vec![take(expr)]);
         }
         Flow::Continue(())
     }

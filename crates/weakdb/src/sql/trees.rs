@@ -3,7 +3,7 @@
 use super::types::{Type, plain};
 use isolde_sqltext::ast::{
     AccessExpr, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, SetExpr, Statement, Subscript, TableFactor, Value, Values,
+    FunctionArguments, Ident, ObjectName, Query, SetExpr, Statement, Subscript, TableFactor, Value, Values,
 };
 use isolde_sqltext::{Dialect, parse};
 
@@ -34,6 +34,17 @@ pub(super) fn text(value: impl Into<String>) -> Expr {
 /// An integer literal.
 pub(super) fn number(value: i64) -> Expr {
     Expr::Value(Value::Number(value.to_string(), false).into())
+}
+
+/// The one row of a scalar subquery, where SQLite would take the first of several. The code keeps its type.
+pub(super) fn only(query: Box<Query>, kind: Type) -> Option<Box<Query>> {
+    let code = kind.code();
+    let sql = format!(
+        "WITH weak_found(x) AS (SELECT 1) SELECT weak_only(min(x), '{code}', count(*)) FROM weak_found"
+    );
+    let Ok(Statement::Query(mut one)) = parse(Dialect::Sqlite, &sql) else { return None };
+    one.with.as_mut()?.cte_tables.first_mut()?.query = query;
+    Some(one)
 }
 
 /// Takes an expression out, leaving NULL.
