@@ -202,6 +202,8 @@ fn found_before() {
         "a(y,2) a(x,3) a(y,4) || a(y,1); a(y,5) r(y,[5 4]) a(y,4) a(y,6)",
         "w(x,0) w(x,3); w(x,5) r(x,0); w(x,6) r(x,6) w(x,0)",
         "a(x,3) a(x,4); a(x,1) a(x,7) || a(x,1) a(x,2); a(x,2) r(x,[3]) a(x,5); r(x,[3 4 1 7 2 5 1 2])",
+        // What was read instead may be of somebody of unknown outcome.
+        "w(x,3) w(x,4) w(x,5) r(x,1) || w(x,0) w(x,1) !info || w(x,1) r(x,1) !info",
         // An element of a list with garbage may be from somebody of unknown outcome.
         "r(y,[]) w(z,0); r(y,[3]) a(y,4); r(y,[1000 3 4 1 3]) || a(y,1) a(y,3); a(y,3) !info; r(z,0)",
     ] {

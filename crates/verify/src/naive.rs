@@ -77,12 +77,18 @@ fn any_execution(
     Some(false)
 }
 
-/// For the first read whose source is open: every choice.
+/// For the first read of which it is open what it shows: every choice.
 fn next_choices(facts: &Facts<'_>, reading: &Reading<'_>, made: &[Choice]) -> Vec<Choice> {
     let history = facts.history;
     for t in reading.txns() {
         for (read, op) in history.ops(t) {
-            if op.kind != OpKind::Read || reading.source(read) != Source::Open {
+            // A read that is wrong whoever wrote the value still shows that somebody did.
+            let open = match reading.source(read) {
+                Source::Open => true,
+                Source::Fault(_) => reading.remains(read).is_none(),
+                _ => false,
+            };
+            if op.kind != OpKind::Read || !open {
                 continue;
             }
             let alone = [op.value];

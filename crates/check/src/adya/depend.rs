@@ -137,9 +137,9 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// True if the version order of every key is known, up to appends that nobody saw.
+    /// True if the version order of every key is known, up to appends that nobody saw, and whom every read depends on.
     pub fn is_ordered(&self) -> bool {
-        self.open_register.is_none() && self.lists.damaged().is_empty() && !self.cut_off
+        self.open_register.is_none() && self.lists.damaged().is_empty() && !self.unattributed && !self.cut_off
     }
 }
 
