@@ -204,6 +204,10 @@ fn found_before() {
         "a(x,3) a(x,4); a(x,1) a(x,7) || a(x,1) a(x,2); a(x,2) r(x,[3]) a(x,5); r(x,[3 4 1 7 2 5 1 2])",
         // What was read instead may be of somebody of unknown outcome.
         "w(x,3) w(x,4) w(x,5) r(x,1) || w(x,0) w(x,1) !info || w(x,1) r(x,1) !info",
+        // A list may show one append twice, or two equal ones.
+        "r(y,0) r(z,[1 1 2]); a(z,2) r(z,[1 1 2]) r(y,0) || a(z,1) a(z,1) r(y,0) !info",
+        // A list with garbage still shows one transaction's append between those of another.
+        "a(z,1) r(x,[]) a(x,2) a(z,3); r(x,[2]) a(x,4) a(x,5); a(x,5) a(z,6); a(z,7) r(y,[]) r(z,[1000 1 8 3 7]) a(z,8); r(x,[2 5])",
         // An element of a list with garbage may be from somebody of unknown outcome.
         "r(y,[]) w(z,0); r(y,[3]) a(y,4); r(y,[1000 3 4 1 3]) || a(y,1) a(y,3); a(y,3) !info; r(z,0)",
     ] {

@@ -85,7 +85,7 @@ fn next_choices(facts: &Facts<'_>, reading: &Reading<'_>, made: &[Choice]) -> Ve
             // A read that is wrong whoever wrote the value still shows that somebody did.
             let open = match reading.source(read) {
                 Source::Open => true,
-                Source::Fault(_) => reading.remains(read).is_none(),
+                Source::Fault(_) => !facts.is_list_key(op.key) && reading.remains(read).is_none(),
                 _ => false,
             };
             if op.kind != OpKind::Read || !open {

@@ -57,6 +57,8 @@ pub(super) struct Reading {
     pub duplicate_elements: u64,
     /// Who has a faulty read, and (unless an element occurs twice) which TAP it is, from 0.
     pub faulty: Vec<(usize, Option<usize>)>,
+    /// Some list that was read is faulty.
+    pub faulty_list: bool,
     pub bodies: Vec<Body>,
 }
 
@@ -300,6 +302,7 @@ impl<'a> Facts<'a> {
             read_taps: [0; 6],
             duplicate_elements: 0,
             faulty: Vec::new(),
+            faulty_list: false,
             bodies: Vec::new(),
         };
         for read in self.existing(committed) {
@@ -314,6 +317,7 @@ impl<'a> Facts<'a> {
                 Judgement::Fault(fault) => {
                     reading.read_taps[fault as usize] += 1;
                     reading.faulty.push((txn, Some(fault as usize)));
+                    reading.faulty_list |= value.is_list();
                 }
                 Judgement::Initial => {
                     reading.external.push(External { op: read.op, reader: txn, key, from: None });
