@@ -56,25 +56,25 @@ const ALL: i64 = i64::MAX;
 impl Planner<'_> {
     /// The plan of a statement about cursors; nothing if it is none.
     pub(super) fn cursor(&self, text: &str) -> Result<Option<Prepared>, SqlError> {
-        let words: Vec<Token<'_>> =
-            tokens(self.dialect, text).filter(|token| token.kind != Kind::Semicolon).collect();
-        let Some((verb, rest)) = words.split_first().filter(|_| self.dialect == Dialect::PostgreSql) else {
+        let mut words = tokens(self.dialect, text).filter(|token| token.kind != Kind::Semicolon);
+        let ours = |verb: &Token<'_>| ["DECLARE", "FETCH", "MOVE", "CLOSE"].iter().any(|v| verb.is(v));
+        let Some(verb) = words.next().filter(|v| self.dialect == Dialect::PostgreSql && ours(v)) else {
             return Ok(None);
         };
+        let rest: Vec<Token<'_>> = words.collect();
         let mut parameters = Vec::new();
         let plan = match verb.text.to_ascii_uppercase().as_str() {
             "DECLARE" => {
-                let declare = self.declare(text, rest)?;
+                let declare = self.declare(text, &rest)?;
                 parameters.clone_from(&declare.query.parameters);
                 CursorPlan::Declare(Box::new(declare))
             }
-            "FETCH" | "MOVE" => CursorPlan::Fetch(fetch(rest, verb.is("MOVE")).ok_or_else(|| near(verb))?),
-            "CLOSE" => match rest {
+            "CLOSE" => match rest.as_slice() {
                 [all] if all.is("ALL") => CursorPlan::Close(None),
                 [name] => CursorPlan::Close(Some(name.name())),
                 _ => return Err(near(verb)),
             },
-            _ => return Ok(None),
+            _ => CursorPlan::Fetch(fetch(&rest, verb.is("MOVE")).ok_or_else(|| near(verb))?),
         };
         Ok(Some(Prepared { text: text.into(), plan: Plan::Cursor(plan), parameters, columns: Vec::new() }))
     }
@@ -143,7 +143,7 @@ fn fetch(words: &[Token<'_>], moves: bool) -> Option<Fetch> {
     Some(Fetch { name: name.name(), step, moves })
 }
 
-fn near(word: &Token<'_>) -> SqlError {
+fn near(word: Token<'_>) -> SqlError {
     SqlError::new(Code::Syntax, format!("syntax error near \"{}\"", word.text))
 }
 
