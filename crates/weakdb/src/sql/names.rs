@@ -493,12 +493,14 @@ impl Visitor for Names<'_> {
 
     fn post_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Table { name, alias, args, .. } => {
-                let called = alias.as_ref().map(|a| &a.name);
+            TableFactor::Table { name, alias: given, args, .. } => {
+                let called = given.as_ref().map(|a| &a.name);
                 if args.is_some() {
                     let alias = called.map_or_else(|| bare(name), |a| a.value.clone());
                     let list = bare(name).eq_ignore_ascii_case(UNNEST);
-                    let columns = vec![(alias.clone(), if list { Type::Text } else { Type::Int4 })];
+                    let column = given.as_ref().and_then(|a| a.columns.first());
+                    let column = column.map_or_else(|| alias.clone(), |c| c.name.value.clone());
+                    let columns = vec![(column, if list { Type::Text } else { Type::Int4 })];
                     let (alias, name) = (alias.to_lowercase(), alias);
                     self.sources.push(Source { alias, name, columns, table: None });
                 } else {
