@@ -251,6 +251,8 @@ fn what_a_faulty_own_read_shows_counts() {
         ("w(x,2) r(y,3) || w(x,1) r(x,2) w(y,3)", Level::AdyaReadCommitted),
         ("a(x,1) || a(x,4) r(x,[4 1])", Level::AdyaReadCommitted),
         ("a(x,1) || a(x,4) r(x,[4 1]) a(x,6)", Level::ReadUncommitted),
+        // One transaction's append between those of another, garbage or not.
+        ("a(z,1) a(z,3); a(z,7) r(z,[1000 1 8 3 7]) a(z,8)", Level::ReadUncommitted),
     ] {
         let history = mini::history(text);
         compare(&history, text);
