@@ -1,6 +1,6 @@
 """A transaction that MariaDB Galera acknowledges and half forgets (docs/databases.md).
 
-    python3 galera_prepare.py PORT1 PORT2 PORT3 [SECONDS]     three nodes on 127.0.0.1, user and database `isolde`, no password
+    python3 galera_prepare.py PORT1 PORT2 PORT3 [SECONDS]     three nodes on 127.0.0.1, user and database `anomalist`, no password
 
 Two clients on two nodes insert the same key. Galera lets one of them commit and aborts the other, which has to learn it from its next
 answer. The first client runs, between its INSERT and its COMMIT, a query: as text, prepared before the transaction, or prepared within it.
@@ -27,7 +27,7 @@ class Client:
         # Long passwords, long flags, a database, protocol 4.1, transactions, native passwords, plugins.
         capabilities = 0x1 | 0x4 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000
         login = struct.pack("<IIB23x", capabilities, 1 << 24, 45)
-        self.send(login + b"isolde\0" + b"\0" + b"isolde\0" + b"mysql_native_password\0")
+        self.send(login + b"anomalist\0" + b"\0" + b"anomalist\0" + b"mysql_native_password\0")
         self.answer()
 
     def exactly(self, count):

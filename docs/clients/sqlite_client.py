@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A complete client for `isolde test 'exec:python3 sqlite_client.py FILE'`: SQLite through Python's own module.
+"""A complete client for `anomalist test 'exec:python3 sqlite_client.py FILE'`: SQLite through Python's own module.
 
 One JSON line per transaction comes in on standard input, one goes out on standard output. Replace what is between BEGIN and
 COMMIT by your database. The one rule: say "aborted" only when it is certain that nothing was committed.
@@ -9,8 +9,8 @@ import os
 import sqlite3
 import sys
 
-FILE = sys.argv[1] if len(sys.argv) > 1 else "isolde-exec.db"
-BEGIN = "BEGIN " + (os.environ.get("ISOLDE_ISOLATION") or "IMMEDIATE")
+FILE = sys.argv[1] if len(sys.argv) > 1 else "anomalist-exec.db"
+BEGIN = "BEGIN " + (os.environ.get("ANOMALIST_ISOLATION") or "IMMEDIATE")
 
 
 def connect():

@@ -1,4 +1,4 @@
-"""What the collectors share: the log of a client, and lines of Isolde's format.
+"""What the collectors share: the log of a client, and lines of Anomalist's format.
 
 A client writes one JSON object per transaction, at its end:
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Dgraph: turns a log of its HTTP (or gRPC, as JSON) responses into transactions.
 
-    dgraph.py LOG.jsonl | isolde watch -
+    dgraph.py LOG.jsonl | anomalist watch -
 
 One line per transaction: the client's "session" and "ops", and "responses", what Dgraph answered to each of its requests, the
 commit last. `extensions.txn` has `start_ts` in every response and `commit_ts` in that of the commit; a transaction that wrote

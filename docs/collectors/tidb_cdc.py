@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """TiDB: joins a client's log with a TiCDC changefeed in Canal-JSON (enable-tidb-extension=true), one message per line.
 
-    tidb_cdc.py CLIENT.jsonl CDC.jsonl [KEY_COLUMN [VALUE_COLUMN]] | isolde watch -
+    tidb_cdc.py CLIENT.jsonl CDC.jsonl [KEY_COLUMN [VALUE_COLUMN]] | anomalist watch -
 
 The client adds "start", what `SELECT @@tidb_current_ts` says inside the transaction. The commit timestamp is `_tidb.commitTs`
 of the row change with the key and value that the transaction wrote last; values have to be unique per key. A transaction

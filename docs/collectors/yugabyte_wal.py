@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """YugabyteDB: joins a client's log with the output of `log-dump` (write-ahead logs of tablets, as text).
 
-    yugabyte_wal.py CLIENT.jsonl WAL.txt | isolde watch -
+    yugabyte_wal.py CLIENT.jsonl WAL.txt | anomalist watch -
 
 The client adds "transaction", what `SELECT yb_get_current_transaction()` says; one that wrote nothing has none and adds
 "read_time", a hybrid time. In the log, the transaction's metadata has `start_hybrid_time`, and the state that ends it

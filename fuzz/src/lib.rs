@@ -1,8 +1,8 @@
 //! What every fuzz target does with its bytes: they end as a history or a diagnostic, never in a panic; a history can be
-//! indexed, and survives Isolde's own format.
+//! indexed, and survives Anomalist's own format.
 
-use isolde_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};
-use isolde_history::{History, Index};
+use anomalist_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};
+use anomalist_history::{History, Index};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ impl Write for Memory {
 /// A history as a file of this format.
 pub fn write(format: Format, history: &History, lossy: bool) -> Result<Vec<u8>, WriteError> {
     let memory = Memory::default();
-    let mut writer = isolde_format::writer(format, Sink::Stream(Box::new(memory.clone())), lossy)?;
+    let mut writer = anomalist_format::writer(format, Sink::Stream(Box::new(memory.clone())), lossy)?;
     writer.append(history)?;
     writer.finish()?;
     Ok(memory.bytes())
@@ -50,7 +50,7 @@ fn load_on(threads: usize, format: Option<Format>, bytes: &[u8], lossy: bool) ->
         }
         _ => Input::from_bytes("file", bytes.to_vec()),
     };
-    isolde_format::read(input, &ReadOptions { format, lossy, threads, ..ReadOptions::default() })
+    anomalist_format::read(input, &ReadOptions { format, lossy, threads, ..ReadOptions::default() })
 }
 
 /// Reads bytes in every way; whatever comes of it must hold together.
@@ -87,8 +87,8 @@ fn check(loaded: &Loaded) {
     assert!(history.txn_count() > 0);
     loaded.warnings.iter().for_each(|d| assert!(!d.to_string().is_empty()));
     Index::build(history, NonZeroUsize::MIN);
-    let written = write(Format::Isolde, history, false).expect("Isolde's format loses nothing");
-    let again = load(Some(Format::Isolde), &written, false)
+    let written = write(Format::Anomalist, history, false).expect("Anomalist's format loses nothing");
+    let again = load(Some(Format::Anomalist), &written, false)
         .unwrap_or_else(|e| panic!("{e}\n{}", String::from_utf8_lossy(&written)))
         .history;
     assert_eq!(sizes(&again), sizes(history), "{}", String::from_utf8_lossy(&written));

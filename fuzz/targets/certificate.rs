@@ -2,16 +2,16 @@
 //! bytes stands for the history's, which no fuzzer guesses.
 #![no_main]
 
-use isolde_format::certificate::{self, Fingerprint};
-use isolde_format::{Input, ReadOptions};
-use isolde_history::History;
-use isolde_verify::Verifier;
+use anomalist_format::certificate::{self, Fingerprint};
+use anomalist_format::{Input, ReadOptions};
+use anomalist_history::History;
+use anomalist_verify::Verifier;
 use std::sync::OnceLock;
 
 static HISTORY: OnceLock<History> = OnceLock::new();
 
 /// Two values are written twice, one transaction appends: every kind of step and edge has something to name.
-const TEXT: &[u8] = br#"{"isolde":1,"initial":0}
+const TEXT: &[u8] = br#"{"anomalist":1,"initial":0}
 {"session":1,"id":1,"ops":[["w","x",1],["append","l",5]]}
 {"session":1,"id":2,"ops":[["w","x",1],["w","y",2],["append","l",6]]}
 {"session":2,"id":3,"ops":[["r","x",1],["r","y",0],["r","l",[5,6]]]}
@@ -21,7 +21,7 @@ const TEXT: &[u8] = br#"{"isolde":1,"initial":0}
 fn history() -> &'static History {
     HISTORY.get_or_init(|| {
         let input = Input::from_bytes("h.jsonl", TEXT.to_vec());
-        isolde_format::read(input, &ReadOptions::default()).expect("the fixed history is valid").history
+        anomalist_format::read(input, &ReadOptions::default()).expect("the fixed history is valid").history
     })
 }
 

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| isolde_fuzz::read(None, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| anomalist_fuzz::read(None, bytes));

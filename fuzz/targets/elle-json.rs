@@ -1,5 +1,5 @@
 #![no_main]
 
-use isolde_format::Format;
+use anomalist_format::Format;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| isolde_fuzz::read(Some(Format::ElleJson), bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| anomalist_fuzz::read(Some(Format::ElleJson), bytes));

@@ -1,6 +1,6 @@
 #![no_main]
 
-use isolde_format::{Format, Input, ReadError, ReadOptions, datum_json, read_events};
+use anomalist_format::{Format, Input, ReadError, ReadOptions, datum_json, read_events};
 
 // Jepsen operations of any shape, in each notation: events or a diagnostic, and what is read can be shown and paired.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

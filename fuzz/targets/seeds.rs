@@ -2,8 +2,8 @@
 //! what is instrumented can only be linked with the fuzzer.
 #![no_main]
 
-use isolde_format::{Format, Sink};
-use isolde_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
+use anomalist_format::{Format, Sink};
+use anomalist_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::path::Path;
 
 libfuzzer_sys::fuzz_target!(init: write_seeds(), |_bytes: &[u8]| {});
@@ -53,11 +53,11 @@ fn write_seeds() {
 /// The files of a history in a format; none if it has none.
 fn files(format: Format, history: &History) -> Vec<Vec<u8>> {
     if !format.is_folder() {
-        return isolde_fuzz::write(format, history, true).into_iter().collect();
+        return anomalist_fuzz::write(format, history, true).into_iter().collect();
     }
-    let folder = std::env::temp_dir().join(format!("isolde-seeds-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("anomalist-seeds-{}", std::process::id()));
     let written =
-        isolde_format::writer(format, Sink::Directory(folder.clone()), true).and_then(|mut writer| {
+        anomalist_format::writer(format, Sink::Directory(folder.clone()), true).and_then(|mut writer| {
             writer.append(history)?;
             writer.finish()
         });

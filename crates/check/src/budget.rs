@@ -3,7 +3,7 @@
 /// Asked now and then whether to go on.
 ///
 /// ```
-/// use isolde_check::Budget;
+/// use anomalist_check::Budget;
 /// assert!(!Budget::unlimited().is_spent());
 /// assert!(Budget::new(&|| true).is_spent());
 /// ```

@@ -13,8 +13,8 @@
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
 use crate::{Budget, Inference, Request, check, mixed};
-use isolde_history::{History, Index};
-use isolde_level::{AnomalyKind, By, Judgement, Level, LevelVerdict, Verdict};
+use anomalist_history::{History, Index};
+use anomalist_level::{AnomalyKind, By, Judgement, Level, LevelVerdict, Verdict};
 use std::fmt;
 
 /// Two answers of which at most one is right.

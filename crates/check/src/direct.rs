@@ -4,8 +4,8 @@
 use crate::weak::Problem;
 use crate::weak::problem::{Read, Stamped};
 use crate::weak::witness::witness;
-use isolde_history::{FaultKind, OpId, ReadFault, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
+use anomalist_history::{FaultKind, OpId, ReadFault, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
 use std::collections::BTreeMap;
 
 /// The anomaly that a faulty read is.

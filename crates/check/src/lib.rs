@@ -3,9 +3,9 @@
 //! `Holds` is a proof, `Violated` comes with a witness, and `Unknown` says why. No I/O, no clock, no printing.
 //!
 //! ```
-//! use isolde_check::{Budget, Request, check};
-//! use isolde_history::{Builder, Index, OpKind};
-//! use isolde_level::{Level, Verdict};
+//! use anomalist_check::{Budget, Request, check};
+//! use anomalist_history::{Builder, Index, OpKind};
+//! use anomalist_level::{Level, Verdict};
 //!
 //! // One session writes x = 1 and then reads the initial value 0: it does not see its own write.
 //! let mut b = Builder::new();
@@ -22,7 +22,7 @@
 //! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
 //! assert_eq!(judgement.verdict(Level::ReadCommitted), Some(&Verdict::Holds));
 //! assert_eq!(judgement.verdict(Level::ReadAtomic), Some(&Verdict::Violated));
-//! # Ok::<(), isolde_history::TooLarge>(())
+//! # Ok::<(), anomalist_history::TooLarge>(())
 //! ```
 
 mod adya;
@@ -47,8 +47,8 @@ pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, depend
 pub use budget::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
-use isolde_history::{History, Index};
-use isolde_level::{AnomalyKind, Judgement, Level};
+use anomalist_history::{History, Index};
+use anomalist_level::{AnomalyKind, Judgement, Level};
 
 /// What to find out.
 #[derive(Clone, Debug, Default)]

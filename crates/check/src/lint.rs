@@ -5,8 +5,8 @@
 //! mistakes, `coverage.rs` for anomalies that had no chance to appear. Each rule is one linear pass; none decides a level.
 //!
 //! ```
-//! use isolde_check::lint::{Severity, lint};
-//! use isolde_history::{Builder, Index, OpKind};
+//! use anomalist_check::lint::{Severity, lint};
+//! use anomalist_history::{Builder, Index, OpKind};
 //! let mut b = Builder::new();
 //! let one = b.int(1);
 //! let (key, session) = (b.key(one), b.session(one));
@@ -21,7 +21,7 @@
 mod coverage;
 mod recording;
 
-use isolde_history::{History, Index, TxnId};
+use anomalist_history::{History, Index, TxnId};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -115,7 +115,7 @@ fn number(count: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde_testkit::mini::history;
+    use anomalist_testkit::mini::history;
 
     fn codes(text: &str) -> Vec<&'static str> {
         let history = history(text);

@@ -13,8 +13,8 @@ use crate::strong;
 use crate::verdicts::Board;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
-use isolde_history::Index;
-use isolde_level::Level;
+use anomalist_history::Index;
+use anomalist_level::Level;
 use std::num::NonZeroUsize;
 
 /// Transactions for which pairs fit into memory.

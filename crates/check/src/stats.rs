@@ -3,7 +3,7 @@
 //! One pass over the operations and one sort of the writes. Judges nothing; [`lint`](crate::lint) says what the numbers
 //! mean for the levels.
 
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, SessionId, Source, Value};
+use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, SessionId, Source, Value};
 
 /// Least, mean and largest of something.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -158,7 +158,7 @@ pub(crate) fn repeated(
 
 /// True if committed transactions of two sessions write the key. Writers come session by session.
 pub(crate) fn written_by_several_sessions(history: &History, index: &Index, key: KeyId) -> bool {
-    let session = |t: &isolde_history::TxnId| history.session_of(*t);
+    let session = |t: &anomalist_history::TxnId| history.session_of(*t);
     let writers = index.writers(key);
     writers.first().map(session) != writers.last().map(session)
 }
@@ -194,7 +194,7 @@ fn contention(history: &History, index: &Index) -> Contention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde_testkit::mini::history;
+    use anomalist_testkit::mini::history;
 
     #[test]
     fn a_small_history_is_counted() {

@@ -11,7 +11,7 @@ use crate::mixed;
 use crate::sessionless;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
-use isolde_level::{
+use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
     Verdict,
 };

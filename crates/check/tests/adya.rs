@@ -1,21 +1,21 @@
 //! The Adya engine against the definitions, on many small random histories.
 //!
 //! Every anomaly it reports exists in every interpretation of the history, and every verdict is the oracle's; unknown is
-//! an answer only where the order of versions is open. `ISOLDE_ORACLE_CASES` and `ISOLDE_SEED` as in `oracle.rs`.
+//! an answer only where the order of versions is open. `ANOMALIST_ORACLE_CASES` and `ANOMALIST_SEED` as in `oracle.rs`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::{Budget, Request, check};
-use isolde_history::{History, Index};
-use isolde_level::{
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::{History, Index};
+use anomalist_level::{
     AnomalyKind, Certificate, Evidence, Execution, Judgement, Level, Node, Verdict, VersionReason,
 };
-use isolde_testkit::mini;
-use isolde_testkit::number;
-use isolde_testkit::oracle::adya::{Interpretations, Needs, Operational, Phenomenon, interpretations};
-use isolde_testkit::oracle::{StrongLevel, strongly_satisfies};
-use isolde_testkit::random::{self, Pattern, Reference, Shape};
-use isolde_verify::Verifier;
+use anomalist_testkit::mini;
+use anomalist_testkit::number;
+use anomalist_testkit::oracle::adya::{Interpretations, Needs, Operational, Phenomenon, interpretations};
+use anomalist_testkit::oracle::{StrongLevel, strongly_satisfies};
+use anomalist_testkit::random::{self, Pattern, Reference, Shape};
+use anomalist_verify::Verifier;
 
 fn judge(history: &History) -> Judgement {
     let index = Index::build(history, 1.try_into().unwrap());
@@ -155,7 +155,7 @@ fn compare(history: &History, context: &str) {
 }
 
 /// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is certain.
-fn is_of_the_solver(history: &History, anomaly: &isolde_level::Anomaly) -> bool {
+fn is_of_the_solver(history: &History, anomaly: &anomalist_level::Anomaly) -> bool {
     let register = |read| history.list(history.op(read).value).is_none();
     anomaly.witness.edges.iter().any(|e| match e.evidence {
         Evidence::Version { read, .. } => register(read),
@@ -165,7 +165,7 @@ fn is_of_the_solver(history: &History, anomaly: &isolde_level::Anomaly) -> bool 
 }
 
 /// The edges of a cycle join, close, and have their operations in the right transactions.
-fn assert_cycle(anomaly: &isolde_level::Anomaly, shown: &str) {
+fn assert_cycle(anomaly: &anomalist_level::Anomaly, shown: &str) {
     let edges = &anomaly.witness.edges;
     assert!(!edges.is_empty(), "{}: {shown}", anomaly.kind);
     for (i, edge) in edges.iter().enumerate() {
@@ -176,12 +176,12 @@ fn assert_cycle(anomaly: &isolde_level::Anomaly, shown: &str) {
 }
 
 fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
-    let cases = number("ISOLDE_ORACLE_CASES", 1_500);
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let cases = number("ANOMALIST_ORACLE_CASES", 1_500);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = make(&mut rng);
-        compare(&history, &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+        compare(&history, &format!("{family}, ANOMALIST_SEED={seed}, case {case}"));
     }
 }
 

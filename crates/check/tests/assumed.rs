@@ -2,18 +2,18 @@
 //! tried, and every fate of transactions whose outcome nobody knows.
 //!
 //! A reported anomaly is in all of them, a level holds if it does in one of them, and versions are circular if there is
-//! none. `ISOLDE_ORACLE_CASES` and `ISOLDE_SEED` as in `oracle.rs`.
+//! none. `ANOMALIST_ORACLE_CASES` and `ANOMALIST_SEED` as in `oracle.rs`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::{Budget, Inference, Request, check};
-use isolde_history::{Builder, History, Index, OpKind, TxnId, Value};
-use isolde_level::{AnomalyKind, Evidence, Judgement, Level, Verdict, VersionReason};
-use isolde_testkit::oracle::adya::{Assumed, Interpretations, Needs, Phenomenon, interpretations_under};
-use isolde_testkit::oracle::{StrongLevel, WeakLevel, satisfies_in, strongly_satisfies_in};
-use isolde_testkit::random::{self, Shape, StampedShape};
-use isolde_testkit::{mini, number};
-use isolde_verify::Verifier;
+use anomalist_check::{Budget, Inference, Request, check};
+use anomalist_history::{Builder, History, Index, OpKind, TxnId, Value};
+use anomalist_level::{AnomalyKind, Evidence, Judgement, Level, Verdict, VersionReason};
+use anomalist_testkit::oracle::adya::{Assumed, Interpretations, Needs, Phenomenon, interpretations_under};
+use anomalist_testkit::oracle::{StrongLevel, WeakLevel, satisfies_in, strongly_satisfies_in};
+use anomalist_testkit::random::{self, Shape, StampedShape};
+use anomalist_testkit::{mini, number};
+use anomalist_verify::Verifier;
 
 fn judge(history: &History, inference: Inference) -> Judgement {
     let index = Index::build(history, 1.try_into().unwrap());
@@ -96,7 +96,7 @@ fn phenomenon(kind: AnomalyKind) -> Option<(Phenomenon, Needs)> {
 }
 
 /// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is certain.
-fn is_of_the_solver(anomaly: &isolde_level::Anomaly, assumed: &Assumed) -> bool {
+fn is_of_the_solver(anomaly: &anomalist_level::Anomaly, assumed: &Assumed) -> bool {
     let follow = assumed.writes_follow_reads || assumed.sequential_keys || assumed.linearizable_keys;
     anomaly.witness.edges.iter().any(|e| match e.evidence {
         Evidence::Version { .. } => true,
@@ -150,14 +150,14 @@ fn compare(history: &History, assumed: &Assumed, context: &str) -> Option<[usize
 }
 
 fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> (History, Assumed)) {
-    let cases = number("ISOLDE_ORACLE_CASES", 1_000);
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let cases = number("ANOMALIST_ORACLE_CASES", 1_000);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     let (mut compared, mut sum) = (0, [0; 3]);
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let (history, assumed) = make(&mut rng);
         if let Some(counts) =
-            compare(&history, &assumed, &format!("{family}, ISOLDE_SEED={seed}, case {case}"))
+            compare(&history, &assumed, &format!("{family}, ANOMALIST_SEED={seed}, case {case}"))
         {
             compared += 1;
             (0..3).for_each(|i| sum[i] += counts[i]);
@@ -275,8 +275,9 @@ fn numbered(rng: &mut fastrand::Rng, history: &History) -> History {
             let key = b.key(Value::int(i64::from(o.key.0)).unwrap());
             b.op(draft, o.kind, key, o.value);
             let of = |w: TxnId| {
-                let wrote =
-                    |p: isolde_history::Op| p.kind == OpKind::Write && (p.key, p.value) == (o.key, o.value);
+                let wrote = |p: anomalist_history::Op| {
+                    p.kind == OpKind::Write && (p.key, p.value) == (o.key, o.value)
+                };
                 history.ops(w).any(|(_, p)| wrote(p))
             };
             let number = match o.kind {

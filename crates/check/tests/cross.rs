@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::stamps::{self, ByStamps};
-use isolde_check::{Budget, Disagreement, Request, check, cross_check, cross_check_stamps};
-use isolde_history::{History, Index};
-use isolde_level::{Judgement, Level, Verdict};
-use isolde_testkit::random::{self, Pattern, Reference, Shape, StampedShape};
-use isolde_testkit::{mini, number};
-use isolde_timestamp::Tie;
+use anomalist_check::stamps::{self, ByStamps};
+use anomalist_check::{Budget, Disagreement, Request, check, cross_check, cross_check_stamps};
+use anomalist_history::{History, Index};
+use anomalist_level::{Judgement, Level, Verdict};
+use anomalist_testkit::random::{self, Pattern, Reference, Shape, StampedShape};
+use anomalist_testkit::{mini, number};
+use anomalist_timestamp::Tie;
 
 fn judge(history: &History) -> (Index, Request, Judgement) {
     let index = Index::build(history, 1.try_into().unwrap());
@@ -18,14 +18,14 @@ fn judge(history: &History) -> (Index, Request, Judgement) {
 }
 
 fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
-    let seed = number("ISOLDE_SEED", 20_261_116);
-    for case in 0..number("ISOLDE_ORACLE_CASES", 600) {
+    let seed = number("ANOMALIST_SEED", 20_261_116);
+    for case in 0..number("ANOMALIST_ORACLE_CASES", 600) {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = make(&mut rng);
         let (index, request, judgement) = judge(&history);
         let found = cross_check(&history, &index, &request, &judgement, &Budget::unlimited());
         let shown = mini::print(&history);
-        assert!(found.is_empty(), "{found:?}\n{shown}\n{family}, ISOLDE_SEED={seed}, case {case}");
+        assert!(found.is_empty(), "{found:?}\n{shown}\n{family}, ANOMALIST_SEED={seed}, case {case}");
     }
 }
 
@@ -57,9 +57,9 @@ fn executions() {
 
 #[test]
 fn timestamps() {
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     let mut held = 0;
-    for case in 0..number("ISOLDE_ORACLE_CASES", 2_000) {
+    for case in 0..number("ANOMALIST_ORACLE_CASES", 2_000) {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_add(case));
         let history = random::stamped(&mut rng, &StampedShape::default());
         let levels = vec![
@@ -73,7 +73,7 @@ fn timestamps() {
         let Some((judgement, _)) = stamps::judge(&history, &request, &Budget::unlimited()) else { continue };
         held += judgement.levels.iter().filter(|l| l.verdict == Verdict::Holds).count();
         let found = cross_check_stamps(&history, &judgement, &Budget::unlimited());
-        assert!(found.is_empty(), "{found:?}\n{}\nISOLDE_SEED={seed}, case {case}", mini::print(&history));
+        assert!(found.is_empty(), "{found:?}\n{}\nANOMALIST_SEED={seed}, case {case}", mini::print(&history));
     }
     assert!(held > 100, "only {held} levels held");
 }

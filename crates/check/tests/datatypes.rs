@@ -1,14 +1,14 @@
 //! Sets, counters and banks as transactions: small recordings by hand, and random ones against all serial orders.
 //!
-//! `ISOLDE_ORACLE_CASES` sets the number of recordings, `ISOLDE_SEED` the seed; a failure prints the recording.
+//! `ANOMALIST_ORACLE_CASES` sets the number of recordings, `ANOMALIST_SEED` the seed; a failure prints the recording.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::datatypes::{self, Datatype};
-use isolde_check::{Budget, Request};
-use isolde_history::{Datum, Event, EventKind, Events, Operation, Process};
-use isolde_level::{Judgement, Level, Verdict};
-use isolde_testkit::number;
+use anomalist_check::datatypes::{self, Datatype};
+use anomalist_check::{Budget, Request};
+use anomalist_history::{Datum, Event, EventKind, Events, Operation, Process};
+use anomalist_level::{Judgement, Level, Verdict};
+use anomalist_testkit::number;
 
 fn event(process: i64, kind: EventKind, f: &str, value: Datum) -> Event {
     let process = Process::Client(process);
@@ -245,7 +245,7 @@ const LEVELS: [(Level, Bound); 3] = [
 
 #[test]
 fn sets_equal_all_serial_orders() {
-    let (cases, seed) = (number("ISOLDE_ORACLE_CASES", 5_000), number("ISOLDE_SEED", 1));
+    let (cases, seed) = (number("ANOMALIST_ORACLE_CASES", 5_000), number("ANOMALIST_SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed);
     let same = |read: &Datum, added: &[i64]| {
         let read = read.as_list().unwrap();
@@ -269,7 +269,7 @@ fn sets_equal_all_serial_orders() {
 
 #[test]
 fn what_counters_violate_no_serial_order_explains() {
-    let (cases, seed) = (number("ISOLDE_ORACLE_CASES", 5_000), number("ISOLDE_SEED", 1));
+    let (cases, seed) = (number("ANOMALIST_ORACLE_CASES", 5_000), number("ANOMALIST_SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed);
     let same = |read: &Datum, added: &[i64]| read.as_int() == Some(added.iter().sum());
     let (mut wrong, mut found) = (0u64, 0u64);

@@ -1,12 +1,12 @@
 //! The linearizability checker against its definition, on many small random histories.
 //!
-//! `ISOLDE_ORACLE_CASES` sets the number of histories, `ISOLDE_SEED` the seed; a failure prints the history.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories, `ANOMALIST_SEED` the seed; a failure prints the history.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::Budget;
-use isolde_check::linear::{Action, Call, Linearity, linearizable};
-use isolde_testkit::number;
+use anomalist_check::Budget;
+use anomalist_check::linear::{Action, Call, Linearity, linearizable};
+use anomalist_testkit::number;
 
 /// What a register does with a sequence of actions; `None` if one of them is impossible.
 fn run(initial: u32, actions: impl Iterator<Item = Action>) -> Option<u32> {
@@ -134,7 +134,7 @@ fn compare(calls: &[Call], context: &str) -> bool {
 
 #[test]
 fn small_histories_equal_the_definition() {
-    let (cases, seed) = (number("ISOLDE_ORACLE_CASES", 20_000), number("ISOLDE_SEED", 1));
+    let (cases, seed) = (number("ANOMALIST_ORACLE_CASES", 20_000), number("ANOMALIST_SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut answers = [0u64; 2];
     for case in 0..cases {

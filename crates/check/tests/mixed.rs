@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::shrink::{Goal, Promise, shrink, tighten};
-use isolde_check::{Budget, Request, check, cross_check};
-use isolde_history::{Builder, History, Index, Value, View};
-use isolde_level::{Certificate, Judgement, Level, Verdict};
-use isolde_testkit::oracle::{self, StrongLevel, WeakLevel};
-use isolde_testkit::random::{self, Reference, Shape};
-use isolde_testkit::{mini, mutate, number};
-use isolde_verify::Verifier;
+use anomalist_check::shrink::{Goal, Promise, shrink, tighten};
+use anomalist_check::{Budget, Request, check, cross_check};
+use anomalist_history::{Builder, History, Index, Value, View};
+use anomalist_level::{Certificate, Judgement, Level, Verdict};
+use anomalist_testkit::oracle::{self, StrongLevel, WeakLevel};
+use anomalist_testkit::random::{self, Reference, Shape};
+use anomalist_testkit::{mini, mutate, number};
+use anomalist_verify::Verifier;
 
 /// The last two need real time.
 const MIXABLE: [Level; 18] = [
@@ -103,8 +103,8 @@ fn shapes() -> [Shape; 8] {
 
 #[test]
 fn agrees_with_the_definition() {
-    let cases = number("ISOLDE_ORACLE_CASES", 1_500) * shapes().len() as u64;
-    let seed = number("ISOLDE_SEED", 9);
+    let cases = number("ANOMALIST_ORACLE_CASES", 1_500) * shapes().len() as u64;
+    let seed = number("ANOMALIST_SEED", 9);
     let (mut seen, mut open) = ([0; 2], 0);
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
@@ -196,7 +196,7 @@ fn tightened_proofs_verify() {
 /// A proof with anything changed is refused, or what it says is still true; so are proofs of other mixtures.
 #[test]
 fn changed_proofs_prove_nothing_false() {
-    let seed = number("ISOLDE_SEED", 10);
+    let seed = number("ANOMALIST_SEED", 10);
     let (mut accepted, mut refused) = (0, 0);
     for case in 0..2_000 {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));

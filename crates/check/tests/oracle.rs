@@ -1,18 +1,18 @@
 //! The weak engine against the definitions, on many small random histories.
 //!
-//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed; a failure prints the history in
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure prints the history in
 //! the mini-language together with both answers.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::{Budget, Request, check};
-use isolde_history::{History, Index};
-use isolde_level::{AnomalyKind, Judgement, Level, Verdict};
-use isolde_testkit::mini;
-use isolde_testkit::number;
-use isolde_testkit::oracle::{self, AdyaLevel, WeakLevel, explanations};
-use isolde_testkit::random::{self, Pattern, Reference, Shape};
-use isolde_verify::Verifier;
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::{History, Index};
+use anomalist_level::{AnomalyKind, Judgement, Level, Verdict};
+use anomalist_testkit::mini;
+use anomalist_testkit::number;
+use anomalist_testkit::oracle::{self, AdyaLevel, WeakLevel, explanations};
+use anomalist_testkit::random::{self, Pattern, Reference, Shape};
+use anomalist_verify::Verifier;
 
 const LEVELS: [(Level, WeakLevel); 8] = [
     (Level::CutIsolation, WeakLevel::CutIsolation),
@@ -105,12 +105,12 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
 }
 
 fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
-    let cases = number("ISOLDE_ORACLE_CASES", 3_000);
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let cases = number("ANOMALIST_ORACLE_CASES", 3_000);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = make(&mut rng);
-        compare(&history, &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+        compare(&history, &format!("{family}, ANOMALIST_SEED={seed}, case {case}"));
     }
 }
 

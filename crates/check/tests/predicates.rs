@@ -4,15 +4,15 @@
 //! version that every read saw where several have its value, and the version of every row that a read by predicate did
 //! not return. The oracle tries them all, and draws the graph of Adya 1999, 4.2.3 and 4.4.
 //!
-//! `ISOLDE_ORACLE_CASES` sets the number of histories, `ISOLDE_SEED` the seed; a failure prints the history.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories, `ANOMALIST_SEED` the seed; a failure prints the history.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::datatypes::{self, Datatype};
-use isolde_check::{Budget, Request};
-use isolde_history::{Datum, Event, EventKind, Events, Process};
-use isolde_level::{Level, Verdict};
-use isolde_testkit::number;
+use anomalist_check::datatypes::{self, Datatype};
+use anomalist_check::{Budget, Request};
+use anomalist_history::{Datum, Event, EventKind, Events, Process};
+use anomalist_level::{Level, Verdict};
+use anomalist_testkit::number;
 
 /// A predicate as the test has it: everything, one value, odd or even.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -343,7 +343,7 @@ fn random(rng: &mut fastrand::Rng) -> Recording {
 
 #[test]
 fn what_is_violated_is_violated_in_every_interpretation() {
-    let (cases, seed) = (number("ISOLDE_ORACLE_CASES", 20_000), number("ISOLDE_SEED", 1));
+    let (cases, seed) = (number("ANOMALIST_ORACLE_CASES", 20_000), number("ANOMALIST_SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed);
     let (mut wrong, mut found) = ([0u64; 4], [0u64; 4]);
     for case in 0..cases {

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::shrink::{Goal, NothingToShrink, shrink, tighten};
-use isolde_check::{Budget, Request, check};
-use isolde_history::{History, Index, Kept, KeyId, OpId, TxnId, Value};
-use isolde_level::{Anomaly, AnomalyKind, Level, Verdict};
-use isolde_testkit::mini;
-use isolde_testkit::oracle::{self, WeakLevel};
-use isolde_testkit::random::{self, Shape};
-use isolde_verify::Verifier;
+use anomalist_check::shrink::{Goal, NothingToShrink, shrink, tighten};
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::{History, Index, Kept, KeyId, OpId, TxnId, Value};
+use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict};
+use anomalist_testkit::mini;
+use anomalist_testkit::oracle::{self, WeakLevel};
+use anomalist_testkit::random::{self, Shape};
+use anomalist_verify::Verifier;
 
 const LEVELS: [(Level, WeakLevel); 8] = [
     (Level::CutIsolation, WeakLevel::CutIsolation),
@@ -32,22 +32,22 @@ impl Kept for Without<'_> {
 
     fn op(&self, op: OpId) -> bool {
         let (gone, o) = (self.0.op(self.1), self.0.op(op));
-        let writes = gone.kind != isolde_history::OpKind::Read;
+        let writes = gone.kind != anomalist_history::OpKind::Read;
         let reads_it =
-            writes && o.kind == isolde_history::OpKind::Read && (o.key, o.value) == (gone.key, gone.value);
+            writes && o.kind == anomalist_history::OpKind::Read && (o.key, o.value) == (gone.key, gone.value);
         op != self.1 && !reads_it
     }
 
     fn element(&self, key: KeyId, element: Value) -> bool {
         let gone = self.0.op(self.1);
-        gone.kind == isolde_history::OpKind::Read || (key, element) != (gone.key, gone.value)
+        gone.kind == anomalist_history::OpKind::Read || (key, element) != (gone.key, gone.value)
     }
 }
 
 #[test]
 fn what_is_left_violates_the_level_and_nothing_can_go() {
-    let cases = std::env::var("ISOLDE_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(400u64);
-    let seed = std::env::var("ISOLDE_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(8u64);
+    let cases = std::env::var("ANOMALIST_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(400u64);
+    let seed = std::env::var("ANOMALIST_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(8u64);
     let shapes = [Shape::default(), Shape::faulty(), Shape::lists(), Shape::uncertain()];
     let mut shrunk_any = 0;
     for case in 0..cases {

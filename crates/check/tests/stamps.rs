@@ -1,19 +1,19 @@
 //! The check by timestamps against the definitions, on many small random histories.
 //!
-//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed; a failure prints the history and
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure prints the history and
 //! both answers.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::Budget;
-use isolde_check::stamps::{Findings, certificate, find};
-use isolde_history::{History, OpKind};
-use isolde_level::Level;
-use isolde_testkit::number;
-use isolde_testkit::oracle::{StampFault, StampRule, stamp_faults};
-use isolde_testkit::random::{StampedShape, stamped};
-use isolde_timestamp::{Axiom, Mode, Rule, Tie};
-use isolde_verify::Verifier;
+use anomalist_check::Budget;
+use anomalist_check::stamps::{Findings, certificate, find};
+use anomalist_history::{History, OpKind};
+use anomalist_level::Level;
+use anomalist_testkit::number;
+use anomalist_testkit::oracle::{StampFault, StampRule, stamp_faults};
+use anomalist_testkit::random::{StampedShape, stamped};
+use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
+use anomalist_verify::Verifier;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -108,11 +108,12 @@ fn compare(history: &History, context: &str) -> usize {
 
 fn run(family: &str, shape: StampedShape) -> usize {
     let mut proofs = 0;
-    let cases = number("ISOLDE_ORACLE_CASES", 3_000);
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let cases = number("ANOMALIST_ORACLE_CASES", 3_000);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
-        proofs += compare(&stamped(&mut rng, &shape), &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+        proofs +=
+            compare(&stamped(&mut rng, &shape), &format!("{family}, ANOMALIST_SEED={seed}, case {case}"));
     }
     proofs
 }

@@ -6,15 +6,15 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::{Budget, Request, check};
-use isolde_history::{History, Index};
-use isolde_level::{Certificate, Level};
-use isolde_testkit::oracle::{
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::{History, Index};
+use anomalist_level::{Certificate, Level};
+use anomalist_testkit::oracle::{
     AdyaLevel, StrongLevel, WeakLevel, explanations, loosely_satisfies, satisfies, strongly_satisfies,
 };
-use isolde_testkit::random::{self, Shape};
-use isolde_testkit::{mini, number};
-use isolde_verify::Verifier;
+use anomalist_testkit::random::{self, Shape};
+use anomalist_testkit::{mini, number};
+use anomalist_verify::Verifier;
 
 fn holds(history: &History, level: Level) -> Option<bool> {
     let weak = |level| Some(satisfies(history, level));
@@ -56,9 +56,9 @@ fn changed(rng: &mut fastrand::Rng, history: &History) -> History {
 }
 
 fn run(shape: &Shape) -> u32 {
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     let mut tried = 0;
-    for case in 0..number("ISOLDE_ORACLE_CASES", 1_500) {
+    for case in 0..number("ANOMALIST_ORACLE_CASES", 1_500) {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = random::tiny(&mut rng, shape);
         let index = Index::build(&history, 1.try_into().unwrap());
@@ -76,7 +76,7 @@ fn run(shape: &Shape) -> u32 {
                     let shown = || format!("{}\n{}", mini::print(&history), mini::print(&other));
                     assert!(
                         !accepted,
-                        "{level}: {certificate:#?}\n{}\nISOLDE_SEED={seed}, case {case}",
+                        "{level}: {certificate:#?}\n{}\nANOMALIST_SEED={seed}, case {case}",
                         shown()
                     );
                 }

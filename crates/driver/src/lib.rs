@@ -6,8 +6,8 @@
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")] {
-//! use isolde_driver::{Database, Target, Value};
-//! # let folder = std::env::temp_dir().join(format!("isolde-driver-example-{}", std::process::id()));
+//! use anomalist_driver::{Database, Target, Value};
+//! # let folder = std::env::temp_dir().join(format!("anomalist-driver-example-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder)?;
 //! # let file = folder.join("a.db");
 //! let target: Target = format!("sqlite:{}", file.display()).parse()?;

@@ -9,10 +9,10 @@ use std::time::Duration;
 /// A database named by a URL: `postgres://`, `mysql://` (MySQL, MariaDB, TiDB) or `sqlite:`.
 ///
 /// ```
-/// let target: isolde_driver::Target = "postgres://ann:secret@db.example:5433/bank?sslmode=verify-full".parse()?;
+/// let target: anomalist_driver::Target = "postgres://ann:secret@db.example:5433/bank?sslmode=verify-full".parse()?;
 /// assert_eq!(target.to_string(), "postgres://ann@db.example:5433/bank");
 /// assert!(!format!("{target:?}").contains("secret"));
-/// # Ok::<(), isolde_driver::UrlError>(())
+/// # Ok::<(), anomalist_driver::UrlError>(())
 /// ```
 ///
 /// Parameters, after a question mark: `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca`, `verify-full`: as libpq

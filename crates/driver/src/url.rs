@@ -19,10 +19,10 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
     /// Not one of the schemes.
-    #[error("no scheme that isolde knows; postgres://, mysql:// or sqlite: begin an address")]
+    #[error("no scheme that anomalist knows; postgres://, mysql:// or sqlite: begin an address")]
     Scheme,
     /// The scheme's database was left out of this build.
-    #[error("this build of isolde has no {0}; build with the cargo feature of that name")]
+    #[error("this build of anomalist has no {0}; build with the cargo feature of that name")]
     LeftOut(&'static str),
     /// A port that is no number up to 65535.
     #[error("the port is no number between 1 and 65535")]

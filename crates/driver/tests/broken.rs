@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 #![cfg(feature = "sqlite")]
 
-use isolde_driver::broken::{Broken, Bug};
-use isolde_driver::{Connection, Database, Error, Fate, Isolation, Kind, Target};
+use anomalist_driver::broken::{Broken, Bug};
+use anomalist_driver::{Connection, Database, Error, Fate, Isolation, Kind, Target};
 use std::path::PathBuf;
 
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("isolde-broken-{name}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("anomalist-broken-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
@@ -128,13 +128,17 @@ impl Database for Mute {
 }
 
 impl Connection for Muted {
-    fn product(&self) -> &isolde_driver::Product {
+    fn product(&self) -> &anomalist_driver::Product {
         self.0.product()
     }
-    fn run(&mut self, sql: &str) -> Result<Vec<isolde_driver::Reply>, Error> {
+    fn run(&mut self, sql: &str) -> Result<Vec<anomalist_driver::Reply>, Error> {
         self.0.run(sql)
     }
-    fn query(&mut self, sql: &str, values: &[isolde_driver::Value]) -> Result<isolde_driver::Reply, Error> {
+    fn query(
+        &mut self,
+        sql: &str,
+        values: &[anomalist_driver::Value],
+    ) -> Result<anomalist_driver::Reply, Error> {
         self.0.query(sql, values)
     }
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Error> {
@@ -156,7 +160,7 @@ impl Connection for Muted {
     fn backend(&self) -> Option<u64> {
         None
     }
-    fn canceller(&self) -> std::sync::Arc<dyn isolde_driver::Cancel> {
+    fn canceller(&self) -> std::sync::Arc<dyn anomalist_driver::Cancel> {
         self.0.canceller()
     }
 }

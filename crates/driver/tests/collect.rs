@@ -7,12 +7,12 @@
 
 mod suite;
 
-use isolde_check::{Budget, stamps};
-use isolde_driver::collect::{self, Commit, Seen};
-use isolde_driver::server::{Engine, Server, Setup};
-use isolde_driver::{Connection, Database, Error, Isolation, Value};
-use isolde_history::{Builder, History, OpKind, Stamps, Timestamp};
-use isolde_timestamp::{Axiom, Mode, Rule, Tie};
+use anomalist_check::{Budget, stamps};
+use anomalist_driver::collect::{self, Commit, Seen};
+use anomalist_driver::server::{Engine, Server, Setup};
+use anomalist_driver::{Connection, Database, Error, Isolation, Value};
+use anomalist_history::{Builder, History, OpKind, Stamps, Timestamp};
+use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 use std::collections::HashMap;
 use std::thread;
 
@@ -56,7 +56,7 @@ fn transaction(
 }
 
 fn session_is_postgres(session: &dyn Connection) -> bool {
-    session.product().family == isolde_driver::Family::Postgres
+    session.product().family == anomalist_driver::Family::Postgres
 }
 
 fn run(server: &Server, level: &str, each: i64) -> History {

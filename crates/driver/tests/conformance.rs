@@ -7,7 +7,7 @@ mod suite;
 #[cfg(feature = "sqlite")]
 #[test]
 fn sqlite() {
-    let folder = std::env::temp_dir().join(format!("isolde-conformance-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("anomalist-conformance-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for journal in ["wal", "delete"] {
         let file = folder.join(format!("{journal}.db"));
@@ -24,7 +24,7 @@ fn sqlite() {
 #[cfg(feature = "postgres")]
 #[test]
 fn postgres() {
-    use isolde_driver::server::{Engine, Setup};
+    use anomalist_driver::server::{Engine, Setup};
     let Some(server) = suite::server(Engine::Postgres, &Setup::default()) else { return };
     suite::conforms(server.target(0));
 }
@@ -32,7 +32,7 @@ fn postgres() {
 #[cfg(feature = "mysql")]
 #[test]
 fn mariadb() {
-    use isolde_driver::server::{Engine, Setup};
+    use anomalist_driver::server::{Engine, Setup};
     let Some(server) = suite::server(Engine::Mariadb, &Setup::default()) else { return };
     suite::conforms(server.target(0));
 }

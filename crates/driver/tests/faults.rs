@@ -7,10 +7,10 @@
 
 mod suite;
 
-use isolde_driver::broken::{Broken, Bug};
-use isolde_driver::fault::{CommitCut, Fault, Planned, Proxy, Sessions, Site, Tracked};
-use isolde_driver::server::{Engine, Server, Setup};
-use isolde_driver::{Connection, Database, Error, Fate, Value};
+use anomalist_driver::broken::{Broken, Bug};
+use anomalist_driver::fault::{CommitCut, Fault, Planned, Proxy, Sessions, Site, Tracked};
+use anomalist_driver::server::{Engine, Server, Setup};
+use anomalist_driver::{Connection, Database, Error, Fate, Value};
 use std::collections::BTreeSet;
 use std::net::ToSocketAddrs;
 use std::sync::Mutex;

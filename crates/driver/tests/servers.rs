@@ -6,8 +6,8 @@
 
 mod suite;
 
-use isolde_driver::server::{Engine, Server, Setup};
-use isolde_driver::{Connection, Database, Error, Fate, Kind, Target, Value};
+use anomalist_driver::server::{Engine, Server, Setup};
+use anomalist_driver::{Connection, Database, Error, Fate, Kind, Target, Value};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -134,7 +134,7 @@ fn galera() {
 }
 
 /// Set for the process that is to be killed.
-const VICTIM: &str = "ISOLDE_TEST_VICTIM";
+const VICTIM: &str = "ANOMALIST_TEST_VICTIM";
 
 /// What the process does that the test below starts, to be killed.
 fn victim() {
@@ -143,7 +143,7 @@ fn victim() {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     // As a handler of Ctrl-C does: nothing is dropped afterwards.
-    isolde_driver::remains::remove_all();
+    anomalist_driver::remains::remove_all();
     println!("victim removed");
     std::process::abort();
 }

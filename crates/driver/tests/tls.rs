@@ -5,9 +5,9 @@
 
 mod suite;
 
-use isolde_driver::fault::is_encrypted;
-use isolde_driver::server::{Engine, Setup};
-use isolde_driver::{Database, Target};
+use anomalist_driver::fault::is_encrypted;
+use anomalist_driver::server::{Engine, Setup};
+use anomalist_driver::{Database, Target};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,7 +26,7 @@ fn openssl(folder: &Path, arguments: &str) {
 
 /// An authority, a certificate of it for `localhost`, and another authority that has nothing to do with it.
 fn certificates(name: &str) -> Folder {
-    let folder = std::env::temp_dir().join(format!("isolde-tls-{name}-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("anomalist-tls-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     for authority in ["ca", "other"] {
@@ -103,7 +103,7 @@ fn with_tls(engine: Engine) {
         scram(target);
     } else {
         let created = "CREATE USER ann@'%' IDENTIFIED BY 'sesame'; CREATE USER bob@'%' REQUIRE X509; \
-             GRANT ALL PRIVILEGES ON isolde.* TO ann@'%', bob@'%'";
+             GRANT ALL PRIVILEGES ON anomalist.* TO ann@'%', bob@'%'";
         target.connect().unwrap().run(created).unwrap();
     }
     passwords(target);

@@ -6,10 +6,10 @@
 //! Then it looks for the weakest stronger level at which as many runs pass.
 
 use crate::subject::{Run, Subject};
-use isolde_check::{Budget, Request, check};
-use isolde_history::Index;
-use isolde_level::{AnomalyKind, Level};
-use isolde_weakdb::{Choice, Options, Otherwise, ReadName, Replay, TxnName};
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::Index;
+use anomalist_level::{AnomalyKind, Level};
+use anomalist_weakdb::{Choice, Options, Otherwise, ReadName, Replay, TxnName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;

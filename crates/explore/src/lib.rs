@@ -7,9 +7,9 @@
 //! are larger ones over SQL.
 //!
 //! ```
-//! use isolde_explore::{Body, Plan, Program, concurrently, explore};
-//! use isolde_level::Level;
-//! use isolde_weakdb::Options;
+//! use anomalist_explore::{Body, Plan, Program, concurrently, explore};
+//! use anomalist_level::Level;
+//! use anomalist_weakdb::Options;
 //! // Two people take one unit each from a stock of one.
 //! let shop = Program::new(|store, turns| {
 //!     let buy = || -> Body<'_, bool> {
@@ -29,7 +29,7 @@
 //! let why = outcome.explanation.expect("it fails within a few runs");
 //! assert_eq!((why.stale.len(), &*why.stale[0].choice.key), (1, "stock"));
 //! assert_eq!(why.disappears.map(|d| d.0), Some(Level::SnapshotIsolation));
-//! # Ok::<(), isolde_explore::Stop>(())
+//! # Ok::<(), anomalist_explore::Stop>(())
 //! ```
 
 pub mod apps;

@@ -3,8 +3,8 @@
 use crate::apps::{App, Harness};
 use crate::systematic::{Tried, systematic};
 use crate::turns::{Stop, Turns};
-use isolde_level::Level;
-use isolde_weakdb::{Error, Options, Store};
+use anomalist_level::Level;
+use anomalist_weakdb::{Error, Options, Store};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

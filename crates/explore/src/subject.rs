@@ -1,8 +1,8 @@
 //! What is run: anything that uses a store and succeeds or fails.
 
 use crate::turns::{Stop, Turns};
-use isolde_history::{History, TooLarge};
-use isolde_weakdb::{Choice, Options, Store, TxnName, Value};
+use anomalist_history::{History, TooLarge};
+use anomalist_weakdb::{Choice, Options, Store, TxnName, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

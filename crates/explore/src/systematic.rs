@@ -2,7 +2,7 @@
 
 use crate::decisions::Decisions;
 use crate::turns::Turns;
-use isolde_weakdb::{Chooser, Error, Options, Store, Value};
+use anomalist_weakdb::{Chooser, Error, Options, Store, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What [`systematic`] did.
@@ -22,9 +22,9 @@ pub struct Tried {
 /// deterministic but for those. Ends early after `limit` runs, or when `each` returns false for a finished run.
 ///
 /// ```
-/// use isolde_explore::{Body, concurrently, systematic};
-/// use isolde_level::Level;
-/// use isolde_weakdb::Options;
+/// use anomalist_explore::{Body, concurrently, systematic};
+/// use anomalist_level::Level;
+/// use anomalist_weakdb::Options;
 /// // Two clients add one to a counter. Under causal consistency one may miss the other.
 /// let mut states = std::collections::BTreeSet::new();
 /// let tried = systematic(&Options::new(Level::Causal), &[], 1000, |store, turns| {
@@ -41,7 +41,7 @@ pub struct Tried {
 /// })?;
 /// assert!(tried.complete);
 /// assert_eq!(states, [vec![1, 1], vec![1, 2], vec![2, 1]].into());
-/// # Ok::<(), isolde_weakdb::Error>(())
+/// # Ok::<(), anomalist_weakdb::Error>(())
 /// ```
 pub fn systematic(
     options: &Options,

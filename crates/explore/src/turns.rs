@@ -5,7 +5,7 @@
 //! repeats a run, and every order can be tried ([`systematic`](crate::systematic)).
 
 use crate::decisions::Decisions;
-use isolde_weakdb::{Error, Session, Store};
+use anomalist_weakdb::{Error, Session, Store};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Why a client stopped.

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use isolde_explore::{
+use anomalist_explore::{
     apps,
     measure::{break_assertion, coverage},
 };
-use isolde_level::Level;
+use anomalist_level::Level;
 
 #[test]
 fn break_under_causal_as_often_as_in_the_paper_and_never_under_serializable() {

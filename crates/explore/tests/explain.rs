@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use isolde_explore::{Body, Plan, Program, Stop, Subject, Turns, concurrently, enumerate, explore};
-use isolde_level::{AnomalyKind, Level};
-use isolde_weakdb::{Options, Store};
+use anomalist_explore::{Body, Plan, Program, Stop, Subject, Turns, concurrently, enumerate, explore};
+use anomalist_level::{AnomalyKind, Level};
+use anomalist_weakdb::{Options, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -84,10 +84,10 @@ fn a_failure_that_is_not_about_isolation_is_told_apart() {
     struct Broken;
     impl Subject for Broken {
         type Error = Stop;
-        fn run(&mut self, options: &Options) -> Result<isolde_explore::Run, Stop> {
+        fn run(&mut self, options: &Options) -> Result<anomalist_explore::Run, Stop> {
             let store = Store::new(options.clone())?;
             store.session("s").transaction(|t| t.read("x"))?;
-            Ok(isolde_explore::Run::of(&store, Some("always".into())))
+            Ok(anomalist_explore::Run::of(&store, Some("always".into())))
         }
     }
     let outcome = explore(&mut Broken, &Plan::new(Options::new(Level::Causal)), |_, _| {}).unwrap();

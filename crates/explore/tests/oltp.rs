@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use isolde_check::{Budget, Request, check};
-use isolde_driver::Target;
-use isolde_driver::server::{Engine, Server, Setup};
-use isolde_explore::oltp::{Load, all, run, set_up};
-use isolde_history::Index;
-use isolde_level::{Level, Verdict};
-use isolde_weakdb::sql::Database;
-use isolde_weakdb::wire::{Addresses, Server as Mock};
-use isolde_weakdb::{Options, Store};
+use anomalist_check::{Budget, Request, check};
+use anomalist_driver::Target;
+use anomalist_driver::server::{Engine, Server, Setup};
+use anomalist_explore::oltp::{Load, all, run, set_up};
+use anomalist_history::Index;
+use anomalist_level::{Level, Verdict};
+use anomalist_weakdb::sql::Database;
+use anomalist_weakdb::wire::{Addresses, Server as Mock};
+use anomalist_weakdb::{Options, Store};
 
 #[test]
 fn assertions_hold_where_transactions_run_one_after_another() {
@@ -24,7 +24,7 @@ fn assertions_hold_where_transactions_run_one_after_another() {
     };
     for (number, suite) in all().into_iter().enumerate() {
         let name = format!("suite_{number}");
-        let mut admin = isolde_driver::Database::connect(server.target(0)).unwrap();
+        let mut admin = anomalist_driver::Database::connect(server.target(0)).unwrap();
         admin.run(&format!("CREATE DATABASE {name}")).unwrap();
         let target = server.target(0).with_database(&name);
         set_up(suite, &target).unwrap();
@@ -64,7 +64,7 @@ fn a_run_that_breaks_condition_4_is_causal() {
             transactions: 8,
             seed,
             isolation: "read-committed".into(),
-            before_assertions: Some("SET isolde.latest = on".into()),
+            before_assertions: Some("SET anomalist.latest = on".into()),
         };
         let broken = run(suite, &target, &load).unwrap().broken;
         // An order's carrier and its new-order row are written by the same transactions: 5 and 11 hold.

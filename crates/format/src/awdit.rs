@@ -9,7 +9,7 @@ use crate::write::numbers::{Encoder, SessionNumbers, push_number};
 use crate::write::sessions::Sessions;
 use crate::write::{self, Capabilities, HistoryWriter, InitialRule, Names, Sink};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
-use isolde_history::{Builder, Draft, History, OpKind};
+use anomalist_history::{Builder, Draft, History, OpKind};
 use std::collections::BTreeMap;
 use std::io::Write;
 

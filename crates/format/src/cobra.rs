@@ -16,7 +16,7 @@ use crate::load::{Reading, initial};
 use crate::write::numbers::{Encoder, Logs, SessionNumbers};
 use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
-use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
+use anomalist_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 

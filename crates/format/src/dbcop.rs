@@ -16,7 +16,7 @@ use crate::write::numbers::{Encoder, SessionNumbers};
 use crate::write::sessions::Sessions;
 use crate::write::{self, Capabilities, HistoryWriter, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
-use isolde_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
+use anomalist_history::{AtomKind, Builder, Draft, History, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashSet;
 use std::io::Write;
 
@@ -229,7 +229,7 @@ impl HistoryWriter for Writer {
         for number in [0, sessions, self.variables.len() as u64, transactions, self.events] {
             header.extend(number.to_le_bytes());
         }
-        for text in ["isolde", NO_TIME, NO_TIME] {
+        for text in ["anomalist", NO_TIME, NO_TIME] {
             header.extend((text.len() as u64).to_le_bytes());
             header.extend(text.bytes());
         }

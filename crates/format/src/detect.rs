@@ -5,7 +5,7 @@
 
 use crate::write::{HistoryWriter, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
-use crate::{awdit, cobra, dbcop, elle, isolde, plume, timekiller, viper};
+use crate::{anomalist, awdit, cobra, dbcop, elle, plume, timekiller, viper};
 
 /// What every format provides.
 pub(crate) struct Module {
@@ -19,7 +19,7 @@ pub(crate) struct Module {
 const MODULES: &[Module] = &[
     Module { format: Format::Plume, sniff: plume::sniff, read: plume::read, writer: plume::writer },
     Module { format: Format::Awdit, sniff: awdit::sniff, read: awdit::read, writer: awdit::writer },
-    Module { format: Format::Isolde, sniff: isolde::sniff, read: isolde::read, writer: isolde::writer },
+    Module { format: Format::Anomalist, sniff: anomalist::sniff, read: anomalist::read, writer: anomalist::writer },
     Module { format: Format::Timekiller, sniff: timekiller::sniff, read: timekiller::read, writer: timekiller::writer },
     Module { format: Format::ElleJsonl, sniff: elle::sniff_jsonl, read: elle::read_jsonl, writer: elle::write::jsonl },
     Module { format: Format::ElleJson, sniff: elle::sniff_json, read: elle::read_json, writer: elle::write::json },

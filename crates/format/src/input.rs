@@ -20,10 +20,10 @@ const STEP: usize = 4 << 20;
 /// A named source of bytes, decompressed on the way; or a folder.
 ///
 /// ```
-/// use isolde_format::Input;
+/// use anomalist_format::Input;
 /// let mut input = Input::from_bytes("h.txt", b"w(1,1,1,1)\n".to_vec());
 /// assert_eq!(input.peek()?, b"w(1,1,1,1)\n");
-/// # Ok::<(), isolde_format::ReadError>(())
+/// # Ok::<(), anomalist_format::ReadError>(())
 /// ```
 pub struct Input {
     name: String,

@@ -4,19 +4,19 @@
 //! `detect::MODULES`.
 //!
 //! ```
-//! use isolde_format::{Input, ReadOptions};
+//! use anomalist_format::{Input, ReadOptions};
 //! let input = Input::from_bytes("h.txt", b"w(1,1,0,0)\nr(1,1,1,1)\n".to_vec());
-//! let loaded = isolde_format::read(input, &ReadOptions::default())?;
+//! let loaded = anomalist_format::read(input, &ReadOptions::default())?;
 //! assert_eq!((loaded.format.name(), loaded.history.txn_count()), ("plume", 2));
-//! # Ok::<(), isolde_format::ReadError>(())
+//! # Ok::<(), anomalist_format::ReadError>(())
 //! ```
 
+mod anomalist;
 mod awdit;
 pub mod certificate;
 mod cobra;
 mod dbcop;
 mod elle;
-mod isolde;
 mod plume;
 mod timekiller;
 mod viper;
@@ -39,7 +39,7 @@ pub use stream::{
 };
 pub use write::{HistoryWriter, Sink, writer};
 
-use isolde_history::{History, TooLarge};
+use anomalist_history::{History, TooLarge};
 use std::num::NonZeroUsize;
 
 /// A history format, by the name users give it.
@@ -63,8 +63,8 @@ pub enum Format {
     ElleJsonl,
     /// TimeKiller's JSON array of timestamped transactions.
     Timekiller,
-    /// Isolde's own JSON lines, which can express everything in the model.
-    Isolde,
+    /// Anomalist's own JSON lines, which can express everything in the model.
+    Anomalist,
 }
 
 /// How to read.
@@ -150,7 +150,7 @@ pub enum WriteError {
         /// "a folder" or "a file".
         wanted: &'static str,
     },
-    /// Isolde reads this format but does not write it.
+    /// Anomalist reads this format but does not write it.
     #[error("writing the format {} is not supported", .0.name())]
     Unsupported(Format),
 }
@@ -187,7 +187,7 @@ impl Format {
         Format::ElleJson,
         Format::ElleJsonl,
         Format::Timekiller,
-        Format::Isolde,
+        Format::Anomalist,
     ];
 
     /// The name for `--format`.
@@ -202,14 +202,14 @@ impl Format {
             Format::ElleJson => "elle-json",
             Format::ElleJsonl => "elle-jsonl",
             Format::Timekiller => "timekiller",
-            Format::Isolde => "isolde",
+            Format::Anomalist => "anomalist",
         }
     }
 
     /// The format of this name.
     ///
     /// ```
-    /// use isolde_format::Format;
+    /// use anomalist_format::Format;
     /// assert_eq!(Format::from_name("elle-edn"), Some(Format::ElleEdn));
     /// ```
     pub fn from_name(name: &str) -> Option<Format> {
@@ -229,7 +229,7 @@ impl Format {
             Format::Cobra | Format::Viper => &["log"],
             Format::ElleEdn => &["edn"],
             Format::ElleJson | Format::Timekiller => &["json"],
-            Format::ElleJsonl | Format::Isolde => &["jsonl"],
+            Format::ElleJsonl | Format::Anomalist => &["jsonl"],
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Timestamped transactions one at a time, for checkers that do not wait for the end of a history.
 //!
-//! The text of one transaction, in Isolde's own format or TimeKiller's, becomes a [`Record`]: names, stamps and operations
+//! The text of one transaction, in Anomalist's own format or TimeKiller's, becomes a [`Record`]: names, stamps and operations
 //! with borrowed values. The grammar is that of the files (the same parsers are used), and each text stands alone, so a
 //! malformed one says what is wrong with it and costs nothing but itself. Which of the two formats a text is in shows in
 //! its field names; a stream may mix them.
 
-use crate::isolde::line::{self, Line};
+use crate::anomalist::line::{self, Line};
 use crate::load::ops::{Cell, Columns};
 use crate::text::fault::Fault;
 use crate::text::json::Json;
 use crate::timekiller;
-use isolde_history::{AtomKind, OpKind, Outcome, SnapshotSet, Stamps, Value, View};
+use anomalist_history::{AtomKind, OpKind, Outcome, SnapshotSet, Stamps, Value, View};
 use std::ops::Range;
 
 /// Parses texts of transactions; keeps its memory from one to the next.
@@ -21,7 +21,7 @@ pub struct StreamReader {
 
 /// One text as parsed.
 pub enum Record<'a> {
-    /// A header of Isolde's format: what keys hold before any write.
+    /// A header of Anomalist's format: what keys hold before any write.
     Header(Header<'a>),
     /// A transaction.
     Transaction(Transaction<'a>),
@@ -111,12 +111,12 @@ impl StreamReader {
     /// Parses the text of one transaction or header.
     ///
     /// ```
-    /// use isolde_format::{Record, StreamReader};
+    /// use anomalist_format::{Record, StreamReader};
     /// let mut reader = StreamReader::default();
     /// let line = br#"{"session":1,"ops":[["w","x",7]],"start":3,"commit":[4,1]}"#;
     /// let Record::Transaction(t) = reader.read(line)? else { panic!("a transaction") };
     /// assert_eq!((t.ops().count(), t.stamps.map(|s| s.commit.logical)), (1, Some(1)));
-    /// # Ok::<(), isolde_format::StreamFault>(())
+    /// # Ok::<(), anomalist_format::StreamFault>(())
     /// ```
     pub fn read(&mut self, text: &[u8]) -> Result<Record<'_>, StreamFault> {
         self.columns.reuse();
@@ -288,7 +288,7 @@ mod tests {
         let theirs =
             r#"{"ops":[{"t":"w","k":1,"v":2}],"tid":"7","sid":3,"sts":{"p":1,"l":0},"cts":{"p":"9","l":0}}"#;
         assert_eq!(show(theirs), r#"Int(3) Some(Int(7)) Some(9) ["Write Int(1) Int(2)"]"#);
-        assert_eq!(show(r#"{"isolde":1,"initial":0,"initial_keys":[["x",1]]}"#), "Some(Some(Int(0))) 1");
+        assert_eq!(show(r#"{"anomalist":1,"initial":0,"initial_keys":[["x",1]]}"#), "Some(Some(Int(0))) 1");
     }
 
     #[test]

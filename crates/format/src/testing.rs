@@ -2,7 +2,7 @@
 
 use crate::write::{HistoryWriter, Sink, in_position_order};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
-use isolde_history::History;
+use anomalist_history::History;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
@@ -149,7 +149,7 @@ pub(crate) fn survives(text: &[u8], read: Read<'_>) {
 
 /// The open corpus: id, format, path, text, sessions, transactions, operations of every case in formats of this name.
 pub(crate) fn corpus(format: &str) -> Vec<(String, Vec<u8>, [usize; 3])> {
-    let root = std::env::var_os("ISOLDE_CORPUS").map_or_else(
+    let root = std::env::var_os("ANOMALIST_CORPUS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open"),
         PathBuf::from,
     );

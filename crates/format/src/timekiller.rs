@@ -1,7 +1,7 @@
 //! TimeKiller's JSON: committed transactions with the timestamps their database gave them.
 //!
 //! `{"tid": …, "sid": …, "sts": {"p": …, "l": …}, "cts": {…}, "ops": [{"t": "w", "k": 1, "v": 2}, …]}`, in one array, or
-//! one after another (the lines `isolde watch` reads). Fields come in any order; numbers may be written as strings, and
+//! one after another (the lines `anomalist watch` reads). Fields come in any order; numbers may be written as strings, and
 //! `sid` 1 is `sid` "1". A list key read as null is empty. Array order matters only within a session.
 //!
 //! Source: TimeKiller (Chronos and AION), `examples/`. One pass over the bytes, no tree; O(n).
@@ -15,7 +15,7 @@ use crate::text::value::json_value;
 use crate::write::{Capabilities, HistoryWriter, InitialRule, Intervals, Names, Sink, UnknownReads};
 use crate::write::{admit, in_position_order, stream, with_nil_initial};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
-use isolde_history::{AtomKind, History, OpKind, Outcome, Stamps, Timestamp, Value};
+use anomalist_history::{AtomKind, History, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;

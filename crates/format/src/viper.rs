@@ -18,7 +18,7 @@ use crate::text::json::{Json, Scalar};
 use crate::write::numbers::{Encoder, Logs, SessionNumbers};
 use crate::write::{Capabilities, HistoryWriter, InitialRule, Names, Sink};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
-use isolde_history::{AtomKind, History, KeyId, OpKind, TxnId, Value};
+use anomalist_history::{AtomKind, History, KeyId, OpKind, TxnId, Value};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -52,7 +52,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 /// Fields of other formats whose lines have a `value` too.
 fn is_foreign(name: &[u8]) -> bool {
-    matches!(name, b"type" | b"process" | b"f" | b"index" | b"time" | b"isolde" | b"session")
+    matches!(name, b"type" | b"process" | b"f" | b"index" | b"time" | b"anomalist" | b"session")
 }
 
 /// One transaction as it stands on its line.

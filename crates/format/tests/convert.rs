@@ -7,11 +7,11 @@
 
 mod common;
 
-use common::through;
-use isolde_format::{Format, WriteError};
-use isolde_history::{
+use anomalist_format::{Format, WriteError};
+use anomalist_history::{
     AtomKind, Builder, Draft, History, Interval, OpKind, Outcome, Stamps, Timestamp, Value,
 };
+use common::through;
 use std::collections::BTreeSet;
 
 /// A history that is easy to write down: sessions are numbers, keys and values what they look like.
@@ -285,7 +285,7 @@ fn model(h: &History) -> Model {
             let initial = op.kind == OpKind::Read && h.initial().of(op.key) == Some(op.value);
             // A text is not the keyword or token that looks like it.
             let show = |v: Value| match v.view() {
-                isolde_history::View::Atom(id) => format!("{:?}", h.atom(id)),
+                anomalist_history::View::Atom(id) => format!("{:?}", h.atom(id)),
                 _ => h.show(v).to_string(),
             };
             let value = if initial { "initially".to_owned() } else { show(op.value) };

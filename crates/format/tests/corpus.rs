@@ -1,21 +1,21 @@
 //! Every file of the shared corpus in a format of registers over numbers can be read, and has the size its index says; the
 //! unit tests of Elle's and TimeKiller's formats do the same for theirs.
 //!
-//! The corpus is not part of the repository: `ISOLDE_CORPUS` names it, or it lies beside the checkout. Without it these tests
+//! The corpus is not part of the repository: `ANOMALIST_CORPUS` names it, or it lies beside the checkout. Without it these tests
 //! say so and pass.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use isolde_format::{Format, Input, Loaded, ReadOptions};
-use isolde_history::{Index, Outcome, Source};
+use anomalist_format::{Format, Input, Loaded, ReadOptions};
+use anomalist_history::{Index, Outcome, Source};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open");
-    let folder = std::env::var_os("ISOLDE_CORPUS").map_or(beside, PathBuf::from);
+    let folder = std::env::var_os("ANOMALIST_CORPUS").map_or(beside, PathBuf::from);
     let found = folder.join("INDEX.tsv").is_file().then_some(folder);
     if found.is_none() {
-        eprintln!("skipped: no corpus (set ISOLDE_CORPUS)");
+        eprintln!("skipped: no corpus (set ANOMALIST_CORPUS)");
     }
     found
 }
@@ -47,7 +47,7 @@ fn cases(corpus: &Path, format: &str) -> Vec<Case> {
 
 fn load(path: &Path) -> Loaded {
     let options = ReadOptions { threads: 2.try_into().unwrap(), ..ReadOptions::default() };
-    isolde_format::read(Input::open(path).unwrap(), &options)
+    anomalist_format::read(Input::open(path).unwrap(), &options)
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 

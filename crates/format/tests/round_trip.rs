@@ -3,9 +3,9 @@
 
 mod common;
 
+use anomalist_format::{Format, WriteError};
+use anomalist_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
 use common::{Allowed, FORMATS, Random, model, random_history, through};
-use isolde_format::{Format, WriteError};
-use isolde_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
 
 fn allowed(format: Format) -> Allowed {
     Allowed {

@@ -3,9 +3,9 @@
 
 mod common;
 
+use anomalist_format::{Format, Input, Loaded, ReadOptions};
+use anomalist_history::{FaultKind, History, Index, Outcome};
 use common::{bad, fresh_folder, good, model, read};
-use isolde_format::{Format, Input, Loaded, ReadOptions};
-use isolde_history::{FaultKind, History, Index, Outcome};
 
 fn faults(h: &History) -> Vec<FaultKind> {
     Index::build(h, 1.try_into().unwrap()).faults().iter().map(|fault| fault.kind).collect()
@@ -17,7 +17,7 @@ fn counts(h: &History) -> (usize, usize, usize) {
 
 fn with_initial(format: Format, bytes: &[u8], initial: &str) -> Loaded {
     let options = ReadOptions { format: Some(format), initial: Some(initial), ..ReadOptions::default() };
-    isolde_format::read(Input::from_bytes("h", bytes.to_vec()), &options).unwrap()
+    anomalist_format::read(Input::from_bytes("h", bytes.to_vec()), &options).unwrap()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn plume_zero_is_the_initial_value() {
     assert_eq!(faults(&with_initial(Format::Plume, b"r(1,7,1,1)", "7").history), []);
     assert_eq!(faults(&with_initial(Format::Plume, b"r(1,0,1,1)", "none").history), [FaultKind::ThinAir]);
     let options = ReadOptions { initial: Some("zero"), ..ReadOptions::default() };
-    let error = isolde_format::read(Input::from_bytes("h", b"r(1,7,1,1)".to_vec()), &options).unwrap_err();
+    let error = anomalist_format::read(Input::from_bytes("h", b"r(1,7,1,1)".to_vec()), &options).unwrap_err();
     assert!(error.to_string().starts_with("error: --initial: cannot read the initial value"), "{error}");
 }
 
@@ -36,7 +36,7 @@ fn a_byte_order_mark_is_no_content() {
     for (format, text) in [
         (Format::Plume, "w(1,1,1,1)\n"),
         (Format::Awdit, "w 1 1\n"),
-        (Format::Isolde, "{\"session\":1,\"ops\":[]}\n"),
+        (Format::Anomalist, "{\"session\":1,\"ops\":[]}\n"),
         (Format::ElleEdn, "{:type :ok, :process 1, :value [[:w :x 5]]}\n"),
     ] {
         let loaded = read(None, format!("\u{feff}{text}").as_bytes(), false).unwrap();
@@ -48,26 +48,26 @@ fn a_byte_order_mark_is_no_content() {
 fn a_key_is_a_list_or_a_register() {
     let text = b"{\"session\":1,\"ops\":[[\"w\",\"x\",5]]}\n{\"session\":2,\"ops\":[[\"append\",\"x\",1]]}\n";
     assert_eq!(
-        bad(Format::Isolde, text),
+        bad(Format::Anomalist, text),
         "error: h:2:1: key x is appended to here, and written as a register on line 1\n  help: use different keys for lists \
          and for registers"
     );
     let text = b"{\"session\":1,\"ops\":[[\"r\",\"x\",[5]]]}\n{\"session\":2,\"ops\":[[\"w\",\"x\",5]]}\n";
     assert!(
-        bad(Format::Isolde, text)
+        bad(Format::Anomalist, text)
             .contains("h:1:1: key x is read as a list here, and written as a register on line 2")
     );
     let elle =
         b"{:type :ok, :process 1, :value [[:append :x 1]]}\n{:type :ok, :process 2, :value [[:w :x 5]]}\n";
     assert!(bad(Format::ElleEdn, elle).contains("and written as a register"));
     let both = b"{\"session\":1,\"ops\":[[\"w\",\"x\",5],[\"append\",\"y\",1],[\"r\",\"y\",[1]]]}\n";
-    assert_eq!(counts(&good(Format::Isolde, both).history), (1, 1, 3));
+    assert_eq!(counts(&good(Format::Anomalist, both).history), (1, 1, 3));
 }
 
 #[test]
 fn an_interval_ends_after_it_begins() {
     let text = b"{\"session\":1,\"ops\":[],\"invoked\":3,\"completed\":3}\n{\"session\":1,\"ops\":[],\"invoked\":5,\"completed\":2}\n";
-    let message = bad(Format::Isolde, text);
+    let message = bad(Format::Anomalist, text);
     assert!(message.starts_with("error: h:2:1: \"completed\" (2) is before \"invoked\" (5)"), "{message}");
 }
 
@@ -144,7 +144,7 @@ fn plume_threads_change_nothing() {
     }
     let load = |text: &str, threads: usize| {
         let options = ReadOptions { threads: threads.try_into().unwrap(), ..ReadOptions::default() };
-        isolde_format::read(Input::from_bytes("h", text.as_bytes().to_vec()), &options)
+        anomalist_format::read(Input::from_bytes("h", text.as_bytes().to_vec()), &options)
     };
     let alone = load(&text, 1).unwrap().history;
     let lines: Vec<_> = alone.txns().map(|t| alone.line(t)).collect();
@@ -315,7 +315,7 @@ fn folders_are_recognised_by_their_logs() {
     }
     std::fs::write(folder.join("T0.log"), b"").unwrap();
     std::fs::write(folder.join("T3.debug"), b"nothing to see").unwrap();
-    let open = || isolde_format::read(Input::open(&folder).unwrap(), &ReadOptions::default());
+    let open = || anomalist_format::read(Input::open(&folder).unwrap(), &ReadOptions::default());
     let loaded = open().unwrap();
     assert_eq!(loaded.format, Format::Cobra);
     let names: Vec<_> = loaded
@@ -347,7 +347,7 @@ fn progress_of_a_folder_is_that_of_all_its_logs() {
         true
     };
     let options = ReadOptions { progress: Some(&progress), ..ReadOptions::default() };
-    isolde_format::read(Input::open(&folder).unwrap(), &options).unwrap();
+    anomalist_format::read(Input::open(&folder).unwrap(), &options).unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.is_sorted() && seen.last() == Some(&54), "{seen:?}");
     std::fs::remove_dir_all(folder).unwrap();
@@ -355,15 +355,15 @@ fn progress_of_a_folder_is_that_of_all_its_logs() {
 
 #[test]
 fn sessions_are_not_confused_by_names_that_look_alike() {
-    let mut b = isolde_history::Builder::new();
+    let mut b = anomalist_history::Builder::new();
     let zero = b.int(0);
     b.set_initial_default(Some(zero));
-    let (one, text) = (b.int(1), b.atom(isolde_history::AtomKind::Text, "1"));
+    let (one, text) = (b.int(1), b.atom(anomalist_history::AtomKind::Text, "1"));
     for label in [one, text] {
         let session = b.session(label);
         let draft = b.transaction(session);
         let key = b.key(one);
-        b.op(draft, isolde_history::OpKind::Read, key, zero);
+        b.op(draft, anomalist_history::OpKind::Read, key, zero);
     }
     let history = b.finish().unwrap();
     for format in [Format::Plume, Format::Dbcop, Format::Cobra, Format::Viper] {

@@ -4,7 +4,7 @@
 //! million nodes.
 //!
 //! ```
-//! use isolde_graph::{Csr, components};
+//! use anomalist_graph::{Csr, components};
 //! let graph = Csr::from_edges(3, || [(0, 1), (1, 0), (1, 2)]);
 //! let found = components(&graph);
 //! assert_eq!(found.of(0), found.of(1));

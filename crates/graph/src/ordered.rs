@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// An acyclic graph with an order of its nodes: fixed edges, and labelled ones that can be added and taken back.
 ///
 /// ```
-/// use isolde_graph::{Csr, Ordered};
+/// use anomalist_graph::{Csr, Ordered};
 /// let mut graph = Ordered::new(Csr::from_edges(3, || [(0, 1)]), vec![0, 1, 2]);
 /// assert_eq!(graph.add(2, 0, 7), Ok(()));
 /// assert!(graph.position(2) < graph.position(0));

@@ -42,7 +42,7 @@ impl std::error::Error for TooLarge {}
 /// Builds a [`History`].
 ///
 /// ```
-/// use isolde_history::{Builder, OpKind, Value};
+/// use anomalist_history::{Builder, OpKind, Value};
 /// let mut b = Builder::new();
 /// let (x, one) = (b.int(0), b.int(1));
 /// let key = b.key(x);

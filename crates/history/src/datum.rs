@@ -9,7 +9,7 @@ use std::fmt;
 /// in the file, because readers sort them.
 ///
 /// ```
-/// use isolde_history::Datum;
+/// use anomalist_history::Datum;
 /// let read = Datum::map([("from", Datum::Int(3)), ("amount", Datum::Int(5))]);
 /// assert_eq!(read.get("amount"), Some(&Datum::Int(5)));
 /// assert_eq!(read.to_string(), "{:from 3, :amount 5}");

@@ -92,7 +92,7 @@ pub enum FaultKind {
 /// Who read from whom.
 ///
 /// ```
-/// use isolde_history::{Builder, Index, OpId, OpKind, Source, TxnId};
+/// use anomalist_history::{Builder, Index, OpId, OpKind, Source, TxnId};
 /// let mut b = Builder::new();
 /// let one = b.int(1);
 /// let (key, session) = (b.key(one), b.session(one));

@@ -1,13 +1,13 @@
 //! What clients observed: sessions, transactions, operations and their outcomes, in compact columns.
 //!
-//! Everything else in Isolde reads a [`History`]; `isolde-format` makes them from files through a [`Builder`]. An
+//! Everything else in Anomalist reads a [`History`]; `anomalist-format` makes them from files through a [`Builder`]. An
 //! [`Index`] then says who read from whom. This crate does no I/O and knows no isolation level.
 //!
 //! Memory per operation: 4 bytes of kind and key, 8 of value, 4 of source, and 4 per key a transaction writes; 16 to 20 in
 //! all for registers, plus about 20 per transaction. Fifty million operations fit in 1 GiB.
 //!
 //! ```
-//! use isolde_history::{Builder, Index, OpKind};
+//! use anomalist_history::{Builder, Index, OpKind};
 //! let mut b = Builder::new();
 //! let (x, v) = (b.int(1), b.int(10));
 //! let (key, session) = (b.key(x), b.session(x));
@@ -17,7 +17,7 @@
 //! let history = b.finish()?;
 //! let index = Index::build(&history, 2.try_into().unwrap());
 //! assert!(index.faults().is_empty());
-//! # Ok::<(), isolde_history::TooLarge>(())
+//! # Ok::<(), anomalist_history::TooLarge>(())
 //! ```
 
 mod builder;

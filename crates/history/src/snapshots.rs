@@ -14,7 +14,7 @@ use std::fmt;
 /// What a transaction saw, as a set of transaction ids.
 ///
 /// ```
-/// use isolde_history::Snapshot;
+/// use anomalist_history::Snapshot;
 /// let snapshot = Snapshot { xmin: 737, xmax: 740, running: &[737, 739] };
 /// assert!(snapshot.sees(736) && snapshot.sees(738));
 /// assert!(!snapshot.sees(737) && !snapshot.sees(740));

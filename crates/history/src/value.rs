@@ -10,7 +10,7 @@ use std::fmt;
 /// A value, or a name given to a key, session or transaction.
 ///
 /// ```
-/// use isolde_history::{Value, View};
+/// use anomalist_history::{Value, View};
 /// assert_eq!(Value::int(7).unwrap().view(), View::Int(7));
 /// assert_eq!(Value::NIL.view(), View::Nil);
 /// ```

@@ -17,7 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 vocabulary! {
-    /// A kind of anomaly. The name is Isolde's, in lower case; [`code`](AnomalyKind::code) is what the field calls
+    /// A kind of anomaly. The name is Anomalist's, in lower case; [`code`](AnomalyKind::code) is what the field calls
     /// it.
     AnomalyKind {
         ThinAirRead "thin-air-read",
@@ -126,7 +126,7 @@ vocabulary! {
     }
 }
 
-/// One row of the table: everything Isolde knows about a kind of anomaly.
+/// One row of the table: everything Anomalist knows about a kind of anomaly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnomalyInfo {
     /// The kind.

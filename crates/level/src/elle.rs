@@ -1,12 +1,12 @@
 //! Elle's own lattice, for the drop-in: the same levels and anomalies, seen with Elle's names and Elle's meanings
 //! only.
 //!
-//! Nothing is written twice: a model's implications and proscribed anomalies are its level's, without what Isolde
+//! Nothing is written twice: a model's implications and proscribed anomalies are its level's, without what Anomalist
 //! adds. Beside them stand the facts that only Elle has: printed names, which checker emits what, and how cycles are
 //! searched for (`cycles.rs`). Facts: Elle 0.2.8-SNAPSHOT, ccdee6f.
 //!
 //! ```
-//! use isolde_level::{AnomalyKind, elle};
+//! use anomalist_level::{AnomalyKind, elle};
 //! let boundary = elle::boundary(&[AnomalyKind::LostUpdate]);
 //! let names: Vec<_> = boundary.not.iter().map(|m| m.printed).collect();
 //! assert_eq!(names, ["cursor-stability", "update-atomic"]);
@@ -43,7 +43,7 @@ pub fn all_implying(given: &[Level]) -> Vec<Level> {
         .collect()
 }
 
-/// Between Elle's models Isolde's implications are Elle's: no way leads from one to another through a level Elle does
+/// Between Elle's models Anomalist's implications are Elle's: no way leads from one to another through a level Elle does
 /// not know that Elle does not have itself. The facts test compares the closures.
 fn elle_implies(stronger: Level, weaker: Level) -> bool {
     stronger.implies(weaker)

@@ -67,7 +67,7 @@ vocabulary! {
     }
 }
 
-/// One row of the table: everything Isolde knows about a level.
+/// One row of the table: everything Anomalist knows about a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelInfo {
     /// The level.
@@ -158,7 +158,7 @@ static FORBIDDEN: [u128; COUNT] = {
 };
 
 impl Level {
-    /// The twenty levels that Isolde decides, weakest first.
+    /// The twenty levels that Anomalist decides, weakest first.
     pub const CANONICAL: &'static [Level] = Level::ALL.split_at(canonical::TABLE.len()).0;
 
     /// Its row of the table.

@@ -6,7 +6,7 @@
 //! nothing: checkers do, and answer with a [`Judgement`].
 //!
 //! ```
-//! use isolde_level::{AnomalyKind, Level};
+//! use anomalist_level::{AnomalyKind, Level};
 //! let level: Level = "SI".parse()?;
 //! assert_eq!(level.name(), "snapshot-isolation");
 //! assert!(Level::Serializable.implies(level) && !level.implies(Level::Causal));

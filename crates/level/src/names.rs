@@ -14,7 +14,7 @@ macro_rules! vocabulary {
             /// All of them, in the order of the table.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The one name under which Isolde prints it.
+            /// The one name under which Anomalist prints it.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
             }

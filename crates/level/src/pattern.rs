@@ -5,7 +5,7 @@
 
 use crate::anomaly::AnomalyKind;
 use crate::result::{Anomaly, Edge, Evidence, Node, Relation};
-use isolde_history::{History, KeyId};
+use anomalist_history::{History, KeyId};
 
 impl Anomaly {
     /// The pattern that the witness is an instance of: write skew, read skew, long fork or lost update. None for other cycles,

@@ -34,7 +34,7 @@
 //! `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation and the history.
 
 use crate::result::VersionReason;
-use isolde_history::{History, OpId, TxnId};
+use anomalist_history::{History, OpId, TxnId};
 use std::ops::Not;
 
 /// A moment of a transaction.

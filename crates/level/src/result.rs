@@ -6,7 +6,7 @@
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
 use crate::proof::Certificate;
-use isolde_history::{OpId, TxnId};
+use anomalist_history::{OpId, TxnId};
 use std::fmt;
 
 /// A node of a witness: a transaction or the initial state.

@@ -6,16 +6,16 @@
     reason = "a test: its helpers may panic, and say when they skip"
 )]
 
-use isolde_level::{AnomalyKind, Level, elle};
+use anomalist_level::{AnomalyKind, Level, elle};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 type Names = BTreeSet<String>;
 
-/// Where the shared facts are: `ISOLDE_CORPUS` (…/shared/corpus), or beside the repository.
+/// Where the shared facts are: `ANOMALIST_CORPUS` (…/shared/corpus), or beside the repository.
 fn shared() -> PathBuf {
-    match std::env::var_os("ISOLDE_CORPUS") {
+    match std::env::var_os("ANOMALIST_CORPUS") {
         Some(corpus) => Path::new(&corpus)
             .ancestors()
             .find(|p| p.join("design").is_dir())

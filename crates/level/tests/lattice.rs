@@ -1,6 +1,6 @@
 //! The tables are what they claim to be: one row per name, one meaning per name, implications without contradiction.
 
-use isolde_level::{AnomalyKind, Level, elle};
+use anomalist_level::{AnomalyKind, Level, elle};
 use std::collections::HashMap;
 
 #[test]

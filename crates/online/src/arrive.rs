@@ -5,7 +5,7 @@ use crate::checker::Checker;
 use crate::key::{BEGIN, Effect, Read, Seen, Slot, Verdict, Version, Weight, xmax};
 use crate::ring::Cursor;
 use crate::{Event, Store, StoreError};
-use isolde_timestamp::{Axiom, Mode};
+use anomalist_timestamp::{Axiom, Mode};
 
 impl<S: Store> Checker<S> {
     /// A read has arrived: judges it, by what is known.

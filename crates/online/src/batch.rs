@@ -3,7 +3,7 @@
 //! Made by whoever parses, perhaps on another thread; columns, so that a batch of thousands costs a handful of allocations.
 
 use crate::Datum;
-use isolde_history::{OpKind, Outcome, SnapshotSet, Stamps};
+use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -65,8 +65,8 @@ pub struct Initial {
 /// Some transactions, in order of arrival.
 ///
 /// ```
-/// use isolde_history::{OpKind, Outcome, Stamps, Timestamp};
-/// use isolde_online::{Batch, Cell, Datum, Head, Origin};
+/// use anomalist_history::{OpKind, Outcome, Stamps, Timestamp};
+/// use anomalist_online::{Batch, Cell, Datum, Head, Origin};
 /// let mut batch = Batch::default();
 /// let at = |physical| Timestamp { physical, logical: 0 };
 /// batch.op(OpKind::Write, Datum::int(1), Cell::One(Datum::int(5)));

@@ -3,7 +3,7 @@
 use crate::batch::Op;
 use crate::codec::{In, Out};
 use crate::{Batch, Cell, Datum, Head, Origin, Shape, StoreError};
-use isolde_history::{OpKind, Outcome, SnapshotSet, Stamps};
+use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps};
 
 impl Out {
     pub fn set(&mut self, set: &SnapshotSet) {

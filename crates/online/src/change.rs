@@ -11,8 +11,8 @@ use crate::pending::{Away, Waiting};
 use crate::ring::{Cursor, Ring};
 use crate::world::{Elsewhere, is};
 use crate::{Datum, Event, Finding, Store, StoreError, TxnKey};
-use isolde_history::Timestamp;
-use isolde_timestamp::{Axiom, Identity, Mode};
+use anomalist_history::Timestamp;
+use anomalist_timestamp::{Axiom, Identity, Mode};
 use std::cmp::Ordering;
 
 /// Which of a key's two sequences of reads.

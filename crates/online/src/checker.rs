@@ -15,8 +15,8 @@ use crate::{
     Batch, Cell, Datum, Event, Fault, Finding, Gc, Options, Origin, Shape, Shown, Stats, Store, StoreError,
     TxnKey,
 };
-use isolde_history::{OpKind, Outcome, Timestamp};
-use isolde_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Operations};
+use anomalist_history::{OpKind, Outcome, Timestamp};
+use anomalist_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Operations};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Checks transactions as they arrive. See the [crate documentation](crate).

@@ -14,8 +14,8 @@ use crate::pending::{Away, Waiting};
 use crate::spill::key_name;
 use crate::world::Session;
 use crate::{Datum, Event, Finding, Options, Shape, Shown, Stats, Store, StoreError, TxnKey, TxnName};
-use isolde_history::AtomKind;
-use isolde_timestamp::{Axiom, Identity};
+use anomalist_history::AtomKind;
+use anomalist_timestamp::{Axiom, Identity};
 
 const VERSION: u64 = 4;
 

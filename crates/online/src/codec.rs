@@ -5,7 +5,7 @@
 use crate::key::{Chain, Effect, Read, Seen, Slot, Verdict, Version, xmax};
 use crate::world::{Id, Last, Txn};
 use crate::{Datum, Location, Shape, StoreError};
-use isolde_history::Timestamp;
+use anomalist_history::Timestamp;
 
 /// Writes.
 #[derive(Default)]

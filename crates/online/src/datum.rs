@@ -5,7 +5,7 @@
 //! under 2⁻⁶⁰ even after 2³² texts; nothing else about the checker is probable. Texts that reports need are kept by whoever
 //! needs them: a key its name, a transaction its id.
 
-use isolde_history::AtomKind;
+use anomalist_history::AtomKind;
 
 /// A value, or the name of a key, session or transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

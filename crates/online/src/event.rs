@@ -1,7 +1,7 @@
 //! What the checker reports.
 
 use crate::{Datum, Origin};
-use isolde_timestamp::{Axiom, Identity};
+use anomalist_timestamp::{Axiom, Identity};
 
 /// A name or a value as people write it. Nearly all are numbers, which need no memory of their own: a broken database makes
 /// violations faster than anybody could allocate their texts.

@@ -12,7 +12,7 @@ use crate::checker::Checker;
 use crate::codec::{In, Out};
 use crate::key::{Effect, Read, Seen, Verdict, Version};
 use crate::{Batch, Cell, Datum, Event, Location, Store, StoreError};
-use isolde_history::OpKind;
+use anomalist_history::OpKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A transaction that is held.

@@ -168,7 +168,7 @@ impl Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde_history::AtomKind;
+    use anomalist_history::AtomKind;
 
     #[test]
     fn numbers_become_ranges() {

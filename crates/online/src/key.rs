@@ -3,7 +3,7 @@
 use crate::ring::{Bounded, Ring};
 use crate::world::Txn;
 use crate::{Datum, Location};
-use isolde_history::Timestamp;
+use anomalist_history::Timestamp;
 
 /// A transaction in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ impl Effect {
     }
 }
 
-/// A version of the key, in the order of [`isolde_timestamp::Place`].
+/// A version of the key, in the order of [`anomalist_timestamp::Place`].
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub commit: Timestamp,

@@ -1,7 +1,7 @@
 //! Isolation by timestamps as transactions arrive: in any order, in bounded memory, for as long as the stream goes on.
 //!
 //! A [`Checker`] takes transactions in [`Batch`]es, each session's in order, sessions against each other in any order, and
-//! yields [`Event`]s. It decides what the offline check decides, axiom by axiom (`isolde-timestamp` has the definitions):
+//! yields [`Event`]s. It decides what the offline check decides, axiom by axiom (`anomalist-timestamp` has the definitions):
 //! whatever the order of arrival, the violations it reports minus those it retracts are the violations of the whole, once
 //! everything has settled. Source: AION (Li et al., section III-C); what is different is that state is kept by key, so that the
 //! cost of a transaction does not depend on the number of keys.
@@ -9,8 +9,8 @@
 //! Time is passed in, in milliseconds, and so is the [`Store`] for what does not fit in memory: no I/O, no clock.
 //!
 //! ```
-//! use isolde_history::{OpKind, Outcome, Stamps, Timestamp};
-//! use isolde_online::{Batch, Cell, Checker, Datum, Event, Head, MemoryStore, Options, Origin};
+//! use anomalist_history::{OpKind, Outcome, Stamps, Timestamp};
+//! use anomalist_online::{Batch, Cell, Checker, Datum, Event, Head, MemoryStore, Options, Origin};
 //! let head = |session, start, commit| Head {
 //!     session: Datum::int(session),
 //!     id: None,
@@ -38,7 +38,7 @@
 //! checker.accept(&batch, 40, &mut events)?;
 //! checker.finish(&mut events);
 //! assert!(events.is_empty() && checker.stats().flip_flops[0] == 1);
-//! # Ok::<(), isolde_online::StoreError>(())
+//! # Ok::<(), anomalist_online::StoreError>(())
 //! ```
 //!
 //! # PostgreSQL, and feeding a checker from a program
@@ -49,11 +49,11 @@
 //! `pg_current_xact_id_if_assigned()`, and gives it as `commit` its place in the order of commits, which orders the versions of a key:
 //! the position of its commit record in the log. Where that is not at hand, any number will do that grows along each key's
 //! versions; a transaction that wrote nothing needs none, and takes its start for both. Transactions go in as they end, each session's in
-//! order, from any number of threads through one channel; one that broke off at COMMIT goes in as [`Outcome::Indeterminate`](isolde_history::Outcome).
+//! order, from any number of threads through one channel; one that broke off at COMMIT goes in as [`Outcome::Indeterminate`](anomalist_history::Outcome).
 //!
 //! ```
-//! use isolde_history::{OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
-//! use isolde_online::{Batch, Cell, Checker, Datum, Event, Head, MemoryStore, Options, Origin};
+//! use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
+//! use anomalist_online::{Batch, Cell, Checker, Datum, Event, Head, MemoryStore, Options, Origin};
 //!
 //! /// A transaction as PostgreSQL's client knows it at its end.
 //! fn ended(session: i64, snapshot: (u64, u64, &[u64]), xid: Option<u64>, position: i64) -> Head {
@@ -90,7 +90,7 @@
 //! let [Event::Violation(finding)] = &events[..] else { panic!("{events:?}") };
 //! let told = "EXT: transaction 3:2 (session 3) read 2 = nil, should have read 20 of transaction 2:1";
 //! assert_eq!(finding.to_string(), told);
-//! # Ok::<(), isolde_online::StoreError>(())
+//! # Ok::<(), anomalist_online::StoreError>(())
 //! ```
 //!
 //! Not done here: that sets contain one another (else no order of commits explains them; the offline check says `unknown` then); a list that was written as one value is not compared with lists read from the key; a transaction of unknown

@@ -1,6 +1,6 @@
 //! How to check.
 
-use isolde_timestamp::{Mode, Rule, Tie};
+use anomalist_timestamp::{Mode, Rule, Tie};
 
 /// When what is old leaves memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@
 
 use crate::Finding;
 use crate::key::Verdict;
-use isolde_history::Timestamp;
+use anomalist_history::Timestamp;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;

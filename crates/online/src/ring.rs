@@ -6,7 +6,7 @@
 //! ascends from item to item, so that it leaves a block at the first item beyond: writers of a key that follow one another
 //! start in the order of their commits.
 
-use isolde_history::Timestamp;
+use anomalist_history::Timestamp;
 use std::cmp::Ordering;
 
 /// Items per block: a block of reads or versions is about a page.

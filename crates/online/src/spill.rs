@@ -12,8 +12,8 @@ use crate::codec::{In, Out};
 use crate::key::{BEGIN, Chain, Key, Read, Slot, Verdict, Weight};
 use crate::world::Txn;
 use crate::{Datum, Gc, Store, StoreError};
-use isolde_history::Timestamp;
-use isolde_timestamp::Mode;
+use anomalist_history::Timestamp;
+use anomalist_timestamp::Mode;
 
 /// Shares of what is in memory that a collection tries to be rid of, one after the other.
 const SHARES: [f64; 3] = [0.5, 0.8, 0.95];

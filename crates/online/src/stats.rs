@@ -1,7 +1,7 @@
 //! What a check counts as it goes.
 
-use isolde_history::Timestamp;
-use isolde_timestamp::Axiom;
+use anomalist_history::Timestamp;
+use anomalist_timestamp::Axiom;
 
 /// Upper ends, in milliseconds, of the classes in [`Stats::rectified`]; the last class is open.
 pub const RECTIFIED_MS: [u32; 6] = [1, 10, 100, 1_000, 10_000, u32::MAX];

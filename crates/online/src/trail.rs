@@ -10,8 +10,8 @@ use crate::codec::{In, Out};
 use crate::key::Slot;
 use crate::world::{Id, Last, Txn};
 use crate::{Batch, Event, Fault, Finding, Head, Store, StoreError};
-use isolde_history::{Outcome, SnapshotSet};
-use isolde_timestamp::{Axiom, Identity, Mode, Rule};
+use anomalist_history::{Outcome, SnapshotSet};
+use anomalist_timestamp::{Axiom, Identity, Mode, Rule};
 
 /// Who it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,8 +7,8 @@ use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
 use crate::trail::Trail;
 use crate::{Datum, Shape, Shown, TxnName};
-use isolde_history::{SnapshotSet, Timestamp};
-use isolde_timestamp::{Mode, Rule, View, list};
+use anomalist_history::{SnapshotSet, Timestamp};
+use anomalist_timestamp::{Mode, Rule, View, list};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -148,7 +148,7 @@ impl World {
         &mut self.txns[slot.0 as usize]
     }
 
-    /// The order of [`isolde_timestamp::Place`].
+    /// The order of [`anomalist_timestamp::Place`].
     pub fn order(&self, a: Slot, b: Slot) -> Ordering {
         let (a, b) = (self.txn(a), self.txn(b));
         (a.commit, a.read_only, a.start).cmp(&(b.commit, b.read_only, b.start)).then_with(|| {

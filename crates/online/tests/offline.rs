@@ -1,21 +1,21 @@
 //! Online equals offline: the same violations, retractions subtracted, for every arrival order that keeps sessions in order, in
 //! both modes, at every memory limit, and across a crash at any point.
 //!
-//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use fastrand::Rng;
-use isolde_check::Budget;
-use isolde_check::stamps::find;
-use isolde_history::{History, Outcome, SnapshotSet, TxnId, Value, View};
-use isolde_online::{
+use anomalist_check::Budget;
+use anomalist_check::stamps::find;
+use anomalist_history::{History, Outcome, SnapshotSet, TxnId, Value, View};
+use anomalist_online::{
     Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, Restored, TxnKey,
 };
-use isolde_testkit::number;
-use isolde_testkit::random::{StampedShape, stamped};
-use isolde_timestamp::{Axiom, Identity, Mode, Rule, Tie};
-use isolde_workload::{Arrival, Arrivals, Distribution, Kind, SimLevel, Spec, generate};
+use anomalist_testkit::number;
+use anomalist_testkit::random::{StampedShape, stamped};
+use anomalist_timestamp::{Axiom, Identity, Mode, Rule, Tie};
+use anomalist_workload::{Arrival, Arrivals, Distribution, Kind, SimLevel, Spec, generate};
+use fastrand::Rng;
 use std::collections::BTreeSet;
 
 type Found = BTreeSet<Identity<TxnKey, Datum>>;
@@ -178,8 +178,8 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
 }
 
 fn run(family: &str, shape: StampedShape) {
-    let cases = number("ISOLDE_ORACLE_CASES", 1_500);
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let cases = number("ANOMALIST_ORACLE_CASES", 1_500);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     let (mut violating, mut retracting, mut reloading, mut evicting) = (0, 0, 0, 0);
     let mut admitting = 0;
     for case in 0..cases {
@@ -194,7 +194,7 @@ fn run(family: &str, shape: StampedShape) {
                     let settle_ms = rng.choice([0, 0, 2, 5, 1_000]).unwrap();
                     let checkpoints = rng.bool();
                     let options = Options { rule, settle_ms, gc, provisional: rng.bool(), checkpoints };
-                    let told = format!("{family}, ISOLDE_SEED={seed}, case {case}, {options:?}");
+                    let told = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {options:?}");
                     let (found, checker) = online(&mut rng, &history, options, &told);
                     assert_eq!(found, expected, "{told}\n{}", show(&history));
                     let stats = checker.stats();
@@ -296,10 +296,10 @@ fn longer_histories() {
 }
 
 /// The paper's: a history of snapshot isolation judged at serializability, in batches of 500 with delays. The same violations,
-/// thousands of them, at every memory limit. `ISOLDE_LARGE_TXNS=500000` for its size.
+/// thousands of them, at every memory limit. `ANOMALIST_LARGE_TXNS=500000` for its size.
 #[test]
 fn a_large_si_history_judged_at_both_levels() {
-    let txns = number("ISOLDE_LARGE_TXNS", 40_000) as u32;
+    let txns = number("ANOMALIST_LARGE_TXNS", 40_000) as u32;
     let spec = Spec {
         kind: Kind::Timestamped,
         level: SimLevel::SnapshotIsolation,

@@ -4,8 +4,8 @@
 //! session order and reads as far as these are acyclic: causes come before effects, and what contradicts them points back.
 
 use crate::layout::head;
-use isolde_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation};
+use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest a value or key may be before its middle is left out.
@@ -218,7 +218,7 @@ impl<'a> Cast<'a> {
 }
 
 /// A timestamp: `17`, or `17.3` with its logical part.
-pub(crate) fn stamp(at: isolde_history::Timestamp) -> String {
+pub(crate) fn stamp(at: anomalist_history::Timestamp) -> String {
     match at.logical {
         0 => at.physical.to_string(),
         logical => format!("{}.{logical}", at.physical),

@@ -7,12 +7,13 @@ use crate::Subject;
 use crate::explain::explain;
 use crate::layout::times;
 use crate::titled;
-use isolde_level::{LevelVerdict, Verdict};
+use anomalist_level::{LevelVerdict, Verdict};
 use std::fmt::Write;
 
 /// JUnit XML.
 pub fn junit(subjects: &[Subject<'_>]) -> String {
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"isolde\">\n");
+    let mut out =
+        String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"anomalist\">\n");
     for s in subjects {
         let path = xml(&s.facts.path);
         let cases: Vec<(&LevelVerdict, bool)> =
@@ -101,7 +102,7 @@ pub fn github(subjects: &[Subject<'_>]) -> String {
                 out,
                 "::{command} file={}{line},title={}::{}",
                 property(&s.facts.path),
-                property(&format!("isolde: {}", titled(anomaly.kind))),
+                property(&format!("anomalist: {}", titled(anomaly.kind))),
                 data(&message)
             );
         }

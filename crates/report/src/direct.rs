@@ -5,8 +5,8 @@
 use crate::cast::{Cast, repeated};
 use crate::explain::{did, saw, whose};
 use crate::layout::listed;
-use isolde_history::{OpId, OpKind, TxnId, Value};
-use isolde_level::{AnomalyKind, Evidence};
+use anomalist_history::{OpId, OpKind, TxnId, Value};
+use anomalist_level::{AnomalyKind, Evidence};
 
 /// The steps for a kind that has sentences of its own.
 pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<String>> {

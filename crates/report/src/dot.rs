@@ -2,8 +2,8 @@
 
 use crate::cast::Cast;
 use crate::svg::arrows::{Arrow, arrows, color};
-use isolde_history::{History, SessionId};
-use isolde_level::{Anomaly, Node};
+use anomalist_history::{History, SessionId};
+use anomalist_level::{Anomaly, Node};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

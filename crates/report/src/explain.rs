@@ -8,8 +8,8 @@
 use crate::cast::{Cast, clean};
 use crate::direct;
 use crate::versions;
-use isolde_history::{History, OpId, OpKind};
-use isolde_level::{Anomaly, Edge, Evidence, Node, Relation};
+use anomalist_history::{History, OpId, OpKind};
+use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
 
 /// With more steps than this, neighbouring steps of session order and reads are told as one.
 const MANY_STEPS: usize = 8;
@@ -17,7 +17,7 @@ const MANY_STEPS: usize = 8;
 /// Explains an anomaly: who is who, then numbered sentences.
 ///
 /// ```
-/// use isolde_history::{Builder, Index, OpKind};
+/// use anomalist_history::{Builder, Index, OpKind};
 /// # let mut b = Builder::new();
 /// # let (x, v, s) = (b.int(5), b.int(7), b.int(1));
 /// # let (key, session) = (b.key(x), b.session(s));
@@ -26,10 +26,10 @@ const MANY_STEPS: usize = 8;
 /// # let history = b.finish()?;
 /// // One transaction, which reads 7 from key 5; nobody writes anything.
 /// let index = Index::build(&history, 1.try_into()?);
-/// # use isolde_check::{Budget, Request, check};
+/// # use anomalist_check::{Budget, Request, check};
 /// let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
 /// assert_eq!(
-///     isolde_report::explain(&history, &judgement.anomalies[0]),
+///     anomalist_report::explain(&history, &judgement.anomalies[0]),
 ///     "Let T1 = 1:1.\n1. T1 read 5 = 7, but nobody wrote 7 to 5."
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())

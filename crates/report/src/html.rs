@@ -5,7 +5,7 @@
 use crate::ci::xml;
 use crate::layout::{counted, thousands, times};
 use crate::{Style, Subject, everyday, example_text, svg, titled};
-use isolde_level::{Anomaly, Verdict};
+use anomalist_level::{Anomaly, Verdict};
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
@@ -16,7 +16,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;marg
 /// A page about these histories. `about` says where each comes from, in a paragraph of plain text.
 ///
 /// ```
-/// let page = isolde_report::html("a <title>", &[]);
+/// let page = anomalist_report::html("a <title>", &[]);
 /// assert!(page.starts_with("<!doctype html>") && page.contains("a &lt;title&gt;"));
 /// ```
 pub fn html(title: &str, subjects: &[(&str, Subject<'_>)]) -> String {

@@ -1,4 +1,4 @@
-//! `isolde check --json`, schema 1.
+//! `anomalist check --json`, schema 1.
 //!
 //! The fields and their order are a contract with scripts; new fields may be added, old ones stay. Values and keys are
 //! strings, as a person would write them. A transaction of a witness lists all its operations if they are few, else
@@ -8,8 +8,8 @@ use crate::Subject;
 use crate::cast::{Cast, letter};
 use crate::doc::Doc;
 use crate::explain::explain;
-use isolde_history::{History, OpId, OpKind, Outcome, TxnId};
-use isolde_level::{Anomaly, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Verdict};
+use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
+use anomalist_level::{Anomaly, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Verdict};
 
 /// Transactions up to this size are shown whole.
 const WHOLE: usize = 32;
@@ -35,7 +35,7 @@ fn documents(subjects: &[Subject<'_>]) -> Doc {
 fn document(subject: &Subject<'_>) -> Doc {
     let judgement = subject.judgement;
     let mut fields = vec![
-        ("isolde", env!("CARGO_PKG_VERSION").into()),
+        ("anomalist", env!("CARGO_PKG_VERSION").into()),
         ("schema", 1.into()),
         ("history", facts(subject)),
         ("levels", Doc::Array(judgement.levels.iter().map(level).collect())),

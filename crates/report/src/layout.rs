@@ -3,7 +3,7 @@
 /// How text for people is set.
 ///
 /// ```
-/// let style = isolde_report::Style::default();
+/// let style = anomalist_report::Style::default();
 /// assert_eq!((style.color, style.width, style.verbose), (false, 80, 0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 //!
 //! A [`Subject`] is a history with what was found out about it; every function here turns subjects, or one anomaly, into
 //! a string. No I/O, no printing, no clock: same input, same bytes. What levels and anomalies are called, and what they
-//! mean, comes from the tables of `isolde-level`.
+//! mean, comes from the tables of `anomalist-level`.
 //!
 //! ```
-//! use isolde_check::{Budget, Request, check};
-//! use isolde_history::{Builder, Index, OpKind};
-//! use isolde_report::{HistoryFacts, Style, Subject};
+//! use anomalist_check::{Budget, Request, check};
+//! use anomalist_history::{Builder, Index, OpKind};
+//! use anomalist_report::{HistoryFacts, Style, Subject};
 //!
 //! // A session that writes x = 1 and then reads the initial value.
 //! let mut b = Builder::new();
@@ -24,8 +24,8 @@
 //! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
 //! let facts = HistoryFacts::of(&history, "h.txt", "plume");
 //! let subject = Subject { history: &history, facts: &facts, judgement: &judgement, timing: None, required: &[] };
-//! assert!(isolde_report::text(&subject, &Style::default()).contains("fractured-read-co (TAP-k)"));
-//! assert_eq!(isolde_report::json(&[subject])["history"]["transactions"], 2);
+//! assert!(anomalist_report::text(&subject, &Style::default()).contains("fractured-read-co (TAP-k)"));
+//! assert_eq!(anomalist_report::json(&[subject])["history"]["transactions"], 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -65,8 +65,8 @@ pub use svg::svg;
 pub use text::{example_text, text};
 pub use vocabulary::{explain_anomaly, explain_level, levels_json, levels_text};
 
-use isolde_history::{History, Outcome};
-use isolde_level::{Anomaly, Judgement, Level, Verdict};
+use anomalist_history::{History, Outcome};
+use anomalist_level::{Anomaly, Judgement, Level, Verdict};
 
 /// What a history consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,8 +156,8 @@ impl Subject<'_> {
 }
 
 /// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one pattern.
-fn everyday(history: &isolde_history::History, anomaly: &isolde_level::Anomaly) -> &'static str {
-    use isolde_level::AnomalyKind as A;
+fn everyday(history: &anomalist_history::History, anomaly: &anomalist_level::Anomaly) -> &'static str {
+    use anomalist_level::AnomalyKind as A;
     match anomaly.pattern(history) {
         Some(pattern) => pattern.info().everyday,
         None if matches!(anomaly.kind, A::GSingleItem | A::GNonadjacentItem | A::G2Item) => "",
@@ -166,7 +166,7 @@ fn everyday(history: &isolde_history::History, anomaly: &isolde_level::Anomaly) 
 }
 
 /// `fractured-read-co (TAP-k)`; the code only where it says more than the name.
-fn titled(kind: isolde_level::AnomalyKind) -> String {
+fn titled(kind: anomalist_level::AnomalyKind) -> String {
     let (name, code) = (kind.name(), kind.code());
     if name.eq_ignore_ascii_case(code) { name.to_owned() } else { format!("{name} ({code})") }
 }

@@ -2,7 +2,7 @@
 
 use crate::layout::{Style, Tone, padded, thousands, width};
 use crate::titled;
-use isolde_level::{Judgement, Level, Verdict};
+use anomalist_level::{Judgement, Level, Verdict};
 use std::fmt::Write;
 
 /// A run and what was found out about its history.
@@ -126,7 +126,7 @@ pub fn matrix_markdown(columns: &[Column<'_>]) -> String {
 }
 
 fn anomalies(judgement: &Judgement) -> String {
-    let named = |a: &isolde_level::Anomaly| match a.count {
+    let named = |a: &anomalist_level::Anomaly| match a.count {
         1 => titled(a.kind),
         n => format!("{} ×{}", titled(a.kind), thousands(n)),
     };
@@ -136,7 +136,7 @@ fn anomalies(judgement: &Judgement) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde_level::{By, LevelVerdict};
+    use anomalist_level::{By, LevelVerdict};
 
     fn judgement(verdicts: &[(Level, Verdict)]) -> Judgement {
         let levels = verdicts

@@ -5,8 +5,8 @@
 //! replay of the hints (unit propagation, as the verifier does it) finds out which step excludes which alternative.
 
 use crate::cast::{Cast, clean};
-use isolde_history::{History, OpId, OpKind, TxnId};
-use isolde_level::{Level, Literal, Point, Reason, Refutation};
+use anomalist_history::{History, OpId, OpKind, TxnId};
+use anomalist_level::{Level, Literal, Point, Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines told before the rest is left to `--certificate`.

@@ -4,8 +4,8 @@ use crate::Subject;
 use crate::doc::Doc;
 use crate::explain::explain;
 use crate::layout::times;
-use isolde_history::TxnId;
-use isolde_level::{Anomaly, AnomalyKind};
+use anomalist_history::TxnId;
+use anomalist_level::{Anomaly, AnomalyKind};
 use std::collections::BTreeSet;
 
 /// A SARIF log with one run.
@@ -15,7 +15,7 @@ pub fn sarif(subjects: &[Subject<'_>]) -> String {
     let kinds: Vec<AnomalyKind> = kinds.into_iter().collect();
     let results = subjects.iter().flat_map(|s| s.judgement.anomalies.iter().map(move |a| (s, a)));
     let driver = Doc::Object(vec![
-        ("name", "isolde".into()),
+        ("name", "anomalist".into()),
         ("version", env!("CARGO_PKG_VERSION").into()),
         ("rules", Doc::Array(kinds.iter().map(|&k| rule(k)).collect())),
     ]);

@@ -1,12 +1,12 @@
 //! Sentences for what contradicts timestamps.
 //!
 //! A witness of these kinds begins with the read, then the write that it should have returned; whose value it returned
-//! instead is an edge. That is what `isolde-check` makes; anything else is told operation by operation.
+//! instead is an edge. That is what `anomalist-check` makes; anything else is told operation by operation.
 
 use crate::cast::{Cast, stamp};
 use crate::explain::{did, saw};
-use isolde_history::{OpId, OpKind, Stamps, TxnId};
-use isolde_level::{AnomalyKind, Evidence};
+use anomalist_history::{OpId, OpKind, Stamps, TxnId};
+use anomalist_level::{AnomalyKind, Evidence};
 
 /// The steps for a kind of the timestamp check.
 pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<String>> {
@@ -66,13 +66,13 @@ fn instead(cast: &Cast<'_>, read: OpId, t: TxnId) -> Option<String> {
     if let Some(write) = source {
         let writer = history.txn_of(write);
         let how = match history.outcome(writer) {
-            isolde_history::Outcome::Aborted => "aborted".to_owned(),
+            anomalist_history::Outcome::Aborted => "aborted".to_owned(),
             _ => format!("commit {}", commit(cast, writer)?),
         };
         return Some(format!("{} ({how})", saw(cast, read, Some(write))));
     }
     let seen = format!("{} read {} = {}", cast.name(t), cast.key_of(read), cast.value(read));
-    let wrote = |o: isolde_history::Op| o.kind != OpKind::Read && o.key == op.key && o.value == op.value;
+    let wrote = |o: anomalist_history::Op| o.kind != OpKind::Read && o.key == op.key && o.value == op.value;
     Some(if history.initial().of(op.key) == Some(op.value) {
         saw(cast, read, None)
     } else if history.ops(t).any(|(_, o)| wrote(o)) {

@@ -3,7 +3,7 @@
 
 use crate::layout::{Style, Tone, head, padded, tail, thousands, width};
 use crate::{Subject, titled};
-use isolde_level::{AnomalyKind, Level, Verdict};
+use anomalist_level::{AnomalyKind, Level, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

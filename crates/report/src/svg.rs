@@ -8,20 +8,20 @@ mod place;
 
 use crate::cast::Cast;
 use crate::ci::xml;
+use anomalist_history::History;
+use anomalist_level::{Anomaly, Relation};
 use arrows::{arrows, color, meaning};
-use isolde_history::History;
-use isolde_level::{Anomaly, Relation};
 use place::{CHAR, HEADER, LABEL_CHAR, LINE, Picture, TITLE, place};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const STYLE: &str = "\
-.isolde{font-family:ui-sans-serif,system-ui,'DejaVu Sans',sans-serif;font-size:12px}\
-.isolde .m{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}\
-.isolde .bg{fill:#ffffff}.isolde .lane{fill:#f3f4f6}.isolde .box{fill:#ffffff;stroke:#8b949e}\
-.isolde text{fill:#1f2328}.isolde .dim{fill:#656d76;font-size:11px}\
-@media (prefers-color-scheme:dark){.isolde .bg{fill:#0d1117}.isolde .lane{fill:#161b22}\
-.isolde .box{fill:#0d1117;stroke:#8b949e}.isolde text{fill:#e6edf3}.isolde .dim{fill:#8b949e}}";
+.anomalist{font-family:ui-sans-serif,system-ui,'DejaVu Sans',sans-serif;font-size:12px}\
+.anomalist .m{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}\
+.anomalist .bg{fill:#ffffff}.anomalist .lane{fill:#f3f4f6}.anomalist .box{fill:#ffffff;stroke:#8b949e}\
+.anomalist text{fill:#1f2328}.anomalist .dim{fill:#656d76;font-size:11px}\
+@media (prefers-color-scheme:dark){.anomalist .bg{fill:#0d1117}.anomalist .lane{fill:#161b22}\
+.anomalist .box{fill:#0d1117;stroke:#8b949e}.anomalist text{fill:#e6edf3}.anomalist .dim{fill:#8b949e}}";
 
 const RELATIONS: [Relation; 7] = [
     Relation::SessionOrder,
@@ -47,7 +47,7 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"isolde\" viewBox=\"0 0 {w:.0} {h:.0}\" width=\"{w:.0}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"anomalist\" viewBox=\"0 0 {w:.0} {h:.0}\" width=\"{w:.0}\" \
          height=\"{h:.0}\" role=\"img\">"
     );
     let _ = writeln!(out, "<title>{}</title>", xml(&title));
@@ -56,7 +56,7 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
     for relation in &used {
         let _ = writeln!(
             out,
-            "<marker id=\"isolde-{0}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" markerHeight=\"9\" \
+            "<marker id=\"anomalist-{0}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" markerHeight=\"9\" \
              markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\"><path d=\"M0,0 L10,5 L0,10 z\" \
              fill=\"{1}\"/></marker>",
             relation.name(),
@@ -76,7 +76,7 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
             if arrow.main { "stroke-width=\"2.6\"" } else { "stroke-width=\"1.2\" stroke-dasharray=\"5 3\"" };
         let _ = writeln!(
             out,
-            "<path d=\"{}\" fill=\"none\" stroke=\"{}\" {thick} marker-end=\"url(#isolde-{})\"/>",
+            "<path d=\"{}\" fill=\"none\" stroke=\"{}\" {thick} marker-end=\"url(#anomalist-{})\"/>",
             way.path,
             color(arrow.relation),
             arrow.relation.name()

@@ -9,8 +9,8 @@ use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
 use crate::refuted::{Line, has_snapshots, told};
 use crate::{Subject, everyday, titled};
-use isolde_history::{History, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, By, Certificate, Level, LevelVerdict, Mixed, Verdict, Witness};
+use anomalist_history::{History, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, By, Certificate, Level, LevelVerdict, Mixed, Verdict, Witness};
 use std::cmp::Reverse;
 use std::fmt::Write;
 

@@ -2,8 +2,8 @@
 
 use crate::cast::Cast;
 use crate::explain::{did, saw};
-use isolde_history::OpId;
-use isolde_level::VersionReason;
+use anomalist_history::OpId;
+use anomalist_level::VersionReason;
 
 /// How a read shows the order of two appends (or writes).
 pub(crate) fn shown(cast: &Cast<'_>, first: OpId, second: OpId, read: OpId) -> String {

@@ -1,10 +1,10 @@
-//! `isolde levels` and `isolde explain`: the tables of `isolde-level`, for reading.
+//! `anomalist levels` and `anomalist explain`: the tables of `anomalist-level`, for reading.
 
 use crate::doc::Doc;
 use crate::example::draw;
 use crate::layout::{Style, Tone, padded, width, wrap};
 use crate::titled;
-use isolde_level::{AnomalyKind, Level};
+use anomalist_level::{AnomalyKind, Level};
 
 /// All levels and anomalies with their definitions: the canonical levels, weakest first, then the anomalies that can be
 /// found; with `verbose`, Elle's further models too.
@@ -49,7 +49,7 @@ fn entry(out: &mut String, style: &Style, name: &str, other: &[&str], definition
     out.push_str(&wrap("    ", 4, style.columns(), definition));
 }
 
-/// The tables as JSON: `{"isolde", "schema", "levels": […], "anomalies": […]}`.
+/// The tables as JSON: `{"anomalist", "schema", "levels": […], "anomalies": […]}`.
 pub fn levels_json() -> String {
     let levels = Level::ALL.iter().map(|level| {
         let info = level.info();
@@ -89,7 +89,7 @@ pub fn levels_json() -> String {
         Doc::Object(fields)
     });
     Doc::Object(vec![
-        ("isolde", env!("CARGO_PKG_VERSION").into()),
+        ("anomalist", env!("CARGO_PKG_VERSION").into()),
         ("schema", 1.into()),
         ("levels", Doc::Array(levels.collect())),
         ("anomalies", Doc::Array(anomalies.collect())),

@@ -12,10 +12,10 @@ use crate::script::Script;
 use crate::shrink::shrink;
 use crate::vendor::{Promise, promise};
 use crate::{record, reproduce};
-use isolde_check::Budget;
-use isolde_driver::{Database, Error, Isolation, Kind};
-use isolde_history::TooLarge;
-use isolde_level::{Level, Verdict};
+use anomalist_check::Budget;
+use anomalist_driver::{Database, Error, Isolation, Kind};
+use anomalist_history::TooLarge;
+use anomalist_level::{Level, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

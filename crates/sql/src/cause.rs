@@ -7,9 +7,9 @@
 use crate::Flavour;
 use crate::judge::Link;
 use crate::record::{Executed, Run};
-use isolde_level::Relation;
-use isolde_sqltext::ast::{FromTable, Statement, TableFactor, TableObject};
-use isolde_sqltext::parse;
+use anomalist_level::Relation;
+use anomalist_sqltext::ast::{FromTable, Statement, TableFactor, TableObject};
+use anomalist_sqltext::parse;
 use std::collections::BTreeSet;
 
 /// A root cause.

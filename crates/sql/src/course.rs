@@ -8,8 +8,8 @@
 
 use crate::Flavour;
 use crate::script::Script;
-use isolde_driver::{Error, Isolation, Kind, Product};
-use isolde_sqltext::{Begin, Control, Modes, Scope, control, settings, tokens};
+use anomalist_driver::{Error, Isolation, Kind, Product};
+use anomalist_sqltext::{Begin, Control, Modes, Scope, control, settings, tokens};
 use std::collections::BTreeMap;
 
 /// What a line does to its session's transaction.
@@ -259,7 +259,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use isolde_driver::Family;
+    use anomalist_driver::Family;
 
     /// The transactions of a script, as `number level` for each line.
     fn course(flavour: Flavour, lines: &str) -> Result<Vec<String>, String> {

@@ -3,8 +3,8 @@
 //! Three-valued logic as SQL has it, on integers and plain texts. Whatever databases may disagree about (collations, implicit
 //! conversions, functions) is not evaluated, and the answer is that nobody knows: a wrong one would be a false alarm.
 
-use isolde_driver::Value;
-use isolde_sqltext::ast::{BinaryOperator, Expr, UnaryOperator, Value as Constant};
+use anomalist_driver::Value;
+use anomalist_sqltext::ast::{BinaryOperator, Expr, UnaryOperator, Value as Constant};
 
 /// A row: the names of its columns and their values.
 #[derive(Clone, Copy)]
@@ -166,8 +166,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use isolde_sqltext::ast::{SetExpr, Statement};
-    use isolde_sqltext::{Dialect, parse};
+    use anomalist_sqltext::ast::{SetExpr, Statement};
+    use anomalist_sqltext::{Dialect, parse};
 
     fn truth(text: &str, a: Value, b: Value) -> Truth {
         let Statement::Query(query) =

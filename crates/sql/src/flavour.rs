@@ -1,6 +1,6 @@
 //! The databases that are told apart: what a dialect of SQL leaves open and instrumentation has to know.
 
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,6 +1,6 @@
 //! What a run shows: the engine's verdict, and every pair of transactions that depend on each other, by IsoRel's names.
 //!
-//! The verdict is that of `isolde-check` for the level, on the history of `mapping.rs`. It names Adya's phenomena, and
+//! The verdict is that of `anomalist-check` for the level, on the history of `mapping.rs`. It names Adya's phenomena, and
 //! one example each. IsoRel tells more of them apart (section 2.4), by the kinds of the two dependencies that close a cycle
 //! between two transactions, and whether they are about the same row:
 //!
@@ -23,9 +23,9 @@ use crate::mapping::{Mapped, Reads, map};
 use crate::predicate::{self, Direction, PredicateLink};
 use crate::record::{Run, Step};
 use crate::vendor::Promise;
-use isolde_check::{Analyser, Budget, Dependency, ExtraEdge, Request, check_with, dependencies};
-use isolde_history::{History, Index, OpKind, TooLarge};
-use isolde_level::{AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Witness};
+use anomalist_check::{Analyser, Budget, Dependency, ExtraEdge, Request, check_with, dependencies};
+use anomalist_history::{History, Index, OpKind, TooLarge};
+use anomalist_level::{AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Witness};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 

@@ -19,7 +19,7 @@
 
 use crate::instrument::Effect;
 use crate::record::{Executed, Outcome, Run, Step, Version, writer_of};
-use isolde_history::{AtomKind, Builder, Draft, History, Interval, OpId, OpKind, TooLarge, TxnId, Value};
+use anomalist_history::{AtomKind, Builder, Draft, History, Interval, OpId, OpKind, TooLarge, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -149,9 +149,9 @@ impl<'r> Mapper<'r> {
         self.builder.set_outcome(
             draft,
             match outcome {
-                Outcome::Committed => isolde_history::Outcome::Committed,
-                Outcome::Aborted => isolde_history::Outcome::Aborted,
-                Outcome::Unknown => isolde_history::Outcome::Indeterminate,
+                Outcome::Committed => anomalist_history::Outcome::Committed,
+                Outcome::Aborted => anomalist_history::Outcome::Aborted,
+                Outcome::Unknown => anomalist_history::Outcome::Indeterminate,
             },
         );
         self.drafts.push(place);

@@ -1,9 +1,9 @@
 //! A place of its own for the tables of a run, so that nobody's tables are touched.
 
 use crate::Flavour;
-use isolde_driver::{Connection, Error, Kind, Value};
-use isolde_sqltext::ast::{ObjectName, ObjectNamePart, Statement};
-use isolde_sqltext::parse;
+use anomalist_driver::{Connection, Error, Kind, Value};
+use anomalist_sqltext::ast::{ObjectName, ObjectNamePart, Statement};
+use anomalist_sqltext::parse;
 
 /// A schema of PostgreSQL, a database of MySQL; in SQLite the file itself, and tables that are already there are an error.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What a run observed: every transaction with its statements, and what each of them told.
 
 use crate::instrument::{Capture, Effect, Told};
-use isolde_driver::{Error, Reply, Value};
+use anomalist_driver::{Error, Reply, Value};
 
 /// A version of a row: its name, and the list of who wrote it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -38,7 +38,7 @@ pub struct WholeRow {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failed {
     /// `conflict`, `deadlock`, `constraint`, …
-    pub kind: isolde_driver::Kind,
+    pub kind: anomalist_driver::Kind,
     /// The database's own words.
     pub message: String,
 }

@@ -10,7 +10,7 @@ use crate::judge::Found;
 use crate::record::{Outcome, Run, WholeRow, writer_of};
 use crate::schema::{Literal, Schema, Table};
 use crate::script::{Line, Script, prelude};
-use isolde_driver::{Isolation, Value};
+use anomalist_driver::{Isolation, Value};
 use std::collections::BTreeMap;
 
 /// The script of an instance.

@@ -8,8 +8,8 @@ use crate::record::{Executed, Run};
 use crate::schema::Schema;
 use crate::script::Line;
 use crate::session::{Patience, Session};
-use isolde_driver::{Connection, Database, Error, Isolation, Kind};
-use isolde_sqltext::parse;
+use anomalist_driver::{Connection, Database, Error, Isolation, Kind};
+use anomalist_sqltext::parse;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -107,7 +107,7 @@ fn create_one(
     statement: &str,
 ) -> Result<(), Error> {
     let unsupported = |why: String| Error::new(Kind::Unsupported, format!("{statement}: {why}"));
-    if isolde_sqltext::control(flavour.dialect(), statement).is_some() {
+    if anomalist_sqltext::control(flavour.dialect(), statement).is_some() {
         return control.run(statement).map(|_| ());
     }
     let tree = parse(flavour.dialect(), statement).map_err(|e| unsupported(e.to_string()))?;

@@ -19,8 +19,8 @@
 //! `-- expects: …` (the name of an anomaly). Transactions are numbered in the order in which they begin.
 
 use crate::Flavour;
-use isolde_driver::Isolation;
-use isolde_sqltext::{Control, Kind, Scope, control, settings, split, tokens};
+use anomalist_driver::Isolation;
+use anomalist_sqltext::{Control, Kind, Scope, control, settings, split, tokens};
 use std::fmt::Write as _;
 
 /// The widest column, as it is printed.

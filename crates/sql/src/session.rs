@@ -3,8 +3,8 @@
 use crate::Flavour;
 use crate::instrument::{Capture, Effect, Instrumented, Instrumenter, Mark};
 use crate::record::{Executed, Failed, Outcome, Step};
-use isolde_driver::{Cancel, Connection, Error, Fate, Isolation, Kind, Value};
-use isolde_sqltext::{Control, Dialect, control, parse};
+use anomalist_driver::{Cancel, Connection, Error, Fate, Isolation, Kind, Value};
+use anomalist_sqltext::{Control, Dialect, control, parse};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -7,8 +7,8 @@
 
 use crate::Flavour;
 use crate::script::{Line, Script};
-use isolde_sqltext::ast::{BinaryOperator, Expr, SetExpr, Statement, TableFactor};
-use isolde_sqltext::{Control, control, parse};
+use anomalist_sqltext::ast::{BinaryOperator, Expr, SetExpr, Statement, TableFactor};
+use anomalist_sqltext::{Control, control, parse};
 use std::ops::Range;
 
 /// Shrinks a script. `shows` replays a candidate and says whether it still shows the anomaly; `stop` ends the search with

@@ -6,8 +6,8 @@
 use crate::Flavour;
 use crate::instrument::query::printed;
 use crate::script::Script;
-use isolde_sqltext::ast::{ColumnOption, Expr, OnInsert, Statement, TableConstraint};
-use isolde_sqltext::{Control, control, parse};
+use anomalist_sqltext::ast::{ColumnOption, Expr, OnInsert, Statement, TableConstraint};
+use anomalist_sqltext::{Control, control, parse};
 
 /// A statement that the other database has no equal for.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! vendors document weaker promises, and are free to. Both are shown, and only the first is a verdict.
 
 use crate::judge::Name;
-use isolde_level::Level;
+use anomalist_level::Level;
 
 /// What is promised at a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub fn promise(product: &str, isolation: &str) -> Promise {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolde_level::AnomalyKind;
+    use anomalist_level::AnomalyKind;
 
     #[test]
     fn names_are_judged_as_adya_has_them_and_vendors_promise_less() {

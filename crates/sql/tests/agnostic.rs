@@ -13,15 +13,15 @@
 
 mod support;
 
+use anomalist_driver::server::Engine;
+use anomalist_driver::{Database, Error, Kind};
+use anomalist_sql::Flavour;
+use anomalist_sql::generate::{End, Generator, Knobs, Mix};
+use anomalist_sql::namespace::Namespace;
+use anomalist_sql::replay::{Event, Replayed, replay, replay_with};
+use anomalist_sql::schema::{self, Column, Literal, Schema};
+use anomalist_sql::script::{Line, Script};
 use fastrand::Rng;
-use isolde_driver::server::Engine;
-use isolde_driver::{Database, Error, Kind};
-use isolde_sql::Flavour;
-use isolde_sql::generate::{End, Generator, Knobs, Mix};
-use isolde_sql::namespace::Namespace;
-use isolde_sql::replay::{Event, Replayed, replay, replay_with};
-use isolde_sql::schema::{self, Column, Literal, Schema};
-use isolde_sql::script::{Line, Script};
 
 /// Two or three sessions with two transactions each, in a random order of their statements.
 fn script(flavour: Flavour, seed: u64) -> Script {
@@ -109,7 +109,7 @@ fn decided(isolation: &str, plain: &[Event], other: &[Event]) -> usize {
 /// Compares scripts at a level; how many statements waited.
 fn compare(database: &dyn Database, flavour: Flavour, isolation: &str, seeds: std::ops::Range<u64>) -> u32 {
     let level = database.product().unwrap().isolation(isolation).unwrap();
-    let namespace = Namespace::new(flavour, "isolde_agnostic");
+    let namespace = Namespace::new(flavour, "anomalist_agnostic");
     let (mut compared, mut waited, mut failed, mut cut) = (0, 0, 0, 0);
     for seed in seeds {
         let script = script(flavour, seed);
@@ -158,7 +158,7 @@ fn on_mariadb() {
     assert!(waited.iter().sum::<u32>() > 0);
 }
 
-/// How many scripts per level; `ISOLDE_SEEDS` asks for more.
+/// How many scripts per level; `ANOMALIST_SEEDS` asks for more.
 fn seeds() -> u64 {
-    std::env::var("ISOLDE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
+    std::env::var("ANOMALIST_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
 }

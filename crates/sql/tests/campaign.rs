@@ -4,16 +4,16 @@
 
 mod support;
 
-use isolde_driver::server::Engine;
-use isolde_driver::{Database, Isolation};
-use isolde_level::Verdict;
-use isolde_sql::Flavour;
-use isolde_sql::campaign::{Settings, Subject, Summary};
-use isolde_sql::cause::Cause;
-use isolde_sql::judge::Name;
-use isolde_sql::namespace::Namespace;
-use isolde_sql::script::Script;
-use isolde_sql::template::translate;
+use anomalist_driver::server::Engine;
+use anomalist_driver::{Database, Isolation};
+use anomalist_level::Verdict;
+use anomalist_sql::Flavour;
+use anomalist_sql::campaign::{Settings, Subject, Summary};
+use anomalist_sql::cause::Cause;
+use anomalist_sql::judge::Name;
+use anomalist_sql::namespace::Namespace;
+use anomalist_sql::script::Script;
+use anomalist_sql::template::translate;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn subject<'a>(
 ) -> (Subject<'a>, Isolation) {
     let product = database.product().unwrap();
     let isolation = product.isolation(isolation).unwrap();
-    let namespace = Namespace::new(flavour, "isolde_campaign");
+    let namespace = Namespace::new(flavour, "anomalist_campaign");
     (Subject { database, flavour, product: product.name, namespace, stop }, isolation)
 }
 

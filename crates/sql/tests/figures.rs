@@ -4,18 +4,18 @@
 
 mod support;
 
-use isolde_check::Budget;
-use isolde_driver::Database;
-use isolde_driver::server::Engine;
-use isolde_level::Verdict;
-use isolde_sql::Flavour;
-use isolde_sql::judge::{Link, Name, dependencies_of, judge};
-use isolde_sql::namespace::Namespace;
-use isolde_sql::record::Outcome;
-use isolde_sql::replay::{Replayed, replay};
-use isolde_sql::scenarios::SCENARIOS;
-use isolde_sql::script::Script;
-use isolde_sql::vendor::promise;
+use anomalist_check::Budget;
+use anomalist_driver::Database;
+use anomalist_driver::server::Engine;
+use anomalist_level::Verdict;
+use anomalist_sql::Flavour;
+use anomalist_sql::judge::{Link, Name, dependencies_of, judge};
+use anomalist_sql::namespace::Namespace;
+use anomalist_sql::record::Outcome;
+use anomalist_sql::replay::{Replayed, replay};
+use anomalist_sql::scenarios::SCENARIOS;
+use anomalist_sql::script::Script;
+use anomalist_sql::vendor::promise;
 
 struct Bench<'a> {
     database: &'a dyn Database,
@@ -27,7 +27,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn new(database: &dyn Database, flavour: Flavour) -> Bench<'_> {
         let product = support::product(database);
-        Bench { database, flavour, product, namespace: Namespace::new(flavour, "isolde_figures") }
+        Bench { database, flavour, product, namespace: Namespace::new(flavour, "anomalist_figures") }
     }
 
     fn run(&self, isolation: &str, script: &Script) -> Replayed {

@@ -11,12 +11,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use anomalist_driver::Value;
+use anomalist_sql::Flavour;
+use anomalist_sql::instrument::Effect;
+use anomalist_sql::predicate::{Direction, links};
+use anomalist_sql::record::{Executed, Outcome, Run, Step, Version, WholeRow};
 use fastrand::Rng;
-use isolde_driver::Value;
-use isolde_sql::Flavour;
-use isolde_sql::instrument::Effect;
-use isolde_sql::predicate::{Direction, links};
-use isolde_sql::record::{Executed, Outcome, Run, Step, Version, WholeRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A version of a row as it really is: who made it (0: the start), its value (none: deleted or not born), its list.
@@ -260,8 +260,8 @@ fn shown(run: &Run) -> String {
 
 #[test]
 fn what_is_inferred_follows_from_the_definitions() {
-    let start: u64 = std::env::var("ISOLDE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let count: u64 = std::env::var("ISOLDE_RUNS").ok().and_then(|s| s.parse().ok()).unwrap_or(4_000);
+    let start: u64 = std::env::var("ANOMALIST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let count: u64 = std::env::var("ANOMALIST_RUNS").ok().and_then(|s| s.parse().ok()).unwrap_or(4_000);
     let (mut reads, mut antis, mut exact) = (0u64, 0u64, 0u64);
     for seed in start..start + count {
         let (run, world, queries) = World::new(seed).run();

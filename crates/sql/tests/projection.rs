@@ -4,12 +4,12 @@
 
 mod support;
 
-use isolde_driver::{Connection, Database, Error, Value};
-use isolde_sql::Flavour;
-use isolde_sql::generate::{Generator, Knobs};
-use isolde_sql::instrument::{Instrumenter, Mark};
-use isolde_sql::record::Step;
-use isolde_sqltext::{control, parse};
+use anomalist_driver::{Connection, Database, Error, Value};
+use anomalist_sql::Flavour;
+use anomalist_sql::generate::{Generator, Knobs};
+use anomalist_sql::instrument::{Instrumenter, Mark};
+use anomalist_sql::record::Step;
+use anomalist_sqltext::{control, parse};
 
 /// Rows in an order that does not depend on the plan.
 fn sorted(mut rows: Vec<Vec<Value>>) -> Vec<String> {

@@ -4,17 +4,17 @@
 
 mod support;
 
-use isolde_check::Budget;
-use isolde_driver::server::Engine;
-use isolde_driver::{Cancel, Connection, Database, Error, Isolation, Product, Reply, Value};
-use isolde_level::Verdict;
-use isolde_sql::Flavour;
-use isolde_sql::generate::{Generator, Knobs};
-use isolde_sql::judge::{Name, judge};
-use isolde_sql::namespace::Namespace;
-use isolde_sql::record::Outcome;
-use isolde_sql::run::{Plan, Pool};
-use isolde_sql::vendor::promise;
+use anomalist_check::Budget;
+use anomalist_driver::server::Engine;
+use anomalist_driver::{Cancel, Connection, Database, Error, Isolation, Product, Reply, Value};
+use anomalist_level::Verdict;
+use anomalist_sql::Flavour;
+use anomalist_sql::generate::{Generator, Knobs};
+use anomalist_sql::judge::{Name, judge};
+use anomalist_sql::namespace::Namespace;
+use anomalist_sql::record::Outcome;
+use anomalist_sql::run::{Plan, Pool};
+use anomalist_sql::vendor::promise;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn rounds(
     let level = product.isolation(isolation).unwrap();
     let promise = promise(&product.name, level.name());
     let generator = Generator::new(Knobs::default(), flavour, 11);
-    let namespace = Namespace::new(flavour, "isolde_rounds");
+    let namespace = Namespace::new(flavour, "anomalist_rounds");
     let pool = Pool::new(database);
     let start = Instant::now();
     let (mut counts, mut violated, mut committed, mut total) = (BTreeMap::new(), false, 0, 0);
@@ -98,7 +98,7 @@ fn copies_do_not_explode() {
         transactions: 40,
         read_all: 15,
         generator: &generator,
-        namespace: &Namespace::new(Flavour::Sqlite, "isolde_rounds"),
+        namespace: &Namespace::new(Flavour::Sqlite, "anomalist_rounds"),
     };
     for number in 0..3 {
         let run = plan.round(number, &|| false).unwrap().run;

@@ -7,16 +7,16 @@
 
 mod support;
 
-use isolde_check::Budget;
-use isolde_driver::Database;
-use isolde_driver::server::Engine;
-use isolde_level::Verdict;
-use isolde_sql::Flavour;
-use isolde_sql::judge::judge;
-use isolde_sql::namespace::Namespace;
-use isolde_sql::replay::{Replayed, replay};
-use isolde_sql::script::Script;
-use isolde_sql::vendor::promise;
+use anomalist_check::Budget;
+use anomalist_driver::Database;
+use anomalist_driver::server::Engine;
+use anomalist_level::Verdict;
+use anomalist_sql::Flavour;
+use anomalist_sql::judge::judge;
+use anomalist_sql::namespace::Namespace;
+use anomalist_sql::replay::{Replayed, replay};
+use anomalist_sql::script::Script;
+use anomalist_sql::vendor::promise;
 
 fn run(database: &dyn Database, flavour: Flavour, first: &str) -> (Replayed, Verdict) {
     let text = format!(
@@ -35,7 +35,7 @@ fn run(database: &dyn Database, flavour: Flavour, first: &str) -> (Replayed, Ver
     let product = database.product().unwrap();
     let level = product.isolation("serializable").unwrap();
     let script = Script::parse(flavour, &text).unwrap();
-    let namespace = Namespace::new(flavour, "isolde_savepoints");
+    let namespace = Namespace::new(flavour, "anomalist_savepoints");
     let replayed = replay(database, &level, &namespace, &script, &|| false).unwrap();
     let promise = promise(&product.name, level.name());
     let verdict = judge(flavour, &replayed.run, &promise, &[], &Budget::unlimited()).unwrap().verdict;

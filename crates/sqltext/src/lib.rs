@@ -11,14 +11,14 @@
 //!    statements that were changed should be printed.
 //!
 //! ```
-//! use isolde_sqltext::{Control, Dialect, control, parse, split};
+//! use anomalist_sqltext::{Control, Dialect, control, parse, split};
 //!
 //! let script = "BEGIN; UPDATE t SET v = 'a;b' WHERE id = 1; COMMIT";
 //! let statements: Vec<&str> = split(Dialect::PostgreSql, script).map(|s| s.text).collect();
 //! assert_eq!(statements, ["BEGIN", "UPDATE t SET v = 'a;b' WHERE id = 1", "COMMIT"]);
 //! assert!(matches!(control(Dialect::PostgreSql, statements[0]), Some(Control::Begin(_))));
 //! assert_eq!(parse(Dialect::PostgreSql, statements[1])?.to_string(), statements[1]);
-//! # Ok::<(), isolde_sqltext::SyntaxError>(())
+//! # Ok::<(), anomalist_sqltext::SyntaxError>(())
 //! ```
 //!
 //! Not done here: stored programs (a body with semicolons between BEGIN and END is cut apart), the client's own commands

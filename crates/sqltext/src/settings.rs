@@ -116,7 +116,10 @@ mod tests {
             [("autocommit", "1"), ("sql_mode", "concat(@@sql_mode,',X')"), ("@a", "b"), ("names", "utf8mb4")];
         assert_eq!(pairs(Dialect::MySql, text), own(&expected));
         assert_eq!(pairs(Dialect::PostgreSql, "SET search_path TO a, b"), own(&[("search_path", "a, b")]));
-        assert_eq!(pairs(Dialect::PostgreSql, "SET isolde.latest = on;"), own(&[("isolde.latest", "on")]));
+        assert_eq!(
+            pairs(Dialect::PostgreSql, "SET anomalist.latest = on;"),
+            own(&[("anomalist.latest", "on")])
+        );
         assert_eq!(pairs(Dialect::PostgreSql, "SET TIME ZONE 'UTC'"), own(&[("timezone", "UTC")]));
         assert_eq!(settings(Dialect::PostgreSql, "SELECT 1"), None);
     }

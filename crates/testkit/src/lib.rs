@@ -1,12 +1,12 @@
 //! What tests of checkers need: small histories in one line, answers nobody has to trust an engine for, and endless input.
 //!
 //! [`mini`] writes a history as people do on a whiteboard. [`oracle`] decides levels and counts anomalies by transcribing
-//! the definitions: it tries every commit order, and resolves reads from raw operations without `isolde_history::Index`, so
+//! the definitions: it tries every commit order, and resolves reads from raw operations without `anomalist_history::Index`, so
 //! that it shares no code, and no mistake, with what it judges. [`random`] makes histories near the boundary between
 //! allowed and forbidden, and all histories of a tiny size; [`mutate`] spoils proofs. Dev only: nothing that ships depends on this crate.
 //!
 //! ```
-//! use isolde_testkit::{mini::history, oracle::{WeakLevel, satisfies, taps}};
+//! use anomalist_testkit::{mini::history, oracle::{WeakLevel, satisfies, taps}};
 //! // The first session writes x twice; the second sees the later one by y, then reads the old x.
 //! let h = history("w(x,1); w(x,2) w(y,2) || r(y,2) r(x,1)");
 //! assert!(!satisfies(&h, WeakLevel::ReadCommitted));
@@ -23,7 +23,7 @@ pub mod random;
 /// A number from the environment: how the oracle tests are told the number of cases and the seed.
 ///
 /// ```
-/// assert_eq!(isolde_testkit::number("ISOLDE_NOT_SET", 7), 7);
+/// assert_eq!(anomalist_testkit::number("ANOMALIST_NOT_SET", 7), 7);
 /// ```
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)

@@ -13,13 +13,13 @@
 //!
 //! Keys and labels are identifiers or integers, values are integers; an unread list is `[]`.
 
-use isolde_history::{AtomKind, Builder, Draft, History, KeyId, OpKind, Outcome, TxnId, Value, View};
+use anomalist_history::{AtomKind, Builder, Draft, History, KeyId, OpKind, Outcome, TxnId, Value, View};
 use std::fmt::Write;
 
 /// The history that `text` describes.
 ///
 /// ```
-/// use isolde_testkit::mini::{parse, print};
+/// use anomalist_testkit::mini::{parse, print};
 /// let text = "t1: w(x,1) a(l,7); r(x,?) !info || r(l,[7]) !abort";
 /// assert_eq!(print(&parse(text)?), text);
 /// assert!(parse("w(x").unwrap_err().contains("w(x"));

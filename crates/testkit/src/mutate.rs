@@ -1,8 +1,8 @@
 //! Proofs with something changed, for tests that such proofs prove nothing false.
 
+use anomalist_history::{History, OpId, TxnId};
+use anomalist_level::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation};
 use fastrand::Rng;
-use isolde_history::{History, OpId, TxnId};
-use isolde_level::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation};
 
 /// Some transaction; now and then one that the history does not have.
 fn any_txn(history: &History, rng: &mut Rng) -> TxnId {

@@ -1,6 +1,6 @@
 //! A history while a generator still changes it.
 
-use isolde_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Value};
+use anomalist_history::{AtomKind, Builder, History, Interval, OpKind, Outcome, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {

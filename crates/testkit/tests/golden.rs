@@ -1,8 +1,8 @@
 //! Small histories with known answers.
 
-use isolde_testkit::mini::history;
-use isolde_testkit::oracle::WeakLevel::{self, *};
-use isolde_testkit::oracle::{satisfies, taps};
+use anomalist_testkit::mini::history;
+use anomalist_testkit::oracle::WeakLevel::{self, *};
+use anomalist_testkit::oracle::{satisfies, taps};
 
 fn levels(text: &str) -> Vec<WeakLevel> {
     WeakLevel::ALL.into_iter().filter(|&level| satisfies(&history(text), level)).collect()

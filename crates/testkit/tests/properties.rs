@@ -1,11 +1,11 @@
 //! What must hold between the oracle's answers, over random and over all tiny histories.
 
+use anomalist_history::History;
+use anomalist_testkit::mini::{history, print};
+use anomalist_testkit::oracle::WeakLevel::{self, *};
+use anomalist_testkit::oracle::{RepeatedRead, satisfies, taps, taps_with};
+use anomalist_testkit::random::{Pattern, Reference, Shape, executed, exhaustive, mutated, structured, tiny};
 use fastrand::Rng;
-use isolde_history::History;
-use isolde_testkit::mini::{history, print};
-use isolde_testkit::oracle::WeakLevel::{self, *};
-use isolde_testkit::oracle::{RepeatedRead, satisfies, taps, taps_with};
-use isolde_testkit::random::{Pattern, Reference, Shape, executed, exhaustive, mutated, structured, tiny};
 use std::collections::BTreeSet;
 
 type Generator = Box<dyn Fn(&mut Rng) -> History>;

@@ -116,7 +116,7 @@ struct Entry {
 /// The result of a pass. Keep one and reuse it: the pass then allocates nothing.
 ///
 /// ```
-/// use isolde_timestamp::{Access, Effect, Footprint, Operations};
+/// use anomalist_timestamp::{Access, Effect, Footprint, Operations};
 /// struct Ops<'a>(&'a [(u32, Access<'a, i64>)]);
 /// impl Operations for Ops<'_> {
 ///     type Key = u32;

@@ -33,7 +33,7 @@
 //! gives is the database's business.
 //!
 //! ```
-//! use isolde_timestamp::{Mode, Rule, Tie, View};
+//! use anomalist_timestamp::{Mode, Rule, Tie, View};
 //! let rule = Rule { mode: Mode::Si, tie: Tie::Inclusive };
 //! assert!(View::At(20).sees(rule, 20, None));
 //! assert!(!View::At(20).sees(Rule { tie: Tie::Exclusive, ..rule }, 20, None));

@@ -10,7 +10,7 @@
 /// the first block that fits is taken.
 ///
 /// ```
-/// use isolde_timestamp::list::is_concatenation;
+/// use anomalist_timestamp::list::is_concatenation;
 /// let blocks: [(u32, &[u32]); 3] = [(1, &[10]), (2, &[20, 21]), (2, &[30])];
 /// assert!(is_concatenation(blocks, &[10, 20, 21, 30]) && is_concatenation(blocks, &[10, 30, 20, 21]));
 /// assert!(!is_concatenation(blocks, &[20, 21, 10, 30]) && !is_concatenation(blocks, &[10, 20, 30, 21]));
@@ -90,7 +90,7 @@ fn with(used: &[bool], i: usize) -> u32 {
 /// list itself. Equal lists have equal fingerprints; the converse must be verified where it matters.
 ///
 /// ```
-/// use isolde_timestamp::list::Fingerprint;
+/// use anomalist_timestamp::list::Fingerprint;
 /// let one = Fingerprint::default().then(7);
 /// assert_eq!(one.then(8), [7, 8].into_iter().fold(Fingerprint::default(), Fingerprint::then));
 /// assert_ne!(one.then(8), Fingerprint::default().then(8).then(7));

@@ -1,7 +1,7 @@
 //! Who comes before whom, and who sees whom.
 
-use isolde_history::Snapshot;
-use isolde_level::Level;
+use anomalist_history::Snapshot;
+use anomalist_level::Level;
 use std::fmt;
 use std::str::FromStr;
 

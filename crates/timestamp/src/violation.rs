@@ -1,8 +1,8 @@
 //! What contradicts the timestamps, and when two findings are the same one.
 
 use crate::Mode;
-use isolde_history::{KeyId, TxnId};
-use isolde_level::AnomalyKind;
+use anomalist_history::{KeyId, TxnId};
+use anomalist_level::AnomalyKind;
 
 /// The axiom that is broken. `Tie` is a warning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -5,8 +5,8 @@
 
 use crate::flaw::Flaw;
 use crate::witness::{Scene, not_this};
-use isolde_history::{OpId, OpKind, Outcome, Value};
-use isolde_level::{AnomalyKind, Edge, Evidence, Node, Relation, VersionReason};
+use anomalist_history::{OpId, OpKind, Outcome, Value};
+use anomalist_level::{AnomalyKind, Edge, Evidence, Node, Relation, VersionReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a cycle of dependencies must look like to be one of Adya's anomalies.
@@ -135,7 +135,7 @@ impl Scene<'_> {
         let edges = &self.anomaly.witness.edges;
         // A version is installed by the last write of its transaction.
         let installed = |write: OpId| {
-            let same = |o: &isolde_history::Op| o.kind != OpKind::Read && o.key == history.op(write).key;
+            let same = |o: &anomalist_history::Op| o.kind != OpKind::Read && o.key == history.op(write).key;
             history.ops(self.owner(write)).filter(|(_, o)| same(o)).map(|(op, _)| op).next_back()
         };
         let enters = |edge: &Edge| match edge.evidence {
@@ -219,7 +219,7 @@ impl Scene<'_> {
         let history = self.reading.facts.history;
         let (reader, key) = (self.owner(read), history.op(read).key);
         let elements = history.list(history.op(read).value)?;
-        let is_append = |o: &isolde_history::Op| o.kind == OpKind::Append && o.key == key;
+        let is_append = |o: &anomalist_history::Op| o.kind == OpKind::Append && o.key == key;
         let own = history.ops(reader).take_while(|(op, _)| *op < read).filter(|(_, o)| is_append(o));
         let own: Vec<Value> = own.map(|(_, o)| o.value).collect();
         let foreign = elements.strip_suffix(own.as_slice()).unwrap_or(elements);

@@ -7,8 +7,8 @@
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use crate::visible;
-use isolde_history::{KeyId, OpId, OpKind, TxnId};
-use isolde_level::{Level, Order, Point};
+use anomalist_history::{KeyId, OpId, OpKind, TxnId};
+use anomalist_level::{Level, Order, Point};
 use rustc_hash::FxHashMap;
 
 /// Place of the initial state: before every transaction.

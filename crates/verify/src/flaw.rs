@@ -1,7 +1,7 @@
 //! Why a proof is refused.
 
-use isolde_history::{History, OpId, OpKind, TxnId};
-use isolde_level::Level;
+use anomalist_history::{History, OpId, OpKind, TxnId};
+use anomalist_level::Level;
 use std::fmt;
 
 /// What is wrong with a proof, and where.

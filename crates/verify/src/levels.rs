@@ -1,7 +1,7 @@
 //! Whose level is what: one for all, or each transaction its own.
 
-use isolde_history::{History, TxnId};
-use isolde_level::Level;
+use anomalist_history::{History, TxnId};
+use anomalist_level::Level;
 
 /// The level of every transaction.
 #[derive(Clone, Copy)]

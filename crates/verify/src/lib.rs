@@ -1,7 +1,7 @@
 //! The independent re-check of verdicts.
 //!
 //! A checker hands over a proof with each answer; this crate looks whether it proves what it says, from the raw operations.
-//! It shares no code with `isolde-check`, nor `isolde_history`'s index: it resolves reads itself (`reading.rs`), replays
+//! It shares no code with `anomalist-check`, nor `anomalist_history`'s index: it resolves reads itself (`reading.rs`), replays
 //! executions (`execution.rs`, `visible.rs`, `mixed.rs`), follows refutations step by step (`refutation.rs`) and looks up what
 //! witnesses claim (`witness.rs`). The only thing trusted beside this crate is the vocabulary: which levels imply which,
 //! and which anomalies they forbid.
@@ -11,9 +11,9 @@
 //! read-only transaction searches the part of the graph between what it read and what replaced it.
 //!
 //! ```
-//! use isolde_level::{Certificate, Execution, Level};
-//! use isolde_testkit::mini::history;
-//! use isolde_verify::{FlawKind, Verifier};
+//! use anomalist_level::{Certificate, Execution, Level};
+//! use anomalist_testkit::mini::history;
+//! use anomalist_verify::{FlawKind, Verifier};
 //!
 //! let skew = history("r(x,0) w(y,1) || r(y,0) w(x,1)");
 //! let order = Certificate::Holds(Execution::commits(skew.txns().collect()));
@@ -37,8 +37,8 @@ mod witness;
 
 pub use flaw::{Flaw, FlawKind};
 
-use isolde_history::History;
-use isolde_level::{Anomaly, By, Certificate, Judgement, Level, LevelVerdict, Mixed, Verdict};
+use anomalist_history::History;
+use anomalist_level::{Anomaly, By, Certificate, Judgement, Level, LevelVerdict, Mixed, Verdict};
 use levels::Levels;
 use reading::{Facts, Reading};
 

@@ -7,8 +7,8 @@ use crate::execution::{Commits, lists_repeat, reads_latest, repeats, sound_reads
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{Reading, Source};
 use crate::visible;
-use isolde_history::TxnId;
-use isolde_level::{Level, Order, Point};
+use anomalist_history::TxnId;
+use anomalist_level::{Level, Order, Point};
 
 /// Whether transactions of a level take a snapshot at one moment and commit at another.
 pub(crate) fn has_snapshot(level: Level) -> bool {

@@ -3,8 +3,8 @@
 use crate::execution;
 use crate::mixed::{self, has_snapshot};
 use crate::reading::{Facts, Reading, Source};
-use isolde_history::{OpKind, TxnId};
-use isolde_level::{Choice, Level, Order, Point};
+use anomalist_history::{OpKind, TxnId};
+use anomalist_level::{Choice, Level, Order, Point};
 
 /// Transactions up to which all orders are tried; with begins and commits, and with one point each.
 const SNAPSHOT_LIMIT: usize = 4;

@@ -10,8 +10,8 @@
 //! Linear in the history (a list counts as long as it is), apart from sorting.
 
 use crate::flaw::{Flaw, FlawKind};
-use isolde_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
-use isolde_level::Choice;
+use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_level::Choice;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Does a refutation show that no execution satisfies a level?
 //!
-//! Steps are taken one after another; what each reason means is said in `isolde_level`'s `proof` module, and transcribed
+//! Steps are taken one after another; what each reason means is said in `anomalist_level`'s `proof` module, and transcribed
 //! here. Every step is checked in time linear in the step (and in the transactions it names), so the whole is linear.
 
 mod axioms;
@@ -9,8 +9,8 @@ mod sources;
 use crate::flaw::{Flaw, FlawKind};
 use crate::levels::Levels;
 use crate::reading::{Facts, Reading, Source, check_choice};
-use isolde_history::{OpId, OpKind, Outcome, TxnId};
-use isolde_level::{Choice, Level, Literal, Point, Reason, Refutation, Step};
+use anomalist_history::{OpId, OpKind, Outcome, TxnId};
+use anomalist_level::{Choice, Level, Literal, Point, Reason, Refutation, Step};
 use rustc_hash::FxHashSet;
 
 /// What the level's axiom is about.

@@ -6,8 +6,8 @@
 //! beyond sixteen of which the checker is believed.
 
 use crate::flaw::{Flaw, FlawKind};
-use isolde_history::{History, KeyId, Op, OpKind, Outcome, Stamps, TxnId, Value};
-use isolde_level::{Anomaly, AnomalyKind};
+use anomalist_history::{History, KeyId, Op, OpKind, Outcome, Stamps, TxnId, Value};
+use anomalist_level::{Anomaly, AnomalyKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
@@ -51,7 +51,7 @@ impl<'a> Stamped<'a> {
             let flaw = Flaw::new(FlawKind::NotThisAnomaly);
             flaw.txns(witness.transactions.iter().copied()).ops(witness.operations.iter().copied())
         };
-        let known = |op: &isolde_history::OpId| op.index() < self.history.op_count();
+        let known = |op: &anomalist_history::OpId| op.index() < self.history.op_count();
         if !witness.operations.iter().all(known) {
             return Err(Flaw::new(FlawKind::NoSuchOperation));
         }
@@ -175,7 +175,7 @@ impl<'a> Stamped<'a> {
     fn reading(&self, t: TxnId, op: usize, serial: bool) -> Option<Reading> {
         let history = self.history;
         let shown = self.within(t, op)?.ok()?;
-        let read = history.op(isolde_history::OpId(op as u32));
+        let read = history.op(anomalist_history::OpId(op as u32));
         // A list as its elements; any other value as itself.
         let seen: Result<Vec<Value>, Value> = match history.list(read.value) {
             Some(list) if shown == [read.value] => Ok(list.to_vec()),

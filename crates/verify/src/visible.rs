@@ -15,7 +15,7 @@
 use crate::execution::{Commits, INITIAL};
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::External;
-use isolde_history::{KeyId, SessionId, TxnId};
+use anomalist_history::{KeyId, SessionId, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 fn overlooked(read: External, t2: TxnId) -> Flaw {

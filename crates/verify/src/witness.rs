@@ -7,8 +7,8 @@
 use crate::dependencies::DependencyCycle;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
-use isolde_history::{OpId, OpKind, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
+use anomalist_history::{OpId, OpKind, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
 
 /// Checks an anomaly against the reading without choices.
 pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, trusting: bool) -> Result<(), Flaw> {

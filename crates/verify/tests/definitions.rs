@@ -4,12 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_history::{History, TxnId};
-use isolde_level::{Certificate, Execution, Level, Order};
-use isolde_testkit::mini;
-use isolde_testkit::oracle::{self, WeakLevel};
-use isolde_testkit::random::{self, Reference, Shape};
-use isolde_verify::Verifier;
+use anomalist_history::{History, TxnId};
+use anomalist_level::{Certificate, Execution, Level, Order};
+use anomalist_testkit::mini;
+use anomalist_testkit::oracle::{self, WeakLevel};
+use anomalist_testkit::random::{self, Reference, Shape};
+use anomalist_verify::Verifier;
 
 const LEVELS: [(Level, WeakLevel); 7] = [
     (Level::ReadCommitted, WeakLevel::ReadCommitted),
@@ -35,7 +35,7 @@ fn orders(txns: &mut Vec<TxnId>, at: usize, f: &mut impl FnMut(&[TxnId])) {
 
 /// Every set of transactions that contains all that committed and none that aborted.
 fn compare(history: &History, context: &str) {
-    use isolde_history::Outcome;
+    use anomalist_history::Outcome;
     let verifier = Verifier::new(history);
     let mut accepted = [false; LEVELS.len()];
     let unknown: Vec<TxnId> =
@@ -65,11 +65,11 @@ fn compare(history: &History, context: &str) {
 }
 
 fn run(family: &str, cases: u64, make: impl Fn(&mut fastrand::Rng) -> History) {
-    let cases = std::env::var("ISOLDE_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(cases);
-    let seed = std::env::var("ISOLDE_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(4u64);
+    let cases = std::env::var("ANOMALIST_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(cases);
+    let seed = std::env::var("ANOMALIST_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(4u64);
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
-        compare(&make(&mut rng), &format!("{family}, ISOLDE_SEED={seed}, case {case}"));
+        compare(&make(&mut rng), &format!("{family}, ANOMALIST_SEED={seed}, case {case}"));
     }
 }
 

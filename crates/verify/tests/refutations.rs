@@ -8,12 +8,12 @@
 
 mod solver;
 
-use isolde_history::History;
-use isolde_level::{Certificate, Level};
-use isolde_testkit::oracle::{self, StrongLevel, WeakLevel};
-use isolde_testkit::random::{self, Reference, Shape};
-use isolde_testkit::{mini, mutate};
-use isolde_verify::Verifier;
+use anomalist_history::History;
+use anomalist_level::{Certificate, Level};
+use anomalist_testkit::oracle::{self, StrongLevel, WeakLevel};
+use anomalist_testkit::random::{self, Reference, Shape};
+use anomalist_testkit::{mini, mutate};
+use anomalist_verify::Verifier;
 use solver::Answer;
 
 const ORACLE: [(Level, WeakLevel); 7] = [
@@ -88,13 +88,13 @@ fn compare(history: &History, rng: &mut fastrand::Rng, context: &str, tally: &mu
 }
 
 fn run(family: &str, cases: u64, make: impl Fn(&mut fastrand::Rng) -> History) {
-    let cases = std::env::var("ISOLDE_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(cases);
-    let seed = std::env::var("ISOLDE_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(5u64);
+    let cases = std::env::var("ANOMALIST_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(cases);
+    let seed = std::env::var("ANOMALIST_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(5u64);
     let mut tally = Tally::default();
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = make(&mut rng);
-        compare(&history, &mut rng, &format!("{family}, ISOLDE_SEED={seed}, case {case}"), &mut tally);
+        compare(&history, &mut rng, &format!("{family}, ANOMALIST_SEED={seed}, case {case}"), &mut tally);
     }
     assert!(tally.held > 0 && tally.refuted > 0 && tally.mutants_refused > 0, "{family} tests nothing");
 }

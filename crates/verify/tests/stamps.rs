@@ -1,20 +1,20 @@
 //! Claims about timestamps: a violation is accepted if and only if the oracle finds it; whatever the checker finds is accepted; and
 //! what holds by timestamps has a certificate that verifies.
 //!
-//! `ISOLDE_ORACLE_CASES` sets the number of histories per family, `ISOLDE_SEED` the seed.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed.
 
 #![allow(clippy::unwrap_used)]
 
+use anomalist_check::Budget;
+use anomalist_check::stamps::{ByStamps, certificate, judge};
+use anomalist_history::{History, OpId, OpKind, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict, Witness};
+use anomalist_testkit::number;
+use anomalist_testkit::oracle::{StampRule, stamp_faults};
+use anomalist_testkit::random::{StampedShape, stamped};
+use anomalist_timestamp::Tie;
+use anomalist_verify::Verifier;
 use fastrand::Rng;
-use isolde_check::Budget;
-use isolde_check::stamps::{ByStamps, certificate, judge};
-use isolde_history::{History, OpId, OpKind, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Level, Verdict, Witness};
-use isolde_testkit::number;
-use isolde_testkit::oracle::{StampRule, stamp_faults};
-use isolde_testkit::random::{StampedShape, stamped};
-use isolde_timestamp::Tie;
-use isolde_verify::Verifier;
 
 /// Code, transaction, key or rank of the read, and the other transaction.
 type Fault = (&'static str, TxnId, Option<u32>, Option<TxnId>);
@@ -63,15 +63,15 @@ fn claims(history: &History, serial: bool) -> Vec<(Anomaly, Fault)> {
 }
 
 fn run(family: &str, shape: &StampedShape) {
-    let cases = number("ISOLDE_ORACLE_CASES", 600);
-    let seed = number("ISOLDE_SEED", 20_261_116);
+    let cases = number("ANOMALIST_ORACLE_CASES", 600);
+    let seed = number("ANOMALIST_SEED", 20_261_116);
     let (mut accepted, mut refused, mut proven) = (0, 0, 0);
     for case in 0..cases {
         let mut rng = Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = stamped(&mut rng, shape);
         let verifier = Verifier::new(&history);
         for (tie, exclusive) in [(Tie::Inclusive, false), (Tie::Exclusive, true)] {
-            let told = format!("{family}, ISOLDE_SEED={seed}, case {case}, {tie:?}");
+            let told = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {tie:?}");
             let levels = vec![
                 Level::SnapshotIsolation,
                 Level::StrongSessionSnapshotIsolation,

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::{Budget, Request, check};
-use isolde_history::{History, Index, OpId, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation};
-use isolde_testkit::mini;
-use isolde_testkit::oracle::{self, WeakLevel};
-use isolde_testkit::random::{self, Shape};
-use isolde_verify::Verifier;
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::{History, Index, OpId, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation};
+use anomalist_testkit::mini;
+use anomalist_testkit::oracle::{self, WeakLevel};
+use anomalist_testkit::random::{self, Shape};
+use anomalist_verify::Verifier;
 
 /// Is it true that the history has this anomaly? `None`: the oracle does not know.
 fn is_true(history: &History, kind: AnomalyKind) -> Option<bool> {
@@ -132,8 +132,8 @@ fn mutate(anomaly: &Anomaly, history: &History, rng: &mut fastrand::Rng) -> Anom
 
 #[test]
 fn a_changed_witness_is_refused_or_still_true() {
-    let cases = std::env::var("ISOLDE_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(1_500);
-    let seed = std::env::var("ISOLDE_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(6u64);
+    let cases = std::env::var("ANOMALIST_ORACLE_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(1_500);
+    let seed = std::env::var("ANOMALIST_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(6u64);
     let shapes = [Shape::default(), Shape::faulty(), Shape::lists(), Shape::anything(), Shape::uncertain()];
     let (mut refused, mut true_still) = (0, 0);
     for case in 0..cases {

@@ -2,12 +2,12 @@
 //!
 //! A real database at a weak level shows its weaknesses rarely; this one shows them as often as not. Point a test at it, and
 //! what breaks in production once a year breaks in the first dozen runs, by a seed that repeats it. [`store`] is the library:
-//! transactions over keys and values. It shares no code with `isolde-check`: both implement the definitions of
-//! `isolde-level`, and each can convict the other.
+//! transactions over keys and values. It shares no code with `anomalist-check`: both implement the definitions of
+//! `anomalist-level`, and each can convict the other.
 //!
 //! ```
-//! use isolde_level::Level;
-//! use isolde_weakdb::{Options, Store};
+//! use anomalist_level::Level;
+//! use anomalist_weakdb::{Options, Store};
 //! // A lost update: two clients add one to the same counter, and both read 0.
 //! let lost = (0..20).any(|seed| {
 //!     let store = Store::new(Options { seed, ..Options::new(Level::Causal) }).unwrap();

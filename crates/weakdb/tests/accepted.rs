@@ -4,12 +4,12 @@
 
 mod common;
 
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::Index;
+use anomalist_level::Verdict;
+use anomalist_testkit::number;
+use anomalist_weakdb::Options;
 use common::{LEVELS, Run, oracle, random_program};
-use isolde_check::{Budget, Request, check};
-use isolde_history::Index;
-use isolde_level::Verdict;
-use isolde_testkit::number;
-use isolde_weakdb::Options;
 
 fn run(seed: u64, options: Options, sizes: [usize; 4], aborts: u8) -> Run {
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -32,7 +32,7 @@ fn run(seed: u64, options: Options, sizes: [usize; 4], aborts: u8) -> Run {
 
 #[test]
 fn by_the_oracle() {
-    let (cases, first) = (number("ISOLDE_CASES", 400), number("ISOLDE_SEED", 1));
+    let (cases, first) = (number("ANOMALIST_CASES", 400), number("ANOMALIST_SEED", 1));
     for level in LEVELS {
         for seed in first..first + cases {
             let options = Options { seed, record: true, ..Options::new(level) };
@@ -45,7 +45,7 @@ fn by_the_oracle() {
 
 #[test]
 fn by_the_checker() {
-    let (cases, first) = (number("ISOLDE_CASES", 400) / 20, number("ISOLDE_SEED", 1));
+    let (cases, first) = (number("ANOMALIST_CASES", 400) / 20, number("ANOMALIST_SEED", 1));
     for level in LEVELS {
         let mut refused = 0;
         for seed in first..first + cases {

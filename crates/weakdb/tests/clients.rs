@@ -5,10 +5,10 @@
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "all of this is a test, helpers too")]
 
-use isolde_level::Level;
-use isolde_weakdb::sql::Database;
-use isolde_weakdb::wire::{Addresses, Server};
-use isolde_weakdb::{Options, Store};
+use anomalist_level::Level;
+use anomalist_weakdb::sql::Database;
+use anomalist_weakdb::wire::{Addresses, Server};
+use anomalist_weakdb::{Options, Store};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -176,7 +176,7 @@ fn psql_describes() {
 
 #[test]
 fn python() {
-    let python = std::env::var("ISOLDE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = std::env::var("ANOMALIST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     if !has(&python, &["-c", "import psycopg, pymysql, sqlalchemy"]) {
         return;
     }
@@ -219,7 +219,7 @@ fn mariadb() {
     assert!(text(&ask("PREPARE s FROM 'SELECT 1'")).contains("ERROR 1235 (42000)"));
     assert!(text(&ask("INSERT INTO t VALUES (1, '')")).contains("ERROR 1062 (23000)"));
     assert!(text(&ask("SELECT * FROM nothing")).contains("ERROR 1146 (42S02)"));
-    assert_eq!(text(&ask("SHOW TABLES; SELECT @@version_comment")), "t\nisolde weakdb\n");
+    assert_eq!(text(&ask("SHOW TABLES; SELECT @@version_comment")), "t\nanomalist weakdb\n");
 }
 
 #[test]

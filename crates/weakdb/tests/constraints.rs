@@ -3,10 +3,10 @@
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_level::Level;
-use isolde_sqltext::Dialect;
-use isolde_weakdb::sql::{Code, Constraints, Database, Session};
-use isolde_weakdb::{Latest, Options, Store, Value};
+use anomalist_level::Level;
+use anomalist_sqltext::Dialect;
+use anomalist_weakdb::sql::{Code, Constraints, Database, Session};
+use anomalist_weakdb::{Latest, Options, Store, Value};
 use std::collections::BTreeSet;
 
 fn database(level: Level, seed: u64, constraints: Constraints) -> Database {
@@ -103,9 +103,9 @@ fn strict_constraints_know_what_has_committed() {
             let (mut a, mut b) = (session(&database, "a"), session(&database, "b"));
             run(&mut a, "CREATE TABLE t (id INT PRIMARY KEY, v INT)").unwrap();
             run(&mut a, "INSERT INTO t VALUES (1, 1)").unwrap();
-            run(&mut b, "SET isolde.constraints = strict").unwrap();
+            run(&mut b, "SET anomalist.constraints = strict").unwrap();
             assert_eq!(run(&mut b, "INSERT INTO t VALUES (1, 2)"), Err(Code::Unique));
-            assert_eq!(run(&mut b, "SET isolde.constraints = loose"), Err(Code::InvalidValue));
+            assert_eq!(run(&mut b, "SET anomalist.constraints = loose"), Err(Code::InvalidValue));
         }
     }
 }
@@ -132,7 +132,7 @@ fn a_restart_keeps_tables_rows_and_numbers() {
         }
         let mut a = session(&second, "a");
         // Below causal a session need not see its own past.
-        run(&mut a, "SET isolde.latest = on").unwrap();
+        run(&mut a, "SET anomalist.latest = on").unwrap();
         assert_eq!(run(&mut a, "SELECT id FROM large").unwrap(), [[Value::Int(1)]]);
         assert_eq!(run(&mut a, "INSERT INTO t (v) VALUES (5) RETURNING id").unwrap(), [[Value::Int(4)]]);
         assert_eq!(run(&mut a, "INSERT INTO t (v) VALUES (0)"), Err(Code::Check));
@@ -169,9 +169,9 @@ fn the_latest_value() {
     let database = database(Level::Causal, 0, Constraints::Weak);
     let mut client = session(&database, "a");
     for value in ["on", "off", "per_session", "'per-session'", "default"] {
-        run(&mut client, &format!("SET isolde.latest = {value}")).unwrap();
+        run(&mut client, &format!("SET anomalist.latest = {value}")).unwrap();
     }
-    assert_eq!(run(&mut client, "SET isolde.latest = newest"), Err(Code::InvalidValue));
+    assert_eq!(run(&mut client, "SET anomalist.latest = newest"), Err(Code::InvalidValue));
 }
 
 #[test]

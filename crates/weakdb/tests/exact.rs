@@ -11,10 +11,10 @@
 
 mod common;
 
+use anomalist_level::Level;
+use anomalist_testkit::{mini::history, number};
+use anomalist_weakdb::{Choice, Options, Otherwise, ReadName, Replay, TxnName};
 use common::{Done, KEYS, LEVELS, Op, Program, Run, Step, oracle, random_program};
-use isolde_level::Level;
-use isolde_testkit::{mini::history, number};
-use isolde_weakdb::{Choice, Options, Otherwise, ReadName, Replay, TxnName};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn recording(level: Level) -> Options {
@@ -23,7 +23,7 @@ fn recording(level: Level) -> Options {
 
 #[test]
 fn every_set_is_the_definitions() {
-    let (cases, first) = (number("ISOLDE_CASES", 400), number("ISOLDE_SEED", 1));
+    let (cases, first) = (number("ANOMALIST_CASES", 400), number("ANOMALIST_SEED", 1));
     for level in [Level::ReadCommitted, Level::ReadAtomic, Level::Causal] {
         let (mut reads, mut several, mut refusing) = (0, 0, 0);
         for seed in first..first + cases {
@@ -278,7 +278,7 @@ fn interleaved(program: &Program) -> Vec<Vec<usize>> {
 
 #[test]
 fn small_programs_show_everything() {
-    let (cases, first) = (number("ISOLDE_CASES", 400) / 4, number("ISOLDE_SEED", 1));
+    let (cases, first) = (number("ANOMALIST_CASES", 400) / 4, number("ANOMALIST_SEED", 1));
     let mut weak = 0;
     for seed in first..first + cases {
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -304,7 +304,7 @@ fn small_programs_show_everything() {
 
 #[test]
 fn interleaving_statements_shows_the_same() {
-    let (cases, first) = (number("ISOLDE_CASES", 400) / 20, number("ISOLDE_SEED", 1));
+    let (cases, first) = (number("ANOMALIST_CASES", 400) / 20, number("ANOMALIST_SEED", 1));
     for seed in first..first + cases {
         let mut rng = fastrand::Rng::with_seed(seed ^ 0x5eed);
         let program = random_program(&mut rng, 2, 2, 2, 2);
@@ -319,7 +319,7 @@ fn interleaving_statements_shows_the_same() {
 /// Seeds and orders drawn at random, instead of all of them: everything is reached, and nothing else.
 #[test]
 fn seeds_show_everything() {
-    let first = number("ISOLDE_SEED", 1);
+    let first = number("ANOMALIST_SEED", 1);
     for seed in first..first + 6 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let program = random_program(&mut rng, 3, 2, 2, 2);
@@ -346,9 +346,9 @@ fn seeds_show_everything() {
 #[cfg(feature = "sql")]
 mod sql {
     use super::*;
-    use isolde_sqltext::Dialect;
-    use isolde_weakdb::Store;
-    use isolde_weakdb::sql::{Database, Session};
+    use anomalist_sqltext::Dialect;
+    use anomalist_weakdb::Store;
+    use anomalist_weakdb::sql::{Database, Session};
 
     /// A program whose keys are rows that exist from the beginning.
     struct Rows {
@@ -417,7 +417,7 @@ mod sql {
 
     #[test]
     fn sql_shows_everything() {
-        let (cases, first) = (number("ISOLDE_CASES", 400) / 80, number("ISOLDE_SEED", 1));
+        let (cases, first) = (number("ANOMALIST_CASES", 400) / 80, number("ANOMALIST_SEED", 1));
         let empty = Database::new(Store::new(Options::new(Level::Serializable)).unwrap());
         let mut admin = empty.session(Dialect::PostgreSql, "admin").unwrap();
         admin.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)", &[]).unwrap();

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use isolde_check::{Budget, Request, check};
-use isolde_history::Index;
-use isolde_level::{Level, Verdict};
-use isolde_weakdb::{Conflict, Error, Options, Otherwise, Replay, Schedule, Session, Store, TxnName, Value};
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::Index;
+use anomalist_level::{Level, Verdict};
+use anomalist_weakdb::{
+    Conflict, Error, Options, Otherwise, Replay, Schedule, Session, Store, TxnName, Value,
+};
 use std::sync::Arc;
 use std::time::Duration;
 

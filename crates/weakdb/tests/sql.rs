@@ -5,11 +5,11 @@
 
 mod client;
 
+use anomalist_level::Level;
+use anomalist_sqltext::Dialect;
+use anomalist_weakdb::sql::{Code, Database, Status};
+use anomalist_weakdb::{Granularity, Options, Store};
 use client::{MY, PG, ask, code, database, run, session, shop};
-use isolde_level::Level;
-use isolde_sqltext::Dialect;
-use isolde_weakdb::sql::{Code, Database, Status};
-use isolde_weakdb::{Granularity, Options, Store};
 
 #[test]
 fn queries() {

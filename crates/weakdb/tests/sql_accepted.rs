@@ -1,15 +1,15 @@
 //! Whatever SQL does, the history it leaves is within the level: random statements of sessions that overlap, judged by
-//! `isolde-check`, which shares no code with the store. And what a level forbids does not happen to SQL, phantoms included.
+//! `anomalist-check`, which shares no code with the store. And what a level forbids does not happen to SQL, phantoms included.
 
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_check::{Budget, Request, check};
-use isolde_history::Index;
-use isolde_level::{Level, Verdict};
-use isolde_sqltext::Dialect;
-use isolde_weakdb::sql::{Code, Database, Session};
-use isolde_weakdb::{Granularity, Options, Store, Value};
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::Index;
+use anomalist_level::{Level, Verdict};
+use anomalist_sqltext::Dialect;
+use anomalist_weakdb::sql::{Code, Database, Session};
+use anomalist_weakdb::{Granularity, Options, Store, Value};
 
 const LEVELS: [Level; 6] = [
     Level::ReadCommitted,
@@ -141,7 +141,7 @@ fn lost_updates() {
                     committed += changed * i64::from(s.execute("COMMIT", &[]).is_ok());
                 }
                 let mut check = database.session(Dialect::MySql, "check").unwrap();
-                check.execute("SET isolde.latest = on", &[]).unwrap();
+                check.execute("SET anomalist.latest = on", &[]).unwrap();
                 let found = check.execute("SELECT v FROM t WHERE id = 1", &[]).unwrap().rows;
                 lost |= found.first().and_then(|r| r[0].as_int()).unwrap_or(0) < committed;
             }
@@ -182,7 +182,7 @@ fn new_orders_with_a_gap() {
             let mut check = session("check");
             // Only the third may miss what there is.
             for s in [&mut a, &mut b, &mut check] {
-                s.execute("SET isolde_latest = on", &[]).unwrap();
+                s.execute("SET anomalist_latest = on", &[]).unwrap();
             }
             (0..3).for_each(|_| enter(&mut a));
             (0..2).for_each(|_| deliver(&mut b));

@@ -5,10 +5,10 @@
 
 mod client;
 
+use anomalist_level::Level;
+use anomalist_weakdb::sql::{Code, Database, Session};
+use anomalist_weakdb::{Granularity, Options, Store, Value};
 use client::{MY, PG, ask, code, database, run, session, shop};
-use isolde_level::Level;
-use isolde_weakdb::sql::{Code, Database, Session};
-use isolde_weakdb::{Granularity, Options, Store, Value};
 
 /// As many columns as are sent, and of their types.
 #[test]
@@ -157,17 +157,17 @@ fn the_seed_decides_random_values() {
 #[test]
 fn settings_end_when_they_should() {
     let s = &mut session(PG);
-    let latest = |s: &Session| s.variable("isolde.latest").unwrap_or_default();
+    let latest = |s: &Session| s.variable("anomalist.latest").unwrap_or_default();
     let first = latest(s);
-    for end in ["RESET isolde.latest", "RESET ALL", "DISCARD ALL", "SET isolde.latest TO DEFAULT"] {
-        run(s, "SET isolde.latest = 'per-session'");
+    for end in ["RESET anomalist.latest", "RESET ALL", "DISCARD ALL", "SET anomalist.latest TO DEFAULT"] {
+        run(s, "SET anomalist.latest = 'per-session'");
         assert_ne!(latest(s), first);
         run(s, end);
         assert_eq!(latest(s), first, "{end}");
     }
     for end in ["COMMIT", "ROLLBACK"] {
         run(s, "BEGIN");
-        run(s, "SET LOCAL isolde.latest = 'per-session'");
+        run(s, "SET LOCAL anomalist.latest = 'per-session'");
         assert_ne!(latest(s), first);
         run(s, end);
         assert_eq!(latest(s), first, "{end}");

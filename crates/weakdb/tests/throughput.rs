@@ -1,15 +1,15 @@
 //! Transactions per second over the socket, in the setting of the paper's section 8: TPC-C's five transactions on one warehouse with two
 //! districts and three customers each, three sessions, causal.
 //!
-//! `cargo test --release -p isolde-weakdb --features sql --test throughput -- --nocapture` measures; otherwise a short run shows that it works.
+//! `cargo test --release -p anomalist-weakdb --features sql --test throughput -- --nocapture` measures; otherwise a short run shows that it works.
 
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "all of this is a test, helpers too")]
 
-use isolde_level::Level;
-use isolde_weakdb::sql::Database;
-use isolde_weakdb::wire::{Addresses, Server};
-use isolde_weakdb::{Options, Store};
+use anomalist_level::Level;
+use anomalist_weakdb::sql::Database;
+use anomalist_weakdb::wire::{Addresses, Server};
+use anomalist_weakdb::{Options, Store};
 use std::time::Instant;
 use tokio_postgres::{Client, Error, NoTls};
 

@@ -3,10 +3,10 @@
 #![cfg(feature = "sql")]
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use isolde_level::Level;
-use isolde_weakdb::sql::Database;
-use isolde_weakdb::wire::{Addresses, Server};
-use isolde_weakdb::{Options, Schedule, Store};
+use anomalist_level::Level;
+use anomalist_weakdb::sql::Database;
+use anomalist_weakdb::wire::{Addresses, Server};
+use anomalist_weakdb::{Options, Schedule, Store};
 use mysql_async::prelude::Queryable;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -67,7 +67,7 @@ impl FromStr for Delay {
 /// Puts things that commit one after another into the order in which they arrive.
 ///
 /// ```
-/// use isolde_workload::{Arrival, Arrivals};
+/// use anomalist_workload::{Arrival, Arrivals};
 /// let mut arrivals = Arrivals::new(Arrival { batch: 10, ..Arrival::default() }, 7);
 /// let mut order = Vec::new();
 /// for n in 0..100_u64 {

@@ -6,7 +6,7 @@
 //! written to a file; [`generate`] returns it whole. Same specification, same history. No I/O, no clock.
 //!
 //! ```
-//! use isolde_workload::{Generator, Injection, SimLevel, Spec, generate};
+//! use anomalist_workload::{Generator, Injection, SimLevel, Spec, generate};
 //! let spec = Spec {
 //!     level: SimLevel::SnapshotIsolation,
 //!     inject: vec!["lost-update".parse()?, Injection::Tap('k')],
@@ -48,7 +48,7 @@ pub use inject::Injection;
 pub use simulated::{Refused, Simulated};
 pub use spec::{Distribution, Kind, SimLevel, Spec, SpecError, UnknownName};
 
-use isolde_history::History;
+use anomalist_history::History;
 use run::Run;
 
 /// A history in batches of up to about 2,000 transactions, in commit order.

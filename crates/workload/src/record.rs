@@ -1,7 +1,7 @@
 //! From finished transactions to a [`Builder`]: names, timestamps, outcomes.
 
 use crate::spec::{Kind, Spec};
-use isolde_history::{Builder, Draft, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
+use anomalist_history::{Builder, Draft, Interval, OpKind, Outcome, Stamps, Timestamp, Value};
 
 /// What a transaction did so far. Lists that it read lie one after another in one vector.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use crate::keys::{Keys, Planned};
 use crate::recipes::{KEYS, Recipe, Step, VALUES};
 use crate::record::{Log, Recorder, Times};
 use crate::spec::{SimLevel, Spec, SpecError};
-use isolde_history::{Builder, Outcome};
+use anomalist_history::{Builder, Outcome};
 
 /// How often a transaction is refused before it runs alone.
 const RETRIES: u32 = 4;

@@ -13,7 +13,7 @@ impl Spec {
     /// the general benchmarks of Plume (16,000 transactions of 20 operations: read-heavy, even, write-heavy).
     ///
     /// ```
-    /// use isolde_workload::Spec;
+    /// use anomalist_workload::Spec;
     /// let w3 = Spec::shape("W3").unwrap();
     /// assert_eq!((w3.sessions, w3.txns_per_session, w3.ops_per_txn), (50, 20_000, 20));
     /// ```

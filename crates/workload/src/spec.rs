@@ -279,7 +279,7 @@ pub enum SpecError {
     /// No such TAP: there are a to n.
     UnknownTap(char),
     /// [`generate`](crate::generate) holds the whole history in memory, and it has too much of something.
-    TooLarge(isolde_history::TooLarge),
+    TooLarge(anomalist_history::TooLarge),
 }
 
 impl fmt::Display for SpecError {

@@ -2,8 +2,8 @@
 
 mod common;
 
+use anomalist_workload::{Injection, Kind, SimLevel, Spec, SpecError, generate};
 use common::{Level, by_timestamps, facts, txns};
-use isolde_workload::{Injection, Kind, SimLevel, Spec, SpecError, generate};
 use std::collections::BTreeMap;
 
 const LEVELS: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
@@ -115,7 +115,7 @@ fn many_at_once_are_all_there_and_counted() {
         .collect();
     for seed in 0..10 {
         let spec = small(Kind::Register, SimLevel::SnapshotIsolation, inject.clone(), seed);
-        let total = isolde_workload::Generator::new(spec.clone()).expect("possible").total_txns();
+        let total = anomalist_workload::Generator::new(spec.clone()).expect("possible").total_txns();
         let h = generate(&spec).expect("possible");
         assert_eq!(h.txn_count() as u64, total);
         assert_eq!(facts(&txns(&h), false).faults.into_iter().collect::<String>(), "abcdef");

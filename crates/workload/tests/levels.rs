@@ -2,9 +2,9 @@
 
 mod common;
 
+use anomalist_history::{Index, Outcome};
+use anomalist_workload::{Distribution, Kind, SimLevel, Spec, generate};
 use common::{Level, by_timestamps, facts, txns};
-use isolde_history::{Index, Outcome};
-use isolde_workload::{Distribution, Kind, SimLevel, Spec, generate};
 use std::num::NonZeroUsize;
 
 /// Small, and crowded enough for everything that can go wrong to go wrong.

@@ -2,8 +2,8 @@
 
 mod common;
 
+use anomalist_workload::{Generator, Injection, Kind, SimLevel, Spec, generate};
 use common::txns;
-use isolde_workload::{Generator, Injection, Kind, SimLevel, Spec, generate};
 use std::collections::BTreeSet;
 
 fn specs() -> Vec<Spec> {
@@ -116,7 +116,7 @@ fn conflicts_can_be_recorded() {
     let spec =
         Spec { keys: 50, record_conflicts: true, level: SimLevel::SnapshotIsolation, ..Spec::default() };
     let h = generate(&spec).expect("good");
-    let aborted = h.txns().filter(|&t| h.outcome(t) == isolde_history::Outcome::Aborted).count();
+    let aborted = h.txns().filter(|&t| h.outcome(t) == anomalist_history::Outcome::Aborted).count();
     assert!(aborted > 1_000, "{aborted}");
     assert_eq!(h.txn_count() - aborted, 5_000);
 }

@@ -1,7 +1,7 @@
 """Two devices of one customer add an item each; afterwards both are in the cart.
 
-isolde explore --level causal --setup "python cart.py" -- pytest -k broken    fails
-isolde explore --level causal --setup "python cart.py" -- pytest -k fixed     passes
+anomalist explore --level causal --setup "python cart.py" -- pytest -k broken    fails
+anomalist explore --level causal --setup "python cart.py" -- pytest -k fixed     passes
 """
 
 import pytest
@@ -19,6 +19,6 @@ def test_nothing_is_lost(cart):
         cart.add(db, 1, "pear")
     with customer.connect() as db:
         # The assertion is about the cart, not about a stale look at it.
-        db.execute(text("SET isolde.latest = on"))
+        db.execute(text("SET anomalist.latest = on"))
         db.commit()
         assert sorted(cart.items(db, 1)) == ["apple", "pear"]

@@ -11,8 +11,8 @@
 
 use crate::weak::Problem;
 use crate::weak::problem::{Read, Stamped};
-use isolde_history::{History, KeyId, OpId, OpKind, Outcome, Source, TxnId};
-use isolde_level::VersionReason;
+use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, Source, TxnId};
+use anomalist_level::VersionReason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

@@ -12,8 +12,8 @@ use super::depend::{Dependencies, RW, WW};
 use super::lists::Place;
 use crate::weak::Problem;
 use crate::weak::problem::Stamped;
-use isolde_history::{KeyId, OpId, OpKind, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge};
+use anomalist_history::{KeyId, OpId, OpKind, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Edge};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// That a transaction read a list, and appended to it after somebody else had.

@@ -6,7 +6,7 @@
 //!
 //! What counts: G0, G1c: components that contain such a cycle; G-single: anti-dependencies that a path of other edges
 //! closes; G-nonadjacent, G2-item: components that contain one, as far as a bounded search finds them. Searches count
-//! steps, not seconds (`isolde_graph::labelled`), so names and counts do not depend on the machine. Names decide
+//! steps, not seconds (`anomalist_graph::labelled`), so names and counts do not depend on the machine. Names decide
 //! nothing: the verdict is that of the level's graph (`decide.rs`).
 
 use super::depend::{ANTI, Dependencies, RT, RW, RWP, SO, WR, WW};
@@ -14,13 +14,13 @@ use super::orders::{Bound, Clock, session_pairs};
 use super::shapes::order_labels;
 use super::witness::needed_label;
 use crate::budget::Budget;
-use isolde_graph::labelled::{
+use anomalist_graph::labelled::{
     AntiCount, CycleQuery, Effort, Found, Labelled, Labels, Walk, closed_edges, search_component,
 };
-use isolde_graph::{Components, Csr, components};
-use isolde_history::TxnId;
-use isolde_level::AnomalyKind as A;
-use isolde_level::{Anomaly, AnomalyKind};
+use anomalist_graph::{Components, Csr, components};
+use anomalist_history::TxnId;
+use anomalist_level::AnomalyKind as A;
+use anomalist_level::{Anomaly, AnomalyKind};
 
 const DEP: Labels = WW | WR;
 

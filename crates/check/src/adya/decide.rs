@@ -22,9 +22,9 @@ use super::unfolded::{Answers, Unfolded};
 use crate::budget::Budget;
 use crate::verdicts::Board;
 use crate::weak::Problem;
-use isolde_graph::Components;
-use isolde_history::TxnId;
-use isolde_level::{Anomaly, AnomalyKind, Level, Verdict};
+use anomalist_graph::Components;
+use anomalist_history::TxnId;
+use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict};
 
 /// What the engine is asked.
 pub(crate) struct Question<'a> {

@@ -10,8 +10,8 @@ use super::extra::Given;
 use super::lists::{Lists, Place};
 use super::registers::Registers;
 use crate::weak::Problem;
-use isolde_graph::labelled::{Labelled, Labels};
-use isolde_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId, Value};
+use anomalist_graph::labelled::{Labelled, Labels};
+use anomalist_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId, Value};
 use rustc_hash::FxHashSet;
 
 pub(crate) const WW: Labels = 1;

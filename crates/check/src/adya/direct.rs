@@ -5,8 +5,8 @@ use super::lists::{Lists, Place};
 use crate::weak::Problem;
 use crate::weak::problem::{Read, Stamped};
 use crate::weak::witness::witness;
-use isolde_history::{FaultKind, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
+use anomalist_history::{FaultKind, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The version of a key that a transaction's first read of it returned.

@@ -6,11 +6,11 @@ use super::depend::{ANTI, RT, RWP, SO, WR, WW};
 use super::orders::Bound;
 use super::shapes::{Shape, order_labels};
 use crate::budget::Budget;
-use isolde_graph::labelled::{Labelled, Labels, Walk, reachable};
-use isolde_graph::{Components, Csr, Step, components, shortest_path};
-use isolde_history::{OpKind, TxnId};
-use isolde_level::AnomalyKind as A;
-use isolde_level::AnomalyKind;
+use anomalist_graph::labelled::{Labelled, Labels, Walk, reachable};
+use anomalist_graph::{Components, Csr, Step, components, shortest_path};
+use anomalist_history::{OpKind, TxnId};
+use anomalist_level::AnomalyKind as A;
+use anomalist_level::AnomalyKind;
 
 /// Nodes of a component from which a shortest cycle is sought.
 const TRIED: usize = 32;

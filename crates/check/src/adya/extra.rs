@@ -5,9 +5,9 @@
 //! in the graph, so it holds with the added order as well. [`MonotonicKeys`] is one that is ready to use.
 
 use super::depend::{RT, RW, RWP, SO, WR, WW};
-use isolde_graph::labelled::Labels;
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, TxnId, Value, View};
-use isolde_level::{Anomaly, Evidence, Relation};
+use anomalist_graph::labelled::Labels;
+use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, TxnId, Value, View};
+use anomalist_level::{Anomaly, Evidence, Relation};
 use rustc_hash::FxHashMap;
 
 /// Something that knows more about a history: an audit log, a column that only grows, another checker. What it adds joins the
@@ -15,9 +15,9 @@ use rustc_hash::FxHashMap;
 /// [`MonotonicKeys`].
 ///
 /// ```
-/// use isolde_check::{Analyser, Budget, ExtraEdge, Request, check_with};
-/// use isolde_history::{Builder, History, Index, OpKind, TxnId};
-/// use isolde_level::{Level, Relation, Verdict};
+/// use anomalist_check::{Analyser, Budget, ExtraEdge, Request, check_with};
+/// use anomalist_history::{Builder, History, Index, OpKind, TxnId};
+/// use anomalist_level::{Level, Relation, Verdict};
 ///
 /// /// An audit log says that the second transaction was committed first.
 /// struct AuditLog;
@@ -52,7 +52,7 @@ use rustc_hash::FxHashMap;
 /// // Reading what will be written only later is a cycle of one read and the log's order.
 /// let codes: Vec<_> = judged(&[&AuditLog]).anomalies.iter().map(|a| a.kind.code()).collect();
 /// assert_eq!(codes, ["G1c-realtime"]);
-/// # Ok::<(), isolde_history::TooLarge>(())
+/// # Ok::<(), anomalist_history::TooLarge>(())
 /// ```
 pub trait Analyser {
     /// Calls `add` with every dependency it knows of.
@@ -190,11 +190,11 @@ mod tests {
 
     use super::*;
     use crate::{Budget, Request, check_with};
-    use isolde_level::{Level, Verdict};
+    use anomalist_level::{Level, Verdict};
 
     #[test]
     fn two_counters_read_in_opposite_orders_are_not_serializable_and_no_dirty_write() {
-        let history = isolde_testkit::mini::history(
+        let history = anomalist_testkit::mini::history(
             "w(x,1); w(x,2) || w(y,1); w(y,2) || r(x,1) r(y,2) || r(x,2) r(y,1)",
         );
         let index = Index::build(&history, 1.try_into().unwrap());

@@ -8,8 +8,8 @@
 use super::lists::{Lists, Place};
 use crate::weak::Problem;
 use crate::weak::problem::{ExternalReads, Stamped};
-use isolde_history::{History, Index, KeyId, OpId, OpKind, TxnId};
-use isolde_level::Relation;
+use anomalist_history::{History, Index, KeyId, OpId, OpKind, TxnId};
+use anomalist_level::Relation;
 
 /// That one transaction depends on another through a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -96,7 +96,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use isolde_testkit::mini;
+    use anomalist_testkit::mini;
 
     fn listed(text: &str) -> Vec<String> {
         let history = mini::history(text);

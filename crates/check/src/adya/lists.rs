@@ -12,7 +12,7 @@
 
 use crate::weak::Problem;
 use crate::weak::problem::Stamped;
-use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
+use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 const NONE: u32 = u32::MAX;

@@ -7,7 +7,7 @@
 //! later time: nothing follows it.
 
 use crate::weak::Problem;
-use isolde_history::{Outcome, TxnId};
+use anomalist_history::{Outcome, TxnId};
 
 /// Which orders bind a level.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

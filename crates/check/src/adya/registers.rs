@@ -13,9 +13,9 @@ use super::assume::{Fact, Inference, Version, facts};
 use crate::weak::Problem;
 use crate::weak::problem::VersionEdge;
 use crate::weak::witness::witness;
-use isolde_graph::{Csr, Step, components, shortest_path};
-use isolde_history::{KeyId, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, VersionReason};
+use anomalist_graph::{Csr, Step, components, shortest_path};
+use anomalist_history::{KeyId, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, VersionReason};
 
 /// Facts about versions of registers.
 #[derive(Default)]

@@ -7,10 +7,10 @@
 
 use super::depend::{ANTI, Dependencies, RT, RW, SO, WR, WW};
 use super::orders::{Bound, Clock, session_pairs};
-use isolde_graph::labelled::Labels;
-use isolde_graph::{Components, Csr, components};
-use isolde_history::TxnId;
-use isolde_level::{Execution, Point};
+use anomalist_graph::labelled::Labels;
+use anomalist_graph::{Components, Csr, components};
+use anomalist_history::TxnId;
+use anomalist_level::{Execution, Point};
 
 /// Which relations, and over what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

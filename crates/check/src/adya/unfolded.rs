@@ -13,13 +13,13 @@
 //!
 //! Where the order of versions is not known, what is certain refutes; else versions are put in the order of a sort, and if
 //! that makes no cycle it proves the level. If it does the level is left open. O(operations + edges), and for PL-2L the
-//! reachability of `isolde_graph::labelled::reachable`.
+//! reachability of `anomalist_graph::labelled::reachable`.
 
 use super::depend::{Dependencies, Event, RW, WW, readers_of, register_readers};
-use isolde_graph::labelled::reachable;
-use isolde_graph::{Components, Csr, Step, components, shortest_path};
-use isolde_history::{KeyId, OpId, OpKind, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Witness};
+use anomalist_graph::labelled::reachable;
+use anomalist_graph::{Components, Csr, Step, components, shortest_path};
+use anomalist_history::{KeyId, OpId, OpKind, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Witness};
 
 /// Nodes of a component from which a shortest cycle is sought.
 const TRIED: usize = 32;

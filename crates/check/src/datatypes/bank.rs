@@ -11,7 +11,7 @@
 
 use super::recorder::Recorder;
 use super::{Datatype, Dependency, LowerError, Lowered};
-use isolde_history::{Events, OpKind};
+use anomalist_history::{Events, OpKind};
 
 const DOUBT: &str =
     "no violation was found, but a bank's reads show totals, not which transfers they include";

@@ -16,7 +16,7 @@
 use super::recorder::Recorder;
 use super::{Datatype, Dependency, LowerError, Lowered};
 use crate::models::bounded_reads;
-use isolde_history::{Draft, Events, KeyId, OpKind, Operation};
+use anomalist_history::{Draft, Events, KeyId, OpKind, Operation};
 use std::collections::BTreeMap;
 
 /// Pairs of an addition and a read that surely saw or missed it, at most.

@@ -21,8 +21,8 @@ mod set;
 pub use crate::models::Malformed;
 
 use crate::{Analyser, Budget, ExtraEdge, Request, check_with};
-use isolde_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
-use isolde_level::{Anomaly, Judgement, Relation, Verdict};
+use anomalist_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
+use anomalist_level::{Anomaly, Judgement, Relation, Verdict};
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -221,9 +221,9 @@ impl Analyser for Lowered {
 /// Decides the levels for a recording.
 ///
 /// ```
-/// use isolde_check::{Budget, Request, datatypes};
-/// use isolde_history::{Datum, Event, EventKind, Events, Process};
-/// use isolde_level::{Level, Verdict};
+/// use anomalist_check::{Budget, Request, datatypes};
+/// use anomalist_history::{Datum, Event, EventKind, Events, Process};
+/// use anomalist_level::{Level, Verdict};
 /// let event = |process, kind, f: &str, value| Event {
 ///     kind, f: f.into(), value, process: Process::Client(process), index: None, time: None, line: 1,
 /// };

@@ -22,8 +22,8 @@
 use super::Dependency;
 use super::predicates::{Mop, Predicate, Rows, Txn, Version};
 use super::recorder::Recorder;
-use isolde_history::Datum;
-use isolde_level::AnomalyKind;
+use anomalist_history::Datum;
+use anomalist_level::AnomalyKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Versions of a row whose order is looked into.

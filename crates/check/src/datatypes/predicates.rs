@@ -12,7 +12,7 @@
 use super::predicate_edges;
 use super::recorder::Recorder;
 use super::{Datatype, LowerError, Lowered, Malformed};
-use isolde_history::{Datum, Draft, Events, KeyId, OpKind, Operation, Value};
+use anomalist_history::{Datum, Draft, Events, KeyId, OpKind, Operation, Value};
 use std::collections::BTreeMap;
 
 const DOUBT: &str = "no violation was found, but the versions that reads by predicate saw, and their order, are not all known";

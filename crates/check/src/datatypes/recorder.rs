@@ -1,11 +1,11 @@
 //! Builds the history of a lowered recording, and keeps dependencies until transactions have their numbers.
 
 use super::{Datatype, Dependency, LowerError, Lowered, Reasoned};
-use isolde_history::{
+use anomalist_history::{
     AtomKind, Builder, Datum, Draft, EventKind, Events, Interval, KeyId, OpId, OpKind, Operation, Outcome,
     Process, TxnId, Value,
 };
-use isolde_level::{Anomaly, AnomalyKind, Witness};
+use anomalist_level::{Anomaly, AnomalyKind, Witness};
 
 /// An operation of a transaction, by its number in it.
 pub(super) type At = (Draft, usize);
@@ -87,7 +87,7 @@ impl<'e> Recorder<'e> {
         draft
     }
 
-    fn begin(&mut self, session: isolde_history::SessionId) -> Draft {
+    fn begin(&mut self, session: anomalist_history::SessionId) -> Draft {
         self.counts.push(0);
         self.builder.transaction(session)
     }

@@ -9,7 +9,7 @@
 
 use super::recorder::Recorder;
 use super::{Datatype, LowerError, Lowered, Malformed};
-use isolde_history::{Datum, Events, KeyId, OpKind, Operation, Value};
+use anomalist_history::{Datum, Events, KeyId, OpKind, Operation, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
     }
     if total > LIMIT {
         return Err(LowerError::TooLarge(format!(
-            "{total} operations to look at, one per read and element; {LIMIT} are the limit (isolde elle --model \
+            "{total} operations to look at, one per read and element; {LIMIT} are the limit (anomalist elle --model \
              set-full judges larger sets)"
         )));
     }

@@ -11,13 +11,13 @@ use super::ground::{ALL, Ground, label, labels};
 use super::steps::Step;
 use super::{Case, Datatype, Findings, Inference};
 use crate::Budget;
-use isolde_graph::components;
-use isolde_graph::labelled::{
+use anomalist_graph::components;
+use anomalist_graph::labelled::{
     AntiCount, CycleQuery, Effort, Found, Labelled, Labels, Walk, alternating, search_component,
 };
-use isolde_history::TxnId;
-use isolde_level::AnomalyKind as A;
-use isolde_level::elle::{
+use anomalist_history::TxnId;
+use anomalist_level::AnomalyKind as A;
+use anomalist_level::elle::{
     self, AntiDependencies, CYCLE_EXISTS, CYCLES, CycleExists, CycleSpec, Edge, SEARCH_ORDER,
 };
 

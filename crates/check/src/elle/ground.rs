@@ -1,8 +1,8 @@
 //! A history as Elle numbers it, and the graph over it.
 
-use isolde_graph::labelled::{Labelled, Labels};
-use isolde_history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
-use isolde_level::elle::Edge;
+use anomalist_graph::labelled::{Labelled, Labels};
+use anomalist_history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_level::elle::Edge;
 
 /// A history, its transactions numbered by the place of their completions: Elle's indices, without gaps.
 pub(crate) struct Ground<'a> {

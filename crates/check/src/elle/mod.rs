@@ -1,13 +1,13 @@
-//! Elle's own answer: what Elle 0.2.8 infers from a history, searches for and reports, for the drop-in `isolde elle`.
+//! Elle's own answer: what Elle 0.2.8 infers from a history, searches for and reports, for the drop-in `anomalist elle`.
 //!
-//! Verdict, anomaly types and boundary are meant to be Elle's, blind spots included: what Isolde can say beyond is
+//! Verdict, anomaly types and boundary are meant to be Elle's, blind spots included: what Anomalist can say beyond is
 //! [`crate::check`]'s business. Two datatypes, each a set of direct checks and a source of edges:
 //! - `append`: lists that grow by appends; the longest read of a key is its version order;
 //! - `register`: registers; version orders come from assumptions the user makes (`versions`).
 //!
 //! `orders` adds process or real-time order, `cycles` searches each component for Elle's types of cycle in Elle's order
 //! with Elle's suppression, and `verdict` computes `valid?`, `not` and `also-not` with the tables of
-//! [`isolde_level::elle`]. The one thing not Elle's is the search itself, which is polynomial (`isolde_graph::labelled`): nothing
+//! [`anomalist_level::elle`]. The one thing not Elle's is the search itself, which is polynomial (`anomalist_graph::labelled`): nothing
 //! depends on the speed of the machine. Deliberate differences: `docs/elle-differences.md`.
 //!
 //! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle: every
@@ -29,10 +29,10 @@ pub use ground::Graph;
 pub use steps::Step;
 
 use crate::Budget;
+use anomalist_history::{History, KeyId, OpId, TxnId, Value};
+use anomalist_level::elle;
+use anomalist_level::{AnomalyKind, Level};
 use ground::Ground;
-use isolde_history::{History, KeyId, OpId, TxnId, Value};
-use isolde_level::elle;
-use isolde_level::{AnomalyKind, Level};
 use rustc_hash::FxHashMap;
 use std::fmt;
 
@@ -284,8 +284,8 @@ pub fn infer(history: &History, options: &Options) -> Result<Inference, Unfit> {
 /// Elle's answer about a history.
 ///
 /// ```
-/// use isolde_check::{Budget, elle};
-/// use isolde_history::{Builder, OpKind};
+/// use anomalist_check::{Budget, elle};
+/// use anomalist_history::{Builder, OpKind};
 /// // Two transactions of one process each read nothing of the other's key and append to their own: write skew.
 /// let mut b = Builder::new();
 /// let (x, y, one) = (b.int(1), b.int(2), b.int(1));

@@ -1,9 +1,9 @@
 //! Process and real-time order between transactions, as Elle builds them.
 
 use super::ground::{Graph, Ground};
-use isolde_history::Interval;
-use isolde_level::AnomalyKind;
-use isolde_level::elle::{CYCLES, Edge};
+use anomalist_history::Interval;
+use anomalist_level::AnomalyKind;
+use anomalist_level::elle::{CYCLES, Edge};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 

@@ -8,9 +8,9 @@ use super::steps::{Evidence, External, external};
 use super::updates::lost_update;
 use super::versions;
 use super::{Case, Findings, Inference, Options, Unfit};
-use isolde_history::{KeyId, Op, OpId, OpKind, Value};
-use isolde_level::AnomalyKind as A;
-use isolde_level::elle::Edge;
+use anomalist_history::{KeyId, Op, OpId, OpKind, Value};
+use anomalist_level::AnomalyKind as A;
+use anomalist_level::elle::Edge;
 use rustc_hash::FxHashMap;
 
 /// The versions of all keys, numbered, with the committed transactions that wrote and read them.

@@ -1,8 +1,8 @@
 //! Why one transaction precedes another: the operations behind an edge, found again when a cycle is told.
 
 use super::ground::Ground;
-use isolde_history::{KeyId, OpId, OpKind, TxnId, Value};
-use isolde_level::elle::Edge;
+use anomalist_history::{KeyId, OpId, OpKind, TxnId, Value};
+use anomalist_level::elle::Edge;
 use rustc_hash::FxHashMap;
 
 /// A step of a cycle.

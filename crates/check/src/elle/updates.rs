@@ -5,8 +5,8 @@
 
 use super::ground::Ground;
 use super::{Case, Findings};
-use isolde_history::{KeyId, Op, OpId, OpKind, TxnId};
-use isolde_level::AnomalyKind;
+use anomalist_history::{KeyId, Op, OpId, OpKind, TxnId};
+use anomalist_level::AnomalyKind;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 

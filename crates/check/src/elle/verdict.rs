@@ -1,8 +1,8 @@
 //! From what was found to Elle's `valid?`, `anomaly-types`, `not` and `also-not`.
 
 use super::{Answer, Case, Findings, Validity};
-use isolde_level::AnomalyKind;
-use isolde_level::elle::{self, CYCLE_EXISTS};
+use anomalist_level::AnomalyKind;
+use anomalist_level::elle::{self, CYCLE_EXISTS};
 
 /// Elle's answer. What was not asked about is not reported, but it does move the boundary; and if nothing is to be reported there is
 /// no boundary either.

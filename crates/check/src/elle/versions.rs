@@ -8,9 +8,9 @@ use super::orders;
 use super::register::Register;
 use super::steps::{External, external};
 use super::{Case, Findings, Options};
-use isolde_graph::{Csr, components};
-use isolde_history::{KeyId, Value, View};
-use isolde_level::AnomalyKind as A;
+use anomalist_graph::{Csr, components};
+use anomalist_history::{KeyId, Value, View};
+use anomalist_level::AnomalyKind as A;
 use rustc_hash::FxHashMap;
 
 type Pairs = Vec<(u32, u32)>;
@@ -237,7 +237,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use isolde_history::{Builder, Interval, OpKind};
+    use anomalist_history::{Builder, Interval, OpKind};
 
     #[test]
     fn neighbours_are_among_all_pairs() {

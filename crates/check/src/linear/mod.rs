@@ -96,8 +96,8 @@ pub struct Configuration {
 /// Decides whether calls on one register are linearizable.
 ///
 /// ```
-/// use isolde_check::linear::{Action, Call, Linearity, linearizable};
-/// use isolde_check::Budget;
+/// use anomalist_check::linear::{Action, Call, Linearity, linearizable};
+/// use anomalist_check::Budget;
 /// let call = |action, began, ended| Call { action, began, ended: Some(ended) };
 /// let write = call(Action::Write(1), 0, 1);
 /// let (fresh, stale) = (call(Action::Read(1), 2, 3), call(Action::Read(0), 4, 5));

@@ -3,7 +3,7 @@
 
 use super::{Finding, Severity};
 use crate::stats::written_by_several_sessions;
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
+use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use rustc_hash::FxHashSet;
 
 /// Below this share of written values that anybody read, most writes went unobserved.

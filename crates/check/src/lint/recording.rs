@@ -2,7 +2,7 @@
 
 use super::{Finding, Tally, number};
 use crate::stats::{repeated, share, writes_by_value};
-use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
+use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use rustc_hash::FxHashSet;
 
 /// Above this share of transactions of unknown outcome, a history hardly says anything.

@@ -3,8 +3,8 @@
 use super::{Family, family};
 use crate::weak::Problem;
 use crate::weak::problem::Read;
-use isolde_history::{KeyId, TxnId};
-use isolde_level::Level;
+use anomalist_history::{KeyId, TxnId};
+use anomalist_level::Level;
 use rustc_hash::FxHashSet;
 
 /// Points are numbered: a transaction's commit by its id, its begin (if its level has snapshots) after all commits.
@@ -110,7 +110,7 @@ impl Collector<'_> {
         let history = self.problem.history;
         let intervals = history.intervals().unwrap_or_default();
         self.problem.committed().filter(move |&p| {
-            let over = history.outcome(p) == isolde_history::Outcome::Committed;
+            let over = history.outcome(p) == anomalist_history::Outcome::Committed;
             let ends = intervals.get(p.index()).and_then(|i| i.completed);
             over && p != t && ends.is_some_and(|end| end < intervals[t.index()].invoked)
         })

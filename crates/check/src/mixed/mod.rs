@@ -25,9 +25,9 @@ use crate::Request;
 use crate::budget::Budget;
 use crate::strong;
 use crate::weak::Problem;
+use anomalist_history::{FaultKind, History, ReadFault, TxnId};
+use anomalist_level::{Level, Mixed, Verdict};
 use demands::Demands;
-use isolde_history::{FaultKind, History, ReadFault, TxnId};
-use isolde_level::{Level, Mixed, Verdict};
 
 /// How a level looks at its transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

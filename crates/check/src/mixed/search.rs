@@ -6,7 +6,7 @@
 use super::demands::{Demands, Edge, Point};
 use crate::budget::Budget;
 use crate::weak::Problem;
-use isolde_history::TxnId;
+use anomalist_history::TxnId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -11,7 +11,7 @@
 //! Jepsen's rule and keys, but for `torn`. O(size of the reads).
 
 use super::{Malformed, ModelResult, Options, Valid, show};
-use isolde_history::{Datum, Events, Operation};
+use anomalist_history::{Datum, Events, Operation};
 use std::collections::BTreeSet;
 
 /// What is wrong with one read.
@@ -61,7 +61,7 @@ pub(super) fn check(events: &Events, options: &Options) -> Result<ModelResult, M
     ];
     let skewed = faults.iter().find(|fault| fault.kind == "wrong-total");
     if let Some(torn) = skewed.and_then(|fault| torn(events, &ops, fault, expected)) {
-        details.push(("isolde", Datum::map([("torn", torn)])));
+        details.push(("anomalist", Datum::map([("torn", torn)])));
     }
     Ok(ModelResult::new(faults.is_empty().into(), details))
 }
@@ -180,7 +180,7 @@ fn torn(events: &Events, ops: &[Operation], fault: &Fault, expected: i128) -> Op
 mod tests {
     use super::super::testing::{expect, judge, judge_with};
     use super::super::{Model, Options, Valid};
-    use isolde_history::Datum;
+    use anomalist_history::Datum;
 
     const TORN: &str = "0 invoke read; 0 ok read {0 10 1 10}; \
         1 invoke transfer {:from 0 :to 1 :amount 3}; 0 invoke read; 0 ok read {0 7 1 10}; \
@@ -195,7 +195,7 @@ mod tests {
         let wrong = details.get("errors").unwrap().get("wrong-total").unwrap();
         assert_eq!(wrong.get("count"), Some(&Datum::Int(1)));
         assert_eq!(wrong.get("lowest").unwrap().get("total"), Some(&Datum::Int(17)));
-        let torn = details.get("isolde").unwrap().get("torn").unwrap().as_list().unwrap();
+        let torn = details.get("anomalist").unwrap().get("torn").unwrap().as_list().unwrap();
         assert_eq!(torn[0].get("saw-only"), Some(&Datum::keyword("debit")));
         assert_eq!(torn[0].get("op").unwrap().get("f"), Some(&Datum::keyword("transfer")));
     }
@@ -205,11 +205,11 @@ mod tests {
         let text = "0 ok read {0 10 1 10}; 1 invoke transfer {:from 0 :to 1 :amount 3}; \
             2 invoke transfer {:from 1 :to 0 :amount 4}; 0 invoke read; 0 ok read {0 14 1 13}";
         let details = expect(Model::Bank, text, false);
-        assert_eq!(details.get("isolde").unwrap().get("torn").unwrap().as_list().unwrap().len(), 2);
+        assert_eq!(details.get("anomalist").unwrap().get("torn").unwrap().as_list().unwrap().len(), 2);
         // One transfer of 4 cannot make 8: both of its halves together are 0.
         let text =
             "0 ok read {0 10 1 10}; 1 invoke transfer {:amount 4}; 0 invoke read; 0 ok read {0 14 1 14}";
-        assert_eq!(expect(Model::Bank, text, false).get("isolde"), None);
+        assert_eq!(expect(Model::Bank, text, false).get("anomalist"), None);
     }
 
     #[test]

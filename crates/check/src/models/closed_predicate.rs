@@ -8,8 +8,8 @@
 use super::{Malformed, ModelResult, Options, Valid};
 use crate::datatypes::{self, Datatype, LowerError};
 use crate::{Budget, Request};
-use isolde_history::{Datum, Events};
-use isolde_level::{Level, Verdict};
+use anomalist_history::{Datum, Events};
+use anomalist_level::{Level, Verdict};
 
 pub(super) fn check(
     events: &Events,

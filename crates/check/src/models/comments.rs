@@ -10,7 +10,7 @@
 
 use super::set::elements;
 use super::{Malformed, ModelResult, Valid, show};
-use isolde_history::{Datum, Event, Events, Operation};
+use anomalist_history::{Datum, Event, Events, Operation};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// One run of the workload.
@@ -165,7 +165,7 @@ mod tests {
             // The rule as the header has it: each write seen brings all that were ok before it was invoked.
             let events = super::super::testing::events(&text);
             let ops = events.operations();
-            let id = |op: &isolde_history::Operation| events.argument(op).as_int().map(|i| i as u32);
+            let id = |op: &anomalist_history::Operation| events.argument(op).as_int().map(|i| i as u32);
             let writes = || ops.iter().filter(|op| events.f(op) == "write" && !op.failed());
             let broken = writes().filter(|w| id(w).is_some_and(|i| seen.contains(&i))).any(|w| {
                 writes()

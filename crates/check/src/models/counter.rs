@@ -9,7 +9,7 @@
 //! and contradict each other. An initial value other than 0 is not known. O(n).
 
 use super::{Malformed, ModelResult, Valid, show};
-use isolde_history::{Datum, EventKind, Events};
+use anomalist_history::{Datum, EventKind, Events};
 
 /// A read with the bounds it must respect.
 pub(crate) struct Bounded {
@@ -93,7 +93,7 @@ pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
         ("errors", Datum::List(wrong.iter().map(|r| triple(r)).collect())),
     ];
     if let Some(first) = wrong.first() {
-        details.push(("isolde", Datum::map([("first-error", events.datum(first.position))])));
+        details.push(("anomalist", Datum::map([("first-error", events.datum(first.position))])));
     }
     Ok(ModelResult::new(wrong.is_empty().into(), details))
 }
@@ -103,7 +103,7 @@ mod tests {
     use super::super::Model;
     use super::super::testing::{events, expect};
     use super::bounded_reads;
-    use isolde_history::{Datum, Events, Operation};
+    use anomalist_history::{Datum, Events, Operation};
 
     #[test]
     fn reads_are_between_bounds() {

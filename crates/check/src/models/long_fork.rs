@@ -14,7 +14,7 @@
 
 use super::{Malformed, ModelResult, Options, Valid};
 use crate::Budget;
-use isolde_history::{Datum, Events, Operation};
+use anomalist_history::{Datum, Events, Operation};
 use std::collections::BTreeMap;
 
 /// How many forks are shown.
@@ -87,7 +87,7 @@ fn answer(
         let pair = |&(a, b): &(usize, usize)| Datum::List(vec![events.datum(a), events.datum(b)]);
         details.push(("forks", Datum::List(forks.iter().map(pair).collect())));
         details.push((
-            "isolde",
+            "anomalist",
             Datum::map([("fork-count", Datum::Int(i64::try_from(count).unwrap_or(i64::MAX)))]),
         ));
     }
@@ -162,7 +162,7 @@ fn find_forks(group: &Group<'_>, forks: &mut Vec<(usize, usize)>, count: &mut u6
 mod tests {
     use super::super::testing::{expect, judge, judge_with};
     use super::super::{Model, Options, Valid};
-    use isolde_history::Datum;
+    use anomalist_history::Datum;
 
     const WRITES: &str = "0 invoke write [[:w 1 1]]; 0 ok write [[:w 1 1]]; 1 invoke write [[:w 2 1]]; 1 ok write [[:w 2 1]]; ";
 
@@ -177,7 +177,7 @@ mod tests {
         let fork = format!("{WRITES} 2 ok read [[:r 1 nil] [:r 2 1]]; 3 ok read [[:r 1 1] [:r 2 nil]]");
         let details = expect(Model::LongFork, &fork, false);
         assert_eq!(details.get("forks").unwrap().as_list().unwrap().len(), 1);
-        assert_eq!(details.get("isolde").unwrap().get("fork-count"), Some(&Datum::Int(1)));
+        assert_eq!(details.get("anomalist").unwrap().get("fork-count"), Some(&Datum::Int(1)));
         // Of different groups.
         let apart = format!("{WRITES} 2 ok read [[:r 1 nil] [:r 2 1]]; 3 ok read [[:r 1 1] [:r 3 nil]]");
         expect(Model::LongFork, &apart, true);
@@ -215,7 +215,8 @@ mod tests {
                 .filter(|&(i, j)| ahead(&reads[i], &reads[j]) && ahead(&reads[j], &reads[i]))
                 .count();
             let details = expect(Model::LongFork, &text.join("; "), forks == 0);
-            let counted = details.get("isolde").map_or(0, |i| i.get("fork-count").unwrap().as_int().unwrap());
+            let counted =
+                details.get("anomalist").map_or(0, |i| i.get("fork-count").unwrap().as_int().unwrap());
             assert_eq!(counted, forks as i64, "{text:?}");
         }
     }

@@ -34,8 +34,8 @@ pub(crate) use counter::bounded_reads;
 pub(crate) use set::elements;
 
 use crate::Budget;
-use isolde_history::{Datum, Event, Events};
-use isolde_level::Level;
+use anomalist_history::{Datum, Event, Events};
+use anomalist_level::Level;
 use std::fmt;
 
 /// A workload of Jepsen's, by elle-cli's name for it.
@@ -97,7 +97,7 @@ impl Model {
     /// The model of this name.
     ///
     /// ```
-    /// use isolde_check::models::Model;
+    /// use anomalist_check::models::Model;
     /// assert_eq!(Model::from_name("set-full"), Some(Model::SetFull));
     /// ```
     pub fn from_name(name: &str) -> Option<Model> {
@@ -136,7 +136,7 @@ pub enum Valid {
 pub struct ModelResult {
     /// The verdict.
     pub valid: Valid,
-    /// A map with Jepsen's keys, `valid?` first; `isolde` holds what Jepsen would not say.
+    /// A map with Jepsen's keys, `valid?` first; `anomalist` holds what Jepsen would not say.
     pub details: Datum,
 }
 
@@ -191,8 +191,8 @@ impl std::error::Error for Malformed {}
 /// Judges a history by a model. Linear in the size of the history, but for cas-register, mutex and closed-predicate, which search.
 ///
 /// ```
-/// use isolde_check::{Budget, models::{self, Model, Options, Valid}};
-/// use isolde_history::{Datum, Event, EventKind, Events, Process};
+/// use anomalist_check::{Budget, models::{self, Model, Options, Valid}};
+/// use anomalist_history::{Datum, Event, EventKind, Events, Process};
 /// let event = |kind, f: &str, value| Event {
 ///     kind, f: f.into(), value, process: Process::Client(0), index: None, time: None, line: 1,
 /// };

@@ -5,16 +5,16 @@
 //! when it runs several registers at once: then each key is a register of its own, and linearizability is local.
 //!
 //! In Knossos, which elle-cli asks, an ok read of nil says nothing. `valid?` follows it. Where there are such reads and
-//! the verdict depends on it, `isolde` gives the verdict with nil as the initial value (`nil-is-initial`).
+//! the verdict depends on it, `anomalist` gives the verdict with nil as the initial value (`nil-is-initial`).
 //!
 //! Details as Knossos names them: `op`, the operation that could not be linearised; `previous-ok`, the last one that
 //! could; `configs`, ways in which all before it can be, each with the `model`'s state, the `pending` operations and
-//! `last-op`. `isolde` has the length of the linearised prefix and its end.
+//! `last-op`. `anomalist` has the length of the linearised prefix and its end.
 
 use super::{Malformed, ModelResult, Valid};
 use crate::Budget;
 use crate::linear::{Action, Call, Linearity, Refutation, Value, linearizable};
-use isolde_history::{Datum, Events, Operation};
+use anomalist_history::{Datum, Events, Operation};
 use std::collections::{BTreeMap, HashMap};
 
 /// How much of a linearised prefix is shown.
@@ -104,7 +104,7 @@ pub(super) fn check_cas(events: &Events, budget: &Budget<'_>) -> Result<ModelRes
         {
             let extra =
                 Datum::map([("nil-reads", Datum::count(nil_reads)), ("nil-is-initial", strict.details)]);
-            entries.push((Datum::keyword("isolde"), extra));
+            entries.push((Datum::keyword("anomalist"), extra));
         }
     }
     Ok(result)
@@ -218,7 +218,7 @@ fn explain(
         ("previous-ok", refutation.previous.map_or(Datum::Nil, op)),
         ("configs", Datum::List(configs.collect())),
         (
-            "isolde",
+            "anomalist",
             Datum::map([
                 ("linearized-count", Datum::count(longest.len())),
                 ("linearized-end", list(end)),
@@ -233,7 +233,7 @@ mod tests {
     use super::super::testing::{events, expect, judge};
     use super::super::{Malformed, Model, Options, Valid, check};
     use crate::Budget;
-    use isolde_history::Datum;
+    use anomalist_history::Datum;
 
     #[test]
     fn registers() {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(details.get("previous-ok").unwrap().get("value"), Some(&Datum::Int(2)));
         let config = &details.get("configs").unwrap().as_list().unwrap()[0];
         assert_eq!(config.get("model"), Some(&Datum::Int(2)));
-        assert_eq!(details.get("isolde").unwrap().get("linearized-count"), Some(&Datum::Int(2)));
+        assert_eq!(details.get("anomalist").unwrap().get("linearized-count"), Some(&Datum::Int(2)));
         // An indeterminate write may take effect late, and more than once it may not.
         let late =
             "0 invoke write 1; 0 info write 1; 1 invoke write 2; 1 ok write 2; 1 invoke read; 1 ok read 1; ";
@@ -265,10 +265,10 @@ mod tests {
     fn reads_of_nil_say_nothing_in_knossos() {
         let text = "0 invoke write 1; 0 ok write 1; 1 invoke read; 1 ok read nil";
         let details = expect(Model::CasRegister, text, true);
-        let strict = details.get("isolde").unwrap().get("nil-is-initial").unwrap();
+        let strict = details.get("anomalist").unwrap().get("nil-is-initial").unwrap();
         assert_eq!(strict.get("valid?"), Some(&Datum::Bool(false)));
         let fine = "1 invoke read; 1 ok read nil; 0 invoke write 1; 0 ok write 1";
-        assert_eq!(expect(Model::CasRegister, fine, true).get("isolde"), None);
+        assert_eq!(expect(Model::CasRegister, fine, true).get("anomalist"), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! Jepsen's intention; elle-cli names the model but cannot run it. The chain's name may be missing. O(n).
 
 use super::{Malformed, ModelResult, Valid};
-use isolde_history::{Datum, Event, Events};
+use anomalist_history::{Datum, Event, Events};
 
 pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
     let ops = events.operations();

@@ -6,11 +6,11 @@
 //! - `recovered`: there, though its `add` was not acknowledged.
 //!
 //! Invalid if anything is lost or unexpected, unknown if the set was never read. An `add` that failed and is there all
-//! the same counts as recovered, as in Jepsen, though it is an aborted read: `isolde` names those elements. Jepsen's rule
+//! the same counts as recovered, as in Jepsen, though it is an aborted read: `anomalist` names those elements. Jepsen's rule
 //! and keys. O(n log n).
 
 use super::{Malformed, ModelResult, Valid, show};
-use isolde_history::{Datum, Event, EventKind, Events, Process};
+use anomalist_history::{Datum, Event, EventKind, Events, Process};
 use std::collections::HashSet;
 
 /// The elements that a read returned.
@@ -53,7 +53,7 @@ pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
         ("recovered", show::interval_set(&recovered)),
     ];
     if !aborted.is_empty() {
-        details.push(("isolde", Datum::map([("failed-but-read", show::interval_set(&aborted))])));
+        details.push(("anomalist", Datum::map([("failed-but-read", show::interval_set(&aborted))])));
     }
     Ok(ModelResult::new((lost.is_empty() && unexpected.is_empty()).into(), details))
 }
@@ -79,9 +79,9 @@ mod tests {
     fn what_was_acknowledged_stays_and_nothing_comes_from_nowhere() {
         let details = expect(Model::Set, "0 invoke add 1; 0 ok add 1; 0 invoke read; 0 ok read [5]", false);
         let get = |key| details.get(key).unwrap().to_string();
-        assert_eq!(details.get("isolde"), None);
+        assert_eq!(details.get("anomalist"), None);
         let aborted = expect(Model::Set, "0 invoke add 1; 0 fail add 1; 0 invoke read; 0 ok read [1]", true);
-        assert_eq!(aborted.get("isolde").unwrap().to_string(), "{:failed-but-read \"#{1}\"}");
+        assert_eq!(aborted.get("anomalist").unwrap().to_string(), "{:failed-but-read \"#{1}\"}");
         assert_eq!((get("lost"), get("unexpected")), ("\"#{1}\"".into(), "\"#{5}\"".into()));
         assert!(matches!(
             judge(Model::Set, "0 invoke add 1; 0 invoke read; 0 info read").valid,

@@ -19,7 +19,7 @@
 
 use super::set::elements;
 use super::{Malformed, ModelResult, Options, Valid, show};
-use isolde_history::{Datum, Events, Operation};
+use anomalist_history::{Datum, Events, Operation};
 use std::collections::{BTreeMap, HashMap};
 
 /// What is known of an element.
@@ -232,7 +232,7 @@ fn distribution(name: &'static str, sorted: &[i64]) -> Option<(&'static str, Dat
 mod tests {
     use super::super::testing::{events, expect, judge, judge_with};
     use super::super::{Model, Options, Valid};
-    use isolde_history::{Datum, Events};
+    use anomalist_history::{Datum, Events};
     use std::collections::BTreeMap;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Results in Jepsen's notation.
 
-use isolde_history::Datum;
+use anomalist_history::Datum;
 use std::fmt::Write as _;
 
 /// A set as Jepsen prints it: `#{0..3 7}`, runs of integers shortened.

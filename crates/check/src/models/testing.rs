@@ -2,7 +2,7 @@
 
 use super::{Model, ModelResult, Options, Valid, check};
 use crate::Budget;
-use isolde_history::{Datum, Event, EventKind, Events, Process};
+use anomalist_history::{Datum, Event, EventKind, Events, Process};
 
 /// Reads a recording such as `0 invoke add 1; 0 ok add 1; 1 invoke read nil; 1 ok read [1 2]`.
 pub(crate) fn events(text: &str) -> Events {

@@ -19,9 +19,9 @@ mod tighten;
 pub use tighten::tighten;
 
 use crate::{Budget, Request, check};
+use anomalist_history::{History, Index, OpId, Origin, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Certificate, Judgement, Level, Verdict};
 use ddmin::{Outcome, minimise};
-use isolde_history::{History, Index, OpId, Origin, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Certificate, Judgement, Level, Verdict};
 use parts::{Mask, Values};
 use std::num::NonZeroUsize;
 
@@ -116,9 +116,9 @@ impl std::error::Error for NothingToShrink {}
 /// Shrinks a history.
 ///
 /// ```
-/// use isolde_check::{Budget, shrink::{Goal, shrink}};
-/// use isolde_level::Level;
-/// use isolde_testkit::mini;
+/// use anomalist_check::{Budget, shrink::{Goal, shrink}};
+/// use anomalist_level::Level;
+/// use anomalist_testkit::mini;
 /// let history = mini::history("w(z,1); w(x,1) w(y,1) r(z,1); r(z,1) || r(z,1) r(x,0) r(y,1); w(z,2)");
 /// let goal = Goal::level(Level::ReadAtomic);
 /// let shrunk = shrink(&history, goal, &Budget::unlimited()).unwrap();

@@ -1,7 +1,7 @@
 //! What of a history is kept, and what has to go with what is not.
 
 use super::Group;
-use isolde_history::{History, Kept, KeyId, OpId, OpKind, TxnId, Value};
+use anomalist_history::{History, Kept, KeyId, OpId, OpKind, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The transactions and operations kept, and the elements that are gone from lists.
@@ -90,7 +90,8 @@ impl Mask {
 /// The appends of a transaction to the key of a read before it: the tail of what it shows.
 fn own_appends(history: &History, t: TxnId, read: OpId) -> usize {
     let key = history.op(read).key;
-    let own = |(op, o): &(OpId, isolde_history::Op)| *op < read && o.kind == OpKind::Append && o.key == key;
+    let own =
+        |(op, o): &(OpId, anomalist_history::Op)| *op < read && o.kind == OpKind::Append && o.key == key;
     history.ops(t).filter(own).count()
 }
 

@@ -8,8 +8,8 @@
 
 use super::{Goal, Promise, Shrinker, Shrunk};
 use crate::Budget;
-use isolde_history::{History, OpId};
-use isolde_level::{Certificate, Judgement, Literal, Reason, Refutation};
+use anomalist_history::{History, OpId};
+use anomalist_level::{Certificate, Judgement, Literal, Reason, Refutation};
 
 /// Refutations of so many steps fit on a screen as they are.
 const SMALL: usize = 8;

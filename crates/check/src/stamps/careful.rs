@@ -9,8 +9,8 @@
 use super::Findings;
 use super::events::Event;
 use super::key::{Checker, Match};
-use isolde_history::{KeyId, Snapshot, Value};
-use isolde_timestamp::Mode;
+use anomalist_history::{KeyId, Snapshot, Value};
+use anomalist_timestamp::Mode;
 
 /// Bounds on the ids of a key's versions.
 struct Ids {

@@ -4,7 +4,7 @@
 //! value that no committed transaction wrote to the key and that is not its initial one: a least fixpoint. Leaving the others
 //! out is the permissive choice: nobody saw them, and as writers they could only make more reads stale.
 
-use isolde_history::{History, KeyId, OpKind, Outcome, TxnId, Value};
+use anomalist_history::{History, KeyId, OpKind, Outcome, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// By transaction.

@@ -1,17 +1,17 @@
 //! From violations to verdicts per level, with one example of each kind.
 //!
 //! Snapshot isolation and serializability differ from their strong-session variants in SESSION alone; which axiom breaks
-//! which level is in the table of `isolde-level`. `Holds` is a proof by Definition 4: the order of commits and the views are
+//! which level is in the table of `anomalist-level`. `Holds` is a proof by Definition 4: the order of commits and the views are
 //! the abstract execution that it asks for.
 
 use super::{Findings, find};
 use crate::budget::Budget;
 use crate::verdicts::ONLY_ASKED;
-use isolde_history::{History, KeyId, OpId, TxnId};
-use isolde_level::{
+use anomalist_history::{History, KeyId, OpId, TxnId};
+use anomalist_level::{
     Anomaly, AnomalyKind, By, Edge, Evidence, Judgement, Level, LevelVerdict, Relation, Verdict, Witness,
 };
-use isolde_timestamp::{Axiom, Mode, Rule, Tie, Violation};
+use anomalist_timestamp::{Axiom, Mode, Rule, Tie, Violation};
 use std::num::NonZeroUsize;
 
 /// How many violations of an axiom are listed, unless told otherwise.
@@ -136,7 +136,7 @@ fn witness(history: &History, v: &Violation) -> Witness {
     let last_write = |t: TxnId, key: KeyId| {
         history
             .ops(t)
-            .filter(|(_, op)| op.kind != isolde_history::OpKind::Read && op.key == key)
+            .filter(|(_, op)| op.kind != anomalist_history::OpKind::Read && op.key == key)
             .map(|(op, _)| op)
             .next_back()
     };
@@ -154,12 +154,12 @@ fn witness(history: &History, v: &Violation) -> Witness {
             witness.operations.extend(v.other.and_then(|t| last_write(t, key)));
             if let Some(source) = v.source.filter(|&t| t != v.txn) {
                 let value = history.op(read).value;
-                let shown = |o: isolde_history::Op| {
+                let shown = |o: anomalist_history::Op| {
                     o.value == value || history.list(value).is_some_and(|l| l.contains(&o.value))
                 };
                 let write = history
                     .ops(source)
-                    .filter(|(_, o)| o.kind != isolde_history::OpKind::Read && o.key == key && shown(*o))
+                    .filter(|(_, o)| o.kind != anomalist_history::OpKind::Read && o.key == key && shown(*o))
                     .map(|(op, _)| op)
                     .next_back();
                 if write.is_some() {

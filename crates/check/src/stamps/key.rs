@@ -10,8 +10,8 @@
 use super::Findings;
 use super::events::Event;
 use super::timeline::Timeline;
-use isolde_history::{History, KeyId, OpKind, TxnId, Value};
-use isolde_timestamp::{Axiom, Class, Mode, Violation, list};
+use anomalist_history::{History, KeyId, OpKind, TxnId, Value};
+use anomalist_timestamp::{Axiom, Class, Mode, Violation, list};
 
 /// Checks keys one after another; keeps its buffers.
 pub(crate) struct Checker<'a> {
@@ -236,7 +236,7 @@ impl<'a> Checker<'a> {
     /// Whether `rest` is the initial list and what these versions appended, those of one commit in any order.
     pub fn is_any_order(&self, key: KeyId, rest: &[Value], versions: &[usize]) -> bool {
         let Some(rest) = rest.strip_prefix(self.initial_list(key)) else { return false };
-        let blocks: Vec<(isolde_history::Timestamp, Vec<Value>)> = versions
+        let blocks: Vec<(anomalist_history::Timestamp, Vec<Value>)> = versions
             .iter()
             .map(|&i| self.versions[i])
             .map(|v| {

@@ -14,7 +14,7 @@
 //! runs as it finds them. Ranges of keys are checked in parallel. Every violation is counted; at most `limit` of each axiom
 //! are listed, the first in order of key (EXT, NOCONFLICT, TIE) or of commit, whatever the number of threads.
 //!
-//! What is judged, and what ties mean, is said in [`isolde_timestamp`].
+//! What is judged, and what ties mean, is said in [`anomalist_timestamp`].
 
 mod careful;
 mod counted;
@@ -26,8 +26,8 @@ mod proof;
 mod timeline;
 
 use crate::budget::{Budget, OutOfBudget};
-use isolde_history::{History, TxnId};
-use isolde_timestamp::{Axiom, Rule, Violation};
+use anomalist_history::{History, TxnId};
+use anomalist_timestamp::{Axiom, Rule, Violation};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +80,7 @@ impl Findings {
     }
 }
 
-/// The transactions that count, in order of commit, ties broken as [`Place`](isolde_timestamp::Place) says; `None` if the
+/// The transactions that count, in order of commit, ties broken as [`Place`](anomalist_timestamp::Place) says; `None` if the
 /// history has no timestamps. If a serializable level holds by timestamps, this order is the proof.
 pub fn commit_order(history: &History, rule: Rule) -> Option<Vec<TxnId>> {
     let timeline = Timeline::new(history, rule, &counted::counted(history), 0, &mut Findings::default())?;
@@ -96,16 +96,16 @@ const OPS_PER_THREAD: usize = 50_000;
 /// Finds every violation; `None` if the history has no timestamps.
 ///
 /// ```
-/// use isolde_check::{Budget, stamps};
-/// use isolde_history::{Builder, OpKind, Stamps, Timestamp};
-/// use isolde_timestamp::{Axiom, Mode, Rule, Tie};
+/// use anomalist_check::{Budget, stamps};
+/// use anomalist_history::{Builder, OpKind, Stamps, Timestamp};
+/// use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 ///
 /// // Two transactions that overlap write one key.
 /// let mut b = Builder::new();
 /// for (name, start, commit) in [(1, 10, 30), (2, 20, 40)] {
 ///     let name = b.int(name);
 ///     let (key, session) = (b.key(name), b.session(name));
-///     let x = b.key(isolde_history::Value::NIL);
+///     let x = b.key(anomalist_history::Value::NIL);
 ///     let t = b.transaction(session);
 ///     b.op(t, OpKind::Write, x, name);
 ///     # let _ = key;
@@ -187,8 +187,8 @@ fn find_in(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use isolde_testkit::random::{StampedShape, stamped};
-    use isolde_timestamp::{Mode, Tie};
+    use anomalist_testkit::random::{StampedShape, stamped};
+    use anomalist_timestamp::{Mode, Tie};
 
     #[test]
     fn ranges_and_threads_change_nothing() {

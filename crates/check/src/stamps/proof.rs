@@ -4,9 +4,9 @@
 //! asks for. Given only where that is plain: keys are registers or lists, every writer commits at a moment of its own and after its start, no
 //! snapshot is a set, and no value was written to a key twice (else the proof would have to say which write each read returned).
 
-use isolde_history::{History, OpKind, TxnId, Value};
-use isolde_level::{Certificate, Execution, Level, Point};
-use isolde_timestamp::{Mode, Rule, Tie};
+use anomalist_history::{History, OpKind, TxnId, Value};
+use anomalist_level::{Certificate, Execution, Level, Point};
+use anomalist_timestamp::{Mode, Rule, Tie};
 use rustc_hash::FxHashSet;
 
 /// The proof of a level that holds by timestamps; `None` where it is not plain.

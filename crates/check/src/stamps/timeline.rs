@@ -1,12 +1,12 @@
 //! Transactions in order of commit, and how much of that order each of them sees.
 //!
-//! A *place* is a transaction's rank in the order of [`Place`](isolde_timestamp::Place). What a timestamp sees are the places
+//! A *place* is a transaction's rank in the order of [`Place`](anomalist_timestamp::Place). What a timestamp sees are the places
 //! below a bound; for serializability, those below the transaction's own. The order is found by a sort that takes ascending
 //! runs as they are (a session's commits are one), the bounds by galloping back from each place.
 
 use super::Findings;
-use isolde_history::{History, Snapshot, Timestamp, TxnId};
-use isolde_timestamp::{Axiom, Mode, Place, Rule, Violation};
+use anomalist_history::{History, Snapshot, Timestamp, TxnId};
+use anomalist_timestamp::{Axiom, Mode, Place, Rule, Violation};
 use std::cmp::Ordering;
 
 pub(crate) struct Timeline<'a> {

@@ -7,8 +7,8 @@
 
 use super::scan::{Decided, Link};
 use super::visible::{NONE, View};
-use isolde_graph::{Components, Csr, components};
-use isolde_history::{KeyId, TxnId};
+use anomalist_graph::{Components, Csr, components};
+use anomalist_history::{KeyId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -89,7 +89,7 @@ impl Causes {
         }
     }
 
-    fn reaches(&self, history: &isolde_history::History, a: TxnId, b: TxnId) -> bool {
+    fn reaches(&self, history: &anomalist_history::History, a: TxnId, b: TxnId) -> bool {
         let component = self.found.of(b.0) as usize;
         self.reach[component * self.sessions + history.session_of(a).index()] > a.0
     }

@@ -6,8 +6,8 @@ use super::open_lists::Element;
 use super::scan::Decided;
 use super::search::Decisions;
 use super::solver::Solver;
-use isolde_history::{OpId, TxnId};
-use isolde_level::{Choice, Execution, Order};
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::{Choice, Execution, Order};
 
 /// The execution behind an order that misses nothing. Transactions of unknown outcome that nobody turns out to have read
 /// are left out.

@@ -6,7 +6,7 @@
 
 use super::guess;
 use super::model::{Family, Model};
-use isolde_history::TxnId;
+use anomalist_history::TxnId;
 
 /// Clocks may have so many entries; beyond that the search has to do without.
 const LARGEST: usize = 1 << 27;

@@ -14,8 +14,8 @@ use super::story::known_cycle;
 use crate::budget::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
-use isolde_history::{Builder, History, Index, KeyId, OpId, OpKind, TxnId};
-use isolde_level::{Reason, Refutation};
+use anomalist_history::{Builder, History, Index, KeyId, OpId, OpKind, TxnId};
+use anomalist_level::{Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 

@@ -7,8 +7,8 @@
 use super::facts::From;
 use super::model::{Edge, Family, Why};
 use super::refute::{Path, Prover};
-use isolde_history::{OpId, TxnId};
-use isolde_level::{Choice, Literal, Reason};
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::{Choice, Literal, Reason};
 
 impl Prover<'_> {
     /// Derives those of the known edges that are more than facts of the history. What each rests on comes first.

@@ -9,7 +9,7 @@ use super::open_lists::{Appends, OpenList};
 use super::rules::Rules;
 use crate::weak::Problem;
 use crate::weak::problem::{Stamped, VersionEdge};
-use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, ReadFault, Source, TxnId, Value};
+use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, ReadFault, Source, TxnId, Value};
 use rustc_hash::FxHashMap;
 
 /// Where a read got its value.
@@ -219,7 +219,7 @@ impl<'a> Facts<'a> {
             }
             let mut observed = order.appends.clone();
             observed.sort_unstable();
-            let is_append = |o: isolde_history::Op| o.kind == OpKind::Append && o.key == order.key;
+            let is_append = |o: anomalist_history::Op| o.kind == OpKind::Append && o.key == order.key;
             let missing = |t: &TxnId| {
                 let mut ops = self.history.ops(*t);
                 let found = ops.find(|(op, o)| is_append(*o) && observed.binary_search(op).is_err());

@@ -8,8 +8,8 @@
 
 use super::facts::From;
 use super::model::{Family, Model};
-use isolde_graph::{Csr, Graph};
-use isolde_history::TxnId;
+use anomalist_graph::{Csr, Graph};
+use anomalist_history::TxnId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

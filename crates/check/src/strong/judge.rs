@@ -11,8 +11,8 @@ use crate::Request;
 use crate::budget::{Budget, OutOfBudget};
 use crate::verdicts::Board;
 use crate::weak::Problem;
-use isolde_history::Index;
-use isolde_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict};
+use anomalist_history::Index;
+use anomalist_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict};
 use std::num::NonZeroUsize;
 
 /// The levels that this engine decides, strongest first; from causal on only where values repeat.

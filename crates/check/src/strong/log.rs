@@ -2,8 +2,8 @@
 
 use super::scan::Demand;
 use super::solver::Lit;
-use isolde_history::{OpId, TxnId};
-use isolde_level::Choice;
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::Choice;
 
 /// Why a clause is true.
 #[derive(Clone, Debug)]

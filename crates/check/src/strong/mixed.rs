@@ -12,8 +12,8 @@ use super::search::{self, Found, Progress, Ways};
 use super::story;
 use crate::budget::Budget;
 use crate::weak::Problem;
-use isolde_history::{FaultKind, Index, OpId, TxnId};
-use isolde_level::{Certificate, Choice, Level, Reason, Refutation, Verdict};
+use anomalist_history::{FaultKind, Index, OpId, TxnId};
+use anomalist_level::{Certificate, Choice, Level, Reason, Refutation, Verdict};
 use std::num::NonZeroUsize;
 
 /// What was found out.

@@ -7,9 +7,9 @@
 
 use super::facts::{Facts, Found, From};
 pub(crate) use super::rules::{Family, Rules, Visible};
-use isolde_graph::Csr;
-use isolde_history::{KeyId, OpId, Outcome, TxnId};
-use isolde_level::VersionReason;
+use anomalist_graph::Csr;
+use anomalist_history::{KeyId, OpId, Outcome, TxnId};
+use anomalist_level::VersionReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why an edge is known.

@@ -10,8 +10,8 @@ use super::open_lists::{Element, OpenList};
 use super::scan::{Decided, Demand, Link};
 use super::search::Decisions;
 use super::solver::{Lit, Solver, Var};
-use isolde_history::{OpId, TxnId};
-use isolde_level::Choice;
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::Choice;
 use rustc_hash::FxHashSet;
 
 /// The variable for what an open read (or element) is. It comes before the reader, unless the level does not care.

@@ -11,7 +11,7 @@ use super::facts::{Facts, Open};
 use super::model::Model;
 use super::scan::{Decided, Demand};
 use crate::weak::Problem;
-use isolde_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// An element of a list.

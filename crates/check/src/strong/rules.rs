@@ -2,8 +2,8 @@
 //!
 //! Where transactions declare levels of their own, each follows the rules of its own level in one order of all.
 
-use isolde_history::{FaultKind, TxnId};
-use isolde_level::{Level, Point};
+use anomalist_history::{FaultKind, TxnId};
+use anomalist_level::{Level, Point};
 
 /// What kind of demands a level makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

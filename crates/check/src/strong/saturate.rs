@@ -14,8 +14,8 @@ use super::guess::{self, Cyclic};
 use super::model::{Edge, Family, Model, RuledOut, Why};
 use super::search::Progress;
 use crate::budget::{Budget, OutOfBudget};
-use isolde_graph::Graph;
-use isolde_history::{OpId, TxnId};
+use anomalist_graph::Graph;
+use anomalist_history::{OpId, TxnId};
 
 /// Adds what follows. `Err` inside: the known edges contradict each other.
 pub(crate) fn saturate(

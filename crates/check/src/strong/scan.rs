@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, From};
 use super::model::{Family, Model, Rules};
-use isolde_history::{KeyId, OpId, TxnId};
+use anomalist_history::{KeyId, OpId, TxnId};
 
 /// A demand of the level.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -18,9 +18,9 @@ use super::solver::{Answer, Solver, Var};
 use super::updates;
 use super::visible;
 use crate::budget::{Budget, OutOfBudget};
-use isolde_graph::Ordered;
-use isolde_history::{OpId, TxnId};
-use isolde_level::Execution;
+use anomalist_graph::Ordered;
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::Execution;
 
 /// What was found out about a level.
 pub(crate) enum Found<'a> {

@@ -9,8 +9,8 @@
 use super::heap::Heap;
 use super::log::{Cause, Log};
 use crate::budget::{Budget, OutOfBudget};
-use isolde_graph::Ordered;
-use isolde_history::{OpId, TxnId};
+use anomalist_graph::Ordered;
+use anomalist_history::{OpId, TxnId};
 use rustc_hash::FxHashMap;
 
 /// What a variable says when it is true.

@@ -11,9 +11,9 @@ use super::refute::{Prover, price};
 use super::search;
 use crate::budget::Budget;
 use crate::weak::Problem;
-use isolde_graph::{Graph, components};
-use isolde_history::{OpId, TxnId};
-use isolde_level::{
+use anomalist_graph::{Graph, components};
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::{
     self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Node, Reason, Refutation, Relation, Step,
     VersionReason, Witness,
 };

@@ -8,7 +8,7 @@
 use super::facts::From;
 use super::model::Model;
 use super::scan::{Decided, Demand, Link};
-use isolde_history::{KeyId, TxnId};
+use anomalist_history::{KeyId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 

@@ -11,7 +11,7 @@ use super::causes;
 use super::facts::{Facts, From};
 use super::model::{Family, Model, Visible};
 use super::scan::{Decided, Demand, Link};
-use isolde_history::{KeyId, SessionId, TxnId};
+use anomalist_history::{KeyId, SessionId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 

@@ -14,8 +14,8 @@ use super::Weak;
 use super::clocks::{Chains, Clocks};
 use super::problem::{Problem, Read, Stamped};
 use crate::budget::{Budget, OutOfBudget};
-use isolde_graph::Csr;
-use isolde_history::{KeyId, OpId, TxnId};
+use anomalist_graph::Csr;
+use anomalist_history::{KeyId, OpId, TxnId};
 use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
@@ -340,8 +340,8 @@ mod tests {
     use super::super::ground::{Conclusion, Ground, Rule};
     use super::super::problem::ExternalReads;
     use super::*;
-    use isolde_history::Index;
-    use isolde_testkit::random::{self, Reference, Shape};
+    use anomalist_history::Index;
+    use anomalist_testkit::random::{self, Reference, Shape};
 
     /// The search itself decides: what it does not order has no order. (Elsewhere a second search would hide a failure.)
     #[test]

@@ -10,8 +10,8 @@
 //! [`AllClocks`] has all rows at once, in both directions, for histories that turned out to be broken.
 
 use super::problem::Problem;
-use isolde_graph::Components;
-use isolde_history::{SessionId, TxnId};
+use anomalist_graph::Components;
+use anomalist_history::{SessionId, TxnId};
 
 /// Sessions strung together into chains.
 pub(crate) struct Chains {

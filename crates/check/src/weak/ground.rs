@@ -10,8 +10,8 @@ use super::sessions::{Guarantee, SessionSeen};
 use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_demands};
 use super::taps::LevelGraph;
 use crate::budget::{Budget, OutOfBudget};
-use isolde_graph::components;
-use isolde_history::TxnId;
+use anomalist_graph::components;
+use anomalist_history::TxnId;
 use std::cell::OnceCell;
 
 /// What the levels share; costly parts are made when first needed.

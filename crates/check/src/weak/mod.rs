@@ -20,9 +20,9 @@ mod taps;
 pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
+use anomalist_history::TxnId;
+use anomalist_level::{Anomaly, AnomalyKind};
 use ground::{Broken, Conclusion, Ground, Rule};
-use isolde_history::TxnId;
-use isolde_level::{Anomaly, AnomalyKind};
 pub(crate) use problem::Problem;
 pub(crate) use sessions::Guarantee;
 use sessions::SessionSeen;

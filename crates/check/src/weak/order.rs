@@ -5,8 +5,8 @@
 //! assumed to have run side by side at an even pace, and Kahn's algorithm with a heap gives the order closest to that.
 
 use super::problem::Problem;
-use isolde_graph::{Components, Csr, Graph, components};
-use isolde_history::TxnId;
+use anomalist_graph::{Components, Csr, Graph, components};
+use anomalist_history::TxnId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

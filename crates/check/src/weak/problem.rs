@@ -1,7 +1,7 @@
 //! The history as the weak levels see it: committed transactions, session order, external reads.
 
-use isolde_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
-use isolde_level::{Evidence, VersionReason};
+use anomalist_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use anomalist_level::{Evidence, VersionReason};
 
 /// Who a read got its value from: a transaction, or the initial state (which precedes everything).
 pub(crate) type Writer = Option<TxnId>;

@@ -7,7 +7,7 @@
 use super::clocks::AllClocks;
 use super::problem::{Problem, Read, Stamped, Writer};
 use super::simulate::{by_session, leading};
-use isolde_history::{OpId, TxnId};
+use anomalist_history::{OpId, TxnId};
 
 /// `from` must commit before `to`, because `read` returned `to`'s version although it could see `from`'s.
 #[derive(Clone, Copy, Debug)]

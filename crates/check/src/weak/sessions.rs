@@ -7,8 +7,8 @@ use super::order::Causality;
 use super::problem::{Problem, Read};
 use super::simulate::{Visibility, by_session, leading};
 use super::taps::Instance;
-use isolde_history::{OpId, TxnId};
-use isolde_level::AnomalyKind;
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::AnomalyKind;
 
 /// A session guarantee, by the visibility it demands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,9 +11,9 @@ use super::Weak;
 use super::clocks::AllClocks;
 use super::problem::{Problem, Read, Stamped, Writer};
 use super::simulate::{by_session, leading};
-use isolde_graph::Components;
-use isolde_history::{SessionId, TxnId};
-use isolde_level::AnomalyKind;
+use anomalist_graph::Components;
+use anomalist_history::{SessionId, TxnId};
+use anomalist_level::AnomalyKind;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 

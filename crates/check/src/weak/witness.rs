@@ -10,9 +10,9 @@ use super::problem::{Problem, Read, VersionEdge, Writer};
 use super::required::RequiredEdge;
 use super::sessions::Guarantee;
 use super::taps::Instance;
-use isolde_graph::{Components, Step, shortest_path};
-use isolde_history::{OpId, TxnId};
-use isolde_level::{Edge, Evidence, Node, Relation, Witness};
+use anomalist_graph::{Components, Step, shortest_path};
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::{Edge, Evidence, Node, Relation, Witness};
 
 /// Builds witnesses.
 pub(crate) struct Explainer<'a> {

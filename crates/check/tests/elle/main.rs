@@ -5,12 +5,12 @@ mod naive;
 mod random;
 mod rules;
 
-use isolde_check::Budget;
-use isolde_check::elle::{Datatype, Unfit, Validity, check, infer};
-use isolde_level::elle;
+use anomalist_check::Budget;
+use anomalist_check::elle::{Datatype, Unfit, Validity, check, infer};
+use anomalist_level::elle;
 use std::collections::BTreeMap;
 
-fn kinds<T>(cases: &[(isolde_level::AnomalyKind, T)]) -> BTreeMap<&'static str, usize> {
+fn kinds<T>(cases: &[(anomalist_level::AnomalyKind, T)]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     cases.iter().for_each(|(kind, _)| *counts.entry(kind.code()).or_insert(0) += 1);
     counts

@@ -2,9 +2,9 @@
 
 use crate::random::Txn;
 use crate::rules::{Inferred, process, real_time};
-use isolde_check::elle::{Datatype, Options, Validity};
-use isolde_level::AnomalyKind;
-use isolde_level::elle::{self, AntiDependencies, CYCLE_EXISTS, CYCLES, CycleSpec, Edge, SEARCH_ORDER};
+use anomalist_check::elle::{Datatype, Options, Validity};
+use anomalist_level::AnomalyKind;
+use anomalist_level::elle::{self, AntiDependencies, CYCLE_EXISTS, CYCLES, CycleSpec, Edge, SEARCH_ORDER};
 use std::collections::BTreeSet;
 
 pub struct Naive {

@@ -1,8 +1,8 @@
 //! Small histories with a bit of everything.
 
-use isolde_check::elle::{Datatype, Options};
-use isolde_history::{Builder, History, Interval, OpKind, Outcome, Value};
-use isolde_level::elle;
+use anomalist_check::elle::{Datatype, Options};
+use anomalist_history::{Builder, History, Interval, OpKind, Outcome, Value};
+use anomalist_level::elle;
 
 /// What an operation read or wrote.
 #[derive(Clone, Debug, PartialEq)]

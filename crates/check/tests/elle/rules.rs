@@ -1,9 +1,9 @@
 //! What Elle infers, transcribed rule by rule: quadratic where that is plainer.
 
 use crate::random::{Op, Txn, Val};
-use isolde_check::elle::{Datatype, Options};
-use isolde_history::Outcome;
-use isolde_level::elle::Edge;
+use anomalist_check::elle::{Datatype, Options};
+use anomalist_history::Outcome;
+use anomalist_level::elle::Edge;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Inferred {

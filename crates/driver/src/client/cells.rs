@@ -4,7 +4,7 @@
 //! row that holds 0 is not there.
 
 use super::{Answer, Ended, Key, Op};
-use isolde_workload::client::ClientSpec;
+use anomalist_workload::client::ClientSpec;
 
 /// Why a transaction is rolled back.
 pub(super) enum Stop {

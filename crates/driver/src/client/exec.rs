@@ -1,12 +1,12 @@
 //! Any program as a database: one JSON line per transaction to its standard input, one back.
 //!
-//! The command is started once for each session (and again if it ends), with `ISOLDE_SESSION` in its environment, and
+//! The command is started once for each session (and again if it ends), with `ANOMALIST_SESSION` in its environment, and
 //! before them once to prepare: then it is sent `{"prepare": {…}}`. `docs/exec.md` has the protocol and a complete example. What a program
 //! does not answer, because it ended or took too long, is of unknown outcome.
 
 use super::{Answer, Ended, Engine, EngineError, Op, Session};
 use crate::remains::{self, Noted};
-use isolde_workload::client::{ClientSpec, Recording};
+use anomalist_workload::client::{ClientSpec, Recording};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -47,8 +47,8 @@ impl ExecEngine {
         let mut command = Command::new("sh");
         command
             .args(["-c", &self.command])
-            .env("ISOLDE_SESSION", session.map_or(String::new(), |s| s.to_string()))
-            .env("ISOLDE_ISOLATION", isolation)
+            .env("ANOMALIST_SESSION", session.map_or(String::new(), |s| s.to_string()))
+            .env("ANOMALIST_ISOLATION", isolation)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C is for us; the program ends with its input.
@@ -284,9 +284,9 @@ mod tests {
 
     /// Writes the numbers of its processes to a file, and does not answer.
     fn silent(name: &str) -> (ExecEngine, std::path::PathBuf) {
-        let file = std::env::temp_dir().join(format!("isolde-exec-{name}-{}", std::process::id()));
+        let file = std::env::temp_dir().join(format!("anomalist-exec-{name}-{}", std::process::id()));
         let command = format!("sleep 600 & echo $$ $! > '{}'; sleep 600", file.display());
-        let spec = ClientSpec::of(isolde_workload::client::Workload::ListAppend);
+        let spec = ClientSpec::of(anomalist_workload::client::Workload::ListAppend);
         (ExecEngine::new(&command, &spec, None, || true), file)
     }
 

@@ -6,8 +6,8 @@
 //! lets any number of sessions loose on an engine and writes their history.
 //!
 //! ```
-//! use isolde_driver::client::{Answer, Control, Ended, Engine, EngineError, Limit, Op, Output, Plan, Session, run};
-//! use isolde_workload::client::{ClientSpec, Workload};
+//! use anomalist_driver::client::{Answer, Control, Ended, Engine, EngineError, Limit, Op, Output, Plan, Session, run};
+//! use anomalist_workload::client::{ClientSpec, Workload};
 //! use std::collections::BTreeMap;
 //! use std::sync::{Arc, Mutex};
 //!
@@ -50,11 +50,11 @@
 //!     faults: None,
 //!     online: None,
 //! };
-//! // To a file, usually: `isolde check` reads what is written here.
+//! // To a file, usually: `anomalist check` reads what is written here.
 //! let output = Output { history: Box::new(std::io::sink()), log: Box::new(std::io::sink()) };
 //! let summary = run(plan, &Control::default(), output)?;
 //! assert_eq!(summary.committed, 1_000);
-//! # Ok::<(), isolde_driver::client::RunError>(())
+//! # Ok::<(), anomalist_driver::client::RunError>(())
 //! ```
 
 mod cells;
@@ -67,9 +67,9 @@ mod simulated;
 mod sql;
 mod weak;
 
+pub use anomalist_workload::client::{Answer, Key, Op};
 pub use exec::ExecEngine;
 pub use faults::SiteFaults;
-pub use isolde_workload::client::{Answer, Key, Op};
 pub use online::{Online, OnlineSummary, Stamp};
 pub use run::{Control, FaultEvent, FaultSource, Limit, Output, Plan, RunError, Summary, Tally, run};
 pub use simulated::SimulatedEngine;

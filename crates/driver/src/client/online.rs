@@ -16,11 +16,11 @@
 use super::record::{Finished, empty, transaction};
 use super::{Answer, Ended, Op};
 use crate::collect::{Collector, Commit, Seen};
-use isolde_format::{Format, Sink, WriteError};
-use isolde_history::{Builder, Draft, OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
-use isolde_online::{Batch, Cell, Checker, Datum, Event, Head, Initial, MemoryStore, Options, Origin};
-use isolde_timestamp::Axiom;
-use isolde_workload::client::Workload;
+use anomalist_format::{Format, Sink, WriteError};
+use anomalist_history::{Builder, Draft, OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
+use anomalist_online::{Batch, Cell, Checker, Datum, Event, Head, Initial, MemoryStore, Options, Origin};
+use anomalist_timestamp::Axiom;
+use anomalist_workload::client::Workload;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -110,7 +110,7 @@ pub(super) fn follow(
     violations: &AtomicU64,
 ) -> Result<OnlineSummary, WriteError> {
     let Online { mut collector, history } = online;
-    let mut writer = isolde_format::writer(Format::Isolde, Sink::Stream(history), false)?;
+    let mut writer = anomalist_format::writer(Format::Anomalist, Sink::Stream(history), false)?;
     let options = Options { settle_ms: SETTLE_MS, ..Options::default() };
     let mut checker = Checker::new(options, MemoryStore::default());
     let mut joiner = Joiner {

@@ -1,16 +1,16 @@
 //! From finished transactions to a history file, while they finish.
 //!
-//! Transactions of registers and lists go into Isolde's own format; sets, counters, banks and predicates are Jepsen
-//! operations, one JSON object per line. Either way `isolde check` reads the file again. A fault is in the history too: an empty
+//! Transactions of registers and lists go into Anomalist's own format; sets, counters, banks and predicates are Jepsen
+//! operations, one JSON object per line. Either way `anomalist check` reads the file again. A fault is in the history too: an empty
 //! transaction of the session `nemesis`, or an operation of that process.
 //!
 //! What a transaction that did not commit had asked to write is recorded, because somebody may have seen it. What it read is recorded
 //! as far as it got.
 
 use super::{Answer, Ended, Key, Op, Stamp};
-use isolde_format::{Format, HistoryWriter, Sink, WriteError};
-use isolde_history::{AtomKind, Builder, Draft, Interval, OpKind, Outcome, Value};
-use isolde_workload::client::{Recording, Workload};
+use anomalist_format::{Format, HistoryWriter, Sink, WriteError};
+use anomalist_history::{AtomKind, Builder, Draft, Interval, OpKind, Outcome, Value};
+use anomalist_workload::client::{Recording, Workload};
 use serde_json::{Map, json};
 use std::io::Write;
 
@@ -68,7 +68,7 @@ impl Recorder {
         let to = match workload.recording() {
             Recording::Events => To::Events { out, text: String::new() },
             _ => To::Transactions {
-                writer: isolde_format::writer(Format::Isolde, Sink::Stream(out), false)?,
+                writer: anomalist_format::writer(Format::Anomalist, Sink::Stream(out), false)?,
                 batch: empty(),
             },
         };

@@ -12,9 +12,9 @@
 use super::online::{Online, OnlineSummary, follow};
 use super::record::{Entry, Finished, Recorder};
 use super::{Answer, Cause, Ended, Engine, EngineError, Op, Session};
-use isolde_format::WriteError;
-use isolde_workload::SpecError;
-use isolde_workload::client::{ClientSpec, Planner, Workload};
+use anomalist_format::WriteError;
+use anomalist_workload::SpecError;
+use anomalist_workload::client::{ClientSpec, Planner, Workload};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};

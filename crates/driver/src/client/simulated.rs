@@ -1,12 +1,12 @@
-//! The simulated databases of `isolde-workload` as an engine.
+//! The simulated databases of `anomalist-workload` as an engine.
 //!
 //! Before each operation a session sleeps for the time a network would take, so that transactions of different sessions overlap
 //! as they do against a real server; otherwise threads would hardly ever meet.
 
 use super::cells::{Cells, Stop, perform};
 use super::{Answer, Ended, Engine, EngineError, Key, Op, Session};
-use isolde_workload::client::{ClientSpec, Recording, Workload};
-use isolde_workload::{Refused, SimLevel, Simulated};
+use anomalist_workload::client::{ClientSpec, Recording, Workload};
+use anomalist_workload::{Refused, SimLevel, Simulated};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
-//! The mock weak database of `isolde-weakdb` as an engine: every read returns any value that the level allows.
+//! The mock weak database of `anomalist-weakdb` as an engine: every read returns any value that the level allows.
 //!
 //! Registers only: a list that is read and written back loses appends at weak levels, which is not what an append promises.
 
 use super::cells::{Cells, Stop, perform};
 use super::{Answer, Ended, Engine, EngineError, Key, Op, Session};
-use isolde_level::Level;
-use isolde_weakdb::{Error, Options, Store, Value};
-use isolde_workload::client::ClientSpec;
+use anomalist_level::Level;
+use anomalist_weakdb::{Error, Options, Store, Value};
+use anomalist_workload::client::ClientSpec;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Engine for WeakEngine {
 }
 
 struct WeakSession {
-    session: isolde_weakdb::Session,
+    session: anomalist_weakdb::Session,
     accounts: u64,
 }
 

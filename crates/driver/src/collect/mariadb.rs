@@ -10,8 +10,8 @@ use crate::{Connection, Database, Error, Isolation, Kind, Target, Value};
 ///
 /// The server keeps a place per transaction but shows it through variables that all its sessions share: of two that ask at once,
 /// one may be told the other's place. So we queue behind a named lock; the whole is one message.
-const PLACE: &str = "DO GET_LOCK('isolde.binlog_snapshot', 60); SHOW STATUS LIKE 'binlog_snapshot_%'; \
-                     DO RELEASE_LOCK('isolde.binlog_snapshot')";
+const PLACE: &str = "DO GET_LOCK('anomalist.binlog_snapshot', 60); SHOW STATUS LIKE 'binlog_snapshot_%'; \
+                     DO RELEASE_LOCK('anomalist.binlog_snapshot')";
 
 /// Bits of a place that are the offset in a file; the others are the file's number.
 const OFFSET: u32 = 40;

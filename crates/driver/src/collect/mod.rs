@@ -19,7 +19,7 @@ mod mariadb;
 mod postgres;
 
 use crate::{Connection, Error, Family, Isolation, Kind, Target};
-use isolde_history::SnapshotSet;
+use anomalist_history::SnapshotSet;
 
 /// What a transaction sees.
 #[derive(Clone, Debug, PartialEq, Eq)]

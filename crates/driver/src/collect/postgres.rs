@@ -54,7 +54,7 @@ impl Slot {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut session = target.connect()?;
         let own = (session.backend().unwrap_or_default(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let name = format!("isolde_{}_{}_{}", std::process::id(), own.0, own.1);
+        let name = format!("anomalist_{}_{}_{}", std::process::id(), own.0, own.1);
         let recent = session.query("SELECT pg_snapshot_xmax(pg_current_snapshot())::text", &[])?;
         let recent = recent.value().and_then(Value::as_text).and_then(|t| t.parse().ok());
         let recent = recent.ok_or_else(|| odd("a transaction id", &Reply::default()))?;

@@ -141,7 +141,8 @@ impl Postgres {
                     }
                 }
                 Message::CopyInResponse(_) => {
-                    let put = frontend::copy_fail("isolde sends no files", &mut self.wire.out).map_err(lost);
+                    let put =
+                        frontend::copy_fail("anomalist sends no files", &mut self.wire.out).map_err(lost);
                     next = put.and_then(|()| self.wire.send()).and_then(|()| self.wire.receive());
                     continue;
                 }
@@ -216,7 +217,7 @@ impl Postgres {
             (fresh.as_str(), true)
         } else {
             self.named += 1;
-            fresh = format!("isolde{}", self.named);
+            fresh = format!("anomalist{}", self.named);
             frontend::parse(&fresh, query.sql, [], &mut self.wire.out).map_err(unfit)?;
             new.push((query.sql, fresh.clone()));
             known.push(None);

@@ -237,7 +237,7 @@ fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
         ("user", user),
         ("database", target.parts.database.as_deref().unwrap_or(user)),
         ("client_encoding", "UTF8"),
-        ("application_name", target.parameter("application_name").unwrap_or("isolde")),
+        ("application_name", target.parameter("application_name").unwrap_or("anomalist")),
     ];
     parameters.extend(target.parameter("options").map(|o| ("options", o)));
     frontend::startup_message(parameters, &mut wire.out).map_err(lost)?;
@@ -262,7 +262,7 @@ fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
             Message::AuthenticationSasl(body) => {
                 let offered = body.mechanisms().any(|m| Ok(m == sasl::SCRAM_SHA_256)).map_err(lost)?;
                 if !offered {
-                    return Err(refused("the server offers no SASL mechanism that isolde has"));
+                    return Err(refused("the server offers no SASL mechanism that anomalist has"));
                 }
                 let started = sasl::ScramSha256::new(password()?, sasl::ChannelBinding::unsupported());
                 frontend::sasl_initial_response(sasl::SCRAM_SHA_256, started.message(), &mut wire.out)
@@ -293,7 +293,7 @@ fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
             }
             Message::ReadyForQuery(_) => return Ok(greeting),
             Message::ErrorResponse(body) => return Err(reported(body.fields()).0),
-            _ => return Err(refused("the server asks for a way to log in that isolde has not")),
+            _ => return Err(refused("the server asks for a way to log in that anomalist has not")),
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
             "--innodb-autoinc-lock-mode=2".to_owned(),
             "--wsrep-on=ON".to_owned(),
             format!("--wsrep-provider={}", provider.display()),
-            "--wsrep-cluster-name=isolde".to_owned(),
+            "--wsrep-cluster-name=anomalist".to_owned(),
             format!("--wsrep-node-name=node{}", at + 1),
             format!("--wsrep-cluster-address=gcomm://{}", cluster.join(",")),
             "--wsrep-node-address=127.0.0.1".to_owned(),

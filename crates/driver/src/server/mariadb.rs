@@ -25,13 +25,13 @@ pub(super) fn locate(program: &'static str) -> Result<PathBuf, ServerError> {
     find(program, &folders.map(PathBuf::from)).ok_or(missing)
 }
 
-/// Makes the files of a database: an administrator without password for connections from here, and the database `isolde`.
+/// Makes the files of a database: an administrator without password for connections from here, and the database `anomalist`.
 pub(super) fn install(folder: &Path, data: &Path) -> Result<(), ServerError> {
     let extra = folder.join("extra.sql");
     fs::write(
         &extra,
-        "FLUSH PRIVILEGES;\nCREATE DATABASE isolde;\nCREATE USER isolde@'%';\n\
-         GRANT ALL PRIVILEGES ON *.* TO isolde@'%' WITH GRANT OPTION;\n",
+        "FLUSH PRIVILEGES;\nCREATE DATABASE anomalist;\nCREATE USER anomalist@'%';\n\
+         GRANT ALL PRIVILEGES ON *.* TO anomalist@'%' WITH GRANT OPTION;\n",
     )?;
     let mut making = command(&locate("mariadb-install-db")?, ACCOUNT, "KILL");
     making.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
@@ -85,7 +85,7 @@ pub(super) fn wishes(setup: &Setup, folder: &Path) -> Result<Vec<String>, Server
 }
 
 pub(super) fn target(port: u16) -> Result<Target, ServerError> {
-    let url = format!("mysql://isolde@127.0.0.1:{port}/isolde");
+    let url = format!("mysql://anomalist@127.0.0.1:{port}/anomalist");
     Ok(url.parse::<Target>().map_err(std::io::Error::other)?)
 }
 

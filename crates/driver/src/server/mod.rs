@@ -84,7 +84,7 @@ pub enum ServerError {
         log: String,
     },
     /// The engine was left out of this build.
-    #[error("this build of isolde has no {0}")]
+    #[error("this build of anomalist has no {0}")]
     LeftOut(&'static str),
 }
 

@@ -137,7 +137,7 @@ impl Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("isolde-{name}-{}-{number}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("anomalist-{name}-{}-{number}", std::process::id()));
             match remains::Folder::create(&path) {
                 Ok(folder) => break folder,
                 // Left behind by a process of the same number that was killed.
@@ -165,7 +165,7 @@ impl Folder {
                 return Ok(ports);
             }
             let port = fastrand::u16(10_000..32_000);
-            let name = SocketAddr::from_abstract_name(format!("isolde-port-{port}"))?;
+            let name = SocketAddr::from_abstract_name(format!("anomalist-port-{port}"))?;
             let Ok(kept) = UnixListener::bind_addr(&name) else { continue };
             if TcpListener::bind(("127.0.0.1", port)).is_ok() {
                 self.kept.push(kept);

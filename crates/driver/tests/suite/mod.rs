@@ -4,9 +4,9 @@
 #![allow(clippy::print_stdout, reason = "progress of a test")]
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use isolde_driver::fault::{CommitCut, Proxy};
-use isolde_driver::server::{Engine, Server, ServerError, Setup};
-use isolde_driver::{Connection, Database, Error, Family, Fate, Isolation, Kind, Query, Target, Value};
+use anomalist_driver::fault::{CommitCut, Proxy};
+use anomalist_driver::server::{Engine, Server, ServerError, Setup};
+use anomalist_driver::{Connection, Database, Error, Family, Fate, Isolation, Kind, Query, Target, Value};
 use std::net::ToSocketAddrs;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -485,7 +485,7 @@ fn terminated(target: &Target) {
     let Some(backend) = session.backend() else { return };
     session.begin(&level(session.as_ref(), true)).unwrap();
     put(session.as_mut(), "term", 1, 11).unwrap();
-    isolde_driver::fault::terminate(admin.as_mut(), backend).unwrap();
+    anomalist_driver::fault::terminate(admin.as_mut(), backend).unwrap();
     // Waits for the lock.
     put(admin.as_mut(), "term", 1, 12).unwrap();
     let error = session.commit().unwrap_err();

@@ -5,7 +5,7 @@
 
 use super::{App, Harness, Outcome, read_set};
 use crate::turns::{Body, Client, Stop, Turns, concurrently};
-use isolde_weakdb::{Store, Value};
+use anomalist_weakdb::{Store, Value};
 use std::sync::Arc;
 
 /// The application. Operations: 0 adds the item, 1 deletes all instances of it, 2 looks into the cart.

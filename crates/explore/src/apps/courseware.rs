@@ -5,7 +5,7 @@
 
 use super::{App, Harness, Outcome, read_set};
 use crate::turns::{Body, Client, Stop, Turns, concurrently};
-use isolde_weakdb::{Error, Session, Store, Value};
+use anomalist_weakdb::{Error, Session, Store, Value};
 use std::sync::Arc;
 
 /// The application. Operations: 0 and 1 enrol the client's student in a course, 2 removes a course, 3 opens one, 4 asks who is

@@ -10,7 +10,7 @@ pub mod stack;
 pub mod twitter;
 
 use crate::turns::{Stop, Turns};
-use isolde_weakdb::{Error, Session, Store, Value};
+use anomalist_weakdb::{Error, Session, Store, Value};
 use std::sync::Arc;
 
 /// What a run showed.

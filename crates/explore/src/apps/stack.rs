@@ -5,7 +5,7 @@
 
 use super::{App, Harness, Outcome};
 use crate::turns::{Body, Client, Stop, Turns, concurrently};
-use isolde_weakdb::{Store, Value};
+use anomalist_weakdb::{Store, Value};
 use std::sync::Arc;
 
 /// The application. Operation 0 pushes, 1 pops.

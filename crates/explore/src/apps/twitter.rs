@@ -5,7 +5,7 @@
 
 use super::{App, Harness, Outcome, read_set};
 use crate::turns::{Body, Client, Stop, Turns, concurrently};
-use isolde_weakdb::{Store, Value};
+use anomalist_weakdb::{Store, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The application. Operations: 0 tweets as one of two authors, 1 follows an author, 2 shows an author's timeline, 3 the newsfeed,

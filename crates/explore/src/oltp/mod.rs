@@ -11,7 +11,7 @@ mod tpcc_conditions;
 pub mod voter;
 pub mod wikipedia;
 
-use isolde_driver::{Connection, Database, Error, Kind, Reply, Value};
+use anomalist_driver::{Connection, Database, Error, Kind, Reply, Value};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// A suite.
@@ -97,7 +97,7 @@ pub struct Load {
     pub seed: u64,
     /// The database's name for the isolation level of all transactions.
     pub isolation: String,
-    /// A statement before the transaction that asserts, such as `SET isolde.latest = on`.
+    /// A statement before the transaction that asserts, such as `SET anomalist.latest = on`.
     pub before_assertions: Option<String>,
 }
 

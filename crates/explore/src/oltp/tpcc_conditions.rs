@@ -5,7 +5,7 @@
 
 use super::Sql;
 use super::tpcc::{CUSTOMERS, DISTRICTS};
-use isolde_driver::Error;
+use anomalist_driver::Error;
 
 /// A row of integers; `None` is null.
 type Row = Vec<Option<i64>>;

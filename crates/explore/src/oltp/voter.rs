@@ -1,7 +1,7 @@
 //! Voter: a telephone vote in which nobody may vote more than so many times.
 
 use super::{Sql, Suite};
-use isolde_driver::Error;
+use anomalist_driver::Error;
 
 /// The suite.
 pub struct Voter;

@@ -2,7 +2,7 @@
 //!
 //! `docs/certificate.md` describes the document. Transactions go by their names (or, where several share one, by their place
 //! in the input), operations by transaction and place; the history is named by a fingerprint of its content. Reading
-//! checks the shape and resolves the names, nothing else: whether a proof proves anything is for `isolde-verify`.
+//! checks the shape and resolves the names, nothing else: whether a proof proves anything is for `anomalist-verify`.
 
 mod read;
 mod write;
@@ -10,8 +10,8 @@ mod write;
 pub use read::read;
 pub use write::write;
 
-use isolde_history::{AtomKind, History, Interval, OpKind, Outcome, TxnId, Value, View};
-use isolde_level::Judgement;
+use anomalist_history::{AtomKind, History, Interval, OpKind, Outcome, TxnId, Value, View};
+use anomalist_level::Judgement;
 use rustc_hash::FxHashMap;
 use std::fmt;
 

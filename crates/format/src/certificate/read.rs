@@ -1,8 +1,8 @@
 //! Reads certificates.
 
 use super::{CertificateError, Fingerprint, Names, SCHEMA, Statement};
-use isolde_history::{History, OpId, TxnId};
-use isolde_level::{
+use anomalist_history::{History, OpId, TxnId};
+use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, LevelVerdict,
     Literal, Mixed, Node, Order, Point, Reason, Refutation, Relation, Step, Verdict, VersionReason, Witness,
 };
@@ -11,19 +11,19 @@ use serde_json::{Map, Value};
 /// Reads what a certificate file says about a history. Of several documents, the one about this history.
 ///
 /// ```
-/// use isolde_format::{Input, ReadOptions, certificate};
+/// use anomalist_format::{Input, ReadOptions, certificate};
 /// let input = Input::from_bytes("h.txt", b"w(1,1,0,0)\nr(1,1,1,1)\n".to_vec());
-/// let history = isolde_format::read(input, &ReadOptions::default())?.history;
+/// let history = anomalist_format::read(input, &ReadOptions::default())?.history;
 /// let error = certificate::read(&history, br#"{"schema": 1}"#).unwrap_err();
 /// assert_eq!(error.to_string(), "history: expected an object");
-/// # Ok::<(), isolde_format::ReadError>(())
+/// # Ok::<(), anomalist_format::ReadError>(())
 /// ```
 pub fn read(history: &History, text: &[u8]) -> Result<Statement, CertificateError> {
     let document: Value = serde_json::from_slice(text).map_err(|error| {
         // The place is told before it.
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        let message = format!("{message}; a certificate is what `isolde check --certificate` writes");
+        let message = format!("{message}; a certificate is what `anomalist check --certificate` writes");
         CertificateError::Syntax { line: error.line(), column: error.column(), message }
     })?;
     let expected = Fingerprint::of(history);
@@ -35,7 +35,9 @@ pub fn read(history: &History, text: &[u8]) -> Result<Statement, CertificateErro
     for document in &documents {
         let document = Cursor { value: document, place: Place::Root };
         if document.get("schema").value != &Value::from(SCHEMA) {
-            return Err(document.get("schema").shape("the number 1: another version of Isolde wrote this"));
+            return Err(document
+                .get("schema")
+                .shape("the number 1: another version of Anomalist wrote this"));
         }
         document.get("history").object()?;
         let found = document.get("history").get("fingerprint").text()?;

@@ -1,8 +1,8 @@
 //! Writes certificates.
 
 use super::{Fingerprint, Names, SCHEMA};
-use isolde_history::{History, OpId, TxnId};
-use isolde_level::{
+use anomalist_history::{History, OpId, TxnId};
+use anomalist_level::{
     By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, Literal, Mixed, Node, Order, Point,
     Reason, Step, Verdict, VersionReason,
 };
@@ -46,7 +46,7 @@ pub fn write(history: &History, path: &str, format: &str, judgement: &Judgement)
         })
         .collect();
     json!({
-        "isolde": env!("CARGO_PKG_VERSION"),
+        "anomalist": env!("CARGO_PKG_VERSION"),
         "schema": SCHEMA,
         "history": {"path": path, "format": format, "fingerprint": Fingerprint::of(history).to_string()},
         "verdicts": verdicts,

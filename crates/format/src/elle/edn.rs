@@ -4,7 +4,7 @@ use super::{EXPECTED_KIND, Event, Process, bad_micro_op, event_kind, micro_op};
 use crate::load::ops::{Cell, Columns, Mop};
 use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
-use isolde_history::{AtomKind, OpKind, Value};
+use anomalist_history::{AtomKind, OpKind, Value};
 
 const OPERATION: &str = "an operation such as {:type :ok, :process 0, :value [[:r :x nil]]}";
 

@@ -12,7 +12,7 @@ use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
 use crate::text::json::{DEPTH_LIMIT, Json, Scalar};
 use crate::{Diagnostic, Format, Input, Place, ReadError, ReadOptions, detect};
-use isolde_history::{Datum, Event, EventKind, Events, Process};
+use anomalist_history::{Datum, Event, EventKind, Events, Process};
 
 /// A recording of Jepsen operations, as read.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ pub struct LoadedEvents {
 /// Reads Jepsen operations whose values need not be transactions.
 ///
 /// ```
-/// use isolde_format::{Input, ReadOptions, read_events};
+/// use anomalist_format::{Input, ReadOptions, read_events};
 /// let text = b"{:type :invoke, :process 0, :f :add, :value 7}\n{:type :ok, :process 0, :f :add, :value 7}";
 /// let loaded = read_events(Input::from_bytes("set.edn", text.to_vec()), &ReadOptions::default())?;
 /// assert_eq!(loaded.events.operations().len(), 1);
-/// # Ok::<(), isolde_format::ReadError>(())
+/// # Ok::<(), anomalist_format::ReadError>(())
 /// ```
 pub fn read_events(mut input: Input, options: &ReadOptions<'_>) -> Result<LoadedEvents, ReadError> {
     let name = input.name().to_owned();
@@ -356,9 +356,9 @@ fn json_part(json: &mut Json<'_>, nest: &mut Nest, first: &mut bool) -> Result<O
 /// A datum as JSON: keywords become strings, keys that are no strings their EDN text.
 ///
 /// ```
-/// use isolde_history::Datum;
+/// use anomalist_history::Datum;
 /// let d = Datum::map([("valid?", Datum::Bool(true)), ("lost", Datum::List(vec![Datum::Int(3)]))]);
-/// assert_eq!(isolde_format::datum_json(&d), r#"{"valid?":true,"lost":[3]}"#);
+/// assert_eq!(anomalist_format::datum_json(&d), r#"{"valid?":true,"lost":[3]}"#);
 /// ```
 pub fn datum_json(datum: &Datum) -> String {
     let mut out = String::new();

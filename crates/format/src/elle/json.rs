@@ -4,7 +4,7 @@ use super::{Event, Process, bad_micro_op, micro_op};
 use crate::load::ops::{Cell, Columns, Mop};
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
-use isolde_history::{AtomKind, EventKind, OpKind};
+use anomalist_history::{AtomKind, EventKind, OpKind};
 
 pub(crate) const OPERATION: &str = "an operation such as {\"type\": \"ok\", \"process\": 0, \"value\": […]}";
 

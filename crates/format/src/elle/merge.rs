@@ -5,7 +5,7 @@ use crate::load::ops::{Assembler, Cell, Columns, Operation};
 use crate::load::{Reading, initial};
 use crate::text::fault::Fault;
 use crate::{Loaded, ReadError};
-use isolde_history::{AtomKind, Draft, EventKind, Interval, OpKind, Outcome, SessionId, Value};
+use anomalist_history::{AtomKind, Draft, EventKind, Interval, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
 
 /// An invocation that has not completed.

@@ -26,7 +26,7 @@ use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
 use crate::text::json::Json;
 use crate::{Format, Input, Loaded, ReadError, ReadOptions};
-use isolde_history::{EventKind, OpKind, Value};
+use anomalist_history::{EventKind, OpKind, Value};
 use merge::Merger;
 use std::ops::Range;
 

@@ -4,7 +4,7 @@ use super::{sniff_edn, sniff_json, sniff_jsonl};
 use crate::testing::{corpus, describe, read_bytes, survives, written};
 use crate::text::edn::{Edn, Token};
 use crate::{Format, Loaded, ReadError, ReadOptions};
-use isolde_history::{History, Outcome};
+use anomalist_history::{History, Outcome};
 use std::collections::BTreeSet;
 
 /// The transactions without labels and times, and which of them ended before which began.
@@ -106,8 +106,8 @@ fn vectors_in_registers_are_values() {
 {:type :ok :process 1 :value [[:w 1 [1, 2]] [:append 2 1] [:w 1 []] [:append 2 2] [:w 1 ["a" :b]]]}
 {:type :ok :process 1 :value [[:r 1 ["a" :b]]]}"#;
     let history = read(Format::ElleEdn, text).unwrap().history;
-    let index = isolde_history::Index::build(&history, std::num::NonZeroUsize::MIN);
-    let thin_air = index.faults().iter().filter(|fault| fault.kind == isolde_history::FaultKind::ThinAir);
+    let index = anomalist_history::Index::build(&history, std::num::NonZeroUsize::MIN);
+    let thin_air = index.faults().iter().filter(|fault| fault.kind == anomalist_history::FaultKind::ThinAir);
     let keys: Vec<String> =
         thin_air.map(|fault| history.show_key(history.op(fault.op).key).to_string()).collect();
     assert_eq!(keys, ["3"]);

@@ -10,7 +10,7 @@ use crate::text::value::{edn_value, json_value};
 use crate::write::{Capabilities, HistoryWriter, InitialRule, Intervals, Names, Sink, UnknownReads};
 use crate::write::{admit, in_position_order, stream, with_nil_initial};
 use crate::{Format, WriteError};
-use isolde_history::{History, Interval, OpKind, Outcome, TxnId, Value, View};
+use anomalist_history::{History, Interval, OpKind, Outcome, TxnId, Value, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 use std::io::Write;

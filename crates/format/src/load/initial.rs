@@ -2,7 +2,7 @@
 
 use crate::text::json::{Json, Scalar};
 use crate::{Diagnostic, Place, ReadError, ReadOptions};
-use isolde_history::{AtomKind, Builder, Draft, OpKind, SessionId, Value};
+use anomalist_history::{AtomKind, Builder, Draft, OpKind, SessionId, Value};
 
 /// The initial value that the options ask for; `Some(None)` for `none`.
 ///
@@ -55,7 +55,7 @@ pub(crate) fn discard_initial_transaction(
         return;
     }
     let ops = builder.draft_ops(Draft(0));
-    let loads = |&(head, value): &(isolde_history::OpHead, Value)| {
+    let loads = |&(head, value): &(anomalist_history::OpHead, Value)| {
         head.kind() == OpKind::Write && Some(value) == initial
     };
     if !ops.is_empty() && ops.iter().all(loads) {

@@ -10,7 +10,7 @@ pub(crate) mod records;
 
 use crate::text::fault::CUT;
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, Severity};
-use isolde_history::{Builder, History, OpKind, TxnId};
+use anomalist_history::{Builder, History, OpKind, TxnId};
 
 /// An input on its way to a history.
 pub(crate) struct Reading<'a> {

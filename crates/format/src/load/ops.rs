@@ -11,7 +11,7 @@
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
 use crate::text::value::quote;
-use isolde_history::{AtomId, AtomKind, Atoms, Builder, Draft, KeyId, OpKind, Value, View};
+use anomalist_history::{AtomId, AtomKind, Atoms, Builder, Draft, KeyId, OpKind, Value, View};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 

@@ -320,7 +320,7 @@ impl<'a> LineCounter<'a> {
 mod tests {
     use super::*;
     use crate::{Format, ReadOptions};
-    use isolde_history::View;
+    use anomalist_history::View;
 
     /// The elements `{"n": 0}`, `{"n": 1}`, … of a text, on several threads; or what is wrong.
     fn numbers(text: &[u8], layout: Layout, threads: usize) -> Result<Vec<(i64, u32)>, String> {

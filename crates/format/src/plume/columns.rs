@@ -4,7 +4,7 @@
 //! the end of a line, which repeats while a transaction goes on, is compared instead of read. O(bytes), no allocation per line.
 
 use crate::text::number::{self, Bad};
-use isolde_history::Value;
+use anomalist_history::Value;
 
 /// Shortest line: `r(0,0,0,0)` and a newline.
 const SHORTEST_LINE: usize = 11;

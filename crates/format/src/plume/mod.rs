@@ -17,7 +17,7 @@ use crate::load::{Reading, initial};
 use crate::write::numbers::{Encoder, SessionNumbers, push_number};
 use crate::write::{self, Capabilities, HistoryWriter, Names, Sink};
 use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
-use isolde_history::{Builder, Draft, History, OpKind, Outcome, SessionId, TxnId, Value};
+use anomalist_history::{Builder, Draft, History, OpKind, Outcome, SessionId, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
 

@@ -3,7 +3,7 @@
 
 use super::edn::{Edn, Token};
 use super::json::{Json, Scalar};
-use isolde_history::{AtomKind, History, Value, View};
+use anomalist_history::{AtomKind, History, Value, View};
 use std::fmt::Write as _;
 
 /// Appends a value as JSON.

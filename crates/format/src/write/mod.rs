@@ -11,7 +11,7 @@ pub(crate) mod sessions;
 
 use crate::text::value::{is_edn_atom, is_json_atom};
 use crate::{Format, WriteError};
-use isolde_history::{AtomKind, History, Op, OpHead, OpKind, Outcome, TxnId, Value, View};
+use anomalist_history::{AtomKind, History, Op, OpHead, OpKind, Outcome, TxnId, Value, View};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -323,7 +323,7 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     note(ends, "time", "times", "at which a transaction of unknown outcome ended");
     note(metadata, "transaction", "transactions", "with metadata");
     let numbered = |t: TxnId| history.ops(t).filter(|(op, _)| history.version(*op).is_some()).count();
-    let versions = match history.has_versions() && format != Format::Isolde {
+    let versions = match history.has_versions() && format != Format::Anomalist {
         true => history.txns().map(numbered).sum(),
         false => 0,
     };
@@ -418,10 +418,10 @@ pub(crate) fn stream(format: Format, sink: Sink) -> Result<Box<dyn Write + Send>
 /// A writer for a format. It refuses what the format cannot express, unless `lossy`: then it leaves that out.
 ///
 /// ```
-/// use isolde_format::{Format, Input, ReadOptions, Sink};
+/// use anomalist_format::{Format, Input, ReadOptions, Sink};
 /// let input = Input::from_bytes("h.txt", b"w 1 1\n=====\nr 1 1\n".to_vec());
-/// let history = isolde_format::read(input, &ReadOptions::default())?.history;
-/// let mut writer = isolde_format::writer(Format::Plume, Sink::Stream(Box::new(std::io::sink())), false)?;
+/// let history = anomalist_format::read(input, &ReadOptions::default())?.history;
+/// let mut writer = anomalist_format::writer(Format::Plume, Sink::Stream(Box::new(std::io::sink())), false)?;
 /// writer.append(&history)?;
 /// writer.finish()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -2,7 +2,7 @@
 
 use crate::write::{Capabilities, InitialRule, Names, Sink, admit, in_position_order, integer};
 use crate::{Format, WriteError};
-use isolde_history::{AtomKind, History, OpKind, Outcome, TxnId, Value, View};
+use anomalist_history::{AtomKind, History, OpKind, Outcome, TxnId, Value, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -93,7 +93,7 @@ struct Spill {
 impl Spill {
     fn new() -> io::Result<Spill> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = format!("isolde-{}-{}.sessions", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let name = format!("anomalist-{}-{}.sessions", std::process::id(), NUMBER.fetch_add(1, Relaxed));
         let path = std::env::temp_dir().join(name);
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         Ok(Spill { file, end: 0, path })

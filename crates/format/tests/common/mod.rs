@@ -1,8 +1,8 @@
 //! What the tests of formats share: random numbers, histories as comparable text, writing to memory or a folder.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use isolde_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};
-use isolde_history::{Builder, History, OpKind, Outcome, Value};
+use anomalist_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};
+use anomalist_history::{Builder, History, OpKind, Outcome, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,7 +69,7 @@ pub fn through(format: Format, batches: &[&History], lossy: bool) -> Result<Load
         Some(folder) => Sink::Directory(folder.clone()),
         None => Sink::Stream(Box::new(memory.clone())),
     };
-    let mut writer = isolde_format::writer(format, sink, lossy)?;
+    let mut writer = anomalist_format::writer(format, sink, lossy)?;
     for batch in batches {
         writer.append(batch)?;
     }
@@ -78,7 +78,7 @@ pub fn through(format: Format, batches: &[&History], lossy: bool) -> Result<Load
         Some(folder) => Input::open(folder).unwrap(),
         None => Input::from_bytes("written", memory.bytes()),
     };
-    let loaded = isolde_format::read(input, &ReadOptions::default()).unwrap();
+    let loaded = anomalist_format::read(input, &ReadOptions::default()).unwrap();
     assert_eq!(loaded.format, format);
     if let Some(folder) = folder {
         std::fs::remove_dir_all(folder).unwrap();
@@ -148,7 +148,7 @@ pub fn random_history(random: &mut Random, allowed: &Allowed) -> History {
 /// Reads bytes as a format.
 pub fn read(format: Option<Format>, bytes: &[u8], lossy: bool) -> Result<Loaded, ReadError> {
     let options = ReadOptions { format, lossy, ..ReadOptions::default() };
-    isolde_format::read(Input::from_bytes("h", bytes.to_vec()), &options)
+    anomalist_format::read(Input::from_bytes("h", bytes.to_vec()), &options)
 }
 
 /// Reads text that must be good.

@@ -32,7 +32,7 @@ impl Labelled {
     /// From edges in any order; labels of parallel edges are merged. O(m log m).
     ///
     /// ```
-    /// use isolde_graph::labelled::Labelled;
+    /// use anomalist_graph::labelled::Labelled;
     /// let graph = Labelled::from_edges(2, vec![(0, 1, 0b01), (1, 0, 0b10), (0, 1, 0b10)]);
     /// assert_eq!(graph.labels(0, 1), 0b11);
     /// assert_eq!(graph.edge_count(), 2);

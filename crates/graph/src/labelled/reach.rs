@@ -14,7 +14,7 @@ type Marks = [u64; WORDS];
 /// For each pair, whether a path (perhaps of no edge) leads from the first to the second.
 ///
 /// ```
-/// use isolde_graph::{Csr, labelled::reachable};
+/// use anomalist_graph::{Csr, labelled::reachable};
 /// let graph = Csr::from_edges(4, || [(0, 1), (1, 2)]);
 /// assert_eq!(reachable(&graph, &[(0, 2), (2, 0), (3, 3)]), [true, false, true]);
 /// ```
@@ -83,7 +83,7 @@ fn condense(graph: &Csr, parts: &Components) -> Csr {
 /// The edges with a label of `anti` that a path of `plain` edges closes to a cycle, by origin and target.
 ///
 /// ```
-/// use isolde_graph::labelled::{Labelled, closed_edges};
+/// use anomalist_graph::labelled::{Labelled, closed_edges};
 /// const DEP: u16 = 1;
 /// const RW: u16 = 2;
 /// let graph = Labelled::from_edges(3, vec![(0, 1, DEP), (1, 2, DEP), (2, 0, RW), (0, 2, RW)]);

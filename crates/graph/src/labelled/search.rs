@@ -150,7 +150,7 @@ impl<'a> Effort<'a> {
 /// [`Labelled::induced`]).
 ///
 /// ```
-/// use isolde_graph::labelled::*;
+/// use anomalist_graph::labelled::*;
 /// const DEP: Labels = 1;
 /// const RW: Labels = 2;
 /// let graph = Labelled::from_edges(3, vec![(0, 1, DEP), (1, 2, DEP), (2, 0, RW)]);

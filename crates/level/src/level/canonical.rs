@@ -1,4 +1,4 @@
-//! The twenty levels that Isolde decides, weakest first.
+//! The twenty levels that Anomalist decides, weakest first.
 //!
 //! Words used throughout: `so` is session order, `wr` goes from a write to who read it, `hb` is the transitive
 //! closure of both; `ww` orders the writers of a key, `rw` goes from a reader to the writer that replaced what it

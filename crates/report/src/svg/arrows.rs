@@ -2,8 +2,8 @@
 
 use crate::cast::Cast;
 use crate::layout::head;
-use isolde_history::{OpId, OpKind};
-use isolde_level::{Edge, Evidence, Node, Relation};
+use anomalist_history::{OpId, OpKind};
+use anomalist_level::{Edge, Evidence, Node, Relation};
 
 /// The longest label.
 const LABEL: usize = 18;

@@ -7,8 +7,8 @@
 use super::arrows::Arrow;
 use crate::cast::Cast;
 use crate::layout::width;
-use isolde_history::{SessionId, TxnId};
-use isolde_level::Node;
+use anomalist_history::{SessionId, TxnId};
+use anomalist_level::Node;
 use std::collections::BTreeMap;
 
 pub(crate) const CHAR: f64 = 7.3;
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use crate::svg::arrows::arrows;
     use crate::tests::fixture::example;
-    use isolde_level::AnomalyKind;
+    use anomalist_level::AnomalyKind;
 
     #[test]
     fn labels_cover_neither_boxes_nor_each_other() {

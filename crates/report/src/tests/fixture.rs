@@ -2,9 +2,9 @@
 //! `w(x,1)`, `a(x,1)`, `r(x,[1 2])`. Keys and sessions are named, 0 is the initial value.
 
 use crate::{HistoryFacts, Subject, Timing};
-use isolde_check::{Budget, Request, check};
-use isolde_history::{AtomKind, Builder, History, Index, OpKind, Outcome, Value};
-use isolde_level::{Anomaly, AnomalyKind, Judgement, Level};
+use anomalist_check::{Budget, Request, check};
+use anomalist_history::{AtomKind, Builder, History, Index, OpKind, Outcome, Value};
+use anomalist_level::{Anomaly, AnomalyKind, Judgement, Level};
 
 /// A checked history.
 pub struct Checked {

@@ -2,7 +2,7 @@
 
 use super::fixture::{checked, example};
 use crate::{dot, github, json, json_text, junit, levels_json, sarif, svg};
-use isolde_level::{AnomalyKind, Level, Verdict};
+use anomalist_level::{AnomalyKind, Level, Verdict};
 use serde_json::Value;
 
 /// A history whose names need escaping everywhere.
@@ -16,7 +16,7 @@ fn nasty() -> super::fixture::Checked {
 fn json_of_one_history() {
     insta::assert_snapshot!(json_text(&[example(AnomalyKind::FracturedReadCo).subject()]), @r#"
     {
-      "isolde": "0.1.0",
+      "anomalist": "0.1.0",
       "schema": 1,
       "history": {
         "path": "h.txt",
@@ -148,7 +148,7 @@ fn json_keeps_the_contract() {
     let text = json_text(&[c.subject()]);
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document, json(&[c.subject()]));
-    let order = ["isolde", "schema", "history", "levels", "strongest", "anomalies", "timing_ms"];
+    let order = ["anomalist", "schema", "history", "levels", "strongest", "anomalies", "timing_ms"];
     let places: Vec<usize> = order.iter().map(|k| text.find(&format!("\n  \"{k}\": ")).unwrap()).collect();
     assert!(places.is_sorted(), "{text}");
     for level in document["levels"].as_array().unwrap() {
@@ -206,7 +206,7 @@ fn junit_of_required_levels() {
     c.judgement.levels.retain(|l| wanted.contains(&l.level));
     insta::assert_snapshot!(junit(&[c.subject()]), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
-    <testsuites name="isolde">
+    <testsuites name="anomalist">
       <testsuite name="h.txt" tests="4" failures="1" errors="0" skipped="0" time="0.015">
         <testcase classname="h.txt" name="read-committed"/>
         <testcase classname="h.txt" name="read-atomic">
@@ -237,10 +237,10 @@ fn without_required_levels_nothing_fails_in_junit() {
 #[test]
 fn github_annotations() {
     let c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::ReadAtomic]);
-    insta::assert_snapshot!(github(&[c.subject()]), @r"::error file=h.txt,line=1,title=isolde%3A fractured-read-co (TAP-k)::TAP-k (fractured read), once; rules out read-atomic%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
+    insta::assert_snapshot!(github(&[c.subject()]), @r"::error file=h.txt,line=1,title=anomalist%3A fractured-read-co (TAP-k)::TAP-k (fractured read), once; rules out read-atomic%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
     let nasty = nasty().requiring(&[Level::ReadUncommitted]);
     let text = github(&[nasty.subject()]);
-    let start = "::notice file=a%2Cb%3A<c>&\"d'.txt,line=1,title=isolde%3A non-mono-read-co (TAP-h)::";
+    let start = "::notice file=a%2Cb%3A<c>&\"d'.txt,line=1,title=anomalist%3A non-mono-read-co (TAP-h)::";
     assert!(text.starts_with(start), "{text}");
     assert_eq!(text.lines().count(), nasty.judgement.anomalies.len());
 }
@@ -257,7 +257,7 @@ fn sarif_log() {
         {
           "tool": {
             "driver": {
-              "name": "isolde",
+              "name": "anomalist",
               "version": "0.1.0",
               "rules": [
                 {
@@ -359,10 +359,10 @@ fn a_small_picture() {
     let picture = svg(&c.history, c.anomaly(AnomalyKind::AbortedRead));
     let body: Vec<&str> = picture.lines().filter(|line| !line.starts_with("<style>")).collect();
     insta::assert_snapshot!(body.join("\n"), @r##"
-    <svg xmlns="http://www.w3.org/2000/svg" class="isolde" viewBox="0 0 433 276" width="433" height="276" role="img">
+    <svg xmlns="http://www.w3.org/2000/svg" class="anomalist" viewBox="0 0 433 276" width="433" height="276" role="img">
     <title>aborted-read: TAP-b (dirty read)</title>
     <defs>
-    <marker id="isolde-wr" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0,0 L10,5 L0,10 z" fill="#3b82d6"/></marker>
+    <marker id="anomalist-wr" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0,0 L10,5 L0,10 z" fill="#3b82d6"/></marker>
     </defs>
     <rect class="bg" width="433" height="276" rx="8"/>
     <text x="16" y="28" font-weight="bold" style="font-size:14px">aborted-read: TAP-b (dirty read)</text>
@@ -372,7 +372,7 @@ fn a_small_picture() {
     <text class="m" x="34.0" y="119.0">w(x,1)</text>
     <rect class="box" x="292.3" y="172.0" width="116.3" height="50.0" rx="6"/><text class="m" x="302.3" y="191.0" font-weight="bold">T2</text><text class="dim" x="324.2" y="191.0">2:1, line 2</text>
     <text class="m" x="302.3" y="211.0">r(x,1)</text>
-    <path d="M197.9,105.0 L204.6,105.7 L210.7,107.6 L216.3,110.6 L221.3,114.6 L225.9,119.4 L230.2,124.9 L234.2,130.9 L237.9,137.4 L241.5,144.1 L245.1,151.0 L248.7,157.9 L252.3,164.6 L256.0,171.1 L260.0,177.1 L264.3,182.6 L268.9,187.4 L273.9,191.4 L279.5,194.4 L285.6,196.3 L292.3,197.0 L292.3,197.0" fill="none" stroke="#3b82d6" stroke-width="2.6" marker-end="url(#isolde-wr)"/>
+    <path d="M197.9,105.0 L204.6,105.7 L210.7,107.6 L216.3,110.6 L221.3,114.6 L225.9,119.4 L230.2,124.9 L234.2,130.9 L237.9,137.4 L241.5,144.1 L245.1,151.0 L248.7,157.9 L252.3,164.6 L256.0,171.1 L260.0,177.1 L264.3,182.6 L268.9,187.4 L273.9,191.4 L279.5,194.4 L285.6,196.3 L292.3,197.0 L292.3,197.0" fill="none" stroke="#3b82d6" stroke-width="2.6" marker-end="url(#anomalist-wr)"/>
     <rect class="bg" x="222.9" y="143.0" width="44.4" height="16.0" rx="3"/><text x="245.1" y="155.0" text-anchor="middle" font-weight="bold" style="font-size:11px;fill:#3b82d6">wr x=1</text>
     <path d="M16.0,258.0 L40.0,258.0" stroke="#3b82d6" stroke-width="2.6"/><text class="dim" x="46.0" y="262.0">wr read from</text>
     </svg>

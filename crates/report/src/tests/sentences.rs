@@ -2,8 +2,8 @@
 
 use super::fixture::{checked, example, history};
 use crate::explain;
-use isolde_history::{OpId, TxnId};
-use isolde_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
+use anomalist_history::{OpId, TxnId};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
 
 fn told(kinds: &[AnomalyKind]) -> String {
     let tell = |&kind: &AnomalyKind| {

@@ -3,7 +3,7 @@
 use super::fixture::{Checked, checked, example};
 use crate::layout::width;
 use crate::{Style, Subject, explain_anomaly, explain_level, levels_text, summary_table, text};
-use isolde_level::{AnomalyKind, By, Level, LevelVerdict, Verdict};
+use anomalist_level::{AnomalyKind, By, Level, LevelVerdict, Verdict};
 
 const PLAIN: Style = Style { color: false, width: 80, verbose: 0 };
 const VERBOSE: Style = Style { verbose: 1, ..PLAIN };

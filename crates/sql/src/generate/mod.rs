@@ -18,7 +18,7 @@ use fastrand::Rng;
 use std::fmt;
 use std::str::FromStr;
 
-/// What to generate. Every knob is a flag of `isolde sql`.
+/// What to generate. Every knob is a flag of `anomalist sql`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Knobs {
     /// At most so many tables.
@@ -229,8 +229,8 @@ pub struct Transaction {
 /// Makes schemas and transactions.
 ///
 /// ```
-/// use isolde_sql::Flavour;
-/// use isolde_sql::generate::{Generator, Knobs};
+/// use anomalist_sql::Flavour;
+/// use anomalist_sql::generate::{Generator, Knobs};
 /// let generator = Generator::new(Knobs::default(), Flavour::PostgreSql, 7);
 /// let schema = generator.schema(0);
 /// assert!((1..=3).contains(&schema.tables.len()));

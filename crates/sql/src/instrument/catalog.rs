@@ -1,7 +1,7 @@
 //! What is known of tables and views: their columns, their keys, and under which names they offer the auxiliary columns.
 
 use crate::schema::{ROW_ID, W_LIST};
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     ColumnDef, ColumnOption, CreateTable, Expr, IndexColumn, ObjectName, ObjectNamePart, TableConstraint,
 };
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::catalog::{Aux, Relation, described};
 use super::{Capture, Effect, Instrumented, Instrumenter, Unsupported};
 use crate::schema::{ROW_ID, W_LIST};
-use isolde_sqltext::ast::{CreateTable, CreateView, Statement, ViewColumnDef};
-use isolde_sqltext::parse;
+use anomalist_sqltext::ast::{CreateTable, CreateView, Statement, ViewColumnDef};
+use anomalist_sqltext::parse;
 
 impl Instrumenter {
     pub(super) fn create_table(&mut self, table: &CreateTable) -> Result<Instrumented, Unsupported> {

@@ -2,8 +2,8 @@
 
 use super::Unsupported;
 use crate::Flavour;
-use isolde_sqltext::ast::{Expr, Query, Select, SelectItem, SetExpr, Statement};
-use isolde_sqltext::parse;
+use anomalist_sqltext::ast::{Expr, Query, Select, SelectItem, SetExpr, Statement};
+use anomalist_sqltext::parse;
 
 /// The tree of a query.
 pub(super) fn query(flavour: Flavour, text: &str) -> Result<Query, Unsupported> {

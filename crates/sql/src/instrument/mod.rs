@@ -29,8 +29,8 @@ mod write;
 mod tests;
 
 use crate::Flavour;
+use anomalist_sqltext::ast::Statement;
 use catalog::{Aux, Catalog};
-use isolde_sqltext::ast::Statement;
 use std::fmt;
 
 /// A statement that cannot be instrumented, and why.
@@ -153,9 +153,9 @@ pub struct Instrumented {
 /// Instruments statements, and remembers the tables and views that they create.
 ///
 /// ```
-/// use isolde_sql::instrument::{Instrumenter, Mark};
-/// use isolde_sql::Flavour;
-/// use isolde_sqltext::parse;
+/// use anomalist_sql::instrument::{Instrumenter, Mark};
+/// use anomalist_sql::Flavour;
+/// use anomalist_sqltext::parse;
 ///
 /// let mut instrumenter = Instrumenter::new(Flavour::PostgreSql);
 /// let tree = parse(Flavour::PostgreSql.dialect(), "UPDATE t SET c1 = 1 WHERE c2 > 1")?;

@@ -5,7 +5,7 @@ use super::fragment::{aggregate, items, select};
 use super::select::{Arm, output_name};
 use super::{Capture, Effect, Instrumented, Instrumenter, Unsupported};
 use crate::Flavour;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     Expr, Ident, LockClause, LockType, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier,
     TableFactor,
 };
@@ -230,7 +230,7 @@ fn added_up(arms: Vec<Select>) -> SetExpr {
     });
     // There are at least two arms, or it would be no set operation.
     rest.unwrap_or_else(|| {
-        SetExpr::Values(isolde_sqltext::ast::Values {
+        SetExpr::Values(anomalist_sqltext::ast::Values {
             explicit_row: false,
             value_keyword: false,
             rows: Vec::new(),

@@ -5,11 +5,11 @@ use super::fragment::{aggregate, all_of, items, joined};
 use super::{Instrumenter, Unsupported};
 use crate::Flavour;
 use crate::schema::{ROW_ID, W_LIST};
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     Distinct, Expr, FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator, Select, SelectItem,
     SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, Visit, Visitor,
 };
-use isolde_sqltext::join_constraint;
+use anomalist_sqltext::join_constraint;
 use std::ops::ControlFlow;
 
 /// What a `SELECT` is part of, and so what it has to return.
@@ -336,12 +336,12 @@ struct Aggregates {
 impl Visitor for Aggregates {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &isolde_sqltext::ast::Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _: &anomalist_sqltext::ast::Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &isolde_sqltext::ast::Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _: &anomalist_sqltext::ast::Query) -> ControlFlow<()> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use isolde_sqltext::parse;
+use anomalist_sqltext::parse;
 
 /// Instruments a script as transaction 1; CREATE statements only teach the tables.
 fn made(flavour: Flavour, script: &str) -> Vec<String> {
     let mut instrumenter = Instrumenter::new(flavour);
     let mut out = Vec::new();
-    for (i, piece) in isolde_sqltext::split(flavour.dialect(), script).enumerate() {
+    for (i, piece) in anomalist_sqltext::split(flavour.dialect(), script).enumerate() {
         let tree = parse(flavour.dialect(), piece.text).unwrap();
         let made = instrumenter.instrument(&tree, &Mark::statement(1, i + 1)).unwrap();
         if made.effect != Effect::None {
@@ -330,7 +330,7 @@ fn whatever_is_generated_can_be_instrumented() {
             let mut instrumenter = Instrumenter::new(flavour).with_whole_rows();
             let all = (0..20).flat_map(|i| generator.transaction(&schema, round, 0, i).statements);
             for statement in schema.create(flavour).into_iter().chain(all) {
-                if isolde_sqltext::control(flavour.dialect(), &statement).is_some() {
+                if anomalist_sqltext::control(flavour.dialect(), &statement).is_some() {
                     continue;
                 }
                 let tree =

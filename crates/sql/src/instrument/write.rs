@@ -6,7 +6,7 @@ use super::select::is_grouped;
 use super::{Capture, Effect, Instrumented, Instrumenter, Mark, Unsupported};
 use crate::Flavour;
 use crate::schema::{ROW_ID, W_LIST};
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, ObjectName, OnConflictAction, OnInsert,
     Query, SelectItem, SetExpr, SqliteOnConflict, TableFactor, TableObject, TableWithJoins, Update, Values,
 };
@@ -66,12 +66,12 @@ impl Instrumenter {
                 select.from = from.clone();
                 select.selection = delete.selection.clone();
             }
-            look.order_by = (!delete.order_by.is_empty()).then(|| isolde_sqltext::ast::OrderBy {
-                kind: isolde_sqltext::ast::OrderByKind::Expressions(delete.order_by.clone()),
+            look.order_by = (!delete.order_by.is_empty()).then(|| anomalist_sqltext::ast::OrderBy {
+                kind: anomalist_sqltext::ast::OrderByKind::Expressions(delete.order_by.clone()),
                 interpolate: None,
             });
             look.limit_clause =
-                delete.limit.clone().map(|limit| isolde_sqltext::ast::LimitClause::LimitOffset {
+                delete.limit.clone().map(|limit| anomalist_sqltext::ast::LimitClause::LimitOffset {
                     limit: Some(limit),
                     offset: None,
                     limit_by: Vec::new(),
@@ -356,7 +356,7 @@ fn listed(items: &[SelectItem]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn assignment(column: &str, value: isolde_sqltext::ast::Expr) -> Assignment {
+fn assignment(column: &str, value: anomalist_sqltext::ast::Expr) -> Assignment {
     Assignment { target: AssignmentTarget::ColumnName(object(column)), value }
 }
 

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, dead_code)]
 
-use isolde_driver::server::{Engine, Server, ServerError, Setup};
-use isolde_driver::{Database, Target};
+use anomalist_driver::server::{Engine, Server, ServerError, Setup};
+use anomalist_driver::{Database, Target};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,7 +17,7 @@ impl File {
     pub fn new() -> File {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("isolde-sql-{}-{number}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("anomalist-sql-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let target: Target =
             format!("sqlite:{}?synchronous=off", folder.join("t.db").display()).parse().unwrap();

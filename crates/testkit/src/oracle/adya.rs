@@ -17,7 +17,7 @@ pub use assumed::Assumed;
 pub use unfolded::Operational;
 
 use super::relation::Relation;
-use isolde_history::{History, Outcome};
+use anomalist_history::{History, Outcome};
 use raw::Raw;
 use std::collections::BTreeSet;
 

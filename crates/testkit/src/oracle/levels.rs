@@ -8,7 +8,7 @@ use super::WeakLevel;
 use super::reading::{Ambiguous, Facts, Reading};
 use super::relation::{Orders, Relation};
 use super::taps::repeatable;
-use isolde_history::{History, OpKind};
+use anomalist_history::{History, OpKind};
 
 pub(super) fn satisfies(history: &History, level: WeakLevel, versions: &[(usize, usize)]) -> bool {
     let facts = Facts::new(history);

@@ -5,8 +5,8 @@
 
 use super::reading::{Ambiguous, Facts, Reading};
 use super::relation::{Orders, Relation};
-use isolde_history::{History, OpKind};
-use isolde_level::Level;
+use anomalist_history::{History, OpKind};
+use anomalist_level::Level;
 
 /// True if one order suits everybody; `levels` has the level of each transaction.
 pub(super) fn satisfies(history: &History, levels: &[Level]) -> bool {

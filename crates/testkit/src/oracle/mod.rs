@@ -14,7 +14,7 @@ mod taps;
 
 pub use stamps::{StampFault, StampRule, stamp_faults};
 
-use isolde_history::History;
+use anomalist_history::History;
 use std::fmt;
 
 /// The levels that this oracle decides (algorithms.md 2.2).
@@ -66,7 +66,7 @@ pub fn explanations(history: &History) -> u64 {
 /// On a history of more than 32 transactions, or with a key that is both written and appended to.
 ///
 /// ```
-/// use isolde_testkit::{mini::history, oracle::{WeakLevel, satisfies}};
+/// use anomalist_testkit::{mini::history, oracle::{WeakLevel, satisfies}};
 /// let fractured = history("w(x,1) w(y,1) || r(x,0) r(y,1)");
 /// assert!(satisfies(&fractured, WeakLevel::ReadCommitted));
 /// assert!(!satisfies(&fractured, WeakLevel::ReadAtomic));
@@ -125,7 +125,7 @@ impl StrongLevel {
 /// As [`satisfies`].
 ///
 /// ```
-/// use isolde_testkit::{mini::history, oracle::{StrongLevel, strongly_satisfies}};
+/// use anomalist_testkit::{mini::history, oracle::{StrongLevel, strongly_satisfies}};
 /// let write_skew = history("r(x,0) w(y,1) || r(y,0) w(x,1)");
 /// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::SnapshotIsolation), Some(true));
 /// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::Serializable), Some(false));
@@ -163,7 +163,7 @@ pub enum AdyaLevel {
 /// As [`satisfies`].
 ///
 /// ```
-/// use isolde_testkit::{mini::history, oracle::{AdyaLevel, loosely_satisfies}};
+/// use anomalist_testkit::{mini::history, oracle::{AdyaLevel, loosely_satisfies}};
 /// let long_fork = history("w(x,1) || w(y,1) || r(x,1) r(y,0) || r(x,0) r(y,1)");
 /// assert_eq!(loosely_satisfies(&long_fork, AdyaLevel::UpdateSerializable), Some(true));
 /// ```
@@ -182,7 +182,7 @@ pub fn loosely_satisfies(history: &History, level: AdyaLevel) -> Option<bool> {
 ///
 /// # Panics
 /// As [`satisfies`].
-pub fn mixed(history: &History, levels: &[isolde_level::Level]) -> bool {
+pub fn mixed(history: &History, levels: &[anomalist_level::Level]) -> bool {
     mixed::satisfies(history, levels)
 }
 
@@ -234,7 +234,7 @@ pub enum RepeatedRead {
 /// Counts the TAPs of a history. Reads that several transactions may explain are left out: they read from nobody.
 ///
 /// ```
-/// use isolde_testkit::{mini::history, oracle::taps};
+/// use anomalist_testkit::{mini::history, oracle::taps};
 /// assert_eq!(taps(&history("w(x,1) !abort || r(x,1) r(y,7)")).to_string(), "a b");
 /// ```
 pub fn taps(history: &History) -> TapCounts {
@@ -244,7 +244,7 @@ pub fn taps(history: &History) -> TapCounts {
 /// [`taps`] with the other answer to a question on which the design text can be read in two ways.
 ///
 /// ```
-/// use isolde_testkit::{mini::history, oracle::{RepeatedRead, taps_with}};
+/// use anomalist_testkit::{mini::history, oracle::{RepeatedRead, taps_with}};
 /// let h = history("w(x,1); w(x,2) || r(x,2) r(x,1)");
 /// assert_eq!(taps_with(&h, RepeatedRead::JUnlessHOrI).to_string(), "h j");
 /// assert_eq!(taps_with(&h, RepeatedRead::OnlyJ).to_string(), "j");

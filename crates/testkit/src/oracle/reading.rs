@@ -5,7 +5,7 @@
 //! the initial value, thin air: in this order. Several transactions that did not abort are several explanations. An
 //! indeterminate transaction exists iff an existing one reads something from it (least fixpoint).
 
-use isolde_history::{History, OpId, OpKind, Outcome, Value};
+use anomalist_history::{History, OpId, OpKind, Outcome, Value};
 
 /// A read that no committed state explains; the discriminants are TAP-a to TAP-e.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,7 +125,7 @@ impl<'a> Facts<'a> {
     }
 
     fn aborted(&self, txn: usize) -> bool {
-        self.history.outcome(isolde_history::TxnId(txn as u32)) == Outcome::Aborted
+        self.history.outcome(anomalist_history::TxnId(txn as u32)) == Outcome::Aborted
     }
 
     /// All writes (appends) of `value` to `key`.
@@ -167,7 +167,7 @@ impl<'a> Facts<'a> {
             foreign.push(w);
         }
         let mine = |w: &usize| self.ops[*w].txn == txn;
-        let initial = self.history.initial().of(isolde_history::KeyId(key as u32)) == Some(value);
+        let initial = self.history.initial().of(anomalist_history::KeyId(key as u32)) == Some(value);
         let judgement = if !foreign.is_empty() {
             if own.is_empty() { Judgement::Foreign } else { Judgement::Fault(Fault::NotMyOwnWrite) }
         } else if own.iter().any(|&w| self.ops[w].value == value) {
@@ -344,7 +344,7 @@ impl<'a> Facts<'a> {
 
     /// True if a transaction writes (appends to) a key.
     pub fn writes(&self, txn: usize, key: usize) -> bool {
-        let ops = self.history.op_range(isolde_history::TxnId(txn as u32));
+        let ops = self.history.op_range(anomalist_history::TxnId(txn as u32));
         ops.clone().any(|i| self.history.op(OpId(i as u32)).kind != OpKind::Read && self.ops[i].key == key)
     }
 
@@ -352,13 +352,13 @@ impl<'a> Facts<'a> {
     pub fn ended_before(&self, a: usize, b: usize) -> Option<bool> {
         let intervals = self.history.intervals()?;
         // An indeterminate transaction may take effect at any later time, whatever its client was told when.
-        let over = self.history.outcome(isolde_history::TxnId(a as u32)) == Outcome::Committed;
+        let over = self.history.outcome(anomalist_history::TxnId(a as u32)) == Outcome::Committed;
         Some(over && intervals[a].completed.is_some_and(|end| end < intervals[b].invoked))
     }
 
     /// True if `a` comes before `b` in one session.
     pub fn same_session_before(&self, a: usize, b: usize) -> bool {
-        let session = |t: usize| self.history.session_of(isolde_history::TxnId(t as u32));
+        let session = |t: usize| self.history.session_of(anomalist_history::TxnId(t as u32));
         a < b && session(a) == session(b)
     }
 

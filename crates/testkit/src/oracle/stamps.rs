@@ -1,7 +1,7 @@
 //! Snapshot isolation and serializability by timestamps: Definitions 4 to 6 of the Chronos and AION paper, and what
 //! `online.md` says about ties, by looking at every pair and every order.
 
-use isolde_history::{History, KeyId, Op, OpKind, Outcome, Timestamp, TxnId, Value};
+use anomalist_history::{History, KeyId, Op, OpKind, Outcome, Timestamp, TxnId, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@
 use super::StrongLevel;
 use super::reading::{Ambiguous, Facts, Reading};
 use super::relation::Relation;
-use isolde_history::{History, OpKind};
+use anomalist_history::{History, OpKind};
 use std::collections::HashSet;
 
 /// What a key holds: the transactions (registers) or operations (lists) that made its value, oldest first. Of a register

@@ -6,7 +6,7 @@ use super::levels::{read_before, required_pairs};
 use super::reading::{Ambiguous, External, Facts, Reading};
 use super::relation::{Orders, Relation};
 use super::{RepeatedRead, TapCounts, WeakLevel};
-use isolde_history::{History, OpKind};
+use anomalist_history::{History, OpKind};
 
 const G: usize = 6;
 const J: usize = 9;

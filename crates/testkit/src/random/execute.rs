@@ -5,8 +5,8 @@
 
 use super::{Shape, chance, measure, pick, skeleton};
 use crate::plan::{Act, Plan, Txn};
+use anomalist_history::{History, Outcome};
 use fastrand::Rng;
-use isolde_history::{History, Outcome};
 
 /// How a reference execution isolates transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

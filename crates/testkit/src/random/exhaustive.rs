@@ -6,7 +6,7 @@
 //! of keys, the one with the least code is given.
 
 use crate::plan::{Act, Plan, Step, Txn};
-use isolde_history::{History, Outcome};
+use anomalist_history::{History, Outcome};
 
 /// An operation of a skeleton: a key, and whether it writes.
 type Slot = (usize, bool);
@@ -28,7 +28,7 @@ pub struct Exhaustive {
 /// All histories of 1 to `max_txns` transactions of 1 to `max_ops` operations on at most `keys` keys.
 ///
 /// ```
-/// use isolde_testkit::{mini::print, random::exhaustive};
+/// use anomalist_testkit::{mini::print, random::exhaustive};
 /// let all: Vec<String> = exhaustive(1, 2, 1).map(|h| print(&h)).collect();
 /// assert_eq!(all, ["r(x,0)", "w(x,1)", "r(x,0) r(x,0)", "r(x,0) w(x,1)", "r(x,1) w(x,1)", "w(x,1) r(x,0)",
 ///     "w(x,1) r(x,1)", "w(x,1) w(x,2)"]);

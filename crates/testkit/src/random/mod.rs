@@ -19,14 +19,14 @@ pub use stamped::{StampedShape, stamped};
 pub use structured::{Pattern, structured};
 
 use crate::plan::{Act, Plan, Step, Txn};
+use anomalist_history::{History, Interval, Outcome};
 use fastrand::Rng;
-use isolde_history::{History, Interval, Outcome};
 use std::ops::RangeInclusive;
 
 /// What [`tiny`] histories look like. Shares are probabilities, from 0 to 1.
 ///
 /// ```
-/// use isolde_testkit::random::{Shape, tiny};
+/// use anomalist_testkit::random::{Shape, tiny};
 /// let mut rng = fastrand::Rng::with_seed(7);
 /// let shape = Shape { sessions: 2..=2, aborted: 0.2, ..Shape::default() };
 /// assert!(tiny(&mut rng, &shape).session_count() <= 2);

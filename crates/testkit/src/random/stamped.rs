@@ -1,7 +1,7 @@
 //! Small histories with timestamps: mostly what a database would show, with equal stamps, wrong reads and odd clocks.
 
+use anomalist_history::{Builder, History, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
 use fastrand::Rng;
-use isolde_history::{Builder, History, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
 
 /// What [`stamped`] histories look like. Shares are probabilities, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 
 use super::{Shape, chance, pick};
 use crate::plan::{Act, Plan, Step, Txn};
+use anomalist_history::{History, Outcome};
 use fastrand::Rng;
-use isolde_history::{History, Outcome};
 
 /// A family of histories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

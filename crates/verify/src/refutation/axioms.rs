@@ -3,8 +3,8 @@
 use super::{Clause, Family, Link, Proof, unproven};
 use crate::flaw::Flaw;
 use crate::reading::Source;
-use isolde_history::{OpId, OpKind, TxnId};
-use isolde_level::{Choice, Level, Literal, Point};
+use anomalist_history::{OpId, OpKind, TxnId};
+use anomalist_level::{Choice, Level, Literal, Point};
 use rustc_hash::FxHashSet;
 
 impl Proof<'_> {

@@ -5,8 +5,8 @@ use super::{Clause, Family, Proof, unproven};
 use crate::flaw::Flaw;
 use crate::levels::Levels;
 use crate::reading::{Fault, Source};
-use isolde_history::{OpId, OpKind, TxnId, Value};
-use isolde_level::{Choice, Level, Literal, Point};
+use anomalist_history::{OpId, OpKind, TxnId, Value};
+use anomalist_level::{Choice, Level, Literal, Point};
 
 impl Proof<'_> {
     /// A read that can have no source.

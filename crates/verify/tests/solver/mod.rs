@@ -2,8 +2,8 @@
 
 mod search;
 
-use isolde_history::{History, OpId, OpKind, Outcome, TxnId, Value};
-use isolde_level::{Choice, Execution, Level, Literal, Order, Point, Reason, Refutation, Step};
+use anomalist_history::{History, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_level::{Choice, Execution, Level, Literal, Order, Point, Reason, Refutation, Step};
 use std::collections::BTreeSet;
 
 pub enum Answer {
@@ -74,7 +74,7 @@ impl Problem<'_> {
     fn writes(&self, t: TxnId) -> Vec<OpId> {
         let ops: Vec<_> = self.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read).collect();
         let is_final =
-            |(op, o): &&(OpId, isolde_history::Op)| !ops.iter().any(|(q, p)| q > op && p.key == o.key);
+            |(op, o): &&(OpId, anomalist_history::Op)| !ops.iter().any(|(q, p)| q > op && p.key == o.key);
         ops.iter().filter(is_final).map(|(op, _)| *op).collect()
     }
 
@@ -98,7 +98,7 @@ impl Problem<'_> {
                     .map(|(w, _)| w)
                     .collect();
                 let is_append =
-                    |(_, p): (OpId, isolde_history::Op)| p.kind == OpKind::Append && p.key == o.key;
+                    |(_, p): (OpId, anomalist_history::Op)| p.kind == OpKind::Append && p.key == o.key;
                 if list(op).is_none() && history.txns().any(|t| history.ops(t).any(is_append)) {
                     return None;
                 }

@@ -6,7 +6,7 @@
 
 use super::names::bare;
 use super::trees::number;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     BinaryOperator, Expr, GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
     Statement, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
 };

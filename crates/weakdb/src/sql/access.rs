@@ -11,8 +11,8 @@ use super::names::bare;
 use super::scopes::Scopes;
 use super::types::Type;
 use crate::store::Value;
-use isolde_sqltext::Dialect;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::Dialect;
+use anomalist_sqltext::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, Query, Select, Statement, TableFactor, UnaryOperator,
     Value as Literal, Visit, Visitor,
 };

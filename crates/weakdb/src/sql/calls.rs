@@ -4,11 +4,11 @@ use super::names::{arguments, bare};
 use super::rewrite::{Flow, Rewriter, refuse};
 use super::trees::{call, shift, take, text};
 use super::types::Type;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     BinaryOperator as Op, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, Statement,
 };
-use isolde_sqltext::{Dialect, parse};
+use anomalist_sqltext::{Dialect, parse};
 
 /// Functions that take locks of the application.
 const LOCKS: &str = "pg_advisory_lock pg_advisory_lock_shared pg_advisory_xact_lock pg_advisory_xact_lock_shared \

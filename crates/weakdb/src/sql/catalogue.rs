@@ -9,7 +9,7 @@
 use super::error::{Code, SqlError};
 use super::types::{Type, plain};
 use crate::store::Value;
-use isolde_sqltext::ast::{Expr, ReferentialAction};
+use anomalist_sqltext::ast::{Expr, ReferentialAction};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

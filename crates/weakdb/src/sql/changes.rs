@@ -6,12 +6,12 @@ use super::error::{Code, SqlError};
 use super::names::bare;
 use super::plan::{DeletePlan, InsertPlan, OnDuplicate, Planner, Returning, UpdatePlan};
 use super::rewrite::rewrite;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Insert, OnConflictAction,
     OnInsert, SelectItem, SetExpr, SqliteOnConflict, Statement, TableFactor, TableObject, TableWithJoins,
     Update, UpdateTableFromKind, Value,
 };
-use isolde_sqltext::{Dialect, parse};
+use anomalist_sqltext::{Dialect, parse};
 use std::sync::Arc;
 
 impl Planner<'_> {
@@ -283,7 +283,7 @@ fn list(from: &[TableWithJoins]) -> String {
 
 fn tail(
     selection: Option<&Expr>,
-    order: &[isolde_sqltext::ast::OrderByExpr],
+    order: &[anomalist_sqltext::ast::OrderByExpr],
     limit: Option<&Expr>,
 ) -> String {
     let mut tail = selection.map_or_else(String::new, |s| format!(" WHERE {s}"));
@@ -314,7 +314,7 @@ fn constraint(table: &Table, name: &str) -> Result<Vec<usize>, SqlError> {
 fn take_defaults<'r>(
     rows: impl Iterator<Item = &'r mut Vec<Expr>>,
     columns: usize,
-    named: &[isolde_sqltext::ast::ObjectName],
+    named: &[anomalist_sqltext::ast::ObjectName],
 ) -> Result<Vec<Vec<bool>>, SqlError> {
     let mut all = Vec::new();
     for row in rows {
@@ -340,7 +340,7 @@ fn take_defaults<'r>(
 
 /// Gives columns without a table the table's name.
 fn qualify(statement: &mut Statement, table: &Table, alias: &str) {
-    use isolde_sqltext::ast::{Ident, visit_expressions_mut};
+    use anomalist_sqltext::ast::{Ident, visit_expressions_mut};
     let _ = visit_expressions_mut(statement, |expr| {
         if let Expr::Identifier(name) = expr
             && table.column(&name.value).is_some()

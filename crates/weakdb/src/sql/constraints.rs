@@ -6,7 +6,7 @@ use super::error::{Code, SqlError};
 use super::types::plain;
 use super::write::{Key, Writer};
 use crate::store::{Granularity, Value};
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 
 impl Writer<'_> {
     pub(super) fn not_null(&self, table: &Table, column: usize, value: &Value) -> Result<(), SqlError> {

@@ -4,7 +4,7 @@ use super::error::{Code, SqlError};
 use super::session::{Outcome, Session, tagged};
 use super::types::{plain, truth};
 use crate::Latest;
-use isolde_sqltext::{Access, Chain, Control, Dialect, Modes, Scope, Setting};
+use anomalist_sqltext::{Access, Chain, Control, Dialect, Modes, Scope, Setting};
 
 impl Session {
     pub(super) fn control(&mut self, control: &Control) -> Result<Outcome, SqlError> {
@@ -147,8 +147,8 @@ impl Session {
 
     pub(super) fn set(&mut self, settings: &[Setting]) -> Result<(), SqlError> {
         for setting in settings {
-            let name = match setting.name.strip_prefix("isolde_") {
-                Some(rest) => format!("isolde.{rest}"),
+            let name = match setting.name.strip_prefix("anomalist_") {
+                Some(rest) => format!("anomalist.{rest}"),
                 None => setting.name.clone(),
             };
             let mut value = setting.value.clone();
@@ -167,7 +167,7 @@ impl Session {
             let invalid =
                 || SqlError::new(Code::InvalidValue, format!("invalid value for {name}: \"{value}\""));
             match name.as_str() {
-                "isolde.latest" => {
+                "anomalist.latest" => {
                     let latest = match value.to_lowercase().replace('_', "-").as_str() {
                         "per-session" => Latest::PerSession,
                         "default" => self.engine.shared().store.store().options().latest,
@@ -175,7 +175,7 @@ impl Session {
                     };
                     self.engine.shared().store.set_latest(latest);
                 }
-                "isolde.constraints" => {
+                "anomalist.constraints" => {
                     self.strict = match value.to_lowercase().as_str() {
                         "strict" => true,
                         "weak" => false,
@@ -183,7 +183,7 @@ impl Session {
                         _ => return Err(invalid()),
                     };
                 }
-                other if other.starts_with("isolde.") => {
+                other if other.starts_with("anomalist.") => {
                     let text = format!("unrecognized configuration parameter \"{other}\"");
                     return Err(SqlError::new(Code::UndefinedObject, text));
                 }

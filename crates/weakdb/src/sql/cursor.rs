@@ -8,7 +8,7 @@ use super::names::ResultColumn;
 use super::plan::{Plan, Planner, Prepared};
 use super::session::{Outcome, Session, tagged};
 use crate::store::Value;
-use isolde_sqltext::{Dialect, Kind, Token, tokens};
+use anomalist_sqltext::{Dialect, Kind, Token, tokens};
 use std::collections::BTreeMap;
 
 /// A statement about a cursor.

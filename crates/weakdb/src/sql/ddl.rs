@@ -7,8 +7,8 @@ use super::names::bare;
 use super::plan::Planner;
 use super::types::Type;
 use crate::store::{Granularity, Value};
-use isolde_sqltext::Dialect;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::Dialect;
+use anomalist_sqltext::ast::{
     AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, CreateIndex, CreateTable,
     CreateTableOptions, Expr, ForeignKeyConstraint, IndexColumn, MySQLColumnPosition, ObjectName, ObjectType,
     RenameTableNameKind, SequenceOptions, SqlOption, Statement, TableConstraint,

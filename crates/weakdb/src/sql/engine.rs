@@ -22,7 +22,7 @@ use super::error::{Code, SqlError};
 use super::functions;
 use super::types::Type;
 use crate::store::{self, Granularity, Value};
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 use rusqlite::types::{Value as Lite, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 use rustc_hash::FxHashMap;

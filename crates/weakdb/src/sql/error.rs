@@ -192,8 +192,8 @@ impl From<store::Error> for SqlError {
     }
 }
 
-impl From<isolde_sqltext::SyntaxError> for SqlError {
-    fn from(error: isolde_sqltext::SyntaxError) -> Self {
+impl From<anomalist_sqltext::SyntaxError> for SqlError {
+    fn from(error: anomalist_sqltext::SyntaxError) -> Self {
         let deep = error.0.contains("operators in one") || error.0.contains("nested too deeply");
         Self::new(if deep { Code::TooComplex } else { Code::Syntax }, error.to_string())
     }

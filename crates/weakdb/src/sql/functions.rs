@@ -10,7 +10,7 @@ use super::pattern;
 use super::time;
 use super::types::{self, Type, number, plain, truth};
 use crate::store::Value;
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value as Lite;

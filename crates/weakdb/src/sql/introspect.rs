@@ -47,7 +47,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("pg_encoding_to_char", 1, |_, _| Ok("UTF8".into())),
     ("pg_size_pretty", 1, |_, args| Ok(format!("{} bytes", plain(&args[0])).as_str().into())),
     ("quote_ident", 1, |_, args| Ok(quoted(&plain(&args[0])).into())),
-    ("quote_literal", 1, |_, args| Ok(isolde_sqltext::Dialect::PostgreSql.literal(&plain(&args[0])).into())),
+    ("quote_literal", 1, |_, args| {
+        Ok(anomalist_sqltext::Dialect::PostgreSql.literal(&plain(&args[0])).into())
+    }),
     // Expressions are kept as they were written.
     ("pg_get_expr", -1, |_, args| Ok(args[0].clone())),
     ("pg_get_constraintdef", -1, |shared, args| {

@@ -5,10 +5,10 @@
 //! ([`engine`]); everything else here is about being taken for the real thing.
 //!
 //! ```
-//! use isolde_level::Level;
-//! use isolde_sqltext::Dialect;
-//! use isolde_weakdb::sql::Database;
-//! use isolde_weakdb::{Options, Store, Value};
+//! use anomalist_level::Level;
+//! use anomalist_sqltext::Dialect;
+//! use anomalist_weakdb::sql::Database;
+//! use anomalist_weakdb::{Options, Store, Value};
 //!
 //! let database = Database::new(Store::new(Options::new(Level::Causal))?);
 //! let mut alice = database.session(Dialect::PostgreSql, "alice")?;
@@ -60,9 +60,9 @@ pub use session::{Outcome, Session, Status};
 pub use types::Type;
 
 use crate::store::{Options, Store};
+use anomalist_sqltext::Dialect;
 use catalogue::Catalogue;
 use engine::Shared;
-use isolde_sqltext::Dialect;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,12 +10,12 @@ use super::catalogue::{Catalogue, Table};
 use super::sets::{UNNEST, list_columns};
 use super::trees::subscripted;
 use super::types::Type;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     BinaryOperator as Op, Cte, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     Ident, Insert, JoinConstraint, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
 };
-use isolde_sqltext::{Dialect, join_constraint};
+use anomalist_sqltext::{Dialect, join_constraint};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::arrays::Element;
 use super::names::{Names, arguments, bare, names_of};
 use super::types::Type;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     BinaryOperator as Op, Expr, Insert, LimitClause, ObjectName, Query, SelectItem, SetExpr, Statement,
     TableObject, Value, Visit, Visitor,
 };

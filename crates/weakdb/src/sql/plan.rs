@@ -15,8 +15,10 @@ use super::rewrite::{rewrite, rewrite_expr};
 use super::show;
 use super::system;
 use super::types::Type;
-use isolde_sqltext::ast::{Expr, FromTable, ObjectType, Query, SetExpr, Statement, TruncateIdentityOption};
-use isolde_sqltext::{Control, Dialect, Kind, Setting, control, parse, settings, tokens};
+use anomalist_sqltext::ast::{
+    Expr, FromTable, ObjectType, Query, SetExpr, Statement, TruncateIdentityOption,
+};
+use anomalist_sqltext::{Control, Dialect, Kind, Setting, control, parse, settings, tokens};
 use std::sync::Arc;
 
 /// A statement that is ready to run.
@@ -418,8 +420,8 @@ fn resets(dialect: Dialect, text: &str) -> Option<(Vec<Setting>, &'static str)> 
     let (first, rest) = words.split_first().filter(|_| dialect == Dialect::PostgreSql)?;
     let name = rest.concat();
     let (names, tag) = match (first.as_str(), name.as_str()) {
-        ("reset", "all") => (vec!["isolde.latest", "isolde.constraints"], "RESET"),
-        ("discard", "all") => (vec!["isolde.latest", "isolde.constraints"], "DISCARD ALL"),
+        ("reset", "all") => (vec!["anomalist.latest", "anomalist.constraints"], "RESET"),
+        ("discard", "all") => (vec!["anomalist.latest", "anomalist.constraints"], "DISCARD ALL"),
         ("reset", name) => (vec![name], "RESET"),
         _ => return None,
     };

@@ -3,8 +3,8 @@
 use super::arrays::Element;
 use super::names::{Names, arguments, bare, common, element_of};
 use super::types::Type;
-use isolde_sqltext::Dialect;
-use isolde_sqltext::ast::{BinaryOperator as Op, Expr, Function, FunctionArguments, Value};
+use anomalist_sqltext::Dialect;
+use anomalist_sqltext::ast::{BinaryOperator as Op, Expr, Function, FunctionArguments, Value};
 
 impl Names<'_> {
     /// The type of a function's result.

@@ -13,12 +13,12 @@ use super::trees::{
     align, bare_word, call, flatten, literal, not, number, only, shift, subscripted, take, text, unit,
 };
 use super::types::Type;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinOperator, LimitClause,
     ObjectName, OffsetRows, OrderByExpr, OrderByKind, OrderBySort, Query, Select, SetExpr, Statement,
     TableAlias, TableFactor, TrimWhereField, Value as Literal, VisitMut, VisitorMut,
 };
-use isolde_sqltext::{Dialect, parse};
+use anomalist_sqltext::{Dialect, parse};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

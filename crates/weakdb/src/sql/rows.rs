@@ -7,7 +7,7 @@ use super::engine::Shared;
 use super::settings;
 use super::system::{TYPES, parts, tables};
 use super::types::Type;
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 
 /// Statements that fill the catalogue tables.
 #[must_use]

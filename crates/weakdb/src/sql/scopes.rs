@@ -3,7 +3,7 @@
 //! SQLite lets every query of a WITH see all its names, as the others do with RECURSIVE only. Without it they see the names before their
 //! own, so `WITH t AS (SELECT * FROM t)` reads the table.
 
-use isolde_sqltext::ast::Query;
+use anomalist_sqltext::ast::Query;
 use std::collections::BTreeSet;
 
 /// The queries around the present place, outermost first.

@@ -19,7 +19,7 @@ use super::time;
 use super::types::Type;
 use super::write::{Changed, Writer};
 use crate::store::{Mark, Value};
-use isolde_sqltext::{Control, Dialect, Setting, split};
+use anomalist_sqltext::{Control, Dialect, Setting, split};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

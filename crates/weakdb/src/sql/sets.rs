@@ -9,11 +9,11 @@
 use super::error::SqlError;
 use super::names::{arguments, bare};
 use super::trees::{call, text};
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     Expr, GroupByExpr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
     TableAlias, TableFactor, VisitMut, VisitorMut, visit_expressions,
 };
-use isolde_sqltext::{Dialect, parse};
+use anomalist_sqltext::{Dialect, parse};
 use std::ops::ControlFlow;
 
 /// What a table of lists is called if it has no other name, and its columns.

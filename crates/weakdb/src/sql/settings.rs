@@ -2,13 +2,13 @@
 
 use super::engine::Shared;
 use crate::store::{Latest, Value};
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 
 /// What `SELECT version()` says. Clients branch on the number.
 #[must_use]
 pub fn version(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::PostgreSql => "PostgreSQL 15.6 (isolde weakdb)",
+        Dialect::PostgreSql => "PostgreSQL 15.6 (anomalist weakdb)",
         _ => "10.11.6-MariaDB-weakdb",
     }
 }
@@ -47,7 +47,7 @@ const POSTGRES: &[(&str, &str)] = &[
 
 const MYSQL: &[(&str, &str)] = &[
     ("version", "10.11.6-MariaDB-weakdb"),
-    ("version_comment", "isolde weakdb"),
+    ("version_comment", "anomalist weakdb"),
     ("version_compile_os", "Linux"),
     ("version_compile_machine", "x86_64"),
     ("max_allowed_packet", "1073741824"),
@@ -112,18 +112,18 @@ fn defaults(dialect: Dialect) -> &'static [(&'static str, &'static str)] {
 }
 
 /// Variables of weakdb itself, which `docs/weakdb.md` explains.
-const OWN: [&str; 2] = ["isolde.latest", "isolde.constraints"];
+const OWN: [&str; 2] = ["anomalist.latest", "anomalist.constraints"];
 
 /// What such a variable is unless it is set: what the server was told.
 fn told(shared: &Shared, name: &str) -> Option<String> {
     let value = match name {
-        "isolde.latest" => match shared.store.store().options().latest {
+        "anomalist.latest" => match shared.store.store().options().latest {
             Latest::Off => "off",
             Latest::On => "on",
             Latest::PerSession => "per-session",
         },
-        "isolde.constraints" if shared.strict => "strict",
-        "isolde.constraints" => "weak",
+        "anomalist.constraints" if shared.strict => "strict",
+        "anomalist.constraints" => "weak",
         _ => return None,
     };
     Some(value.to_owned())

@@ -7,8 +7,8 @@ use super::names::{ResultColumn, bare};
 use super::settings;
 use super::types::Type;
 use crate::store::Value;
-use isolde_sqltext::Dialect;
-use isolde_sqltext::ast::{
+use anomalist_sqltext::Dialect;
+use anomalist_sqltext::ast::{
     ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions, Statement,
 };
 
@@ -164,8 +164,8 @@ fn wanted(filter: Option<&ShowStatementFilter>) -> impl Fn(&str) -> bool {
         None => (vec!["%".into()], Vec::new()),
         Some(ShowStatementFilter::Like(p) | ShowStatementFilter::ILike(p)) => (vec![p.clone()], Vec::new()),
         Some(ShowStatementFilter::Where(expr)) => {
-            let texts = isolde_sqltext::tokens(Dialect::MySql, &expr.to_string())
-                .filter(|t| t.kind == isolde_sqltext::Kind::Text)
+            let texts = anomalist_sqltext::tokens(Dialect::MySql, &expr.to_string())
+                .filter(|t| t.kind == anomalist_sqltext::Kind::Text)
                 .map(|t| t.unquoted().to_lowercase())
                 .collect();
             (Vec::new(), texts)

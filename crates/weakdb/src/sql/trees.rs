@@ -1,11 +1,11 @@
 //! Pieces of trees that the rewriter puts together.
 
 use super::types::{Type, plain};
-use isolde_sqltext::ast::{
+use anomalist_sqltext::ast::{
     AccessExpr, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, Query, SetExpr, Statement, Subscript, TableFactor, Value, Values,
 };
-use isolde_sqltext::{Dialect, parse};
+use anomalist_sqltext::{Dialect, parse};
 
 /// `name(args…)`
 pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {

@@ -8,8 +8,8 @@ use super::arrays::{self, Element};
 use super::error::{Code, SqlError};
 use super::time;
 use crate::store::Value;
-use isolde_sqltext::Dialect;
-use isolde_sqltext::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use anomalist_sqltext::Dialect;
+use anomalist_sqltext::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
 
 /// The type of a column, a result or a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ use super::engine::{Engine, ROWS};
 use super::error::{Code, SqlError};
 use super::plan::{DeletePlan, InsertPlan, OnDuplicate, UpdatePlan};
 use crate::store::{Granularity, Value};
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use isolde_level::Level;
+use anomalist_level::Level;
 use std::sync::Arc;
 
 /// Why a transaction was refused.

@@ -12,7 +12,7 @@ use super::base::{Base, KeyId, Seq};
 use super::error::{Conflict, Error};
 use super::strong::{Snapshots, Strength};
 use super::weak::{Visibility, Weak};
-use isolde_level::Level;
+use anomalist_level::Level;
 
 /// An isolation level at work. Sessions are numbered from 0; each has at most one open transaction.
 pub(crate) trait Isolation: Send {

@@ -26,18 +26,18 @@ pub use options::{Granularity, Latest, Options, Schedule};
 pub use session::{Mark, Session};
 pub use value::Value;
 
+use anomalist_history::{History, TooLarge};
+use anomalist_level::Level;
 use base::Base;
 use isolation::{Isolation, isolation};
-use isolde_history::{History, TooLarge};
-use isolde_level::Level;
 use record::{Order, Record};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A database that shows every behaviour its isolation level allows.
 ///
 /// ```
-/// use isolde_level::Level;
-/// use isolde_weakdb::{Options, Store};
+/// use anomalist_level::Level;
+/// use anomalist_weakdb::{Options, Store};
 /// let store = Store::new(Options { seed: 1, ..Options::new(Level::Causal) })?;
 /// let (mut alice, mut bob) = (store.session("alice"), store.session("bob"));
 /// alice.transaction(|t| t.write("x", 1))?;
@@ -45,7 +45,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// assert_eq!(alice.transaction(|t| t.read("x"))?, Some(1.into()));
 /// let seen = bob.transaction(|t| t.read("x"))?;
 /// assert!(seen.is_none() || seen == Some(1.into()));
-/// # Ok::<(), isolde_weakdb::Error>(())
+/// # Ok::<(), anomalist_weakdb::Error>(())
 /// ```
 pub struct Store {
     options: Options,

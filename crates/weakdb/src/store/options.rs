@@ -1,7 +1,7 @@
 //! What a store is told when it is made.
 
 use super::choice::{Chooser, Replay};
-use isolde_level::Level;
+use anomalist_level::Level;
 use std::time::Duration;
 
 /// How transactions of different sessions share the store.

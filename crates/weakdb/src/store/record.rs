@@ -1,12 +1,12 @@
-//! The history a store has produced, for `isolde check`.
+//! The history a store has produced, for `anomalist check`.
 //!
 //! Clients write equal values, but the store knows who read from whom; so every write is recorded with a number of its own, and
 //! a read with the number of the write it returned. Initial values are 0.
 
 use super::base::{Base, KeyId, Seq};
 use super::choice::TxnName;
-use isolde_history::{Builder, History, OpKind, Outcome, TooLarge};
-use isolde_level::Level;
+use anomalist_history::{Builder, History, OpKind, Outcome, TooLarge};
+use anomalist_level::Level;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Record {
         let mut number = 0;
         for txn in &self.ended {
             let name = &sessions[txn.name.session as usize];
-            let label = b.atom(isolde_history::AtomKind::Text, name);
+            let label = b.atom(anomalist_history::AtomKind::Text, name);
             let session = b.session(label);
             let draft = b.transaction(session);
             b.set_outcome(draft, txn.outcome);
@@ -75,7 +75,7 @@ impl Record {
                         (OpKind::Read, key, last.get(&(source, key)).copied().unwrap_or(0))
                     }
                 };
-                let label = b.atom(isolde_history::AtomKind::Text, base.name(key));
+                let label = b.atom(anomalist_history::AtomKind::Text, base.name(key));
                 let (key, value) = (b.key(label), b.int(value));
                 b.op(draft, kind, key, value);
             }

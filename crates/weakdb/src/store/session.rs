@@ -7,7 +7,7 @@ use super::options::{Latest, Schedule};
 use super::record::{Ended, Logged};
 use super::value::Value;
 use super::{Inner, Store};
-use isolde_history::Outcome;
+use anomalist_history::Outcome;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;

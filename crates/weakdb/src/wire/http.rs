@@ -19,7 +19,7 @@
 use super::{broken, read_exactly};
 use crate::sql::{Code, Database, Session, SqlError, Status};
 use crate::store::{self, Value};
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Write};

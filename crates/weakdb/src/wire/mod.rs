@@ -60,10 +60,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A database that listens. Dropping it stops it.
 ///
 /// ```
-/// use isolde_level::Level;
-/// use isolde_weakdb::sql::Database;
-/// use isolde_weakdb::wire::{Addresses, Server};
-/// use isolde_weakdb::{Options, Store};
+/// use anomalist_level::Level;
+/// use anomalist_weakdb::sql::Database;
+/// use anomalist_weakdb::wire::{Addresses, Server};
+/// use anomalist_weakdb::{Options, Store};
 ///
 /// let database = Database::new(Store::new(Options::new(Level::Causal))?);
 /// let server = Server::start(database, &Addresses::free())?;

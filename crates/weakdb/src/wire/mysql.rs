@@ -8,7 +8,7 @@ use super::mysql_codec::{self as codec, Column, Packet, text_row};
 use super::{broken, read_exactly};
 use crate::sql::{Code, Database, Outcome, Session, SqlError, Status, Type};
 use crate::store::Value;
-use isolde_sqltext::{Dialect, split};
+use anomalist_sqltext::{Dialect, split};
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ const PLUGIN_AUTH: u32 = 0x8_0000;
 
 const PLUGIN: &str = "mysql_native_password";
 /// What the password would be mixed with.
-const SCRAMBLE: &[u8; 20] = b"isolde-weakdb-noauth";
+const SCRAMBLE: &[u8; 20] = b"anomalist-no-secrets";
 /// A packet of this size is continued in the next one.
 const FULL: usize = 0xff_ffff;
 /// The longest statement.

@@ -3,7 +3,7 @@
 use super::broken;
 use crate::sql::{ResultColumn, Type, time};
 use crate::store::Value;
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 use std::io;
 
 /// Takes a packet apart.

@@ -7,7 +7,7 @@ use super::postgres_codec::{decode, encode};
 use super::{broken, read_exactly};
 use crate::sql::{Code, Database, Outcome, Prepared, ResultColumn, Session, SqlError, Status, Type};
 use crate::store::Value;
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::net::TcpStream;
@@ -78,7 +78,7 @@ pub fn serve(database: &Database, stream: &TcpStream, name: &str) -> io::Result<
     }
     let number = session.connection();
     message(&mut writer, b'K', &[number.to_be_bytes(), number.to_be_bytes()].concat())?;
-    // Options such as `-c isolde.latest=on` are settings of the session.
+    // Options such as `-c anomalist.latest=on` are settings of the session.
     let settings = options.get("options").map(String::as_str).unwrap_or_default();
     for setting in settings.replace("-c ", "-c").split_whitespace().filter_map(|word| word.strip_prefix("-c"))
     {

@@ -3,7 +3,7 @@
 use crate::sql::arrays::{self, Element};
 use crate::sql::{Code, SqlError, Type, time};
 use crate::store::Value;
-use isolde_sqltext::Dialect;
+use anomalist_sqltext::Dialect;
 
 /// Days and microseconds are counted from 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;

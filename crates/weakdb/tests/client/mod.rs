@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code)]
 
-use isolde_level::Level;
-use isolde_sqltext::Dialect;
-use isolde_weakdb::sql::{Code, Database, Session};
-use isolde_weakdb::{Granularity, Options, Store, Value};
+use anomalist_level::Level;
+use anomalist_sqltext::Dialect;
+use anomalist_weakdb::sql::{Code, Database, Session};
+use anomalist_weakdb::{Granularity, Options, Store, Value};
 
 pub const PG: Dialect = Dialect::PostgreSql;
 pub const MY: Dialect = Dialect::MySql;

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code)]
 
-use isolde_history::History;
-use isolde_level::Level;
-use isolde_testkit::oracle::{StrongLevel, WeakLevel, satisfies, strongly_satisfies};
-use isolde_weakdb::{Choice, Error, Options, Session, Store, TxnName};
+use anomalist_history::History;
+use anomalist_level::Level;
+use anomalist_testkit::oracle::{StrongLevel, WeakLevel, satisfies, strongly_satisfies};
+use anomalist_weakdb::{Choice, Error, Options, Session, Store, TxnName};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;

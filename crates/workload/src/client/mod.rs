@@ -6,12 +6,12 @@
 //! same order; which session gets which depends on the database's speed. No I/O, no clock.
 //!
 //! ```
-//! use isolde_workload::client::{ClientSpec, Op, Planner, Workload};
+//! use anomalist_workload::client::{ClientSpec, Op, Planner, Workload};
 //! let mut planner = Planner::new(&ClientSpec::of(Workload::ListAppend))?;
 //! let mut ops = Vec::new();
 //! planner.next(&mut ops);
 //! assert!(ops.iter().all(|op| matches!(op, Op::ReadList(_) | Op::Append(..))));
-//! # Ok::<(), isolde_workload::SpecError>(())
+//! # Ok::<(), anomalist_workload::SpecError>(())
 //! ```
 
 mod application;

@@ -1,9 +1,9 @@
 //! A second opinion on generated histories: definitions written down as plainly as possible, for small histories.
 //!
-//! Shares nothing with the simulation, nor with Isolde's checkers.
+//! Shares nothing with the simulation, nor with Anomalist's checkers.
 #![allow(dead_code)]
 
-use isolde_history::{History, OpKind, Outcome, View};
+use anomalist_history::{History, OpKind, Outcome, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A value, or the elements of a list.

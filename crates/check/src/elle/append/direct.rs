@@ -4,8 +4,8 @@ use super::super::ground::Ground;
 use super::super::updates::lost_update;
 use super::super::{Case, Findings};
 use super::{Key, Lists, longest};
-use isolde_history::{KeyId, OpId, OpKind, Outcome, TxnId, Value};
-use isolde_level::AnomalyKind as A;
+use anomalist_history::{KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_level::AnomalyKind as A;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Finds them all. Returns why Elle would have stopped with an error, if it would.

@@ -9,8 +9,8 @@ mod direct;
 use super::ground::{Graph, Ground};
 use super::steps::{Evidence, Versions};
 use super::{Findings, Inference, Unfit};
-use isolde_history::{KeyId, OpId, OpKind, Value};
-use isolde_level::elle::Edge;
+use anomalist_history::{KeyId, OpId, OpKind, Value};
+use anomalist_level::elle::Edge;
 use rustc_hash::FxHashMap;
 
 /// The reads and appends of one key, in the order of the input.

@@ -10,7 +10,7 @@ mod statements;
 use super::{Answer, Ended, Engine, EngineError, Key, Op, Session, Stamp};
 use crate::collect;
 use crate::{Connection, Database, Error, Family, Fate, Isolation, Reply, Value};
-use isolde_workload::client::{ClientSpec, Workload};
+use anomalist_workload::client::{ClientSpec, Workload};
 use statements::Statements;
 use std::fmt;
 use std::str::FromStr;

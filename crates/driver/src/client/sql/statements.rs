@@ -2,12 +2,12 @@
 
 use super::{Access, Encoding, ListEncoding};
 use crate::{Family, Product, Value};
-use isolde_workload::client::{ClientSpec, Recording, Workload};
+use anomalist_workload::client::{ClientSpec, Recording, Workload};
 
 /// Rows: registers, lists, accounts, the counter.
-const TABLE: &str = "isolde_rows";
+const TABLE: &str = "anomalist_rows";
 /// Elements of sets.
-const SET: &str = "isolde_sets";
+const SET: &str = "anomalist_sets";
 
 /// What to send for each operation.
 pub(super) struct Statements {

@@ -4,7 +4,7 @@
 //! rank: a write that of what its transaction installs, an external read of an installed version that version's.
 
 use super::raw::{Origin, Raw};
-use isolde_history::{OpId, OpKind, Outcome, TxnId};
+use anomalist_history::{OpId, OpKind, Outcome, TxnId};
 
 /// What is assumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::unfolded::Unfolded;
 use super::{Assumed, Interpretation, RT, RW, SO, WR, WW, phenomena};
-use isolde_history::{History, OpKind, Outcome, TxnId, Value};
+use anomalist_history::{History, OpKind, Outcome, TxnId, Value};
 use std::collections::BTreeSet;
 
 /// The order of versions of every key: operations.
@@ -152,7 +152,7 @@ impl<'a> Raw<'a> {
         match written.as_slice() {
             [] => {
                 let anybody = !self.writers(op.key, op.value, |_| true).is_empty();
-                let initial = self.history.initial().of(isolde_history::KeyId(op.key as u32));
+                let initial = self.history.initial().of(anomalist_history::KeyId(op.key as u32));
                 let own = !self.own_before(read).is_empty();
                 if !anybody && !own && initial == Some(op.value) { Origin::Initial } else { Origin::Nothing }
             }
@@ -341,7 +341,7 @@ impl<'a> Raw<'a> {
                 let own = self.own_before(read);
                 let mine = own.iter().any(|&w| self.ops[w].value == op.value);
                 let initial =
-                    self.history.initial().of(isolde_history::KeyId(op.key as u32)) == Some(op.value);
+                    self.history.initial().of(anomalist_history::KeyId(op.key as u32)) == Some(op.value);
                 let written = !self.writers(op.key, op.value, |_| true).is_empty();
                 !mine && (!initial || written)
             }

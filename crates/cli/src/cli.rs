@@ -1,0 +1,106 @@
+//! The command line: every command and what they share.
+
+use crate::commands::test;
+use crate::commands::{
+    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
+};
+#[cfg(feature = "weakdb")]
+use crate::commands::{explore, weakdb};
+use crate::values;
+use anomalist_format::Format;
+use clap::{Args, Parser, Subcommand};
+use std::num::NonZeroUsize;
+
+/// Which isolation levels does a recorded history satisfy, and if not, why not?
+#[derive(Parser, Debug)]
+#[command(name = "anomalist", version, max_term_width = 80, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit status: 0 holds, 1 violated, 2 undecided, 3 bad usage or input, 4 a bug of ours.\n\n\
+    Example: anomalist generate --inject TAP-k | anomalist check - --level read-atomic"
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Flags of all commands.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// A command.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Decide isolation levels for recorded histories
+    Check(check::Flags),
+    /// Re-check a certificate independently of what wrote it
+    Verify(verify::Flags),
+    /// Find the smallest part of a history that still violates a level
+    Shrink(shrink::Flags),
+    /// Sessions, transactions, operations, keys, value reuse, contention
+    Stats(stats::Flags),
+    /// Write a history in another format
+    Convert(convert::Flags),
+    /// Make a history with a simulated database of a chosen level
+    Generate(generate::Flags),
+    /// The isolation levels, weakest first, and the anomalies
+    Levels(levels::Flags),
+    /// Explain a level or an anomaly
+    Explain(explain::Flags),
+    /// Check as elle-cli does: its flags, its output, Elle's own answer
+    Elle(elle::Flags),
+    /// Find recording mistakes, and what a history could not have shown
+    Lint(lint::Flags),
+    /// Drive a database from concurrent sessions, record, check
+    Test(Box<test::Flags>),
+    /// Drive a relational database with instrumented SQL, and judge what it did
+    Sql(Box<sql::Flags>),
+    /// Check a stream of timestamped transactions while it arrives
+    Watch(watch::Flags),
+    /// Run a test command against the mock weak database many times, explain failures
+    #[cfg(feature = "weakdb")]
+    Explore(explore::Flags),
+    /// Serve a mock database that shows every behaviour its level allows (PostgreSQL, MySQL, HTTP)
+    #[cfg(feature = "weakdb")]
+    Weakdb(weakdb::Flags),
+    /// Measure this machine: times and memory, as a table
+    Bench(bench::Flags),
+    /// Measure one question about one history (what `bench` starts)
+    #[command(hide = true)]
+    BenchCase(bench::CaseFlags),
+    /// Print completions for a shell
+    Completions(shell::CompletionFlags),
+    /// Print the manual page
+    Man(shell::ManFlags),
+}
+
+/// Flags of all commands.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Common options")]
+pub struct Global {
+    /// Print no progress and no warnings
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Print without colours (as NO_COLOR does)
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// Print more: examples of every anomaly, timings
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Threads to use [default: as many as there are cores]
+    #[arg(long, value_name = "N", global = true)]
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// How to read histories.
+#[derive(Args, Clone, Debug)]
+pub struct ReadFlags {
+    /// Format of the history [default: detect]
+    #[arg(long, value_name = "F", value_parser = values::format())]
+    pub format: Option<Format>,
+    /// Value of a key before any write: a number, a string in quotes, nil or none [default: the format's]
+    #[arg(long, value_name = "V", allow_hyphen_values = true)]
+    pub initial: Option<String>,
+    /// Use what comes before a truncated or malformed end
+    #[arg(long)]
+    pub lossy: bool,
+}

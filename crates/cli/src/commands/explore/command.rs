@@ -1,0 +1,184 @@
+//! A command that uses a database through its sockets, as something that can be explored.
+
+use super::process::{self as group, End};
+use anomalist_explore::{Run, Subject};
+use anomalist_level::Level;
+use anomalist_weakdb::sql::Database;
+use anomalist_weakdb::wire::{Addresses, Server};
+use anomalist_weakdb::{Options, Store};
+use std::ffi::OsString;
+use std::time::Duration;
+use std::{env, io, process};
+
+/// Why a command could not be run at all.
+#[derive(Debug)]
+pub enum Unable {
+    Start { program: String, error: io::Error },
+    Listen(io::Error),
+    Setup(String),
+    Store(anomalist_weakdb::Error),
+    Interrupted,
+}
+
+impl std::fmt::Display for Unable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unable::Start { program, error } => write!(f, "cannot start {program}: {error}"),
+            Unable::Listen(error) => write!(f, "cannot listen on the loopback interface: {error}"),
+            Unable::Setup(message) => write!(f, "the setup command failed: {message}"),
+            Unable::Store(error) => error.fmt(f),
+            Unable::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl From<anomalist_weakdb::Error> for Unable {
+    fn from(error: anomalist_weakdb::Error) -> Unable {
+        Unable::Store(error)
+    }
+}
+
+/// How much of a command's output a message shows.
+const LINES: usize = 30;
+
+/// The command.
+pub struct Command {
+    words: Vec<OsString>,
+    timeout: Duration,
+    /// What the setup left.
+    initial: Option<Database>,
+    /// Some run has used the database.
+    connected: bool,
+}
+
+impl Command {
+    pub fn new(words: Vec<OsString>, timeout: Duration) -> Command {
+        Command { words, timeout, initial: None, connected: false }
+    }
+
+    /// Whether any run has used the database.
+    pub fn has_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// Runs a shell command at the serializable level. What it leaves is where every run begins.
+    pub fn set_up(&mut self, command: &str) -> Result<(), Unable> {
+        let store = Store::new(Options::new(Level::Serializable))?;
+        let words = ["sh", "-c", command].map(OsString::from);
+        let (server, failure) = execute(Database::new(store), &words, self.timeout)?;
+        if let Some(message) = failure {
+            return Err(Unable::Setup(message));
+        }
+        // The state is the server's; a restart copies it.
+        let database = server.database().restart(Options::new(Level::Serializable))?;
+        self.initial = Some(database);
+        Ok(())
+    }
+}
+
+impl Subject for Command {
+    type Error = Unable;
+
+    fn run(&mut self, options: &Options) -> Result<Run, Unable> {
+        let database = match &self.initial {
+            Some(initial) => initial.restart(options.clone())?,
+            None => Database::new(Store::new(options.clone())?),
+        };
+        let store = database.store().clone();
+        let (server, failure) = execute(database, &self.words, self.timeout)?;
+        // Rolls back what the command left open.
+        server.stop();
+        let run = Run::of(&store, failure);
+        self.connected |= !run.sessions.is_empty();
+        Ok(run)
+    }
+}
+
+/// Runs a command against a database; says why it failed, if it did.
+fn execute(
+    database: Database,
+    words: &[OsString],
+    timeout: Duration,
+) -> Result<(Server, Option<String>), Unable> {
+    let server = Server::start(database, &Addresses::free()).map_err(Unable::Listen)?;
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok((server, None));
+    };
+    let mut command = process::Command::new(program);
+    command.args(arguments);
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(leads_elsewhere)) {
+        command.env_remove(name);
+    }
+    command.envs(environment(&server));
+    let (end, output) = group::run(&mut command, timeout)
+        .map_err(|error| Unable::Start { program: program.to_string_lossy().into_owned(), error })?;
+    let failure = match end {
+        End::Interrupted => return Err(Unable::Interrupted),
+        End::Late => Some(message(&format!("it took longer than {timeout:?}"), &output)),
+        End::Status(status) if status.success() => None,
+        End::Status(status) => Some(message(&status.to_string(), &output)),
+    };
+    Ok((server, failure))
+}
+
+/// Of PostgreSQL's variables, those that are handed on: none says where to connect or what to ask of the server first.
+const HARMLESS: [&str; 7] =
+    ["PGDATA", "PGTZ", "PGDATESTYLE", "PGCLIENTENCODING", "PGAPPNAME", "PGCONNECT_TIMEOUT", "PGPASSWORD"];
+
+/// What MySQL's clients look at beside what is set for them.
+const MYSQL: [&str; 7] = [
+    "MYSQL_UNIX_PORT",
+    "MYSQL_PWD",
+    "MYSQL_HOME",
+    "MARIADB_HOME",
+    "MYSQL_GROUP_SUFFIX",
+    "MARIADB_GROUP_SUFFIX",
+    "MYSQL_TEST_LOGIN_FILE",
+];
+
+/// True of a variable that may lead a client to another database than ours, such as PGSERVICE, or make it ask for what ours does not
+/// speak, such as PGREQUIRESSL. A test that empties its tables must not find the wrong ones, so of libpq's only the harmless are kept.
+fn leads_elsewhere(name: &str) -> bool {
+    let libpq =
+        name.strip_prefix("PG").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    (libpq && !HARMLESS.contains(&name)) || MYSQL.contains(&name)
+}
+
+fn environment(server: &Server) -> Vec<(&'static str, String)> {
+    let mut env = Vec::new();
+    if let Some(at) = server.postgres() {
+        env.push(("DATABASE_URL", format!("postgresql://postgres@{at}/weakdb")));
+        env.push(("PGHOST", at.ip().to_string()));
+        env.push(("PGPORT", at.port().to_string()));
+        env.push(("PGUSER", "postgres".into()));
+        env.push(("PGDATABASE", "weakdb".into()));
+        env.push(("PGSSLMODE", "disable".into()));
+    }
+    if let Some(at) = server.mysql() {
+        env.push(("MYSQL_HOST", at.ip().to_string()));
+        env.push(("MYSQL_TCP_PORT", at.port().to_string()));
+        env.push(("MYSQL_PORT", at.port().to_string()));
+        env.push(("ANOMALIST_MYSQL_URL", format!("mysql://root@{at}/weakdb")));
+    }
+    if let Some(at) = server.http() {
+        env.push(("ANOMALIST_HTTP_URL", format!("http://{at}")));
+    }
+    let options = server.database().store().options();
+    env.push(("ANOMALIST_SEED", options.seed.to_string()));
+    env.push(("ANOMALIST_LEVEL", options.level.name().to_owned()));
+    env
+}
+
+/// What happened, and the last lines that were printed.
+fn message(what: &str, output: &[String]) -> String {
+    let lines: Vec<&str> = output.iter().flat_map(|text| text.lines()).collect();
+    let mut message = what.to_owned();
+    if lines.len() > LINES {
+        message.push_str("\n…");
+    }
+    for line in &lines[lines.len().saturating_sub(LINES)..] {
+        message.push('\n');
+        message.push_str(line);
+    }
+    message
+}

@@ -1,0 +1,69 @@
+//! `anomalist completions` and `anomalist man`: made from the flags, so they cannot go out of date.
+
+use crate::cli::Cli;
+use crate::destination::write_file;
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Flags of `completions`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example: anomalist completions bash > ~/.local/share/bash-completion/completions/anomalist"
+)]
+pub struct CompletionFlags {
+    /// The shell
+    shell: Shell,
+}
+
+/// Flags of `man`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples: anomalist man check | man -l -\n          anomalist man --dir ~/.local/share/man/man1"
+)]
+pub struct ManFlags {
+    /// Print the page of this command instead of the program's
+    command: Option<String>,
+    /// Write all pages into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    dir: Option<PathBuf>,
+}
+
+/// Prints the completions for a shell.
+pub fn completions(flags: &CompletionFlags) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(flags.shell, &mut Cli::command(), "anomalist", &mut script);
+    terminal::print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Holds)
+}
+
+/// Prints or writes manual pages.
+pub fn man(flags: &ManFlags) -> Result<Exit, Failure> {
+    let mut program = Cli::command();
+    program.build();
+    if let Some(folder) = &flags.dir {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::io(folder, error))?;
+        write_file(&folder.join("anomalist.1"), &page(program.clone())?)?;
+        for command in program.get_subcommands().filter(|c| c.get_name() != "help") {
+            let name = format!("anomalist-{}.1", command.get_name());
+            write_file(&folder.join(name), &page(command.clone())?)?;
+        }
+        return Ok(Exit::Holds);
+    }
+    let wanted = match &flags.command {
+        None => program,
+        Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
+            Failure::input(format_args!("there is no command `{name}`\n  help: `anomalist help` lists them"))
+        })?,
+    };
+    terminal::print(&String::from_utf8_lossy(&page(wanted)?))?;
+    Ok(Exit::Holds)
+}
+
+fn page(command: clap::Command) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).render(&mut text).map_err(Failure::input)?;
+    Ok(text)
+}

@@ -1,0 +1,117 @@
+//! Rounds at one isolation level after the other, and the table of what they showed.
+
+use super::DriveFlags;
+use super::page;
+use super::show::Shown;
+use super::subject::Opened;
+use crate::cli::Global;
+use crate::destination::{can_be_written, write_file};
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, terminal};
+use anomalist_level::Verdict;
+use anomalist_sql::campaign::{Settings, Summary};
+use anomalist_sql::generate::Knobs;
+use std::time::{Duration, Instant};
+
+/// How long the script of one anomaly may take to shrink.
+const SHRINKING: Duration = Duration::from_secs(40);
+
+pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
+    can_be_written(&flags.report)?;
+    let opened = Opened::open(&flags.place, global)?;
+    let isolations = opened.isolations(&flags.place)?;
+    if !flags.mix.is_possible(opened.flavour) {
+        return Err(Failure::input(format_args!("{} has no statement of --mix", opened.product)));
+    }
+    let subject = opened.subject();
+    let settings = Settings {
+        seed: flags.seed,
+        knobs: Knobs {
+            tables: flags.tables.into(),
+            columns: flags.columns.into(),
+            rows: flags.rows.into(),
+            statements: flags.statements.into(),
+            values: flags.values,
+            rollback: flags.rollback,
+            autocommit: flags.autocommit,
+            savepoint: flags.savepoints,
+            mix: flags.mix,
+        },
+        sessions: flags.sessions.map(usize::from),
+        transactions: flags.round,
+        read_all: flags.read_all,
+        duration: flags.duration,
+        required: flags.level.clone(),
+    };
+    let mut summaries: Vec<Summary> = Vec::new();
+    for isolation in &isolations {
+        if interrupt::is_requested() {
+            break;
+        }
+        let mut told = Instant::now();
+        let mut progress = |summary: &Summary| {
+            if !global.quiet && !flags.json && told.elapsed() > Duration::from_secs(10) {
+                told = Instant::now();
+                let found: Vec<&str> = summary.counts.keys().map(|name| name.kind()).collect();
+                let found = if found.is_empty() { "nothing yet".to_owned() } else { found.join(", ") };
+                terminal::tell(&format!("{}: {} rounds, {found}", summary.isolation, summary.rounds));
+            }
+        };
+        let mut summary = subject.campaign(isolation, &settings, &mut progress).map_err(Failure::input)?;
+        if !flags.no_shrink && summary.lost.is_none() {
+            let promise = summary.promise;
+            let mut last = None;
+            for class in &mut summary.classes {
+                // Who wants the end does not want replays.
+                if interrupt::is_requested() {
+                    break;
+                }
+                // One of each name, and none that the level's name allows.
+                let name = class.found.name;
+                if last == Some(name) || class.found.links.is_empty() || !name.is_forbidden_by(promise.adya) {
+                    continue;
+                }
+                let began = Instant::now();
+                subject.minimise(isolation, class, &|| began.elapsed() > SHRINKING);
+                if class.shrunk.is_some() {
+                    last = Some(name);
+                }
+            }
+        }
+        let lost = summary.lost.is_some();
+        summaries.push(summary);
+        if lost {
+            break;
+        }
+    }
+    let shown = Shown { opened: &opened, flags, summaries: &summaries };
+    if let Some(folder) = &flags.scripts {
+        std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
+        for (name, text) in shown.scripts() {
+            let path = folder.join(name);
+            write_file(&path, text.as_bytes())?;
+        }
+    }
+    if let Some(path) = &flags.report {
+        write_file(path, page::html(&shown).as_bytes())?;
+    }
+    match flags.json {
+        true => terminal::print(&format!("{:#}", shown.document()))?,
+        false => terminal::print(&shown.text(terminal::style(global).width))?,
+    }
+    Ok(exit(&summaries))
+}
+
+fn exit(summaries: &[Summary]) -> Exit {
+    let verdicts = || summaries.iter().flat_map(|s| s.required.iter().map(|(_, verdict)| verdict));
+    if verdicts().any(|v| *v == Verdict::Violated) {
+        Exit::Violated
+    } else if interrupt::is_requested()
+        || summaries.iter().any(|s| s.lost.is_some())
+        || verdicts().any(|v| matches!(v, Verdict::Unknown { .. }))
+    {
+        Exit::Undecided
+    } else {
+        Exit::Holds
+    }
+}

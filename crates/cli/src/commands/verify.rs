@@ -1,0 +1,94 @@
+//! `anomalist verify`: looks whether a certificate proves what it says, with the verifier alone.
+
+use crate::cli::{Global, ReadFlags};
+use crate::exit::{Exit, Failure};
+use crate::{load, terminal};
+use anomalist_format::certificate::{self, CertificateError};
+use anomalist_level::{Judgement, Verdict};
+use anomalist_verify::Verifier;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Flags of `verify`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example: anomalist check history.edn --certificate proof.json; anomalist verify history.edn proof.json\n\n\
+    Exit status: 0 the certificate proves what it says, 1 it does not,\n3 the history or the certificate cannot be read."
+)]
+pub struct Flags {
+    /// The history: a file, a folder of Cobra's or Viper's logs, or - for standard input
+    #[arg(value_name = "HISTORY")]
+    history: PathBuf,
+    /// The certificate that `check --certificate` wrote
+    #[arg(value_name = "CERT")]
+    certificate: PathBuf,
+    /// Take as given what `check` was told to assume (--wfr-keys and the like): no history shows it
+    #[arg(long)]
+    trust_assumptions: bool,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadFlags,
+}
+
+/// Verifies.
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    let history = load::read(&flags.history, &flags.read, global)?.history;
+    let text = std::fs::read(&flags.certificate).map_err(|error| Failure::io(&flags.certificate, error))?;
+    let (judgement, flaw) = match certificate::read(&history, &text) {
+        Ok(statement) => {
+            let flaw = Verifier::new(&history)
+                .trusting(flags.trust_assumptions)
+                .judgement(&statement.judgement)
+                .err();
+            (statement.judgement, flaw.map(|flaw| flaw.message(&history)))
+        }
+        // It can be read, and is not about this history.
+        Err(error @ (CertificateError::OtherHistory { .. } | CertificateError::Unknown { .. })) => {
+            (Judgement::default(), Some(error.to_string()))
+        }
+        Err(error) => {
+            return Err(Failure::input(format_args!("{}: {error}", flags.certificate.display())));
+        }
+    };
+    if flags.json {
+        let verdicts: Vec<_> = judgement
+            .levels
+            .iter()
+            .map(|l| json!({"level": l.level.name(), "verdict": l.verdict.name()}))
+            .collect();
+        let answer = json!({
+            "anomalist": env!("CARGO_PKG_VERSION"),
+            "schema": 1,
+            "proven": flaw.is_none(),
+            "reason": flaw,
+            "verdicts": verdicts,
+            "mixed": judgement.mixed.as_ref().map(|mixed| mixed.verdict.name()),
+        });
+        terminal::print(&format!("{answer:#}\n"))?;
+    } else {
+        terminal::print(&told(&judgement, flaw.as_deref()))?;
+    }
+    Ok(if flaw.is_none() { Exit::Holds } else { Exit::Violated })
+}
+
+fn told(judgement: &Judgement, flaw: Option<&str>) -> String {
+    if let Some(flaw) = flaw {
+        return format!("Not proven: {flaw}.\n");
+    }
+    let levels = |wanted: Verdict| -> Vec<&str> {
+        judgement.levels.iter().filter(|l| l.verdict == wanted).map(|l| l.level.name()).collect()
+    };
+    let mut text = String::from("Proven.\n");
+    for (verdict, word) in [(Verdict::Holds, "holds"), (Verdict::Violated, "violated")] {
+        let mixed = judgement.mixed.as_ref().filter(|mixed| mixed.verdict == verdict);
+        let mut names = levels(verdict);
+        names.extend(mixed.map(|_| "the mix of declared levels"));
+        if !names.is_empty() {
+            text += &format!("  {word:<10}{}\n", names.join(", "));
+        }
+    }
+    text
+}

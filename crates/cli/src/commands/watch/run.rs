@@ -1,0 +1,543 @@
+//! The loop: batches in, events out, and now and then a checkpoint.
+
+use super::Flags;
+use super::http::{self, Service};
+use super::ingest::{Block, Ingest, Parsed, Taken};
+use super::metrics::{self, Snapshot};
+use super::report::{Lines, Object, Voice};
+use super::sources::{self, BEGINNING, Hub, Known, NAMED, Resume, SocketFile};
+use super::state::{Extra, Journaled, Logged, State};
+use super::store::DiskStore;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, terminal};
+use anomalist_history::AtomKind;
+use anomalist_online::{Batch, Checker, Datum, Event, Gc, Options, Restored, StoreError, checkpoint_extra};
+use anomalist_timestamp::{Mode, Rule};
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often the clock is looked at when nothing arrives.
+const TICK: Duration = Duration::from_millis(20);
+/// How often people and metrics learn how it goes.
+const SHOW: Duration = Duration::from_millis(200);
+/// Blocks on their way, each.
+const DEPTH: usize = 4;
+/// Unless told otherwise.
+const MEMORY: usize = 1_000_000_000;
+/// The least that makes sense.
+const LEAST: usize = 16_000;
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+/// Watches.
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    let Some(mode) = Mode::of(flags.level) else {
+        return Err(Failure::input(format_args!(
+            "timestamps say nothing about {}\n  help: watch checks snapshot-isolation, serializable and their \
+             strong-session variants",
+            flags.level.name()
+        )));
+    };
+    let options = Options {
+        rule: Rule { mode, tie: flags.tie },
+        settle_ms: u64::try_from(flags.settle.as_millis()).unwrap_or(u64::MAX).min(u64::MAX / 4),
+        gc: gc(flags)?,
+        provisional: flags.provisional,
+        checkpoints: flags.state.is_some(),
+    };
+    let voice = Voice { json: flags.json, level: flags.level, mode };
+    let (blocks, received) = sync_channel::<Block>(DEPTH);
+    let hub = Hub::new(blocks);
+    let (mut watch, journal) = Watch::new(flags, options, voice, hub.known.clone())?;
+    watch.status = !global.quiet && io::stderr().is_terminal();
+    let mut ingest = Ingest::default();
+    watch.catch_up(journal, &mut ingest)?;
+    let servers = watch.listen(flags, &hub)?;
+    let source = match &flags.source {
+        Some(path) => Some(path.as_path()),
+        None if servers.is_empty() => Some(Path::new("-")),
+        None => None,
+    };
+    if let Some(path) = source {
+        let registered = hub.known.register(&source_name(path));
+        let resume = watch.extra.positions.get(&*registered.1).map_or_else(Resume::default, |position| {
+            Resume { offset: position.offset, beginning: position.beginning.clone() }
+        });
+        sources::read_all(path, flags.follow, &hub, registered, resume)?;
+    }
+    // The loop ends when no source is left; servers are sources that never end.
+    drop(hub);
+    let (spare, used) = channel();
+    watch.spare = Some(spare);
+    let parsed = parse(ingest, received, used);
+    watch.run(&parsed, flags.exit_when_idle)?;
+    watch.end()
+}
+
+fn source_name(path: &Path) -> String {
+    if path.as_os_str() == "-" { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
+}
+
+const STANDARD_INPUT: &str = "standard input";
+
+/// Parses on a thread of its own, into batches that were used before if there are any: their memory is warm.
+fn parse(mut ingest: Ingest, received: Receiver<Block>, used: Receiver<Batch>) -> Receiver<Parsed> {
+    let (sender, parsed) = sync_channel(DEPTH);
+    std::thread::spawn(move || {
+        for block in received {
+            if sender.send(ingest.parse(block, used.try_recv().unwrap_or_default())).is_err() {
+                break;
+            }
+        }
+    });
+    parsed
+}
+
+fn gc(flags: &Flags) -> Result<Gc, Failure> {
+    match (flags.gc.as_str(), flags.gc.strip_prefix("threshold:"), flags.memory) {
+        ("memory", _, Some(few)) if few < LEAST => Err(Failure::input(format_args!(
+            "--memory {few}: with less than 16kB hardly a transaction fits\n  help: a number alone is bytes; write 700MB"
+        ))),
+        ("memory", _, memory) => Ok(Gc::Memory(memory.unwrap_or(MEMORY))),
+        ("none", _, None) => Ok(Gc::None),
+        (_, Some(n), None) => match n.parse() {
+            Ok(n) => Ok(Gc::Threshold(n)),
+            Err(_) => Err(Failure::input(format_args!("--gc threshold:{n}: not a number"))),
+        },
+        ("none", ..) | (_, Some(_), _) => Err(Failure::input("--memory goes with --gc memory")),
+        _ => Err(Failure::input(format_args!(
+            "unknown policy {:?}\n  help: there are memory, threshold:N and none",
+            flags.gc
+        ))),
+    }
+}
+
+/// What `--initial` says: a JSON scalar, nil or none.
+fn initial(text: Option<&str>) -> Result<Option<Datum>, Failure> {
+    let Some(text) = text else { return Ok(Some(Datum::NIL)) };
+    match (text, serde_json::from_str::<serde_json::Value>(text)) {
+        ("none", _) => Ok(None),
+        ("nil", _) | (_, Ok(serde_json::Value::Null)) => Ok(Some(Datum::NIL)),
+        (_, Ok(serde_json::Value::String(text))) => Ok(Some(Datum::text(AtomKind::Text, &text))),
+        (_, Ok(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)))) => {
+            let token = || Datum::text(AtomKind::Token, text);
+            Ok(Some(value.as_i64().filter(|i| i.to_string() == text).map_or_else(token, Datum::int)))
+        }
+        _ => Err(Failure::input(format_args!("--initial {text}: a number, a string in quotes, nil or none"))),
+    }
+}
+
+/// Milliseconds in which something could arrive, since 1970 at first. After a restart they go on from the checkpoint: a writer
+/// that a reader waits for cannot arrive while nobody watches, so that time must not settle anything.
+struct Clock {
+    start: Instant,
+    base: u64,
+}
+
+impl Clock {
+    fn new(before: u64) -> Clock {
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        Clock { start: Instant::now(), base: if before > 0 { before } else { now() } }
+    }
+
+    fn now(&self) -> u64 {
+        self.base + self.start.elapsed().as_millis() as u64
+    }
+}
+
+/// A watch that is going on.
+struct Watch {
+    voice: Voice,
+    checker: Checker<DiskStore>,
+    state: Option<State>,
+    known: Arc<Known>,
+    /// The file that is read, and can be read again.
+    file: Option<String>,
+    extra: Extra,
+    lines: Lines,
+    events: Vec<Event>,
+    /// Lines that could not be used, to be told.
+    bad: Vec<String>,
+    /// Faults that an earlier process told after its last checkpoint.
+    heard: HashMap<String, u32>,
+    clock: Clock,
+    began: Instant,
+    /// When something last arrived.
+    active: Instant,
+    checkpoint_every: Duration,
+    checkpoint_at: Instant,
+    shown: (Instant, u64),
+    shared: Arc<Mutex<Snapshot>>,
+    /// Draw a status line.
+    status: bool,
+    settle_ms: u64,
+    /// When transactions arrived that have not settled.
+    arrivals: VecDeque<u64>,
+    /// Where batches go that were taken in.
+    spare: Option<Sender<Batch>>,
+}
+
+impl Watch {
+    fn new(
+        flags: &Flags,
+        options: Options,
+        voice: Voice,
+        known: Arc<Known>,
+    ) -> Result<(Watch, Vec<Journaled>), Failure> {
+        let subject = format!("{} {:?} {:?}", flags.level.name(), flags.tie, flags.initial);
+        let mut extra = Extra { subject: subject.clone(), seq: 1, faults: 1, ..Extra::default() };
+        let (mut state, mut journal, mut fresh) = (None, Vec::new(), true);
+        let mut heard: HashMap<String, u32> = HashMap::new();
+        let mut checker = match &flags.state {
+            None => Checker::new(options, DiskStore::temporary()?),
+            Some(folder) => {
+                let mut store = State::store(folder)?;
+                let other =
+                    |what: String| Failure::input(format_args!("{}: the state is {what}", folder.display()));
+                if let Some(bytes) = checkpoint_extra(&mut store)? {
+                    extra = Extra::decode(&bytes).ok_or_else(|| other("of another version".to_owned()))?;
+                    fresh = false;
+                }
+                if extra.subject != subject {
+                    return Err(other(format!("about {}, not {subject}", extra.subject)));
+                }
+                let (opened, recovered) = State::open(folder, extra.generation)?;
+                let told = recovered.events.iter().filter_map(|event| event.told);
+                let checker = match Checker::restore(options, store, told)? {
+                    Restored::Checker(checker, _) => *checker,
+                    Restored::Nothing(store) => Checker::new(options, store),
+                };
+                let [mut seq, mut faults] = recovered.printed;
+                for event in recovered.events {
+                    let (last, next) = match event.told {
+                        Some(_) => (&mut seq, &mut extra.seq),
+                        None => (&mut faults, &mut extra.faults),
+                    };
+                    *next = (*next).max(event.seq + 1);
+                    if event.seq > *last {
+                        *last = event.seq;
+                        terminal::print(&event.line)?;
+                        opened.printed(seq, faults)?;
+                    }
+                    if event.told.is_none() {
+                        *heard.entry(event.line).or_default() += 1;
+                    }
+                }
+                (state, journal) = (Some(opened), recovered.journal);
+                checker
+            }
+        };
+        if fresh {
+            checker.set_initial(initial(flags.initial.as_deref())?);
+        }
+        known.lines.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&extra.named);
+        let now = Instant::now();
+        let mut watch = Watch {
+            voice,
+            state,
+            known,
+            file: flags.source.as_deref().filter(|path| path.as_os_str() != "-").map(source_name),
+            lines: extra.get_lines(),
+            events: Vec::new(),
+            bad: Vec::new(),
+            heard,
+            clock: Clock::new(extra.now),
+            extra,
+            began: now,
+            active: now,
+            checkpoint_every: flags.checkpoint,
+            checkpoint_at: now + flags.checkpoint,
+            shown: (now, checker.stats().arrived),
+            checker,
+            shared: Arc::default(),
+            status: false,
+            settle_ms: options.settle_ms,
+            arrivals: VecDeque::new(),
+            spare: None,
+        };
+        if fresh {
+            watch.make_checkpoint()?;
+        }
+        Ok((watch, journal))
+    }
+
+    /// Feeds the checker what had arrived when the last process ended.
+    fn catch_up(&mut self, journal: Vec<Journaled>, ingest: &mut Ingest) -> Result<(), Failure> {
+        for (name, position) in &self.extra.positions {
+            ingest.resume(self.known.register(name).0, position.place.clone());
+        }
+        for Journaled { name, last, bytes } in journal {
+            let (source, name) = self.known.register(&name);
+            let block = Block { source, name, bytes, last, reply: None, replayed: true };
+            self.take(ingest.parse(block, Batch::default()))?;
+        }
+        Ok(())
+    }
+
+    /// Starts the servers. What is returned has to be kept until the end.
+    fn listen(&mut self, flags: &Flags, hub: &Hub) -> Result<Vec<Option<SocketFile>>, Failure> {
+        let mut kept = Vec::new();
+        let mut told = Vec::new();
+        for text in &flags.listen {
+            let (address, file) = sources::listen(text, hub)?;
+            told.push(("lines", address));
+            kept.push(file);
+        }
+        let shared = self.shared.clone();
+        let metrics = move || metrics::text(&shared.lock().unwrap_or_else(PoisonError::into_inner));
+        let service = Service { hub: None, metrics: Arc::new(metrics) };
+        if let Some(text) = &flags.http {
+            let listener = sources::bind(text)?;
+            told.push(("http", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
+            http::serve(listener, Service { hub: Some(hub.clone()), ..service.clone() });
+            kept.push(None);
+        }
+        if let Some(text) = &flags.metrics {
+            let listener = sources::bind(text)?;
+            told.push(("metrics", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
+            http::serve(listener, service);
+        }
+        for (what, address) in told {
+            let text = format!("listening for {what} at {address}");
+            match self.voice.json {
+                true => {
+                    let mut out = Object::new("listening");
+                    out.put("for", what);
+                    out.put("address", address);
+                    terminal::print(&out.end())?;
+                }
+                false => terminal::tell(&text),
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Until the sources end, somebody interrupts, or nothing happens for too long.
+    fn run(&mut self, parsed: &Receiver<Parsed>, idle: Option<Duration>) -> Result<(), Failure> {
+        loop {
+            match parsed.recv_timeout(TICK) {
+                Ok(parsed) => self.take(parsed)?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.settle(self.clock.now())?;
+                    let over =
+                        |idle| self.known.open.load(Ordering::SeqCst) == 0 && self.active.elapsed() > idle;
+                    if idle.is_some_and(over) {
+                        return Ok(());
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if self.state.is_some() && Instant::now() >= self.checkpoint_at {
+                self.make_checkpoint()?;
+            }
+            if self.shown.0.elapsed() >= SHOW {
+                self.show();
+            }
+            if interrupt::is_requested() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes in a block: keeps it if it cannot be had again, checks it, reports, and tells whoever sent it.
+    fn take(&mut self, parsed: Parsed) -> Result<(), Failure> {
+        let Parsed { block, batch, bad, place } = parsed;
+        let again = self.file.as_deref() == Some(&*block.name);
+        if let Some(state) = self.state.as_mut().filter(|_| !block.replayed && !again) {
+            state.journal(&block.name, block.last, &block.bytes)?;
+        }
+        self.active = Instant::now();
+        let now = self.clock.now();
+        self.lines.read += memchr::memchr_iter(b'\n', &block.bytes).count() as u64;
+        let lines = self.follow(&block, place);
+        for bad in &bad {
+            let count = if bad.untimed { &mut self.lines.untimed } else { &mut self.lines.malformed };
+            *count += 1;
+            self.bad.push(self.voice.bad_line(bad, self.known.name(bad.origin.source)));
+        }
+        self.checker.accept(&batch, now, &mut self.events)?;
+        if !batch.is_empty() {
+            self.arrivals.push_back(now);
+        }
+        self.emit(!block.replayed)?;
+        if let Some(reply) = block.reply {
+            let taken = Taken { transactions: batch.len() as u64, malformed: bad.len() as u64, lines };
+            // Whoever asked may be gone.
+            _ = reply.send(taken);
+        }
+        if let Some(spare) = &self.spare {
+            // At the end nobody parses any more.
+            _ = spare.send(batch);
+        }
+        Ok(())
+    }
+
+    /// Notes how far a source was taken in; the number of its lines.
+    fn follow(&mut self, block: &Block, place: super::ingest::Place) -> u64 {
+        let lines = place.lines;
+        if self.state.is_none() {
+            return lines;
+        }
+        if let Some(name) = block.name.strip_prefix(NAMED) {
+            let newlines = memchr::memchr_iter(b'\n', &block.bytes).count() as u64;
+            let tail = u64::from(block.last && block.bytes.last().is_some_and(|&b| b != b'\n'));
+            *self.extra.named.entry(name.to_owned()).or_default() += newlines + tail;
+            self.known.lines.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.extra.named);
+        } else if *block.name == *STANDARD_INPUT || self.file.as_deref() == Some(&*block.name) {
+            let position = self.extra.positions.entry(block.name.to_string()).or_default();
+            position.offset += block.bytes.len() as u64;
+            let missing = BEGINNING.saturating_sub(position.beginning.len()).min(block.bytes.len());
+            position.beginning.extend_from_slice(&block.bytes[..missing]);
+            position.place = place;
+        }
+        lines
+    }
+
+    /// Prints what there is to report; verdicts that may change only if somebody sees them change. Findings are numbered,
+    /// and logged before they are printed, as are faults.
+    fn emit(&mut self, provisional: bool) -> Result<(), Failure> {
+        if self.events.is_empty() && self.bad.is_empty() {
+            return Ok(());
+        }
+        let mut out = String::new();
+        let mut logged = Vec::new();
+        let faults = self.bad.drain(..).map(|line| (None, line));
+        let events = self.events.drain(..).map(|event| (Some(event), String::new()));
+        for (event, line) in faults.chain(events) {
+            let before = out.len();
+            match &event {
+                Some(event) => {
+                    out = self.voice.event(out, event, self.extra.seq, &|source| self.known.name(source));
+                }
+                None => out += &line,
+            }
+            let told = event.as_ref().and_then(Event::told);
+            let next = match (&event, told) {
+                (_, Some(_)) => &mut self.extra.seq,
+                (Some(Event::Provisional { .. }), _) if !provisional => {
+                    out.truncate(before);
+                    continue;
+                }
+                (Some(Event::Provisional { .. }), _) => &mut 0,
+                _ => match self.heard.get_mut(&out[before..]) {
+                    Some(times) if *times > 0 => {
+                        *times -= 1;
+                        out.truncate(before);
+                        continue;
+                    }
+                    _ => &mut self.extra.faults,
+                },
+            };
+            if *next > 0 {
+                if self.state.is_some() {
+                    logged.push(Logged { seq: *next, told, line: out[before..].to_owned() });
+                }
+                *next += 1;
+            }
+            out.push('\n');
+        }
+        if let Some(state) = self.state.as_mut().filter(|_| !logged.is_empty()) {
+            state.log(&logged)?;
+        }
+        if !out.is_empty() {
+            self.clear_status();
+            terminal::print(&out)?;
+        }
+        match &self.state {
+            Some(state) if !logged.is_empty() => state.printed(self.extra.seq - 1, self.extra.faults - 1),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports what has settled, a piece at a time: there may be much of it at the end.
+    fn settle(&mut self, now: u64) -> Result<(), Failure> {
+        const PIECE: usize = 10_000;
+        while self.checker.settle_some(now, PIECE, &mut self.events) {
+            self.emit(true)?;
+        }
+        self.emit(true)
+    }
+
+    fn make_checkpoint(&mut self) -> Result<(), Failure> {
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let began = Instant::now();
+        self.extra.generation = state.turn()?;
+        self.extra.now = self.clock.now();
+        self.extra.set_lines(self.lines);
+        self.checker.checkpoint(&self.extra.encode())?;
+        state.forget_older();
+        // Not so often that checkpoints are most of the work.
+        self.checkpoint_at = Instant::now() + self.checkpoint_every.max(9 * began.elapsed());
+        Ok(())
+    }
+
+    /// Lets metrics and people know how it goes.
+    fn show(&mut self) {
+        let (since, before) = self.shown;
+        let stats = *self.checker.stats();
+        let now = self.clock.now();
+        while self.arrivals.front().is_some_and(|&at| at + self.settle_ms <= now) {
+            self.arrivals.pop_front();
+        }
+        let snapshot = Snapshot {
+            stats,
+            lines: self.lines,
+            provisional: self.checker.unsettled(),
+            memory: self.checker.memory(),
+            live: self.checker.live(),
+            lag_ms: self.arrivals.front().map_or(0, |&at| now - at),
+        };
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        let rate = (stats.arrived - before) as f64 / since.elapsed().as_secs_f64();
+        self.shown = (Instant::now(), stats.arrived);
+        if self.status {
+            let standing = self.voice.standing(&stats);
+            let errors = self.lines.malformed
+                + self.lines.untimed
+                + stats.repeated
+                + stats.session_order
+                + stats.future;
+            let colour = if standing > 0 { "31" } else { "32" };
+            let line = format!(
+                "\r\x1b[K\x1b[{colour}m{standing} violations\x1b[0m  {} unsettled  {} transactions  {rate:.0}/s  {} in memory  {} spilled  {errors} errors",
+                snapshot.provisional,
+                stats.arrived,
+                super::bytes(snapshot.memory),
+                super::bytes(stats.spilled_bytes as usize),
+            );
+            use std::io::Write;
+            _ = write!(io::stderr(), "{line}");
+        }
+    }
+
+    fn clear_status(&self) {
+        if self.status {
+            use std::io::Write;
+            _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// The end. A stream that was interrupted would have gone on, so what has not settled stays open: who is missing may
+    /// just not have arrived.
+    fn end(mut self) -> Result<Exit, Failure> {
+        if !interrupt::is_requested() {
+            self.settle(u64::MAX)?;
+        }
+        self.make_checkpoint()?;
+        self.show();
+        self.clear_status();
+        terminal::print(&self.voice.summary(&self.checker, self.lines, self.began.elapsed()))?;
+        let standing = self.voice.standing(self.checker.stats());
+        Ok(if standing > 0 { Exit::Violated } else { Exit::Holds })
+    }
+}

@@ -1,0 +1,303 @@
+//! `--state DIR`: what survives the process.
+//!
+//! The checker's state is in its store, as of the last checkpoint. Beside it are two logs, in generations that begin at a
+//! checkpoint: the journal, with what arrived since from sources that cannot be read again (files can, so of them the position
+//! is kept), and the events reported since. A restart takes up the checkpoint, learns from the log what the world was told,
+//! and feeds the journal, then the sources, to the checker again. An event is in the log before it is printed, and how far
+//! printing got is noted after; what was logged and perhaps not printed is printed (again) first, with the number it had.
+//! So are the faults of the stream: those that the log has are not told again when their lines are.
+//!
+//! This is safe against the end of the process at any point. The end of the machine may cost what arrived since the last
+//! checkpoint, because logs are not forced to disk.
+
+use super::ingest::Place;
+use super::report::Lines;
+use super::store::{DiskStore, FrameLog};
+use crate::exit::Failure;
+use anomalist_online::{Told, decode_told, encode_told};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// How far a source that can be read again was taken in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Bytes.
+    pub offset: u64,
+    /// The first of them.
+    pub beginning: Vec<u8>,
+    /// Where its lines stand.
+    pub place: Place,
+}
+
+/// What a checkpoint says beside the checker's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// What was checked; a state is good for nothing else.
+    pub subject: String,
+    /// The logs that follow it.
+    pub generation: u32,
+    /// Number of the next event.
+    pub seq: u64,
+    /// Faults of the stream so far.
+    pub faults: u64,
+    /// The clock.
+    pub now: u64,
+    /// Lines read, malformed, without timestamps.
+    pub lines: [u64; 3],
+    /// Sources that can be read again, and standard input.
+    pub positions: BTreeMap<String, Position>,
+    /// Lines taken in from sources that have given a name.
+    pub named: BTreeMap<String, u64>,
+}
+
+impl Extra {
+    pub fn encode(&self) -> Vec<u8> {
+        let positions: Vec<Value> = self
+            .positions
+            .iter()
+            .map(|(name, p)| {
+                json!({"name": name, "offset": p.offset, "beginning": p.beginning, "lines": p.place.lines,
+                    "begun": p.place.begun, "array": p.place.array, "open": p.place.open, "open_line": p.place.open_line})
+            })
+            .collect();
+        json!({"subject": self.subject, "generation": self.generation, "seq": self.seq, "faults": self.faults, "now": self.now,
+            "lines": self.lines, "positions": positions, "named": self.named})
+        .to_string()
+        .into_bytes()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Extra> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let number = |value: &Value, name: &str| value.get(name)?.as_u64();
+        let bytes = |value: &Value, name: &str| -> Option<Vec<u8>> {
+            value.get(name)?.as_array()?.iter().map(|b| u8::try_from(b.as_u64()?).ok()).collect()
+        };
+        let mut lines = [0; 3];
+        for (line, value) in lines.iter_mut().zip(value.get("lines")?.as_array()?) {
+            *line = value.as_u64()?;
+        }
+        let positions = value.get("positions")?.as_array()?.iter().map(|p| {
+            let place = Place {
+                lines: number(p, "lines")?,
+                begun: p.get("begun")?.as_bool()?,
+                array: p.get("array")?.as_bool()?,
+                open: bytes(p, "open")?,
+                open_line: number(p, "open_line")?,
+            };
+            let position =
+                Position { offset: number(p, "offset")?, beginning: bytes(p, "beginning")?, place };
+            Some((p.get("name")?.as_str()?.to_owned(), position))
+        });
+        let named =
+            value.get("named")?.as_object()?.iter().map(|(name, n)| Some((name.clone(), n.as_u64()?)));
+        Some(Extra {
+            subject: value.get("subject")?.as_str()?.to_owned(),
+            generation: u32::try_from(number(&value, "generation")?).ok()?,
+            seq: number(&value, "seq")?,
+            faults: number(&value, "faults")?,
+            now: number(&value, "now")?,
+            lines,
+            positions: positions.collect::<Option<_>>()?,
+            named: named.collect::<Option<_>>()?,
+        })
+    }
+
+    pub fn set_lines(&mut self, lines: Lines) {
+        self.lines = [lines.read, lines.malformed, lines.untimed];
+    }
+
+    pub fn get_lines(&self) -> Lines {
+        let [read, malformed, untimed] = self.lines;
+        Lines { read, malformed, untimed }
+    }
+}
+
+/// An event of the log, or a fault of the stream.
+pub struct Logged {
+    /// Its number among those, or among faults.
+    pub seq: u64,
+    /// `None`: a fault.
+    pub told: Option<Told>,
+    pub line: String,
+}
+
+/// A block of the journal.
+pub struct Journaled {
+    pub name: String,
+    pub last: bool,
+    pub bytes: Vec<u8>,
+}
+
+/// The logs of a state.
+pub struct State {
+    folder: PathBuf,
+    generation: u32,
+    journal: FrameLog,
+    events: FrameLog,
+    printed: File,
+}
+
+/// What the logs held.
+#[derive(Default)]
+pub struct Recovered {
+    pub events: Vec<Logged>,
+    pub journal: Vec<Journaled>,
+    /// Events up to this number were printed, and this many faults.
+    pub printed: [u64; 2],
+}
+
+fn path_of(folder: &Path, what: &str, generation: u32) -> PathBuf {
+    folder.join(format!("{what}-{generation}"))
+}
+
+impl State {
+    /// The store of a state.
+    pub fn store(folder: &Path) -> Result<DiskStore, Failure> {
+        DiskStore::open(folder).map_err(|error| {
+            Failure::input(format_args!("{}: {error} (is another watch using this state?)", folder.display()))
+        })
+    }
+
+    /// Opens the logs, and reads what they hold since a generation.
+    pub fn open(folder: &Path, since: u32) -> Result<(State, Recovered), Failure> {
+        let io = |error| Failure::io(folder, error);
+        let mut recovered = Recovered::default();
+        let mut generation = since;
+        loop {
+            let (journal, events) =
+                (path_of(folder, "journal", generation), path_of(folder, "events", generation));
+            for frame in FrameLog::read(&journal).map_err(io)? {
+                recovered.journal.extend(decode_block(frame));
+            }
+            for frame in FrameLog::read(&events).map_err(io)? {
+                recovered.events.extend(decode_event(&frame));
+            }
+            if !path_of(folder, "journal", generation + 1).exists() {
+                break;
+            }
+            generation += 1;
+        }
+        let printed = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(folder.join("printed"))
+            .map_err(io)?;
+        for (offset, known) in [0, 8].into_iter().zip(&mut recovered.printed) {
+            let mut number = [0; 8];
+            if printed.read_exact_at(&mut number, offset).is_ok() {
+                *known = u64::from_le_bytes(number);
+            }
+        }
+        let state = State {
+            journal: FrameLog::open(&path_of(folder, "journal", generation)).map_err(io)?,
+            events: FrameLog::open(&path_of(folder, "events", generation)).map_err(io)?,
+            folder: folder.to_owned(),
+            generation,
+            printed,
+        };
+        Ok((state, recovered))
+    }
+
+    fn io(&self, error: std::io::Error) -> Failure {
+        Failure::io(&self.folder, error)
+    }
+
+    /// Keeps a block that cannot be read again.
+    pub fn journal(&mut self, name: &str, last: bool, bytes: &[u8]) -> Result<(), Failure> {
+        let length = u32::try_from(name.len()).unwrap_or(u32::MAX).to_le_bytes();
+        let frame = [&length[..], name.as_bytes(), &[u8::from(last)], bytes].concat();
+        self.journal.append([&frame[..]]).map_err(|error| self.io(error))
+    }
+
+    /// Keeps events that are about to be printed.
+    pub fn log(&mut self, events: &[Logged]) -> Result<(), Failure> {
+        let frames: Vec<Vec<u8>> = events
+            .iter()
+            .map(|event| {
+                let told = event.told.as_ref().map_or_else(Vec::new, encode_told);
+                let length = u32::try_from(told.len()).unwrap_or(u32::MAX).to_le_bytes();
+                [&event.seq.to_le_bytes()[..], &length, &told, event.line.as_bytes()].concat()
+            })
+            .collect();
+        self.events.append(frames.iter().map(Vec::as_slice)).map_err(|error| self.io(error))
+    }
+
+    /// Notes that events up to a number were printed, and so many faults.
+    pub fn printed(&self, seq: u64, faults: u64) -> Result<(), Failure> {
+        let numbers = [seq.to_le_bytes(), faults.to_le_bytes()].concat();
+        self.printed.write_all_at(&numbers, 0).map_err(|error| self.io(error))
+    }
+
+    /// Begins the logs that follow the next checkpoint; its number.
+    pub fn turn(&mut self) -> Result<u32, Failure> {
+        let next = self.generation + 1;
+        // The events first: a journal without its events is found at a restart, and read with an empty log.
+        self.events = FrameLog::open(&path_of(&self.folder, "events", next)).map_err(|e| self.io(e))?;
+        self.journal = FrameLog::open(&path_of(&self.folder, "journal", next)).map_err(|e| self.io(e))?;
+        self.generation = next;
+        Ok(next)
+    }
+
+    /// The checkpoint is safe: older logs are not needed.
+    pub fn forget_older(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let number = name.strip_prefix("journal-").or_else(|| name.strip_prefix("events-"));
+            if number.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < self.generation) {
+                _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+fn split_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_le_bytes(*number) as usize, rest))
+}
+
+fn decode_block(frame: Vec<u8>) -> Option<Journaled> {
+    let (length, rest) = split_number(&frame)?;
+    let (name, rest) = rest.split_at_checked(length)?;
+    let (last, bytes) = rest.split_first()?;
+    Some(Journaled {
+        name: String::from_utf8_lossy(name).into_owned(),
+        last: *last != 0,
+        bytes: bytes.to_vec(),
+    })
+}
+
+fn decode_event(frame: &[u8]) -> Option<Logged> {
+    let (seq, rest) = frame.split_first_chunk::<8>()?;
+    let (length, rest) = split_number(rest)?;
+    let (told, line) = rest.split_at_checked(length)?;
+    let line = String::from_utf8_lossy(line).into_owned();
+    let told = if told.is_empty() { None } else { Some(decode_told(told).ok()?) };
+    Some(Logged { seq: u64::from_le_bytes(*seq), told, line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_comes_back() {
+        let place = Place { lines: 3, begun: true, array: true, open: b"{\"x\xff".to_vec(), open_line: 2 };
+        let extra = Extra {
+            subject: "si".into(),
+            generation: 4,
+            seq: 17,
+            faults: 3,
+            now: 99,
+            lines: [9, 1, 2],
+            positions: [("f".to_owned(), Position { offset: 7, beginning: vec![0, 255], place })].into(),
+            named: [("a".to_owned(), 5)].into(),
+        };
+        assert_eq!(Extra::decode(&extra.encode()), Some(extra));
+        assert_eq!(Extra::decode(b"{}"), None);
+    }
+}

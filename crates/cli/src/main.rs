@@ -1,0 +1,96 @@
+//! `anomalist`: flags, files, environment, progress, exit statuses.
+//!
+//! The only crate that prints. A command is one file under `commands/`: its flags, and a `run` that returns an [`Exit`] or a
+//! [`Failure`](exit::Failure); what becomes of either is decided here, once. Deciding levels, reading formats and setting
+//! text is the business of the libraries.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    reason = "this is the crate that talks to the user"
+)]
+
+mod bug;
+mod cli;
+mod commands;
+mod destination;
+mod exit;
+mod interrupt;
+mod load;
+mod progress;
+mod secret;
+mod terminal;
+mod values;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use cli::{Cli, Command};
+use exit::{Exit, Failure};
+use std::panic;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // An error repeats what was typed.
+            let said = error.render().to_string();
+            match secret::masked(&said) {
+                masked if !asked && masked != said => terminal::tell(masked.trim_end()),
+                // Nobody to tell if this cannot be printed.
+                _ => _ = error.print(),
+            }
+            return if asked { Exit::Holds } else { Exit::BadInput }.into();
+        }
+    };
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        usual(info);
+        terminal::tell(concat!(
+            "anomalist ",
+            env!("CARGO_PKG_VERSION"),
+            " stopped because of a bug of ours, not of your history.\n",
+            "Please report it with the lines above, the command and, if you can, the input."
+        ));
+    }));
+    interrupt::listen();
+    match panic::catch_unwind(panic::AssertUnwindSafe(|| run(&cli))) {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(failure)) => {
+            if let Some(message) = failure.message() {
+                terminal::tell(message);
+            }
+            failure.exit().into()
+        }
+        Err(_) => Exit::Bug.into(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Failure> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::Check(flags) => commands::check::run(flags, global),
+        Command::Shrink(flags) => commands::shrink::run(flags, global),
+        Command::Verify(flags) => commands::verify::run(flags, global),
+        Command::Stats(flags) => commands::stats::run(flags, global),
+        Command::Convert(flags) => commands::convert::run(flags, global),
+        Command::Generate(flags) => commands::generate::run(flags, global),
+        Command::Levels(flags) => commands::levels::run(flags, global),
+        Command::Explain(flags) => commands::explain::run(flags, global),
+        Command::Elle(flags) => commands::elle::run(flags, global),
+        Command::Sql(flags) => commands::sql::run(flags, global),
+        Command::Lint(flags) => commands::lint::run(flags, global),
+        #[cfg(feature = "weakdb")]
+        Command::Explore(flags) => commands::explore::run(flags, global),
+        Command::Bench(flags) => commands::bench::run(flags, global),
+        Command::BenchCase(flags) => commands::bench::run_case(flags, global),
+        Command::Test(flags) => commands::test::run(flags, global),
+        Command::Watch(flags) => commands::watch::run(flags, global),
+        #[cfg(feature = "weakdb")]
+        Command::Weakdb(flags) => commands::weakdb::run(flags, global),
+        Command::Completions(flags) => commands::shell::completions(flags),
+        Command::Man(flags) => commands::shell::man(flags),
+    }
+}

@@ -1,0 +1,67 @@
+//! What the terminal can do, and writing to it: colours, width, and pipes that close early.
+
+use crate::cli::Global;
+use crate::exit::Failure;
+use anomalist_report::Style;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+/// Wider lines are harder to read, whatever the terminal allows.
+const WIDEST: u16 = 100;
+const USUAL: u16 = 80;
+
+/// How to set text on standard output.
+pub fn style(global: &Global) -> Style {
+    let terminal = io::stdout().is_terminal();
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let width = match terminal_size::terminal_size() {
+        Some((terminal_size::Width(columns), _)) if terminal => columns.min(WIDEST),
+        _ => USUAL,
+    };
+    Style {
+        color: terminal && !global.no_color && !set("NO_COLOR") && !dumb,
+        width: width.into(),
+        verbose: global.verbose,
+    }
+}
+
+/// Writes to standard output, a line feed at the end. A reader that has seen enough is no error of ours.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let newline: &[u8] = if text.ends_with('\n') || text.is_empty() { b"" } else { b"\n" };
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.write_all(newline))
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::io(Path::new("standard output"), error))
+}
+
+/// Writes a message to standard error; if that is closed there is nobody to tell.
+pub fn tell(message: &str) {
+    let mut err = io::stderr().lock();
+    _ = writeln!(err, "{message}");
+}
+
+/// Words in lines of at most `width` columns, the first line after `first`, the others after `rest`.
+pub fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String {
+    let mut out = first.to_owned();
+    let mut column = first.chars().count();
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if !fresh && column + 1 + length > width {
+            out.push('\n');
+            out.push_str(rest);
+            (column, fresh) = (rest.chars().count(), true);
+        }
+        if !fresh {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,157 @@
+//! `anomalist sql` without a server: instrumentation, SQLite, scripts. Servers are in `crates/sql/tests`.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+mod support;
+
+use anomalist_driver::{Database, Target, Value};
+use support::{Run, Scratch, anomalist, anomalist_with};
+
+#[test]
+fn statements_are_instrumented() {
+    let out = anomalist(&["sql", "instrument", "--dialect", "mysql", "DELETE FROM t WHERE c2 > 1"])
+        .expect(0)
+        .text();
+    assert_eq!(out, "SELECT rowId, wList FROM t WHERE c2 > 1 FOR UPDATE;\nDELETE FROM t WHERE c2 > 1;\n");
+    let script = b"CREATE TABLE t (a INT);\nBEGIN;\nSELECT * FROM t;\nUPDATE t SET a = 1;\nCOMMIT;\n";
+    let out = anomalist_with(&["sql", "instrument", "--dialect", "sqlite"], script).expect(0).text();
+    assert_eq!(
+        out,
+        "CREATE TABLE t (a INT, rowId TEXT, wList TEXT);\nBEGIN;\nSELECT a, rowId, wList FROM t;\n\
+         UPDATE t SET a = 1, wList = wList || '1.2,' RETURNING rowId, wList;\nCOMMIT;\n"
+    );
+    anomalist(&["sql", "instrument", "--dialect", "oracle", "SELECT 1"]).expect(3);
+    Run::new(&["sql", "--dialect", "mysql"], b"", &[("DATABASE_URL", "")]).expect(3);
+    anomalist(&["sql", "--mix", "merge=1"]).expect(3);
+    anomalist(&["sql", "instrument", "--dialect", "mysql", "SELECT * FROM a NATURAL JOIN b"]).expect(3);
+}
+
+#[test]
+fn sqlite_shows_nothing_and_the_level_decides_the_exit_status() {
+    let scratch = Scratch::new("sql-embedded");
+    let report = scratch.path("report.html");
+    let answer = Run::new(
+        &[
+            "sql",
+            "--duration",
+            "1s",
+            "--isolation",
+            "all",
+            "--level",
+            "serializable",
+            "--json",
+            "--report",
+            &report,
+        ],
+        b"",
+        &[("DATABASE_URL", "")],
+    )
+    .expect(0)
+    .json();
+    assert_eq!(answer["database"]["product"], "SQLite");
+    let levels = answer["levels"].as_array().unwrap();
+    assert_eq!(levels.len(), 3);
+    for level in levels {
+        assert_eq!((&level["verdict"], &level["level"]), (&"holds".into(), &"serializable".into()));
+        assert!(level["anomalies"].as_array().unwrap().is_empty());
+        assert!(level["committed"].as_u64().unwrap() > 0);
+    }
+    assert!(std::fs::read_to_string(report).unwrap().contains("<h2>IMMEDIATE</h2>"));
+}
+
+#[test]
+fn scenarios_and_scripts_run_on_sqlite() {
+    let table =
+        Run::new(&["sql", "scenarios", "--json", "--isolation", "deferred"], b"", &[("DATABASE_URL", "")]);
+    let table = table.expect(0).json();
+    let row = table["levels"][0]["happened"].as_object().unwrap();
+    assert_eq!(row.len(), 10);
+    assert!(row.values().all(|happened| happened == false), "{row:?}");
+
+    let scratch = Scratch::new("sql-replay");
+    let script = scratch.path("p4.sql");
+    let text = "CREATE TABLE test (id INT PRIMARY KEY, value INT);\nINSERT INTO test (id, value) VALUES (1, 10);\n\
+        BEGIN; -- T1\nBEGIN; -- T2\nSELECT value FROM test; -- T1\nSELECT value FROM test; -- T2\n\
+        UPDATE test SET value = 11; -- T1\nCOMMIT; -- T1\nUPDATE test SET value = 12; -- T2\nCOMMIT; -- T2\n";
+    std::fs::write(&script, text).unwrap();
+    let out = Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(0).text();
+    assert!(out.contains("no anomaly") && out.contains("T2 (session T2): Aborted"), "{out}");
+    // A folder of scripts is tried as it is, whoever's SQL it was.
+    let folder = scratch.path("templates");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, lines) in
+        [("p4", text), ("replace", "CREATE TABLE t (a INT);\nSELECT a FROM t FOR UPDATE; -- T1\n")]
+    {
+        let script = format!("-- dialect: mariadb\n-- expects: lost-update\n{lines}");
+        std::fs::write(format!("{folder}/{name}.sql"), script).unwrap();
+    }
+    let answer =
+        Run::new(&["sql", "replay", &folder, "--json"], b"", &[("DATABASE_URL", "")]).expect(2).json();
+    assert_eq!(answer["scripts"][0]["shown"].as_array().unwrap().len(), 0);
+    assert_eq!(answer["scripts"][1]["not_tried"], "locks that it does not have");
+    std::fs::write(&script, "BEGIN; -- T1\nCOMMIT;\n").unwrap();
+    Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(3);
+}
+
+#[test]
+fn tables_of_a_file_are_left_alone() {
+    let scratch = Scratch::new("sql-file");
+    let url = format!("sqlite:{}", scratch.path("mine.db"));
+    let mut session = url.parse::<Target>().unwrap().connect().unwrap();
+    session.run("CREATE TABLE users (id INT); INSERT INTO users VALUES (7)").unwrap();
+    let replay =
+        |name: &str, text: &str| Run::new(&["sql", "replay", &scratch.file(name, text), &url], b"", &[]);
+    let existing =
+        "CREATE TABLE Users (id INT);\nINSERT INTO users (id) VALUES (1);\nSELECT id FROM users; -- T1\n";
+    for (name, text) in [
+        ("fresh.sql", existing.to_owned()),
+        ("if.sql", existing.replace("TABLE", "TABLE IF NOT EXISTS")),
+        (
+            "step.sql",
+            "CREATE TABLE a (id INT);\nCREATE TABLE IF NOT EXISTS \"users\" (id INT); -- T1\n".to_owned(),
+        ),
+        (
+            "view.sql",
+            "CREATE TABLE a (id INT);\nCREATE VIEW users AS SELECT id FROM a;\nSELECT id FROM a; -- T1\n"
+                .to_owned(),
+        ),
+    ] {
+        let run = replay(name, &text).expect(3);
+        assert!(run.stderr().contains("already there"), "{}", run.stderr());
+    }
+    // What a script makes itself goes, also if it cannot be made in full.
+    let more = "CREATE TABLE a (id INT);\nINSERT INTO nowhere (id) VALUES (1);\nSELECT id FROM a; -- T1\n";
+    replay("half.sql", more).expect(3);
+    let step = "CREATE TABLE a (id INT);\nCREATE TABLE b (id INT); -- T1\nSELECT id FROM b; -- T1\n";
+    replay("whole.sql", step).expect(0);
+    let left = session.query("SELECT group_concat(name) FROM sqlite_schema", &[]).unwrap();
+    assert_eq!(left.value(), Some(&Value::Text("users".to_owned())));
+    assert_eq!(session.query("SELECT id FROM users", &[]).unwrap().int(), Some(7));
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    for (flag, value) in [
+        ("--values", "9223372036854775807"),
+        ("--values", "0"),
+        ("--rows", "9999999999999"),
+        ("--rows", "0"),
+        ("--tables", "0"),
+        ("--columns", "0"),
+        ("--statements", "0"),
+        ("--round", "0"),
+        ("--read-all", "0"),
+        ("--duration", "0s"),
+        (
+            "--mix",
+            "select=0,cross=0,compound=0,aggregate=0,insert=0,copy=0,upsert=0,update=0,delete=0,replace=0",
+        ),
+    ] {
+        let run = Run::new(&["sql", flag, value], b"", &[("DATABASE_URL", "")]).expect(3);
+        assert!(run.stderr().contains(flag), "{}", run.stderr());
+    }
+    let largest = ["--values", "1000000", "--rows", "100", "--duration", "500ms", "--isolation", "deferred"];
+    let run =
+        Run::new(&[&["sql", "--level", "serializable"], &largest[..]].concat(), b"", &[("DATABASE_URL", "")]);
+    run.expect(0);
+}

@@ -1,0 +1,196 @@
+//! The house rules that no compiler checks: layers, file sizes, lints, paths and commands in the documents.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The layer of every crate; a crate may use only lower ones. `testkit` is for tests.
+const LAYERS: &[(&str, u32)] = &[
+    ("history", 0),
+    ("level", 1),
+    ("graph", 2),
+    ("timestamp", 2),
+    ("sqltext", 2),
+    ("check", 3),
+    ("verify", 3),
+    ("format", 3),
+    ("online", 3),
+    ("workload", 3),
+    ("driver", 4),
+    ("weakdb", 3),
+    ("explore", 5),
+    ("sql", 5),
+    ("report", 6),
+    ("cli", 8),
+];
+
+fn crates() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(root().join("crates")).unwrap().map(|e| e.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+/// Every file of the repository with this extension, outside build folders.
+fn files(extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if name != "target" && !name.starts_with('.') && name != "corpus" {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|e| e == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines of a section of a Cargo.toml.
+fn section(manifest: &str, name: &str) -> Vec<String> {
+    let header = format!("[{name}]");
+    let lines = manifest.lines().skip_while(|l| l.trim() != header).skip(1);
+    lines.take_while(|l| !l.starts_with('[')).map(str::to_owned).collect()
+}
+
+#[test]
+fn crates_use_only_lower_layers() {
+    let layers: BTreeMap<&str, u32> = LAYERS.iter().copied().collect();
+    for folder in crates() {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        if name == "testkit" {
+            continue;
+        }
+        let layer = *layers.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no layer"));
+        for line in section(&manifest, "dependencies") {
+            let Some(used) = line.strip_prefix("anomalist-").and_then(|l| l.split(['.', ' ']).next()) else {
+                continue;
+            };
+            let below = layers.get(used).is_some_and(|&l| l < layer);
+            assert!(below, "{name} (layer {layer}) uses {used}, which is not below it");
+        }
+    }
+}
+
+#[test]
+fn every_crate_has_the_workspace_lints_and_libraries_do_not_print() {
+    for folder in crates() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(section(&manifest, "lints").contains(&"workspace = true".to_owned()), "{}", folder.display());
+    }
+    for file in files("rs") {
+        let text = fs::read_to_string(&file).unwrap();
+        let prints = text.contains("clippy::print_stdout") || text.contains("clippy::print_stderr");
+        let of_binary = file.starts_with(root().join("crates/cli/src"));
+        let in_tests = file
+            .components()
+            .any(|c| ["tests", "fuzz", "examples"].map(Some).contains(&c.as_os_str().to_str()));
+        assert!(!prints || of_binary || in_tests, "{} allows printing", file.display());
+    }
+}
+
+#[test]
+fn files_can_be_read_in_one_sitting() {
+    const LIMIT: usize = 600;
+    for file in files("rs") {
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines <= LIMIT, "{}: {lines} lines, the limit is {LIMIT}", file.display());
+    }
+}
+
+/// Paths of the repository in a text: in backticks or as link targets.
+fn paths_in(text: &str) -> Vec<String> {
+    let candidates = text.split(['`', '(', ')', ' ', '\n', '#']);
+    let ours = ["crates/", "docs/", "scripts/", "fuzz/", ".ci/"];
+    candidates
+        .map(|c| c.trim_end_matches(['.', ',', ':', ';']))
+        .filter(|c| ours.iter().any(|p| c.starts_with(p)))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn paths_in_documents_exist() {
+    for document in files("md") {
+        let text = fs::read_to_string(&document).unwrap();
+        for path in paths_in(&text) {
+            assert!(root().join(&path).exists(), "{} names {path}", document.display());
+        }
+    }
+}
+
+/// A command in a document, and what it says the command prints.
+struct Example {
+    document: String,
+    command: String,
+    output: String,
+}
+
+fn examples() -> Vec<Example> {
+    let mut found = Vec::new();
+    for document in files("md") {
+        let text = fs::read_to_string(&document).unwrap();
+        for block in text.split("```console\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            for part in block.split("$ ").skip(1) {
+                let (command, output) = part.split_once('\n').unwrap_or((part, ""));
+                found.push(Example {
+                    document: document.display().to_string(),
+                    command: command.to_owned(),
+                    output: output.to_owned(),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Every `$ …` in a console block runs, in one folder per document, and prints what the document says.
+#[test]
+fn commands_in_documents_run() {
+    let folder = std::env::temp_dir().join(format!("anomalist-tidy-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_anomalist"));
+    let path =
+        format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    let mut count = 0;
+    for example in examples() {
+        let command = example.command.replace("cargo run --release --quiet -- ", "anomalist ");
+        let run = Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(&folder)
+            .env("PATH", &path)
+            .env_remove("GITHUB_ACTIONS")
+            .env("ANOMALIST_VERIFY", "1")
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&run.stdout);
+        assert!(
+            run.status.code().is_some_and(|code| code <= 2),
+            "{}: {}\n{}",
+            example.document,
+            example.command,
+            String::from_utf8_lossy(&run.stderr)
+        );
+        if !example.output.trim().is_empty() {
+            assert_eq!(printed.trim(), example.output.trim(), "{}: {}", example.document, example.command);
+        }
+        count += 1;
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(count > 0, "no document has a command");
+}
