@@ -70,11 +70,12 @@ impl Table {
     }
 }
 
-/// The table; `None` if a value repeats.
+/// The table; `None` if a value repeats, or if a key is given its initial value again.
 fn table(history: &History, size: usize) -> Option<Table> {
     let mut table = vec![0u64; size];
     // Per key, one more than the transaction that wrote it last, and the value.
     let mut last = vec![(0u32, 0u32); history.key_count()];
+    let (initial, own_initial) = (history.initial().default, !history.initial().keys.is_empty());
     let mut writes = Vec::new();
     for t in history.txns() {
         let ops = history.op_range(t);
@@ -87,6 +88,9 @@ fn table(history: &History, size: usize) -> Option<Table> {
             count += usize::from(!head.is_read());
         }
         for &(key, value) in &writes[..count] {
+            if initial == Some(value) || own_initial && history.initial().of(key) == Some(value) {
+                return None;
+            }
             let value = small(value)? as usize;
             let slot = &mut table[value];
             if *slot != 0 {

@@ -28,7 +28,8 @@ pub enum Source {
     From(TxnId),
     /// No write explains it: see [`Index::faults`].
     Fault,
-    /// Several committed (or possibly committed) transactions wrote this value: anyone may be the source.
+    /// Several committed (or possibly committed) transactions wrote this value, or one did and the key had it from the
+    /// beginning: each of them, and the initial state, may be the source.
     Ambiguous,
 }
 
@@ -83,7 +84,7 @@ pub enum FaultKind {
     NotMyLastWrite,
     /// Another transaction wrote it and overwrote it before committing. (Still a read *from* that transaction.)
     Intermediate,
-    /// The list read contains an element twice.
+    /// The list read shows an element more often than it can have been appended.
     DuplicateElement,
     /// Two reads of one key show its elements in different orders.
     IncompatibleOrder,
@@ -198,8 +199,8 @@ impl Index {
         self.repeats_elements
     }
 
-    /// Number of reads whose value several transactions wrote, and of lists that show an element which was appended more than
-    /// once.
+    /// Number of reads with several possible sources (transactions that wrote the value, the initial state), and of lists that
+    /// show an element which was appended more than once.
     pub fn ambiguous_reads(&self) -> usize {
         self.ambiguous
     }

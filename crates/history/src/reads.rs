@@ -224,8 +224,8 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// A list read shows more than its last element: each element must have been appended by somebody whose appends may
-    /// be seen, none twice, and the transaction's own earlier appends must be its tail. `None`: nothing special.
+    /// A list read shows more than its last element: each element must have been appended by a transaction whose appends may
+    /// be seen, as often as it is shown, and the reader's own earlier appends must be its tail. `None`: nothing special.
     fn judge_elements(
         &self,
         t: TxnId,
@@ -321,7 +321,19 @@ impl<'a> Shared<'a> {
         if let Some(later) = self.later_append_shown(read, writes, &elements[..known]) {
             return Some(Judged::Fault(FaultKind::Future, Some(later)));
         }
-        has_duplicate(elements, known).then_some(Judged::Fault(FaultKind::DuplicateElement, None))
+        let duplicate = has_duplicate(elements, known) && self.shows_too_often(read, elements);
+        duplicate.then_some(Judged::Fault(FaultKind::DuplicateElement, None))
+    }
+
+    /// True if the list shows some element more often than it can have been appended: by other transactions that did not
+    /// abort, and by the reader before the read.
+    fn shows_too_often(&self, read: OpId, elements: &[Value]) -> bool {
+        let (t, key) = (self.history.txn_of(read), self.history.heads()[read.index()].key());
+        let mut shown: FxHashMap<Value, usize> = FxHashMap::default();
+        elements.iter().for_each(|&e| *shown.entry(e).or_default() += 1);
+        let visible = |a: &&OpId| self.history.txn_of(**a) != t || **a < read;
+        let appended = |e: Value| self.appends.all_of(key, e).iter().filter(visible).count().max(1);
+        shown.into_iter().any(|(e, count)| count > 1 && count > appended(e))
     }
 
     /// What is wrong with an element, whoever else appended it.

@@ -304,19 +304,24 @@ impl Shared<'_> {
         }
         let initial = self.history.initial().of(key);
         for read in bucket.iter().filter(|e| !e.is_write() && e.value != Value::UNKNOWN) {
+            let is_initial = initial == Some(read.value);
             let source = match table.get(read.value) {
-                Some(seen) if repeated.is_empty() => seen.0,
-                Some(seen) => repeated.get(&read.value).map_or(seen.0, |all| self.choose(read.txn, all)),
-                None if initial == Some(read.value) => PackedSource::INITIAL.0,
+                None if is_initial => PackedSource::INITIAL.0,
                 None => PackedSource::FAULT.0,
+                Some(seen) if repeated.is_empty() && !is_initial => seen.0,
+                Some(seen) => {
+                    let all = repeated.get(&read.value).map_or(std::slice::from_ref(&seen), Vec::as_slice);
+                    self.choose(read.txn, all, is_initial)
+                }
             };
             self.source[read.op as usize].store(source, Relaxed);
         }
     }
 
     /// Which of several writers of one value a read saw. A committed one beats an aborted one (a client's retry), and
-    /// another transaction beats the reader itself, whose own writes `reads.rs` considers first.
-    fn choose(&self, reader: TxnId, writers: &[Seen]) -> u32 {
+    /// another transaction beats the reader itself, whose own writes `reads.rs` considers first. The initial state, if that
+    /// is its value too, is one more possible source beside other transactions, and the only one beside aborted writers.
+    fn choose(&self, reader: TxnId, writers: &[Seen], is_initial: bool) -> u32 {
         let rank = |w: Seen| match self.history.outcome(w.txn()) {
             _ if w.txn() == reader => 1,
             Outcome::Aborted => 0,
@@ -332,7 +337,12 @@ impl Shared<'_> {
                 _ => best = Some(w),
             }
         }
-        best.map_or(PackedSource::FAULT.0, |b| b.0)
+        match best {
+            Some(b) if is_initial && rank(b) == 2 => PackedSource::AMBIGUOUS.0,
+            _ if is_initial => PackedSource::INITIAL.0,
+            Some(b) => b.0,
+            None => PackedSource::FAULT.0,
+        }
     }
 
     /// A list was read from whoever appended its last element.

@@ -16,9 +16,10 @@
 //! A transaction *certainly counts* if it committed, or its outcome is unknown and a transaction that certainly counts
 //! read a value which only it wrote. A clause that mentions any other transaction must contain [`Literal::NotCommitted`]
 //! for it, with two exceptions: one that another transaction of the step reads from counts if the reader does, and in a cycle
-//! one that did not take effect has its place as well, wherever sessions and real time let it stand, but reads nothing. A read is *certain*
-//! if exactly one other transaction, not aborted, wrote its value (or nobody did, and it is the initial value); a step that
-//! uses another read must contain its [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends,
+//! one that did not take effect has its place as well, wherever sessions and real time let it stand, but reads nothing. A
+//! read has as possible sources every other transaction, not aborted, that wrote its value, and the initial state if that is
+//! the key's initial value. It is *certain* if there is exactly one; a step that uses another read must contain its
+//! [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends,
 //! of the last element before those.
 //!
 //! Where transactions declare levels of their own, everything is asked of each by its own level: whether it begins at a point of
@@ -65,16 +66,33 @@ impl Point {
 /// The write that a read returned, where several could have been it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Choice {
-    /// The read; a list read has a choice for each element that several transactions appended.
+    /// The read; a list read has a choice for each element that was appended more than once.
     pub read: OpId,
-    /// The write, of the value read (an append of one of its elements) by another transaction: of several to a register by
-    /// the same transaction, its last.
-    pub write: OpId,
+    /// The place of the element in the list; 0 for a register.
+    pub element: u32,
+    /// The write, of the value read (an append of the element) by another transaction: of several to a register by the same
+    /// transaction, its last. `None`: the read returned the initial state.
+    pub write: Option<OpId>,
 }
 
 impl Choice {
+    /// The choice of a write for a read of a register.
+    pub fn write(read: OpId, write: OpId) -> Choice {
+        Choice { read, element: 0, write: Some(write) }
+    }
+
+    /// The choice of the initial state for a read of a register.
+    pub fn initial(read: OpId) -> Choice {
+        Choice { read, element: 0, write: None }
+    }
+
+    /// The choice of an append for an element of a list.
+    pub fn append(read: OpId, element: u32, append: OpId) -> Choice {
+        Choice { read, element, write: Some(append) }
+    }
+
     fn map(self, op: &mut dyn FnMut(OpId) -> OpId) -> Choice {
-        Choice { read: op(self.read), write: op(self.write) }
+        Choice { read: op(self.read), write: self.write.map(&mut *op), ..self }
     }
 }
 
@@ -97,7 +115,7 @@ pub enum Order {
 pub struct Execution {
     /// The order.
     pub order: Order,
-    /// A source for every read of a transaction that counts whose value several transactions wrote; sorted.
+    /// A source for every read, of a transaction that counts, that has several possible ones; sorted.
     pub choices: Vec<Choice>,
 }
 
@@ -128,6 +146,16 @@ pub enum Literal {
     NotCommitted(TxnId),
 }
 
+impl Literal {
+    /// The choice that the literal says a read did not make.
+    pub fn denies(&self, read: OpId) -> Option<Choice> {
+        match self {
+            Literal::NotReadsFrom(choice) if choice.read == read => Some(*choice),
+            _ => None,
+        }
+    }
+}
+
 impl Not for Literal {
     type Output = Literal;
 
@@ -148,7 +176,7 @@ pub enum Reason {
     /// An order has no cycle. The points, the last followed by the first again: each link is known, or the clause has its
     /// reverse. A link by a read that is not certain is allowed if the clause has its `NotReadsFrom`.
     Cycle(Vec<Point>),
-    /// `read`, of transaction `r`, returned `write`, of transaction `w` (none: the initial value); `other`, of another
+    /// `read`, of transaction `r`, returned `write`, of transaction `w` (none: the initial state); `other`, of another
     /// transaction `o`, writes the key too.
     ///
     /// * Serializable levels: the clause has `o < w` and `r < o`; snapshot levels: `Commit(o) < Commit(w)` and
@@ -196,9 +224,10 @@ pub enum Reason {
         second: OpId,
     },
     /// Two reads of one key by one transaction, which repeats its reads. Cut isolation: they returned two transactions' writes
-    /// (or one the initial value); those that are not certain the clause has as `NotReadsFrom`. Read atomic and
+    /// (or one the initial state); those that are not certain the clause has as `NotReadsFrom`. Read atomic and
     /// causal: two lists that differ in what they show of others' appends. All levels: the two are the same read, which returned
-    /// one write only; the clause has `NotReadsFrom` of two writes of one value.
+    /// one write only per element, and an append is one element only; the clause has `NotReadsFrom` of two different choices
+    /// that agree in the element or in the append.
     Repeated {
         /// The one.
         first: OpId,
@@ -215,20 +244,20 @@ pub enum Reason {
         /// Which assumption it follows from.
         reason: VersionReason,
     },
-    /// A read returned something: the clause has `ReadsFrom` for every write that could be it. For a list read, the writes
-    /// of this element of the list.
+    /// A read returned something: the clause has `ReadsFrom` for every write that could be it, and for the initial state if
+    /// that could. For a list read, the writes of this element of the list.
     Source {
         /// The read.
         read: OpId,
         /// The place of the element in the list; 0 for a register.
         element: u32,
     },
-    /// What is read took effect: the clause has `NotReadsFrom` of the choice and `Committed` of the writer.
+    /// What is read took effect: the clause has `NotReadsFrom` of the choice, which is a write, and `Committed` of the writer.
     Observed(Choice),
     /// The choice's writer wrote the key again: at every level that refutations are about, nobody else reads what is not
     /// final. The clause has its `NotReadsFrom`.
     Intermediate(Choice),
-    /// The read can have no source (TAP-a to TAP-e, or a list that shows an element twice), so its transaction did not take
+    /// The read can have no source (TAP-a to TAP-e, or a list that shows an element too often), so its transaction did not take
     /// effect: the clause has `NotCommitted` of it, which is empty if it certainly counts.
     Impossible {
         /// The read.
@@ -337,7 +366,7 @@ mod tests {
     #[test]
     fn negation_is_its_own_inverse() {
         let (a, b) = (Point::Begin(TxnId(1)), Point::Commit(TxnId(2)));
-        let choice = Choice { read: OpId(3), write: OpId(4) };
+        let choice = Choice::write(OpId(3), OpId(4));
         for literal in [Literal::Before(a, b), Literal::ReadsFrom(choice), Literal::Committed(TxnId(1))] {
             assert_ne!(!literal, literal);
             assert_eq!(!!literal, literal);

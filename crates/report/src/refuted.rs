@@ -6,7 +6,7 @@
 
 use crate::cast::{Cast, clean};
 use anomalist_history::{History, OpId, OpKind, TxnId};
-use anomalist_level::{Level, Literal, Point, Reason, Refutation};
+use anomalist_level::{Choice, Level, Literal, Point, Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines told before the rest is left to `--certificate`.
@@ -148,14 +148,18 @@ impl Teller<'_> {
         }
     }
 
+    fn source(&self, choice: Choice) -> String {
+        choice.write.map_or_else(|| "the initial state".to_owned(), |write| self.of(write))
+    }
+
     fn literal(&self, literal: Literal) -> String {
         match literal {
             Literal::Before(a, b) => format!("{} comes before {}", self.point(a), self.point(b)),
             Literal::ReadsFrom(c) => {
-                format!("{} read {} from {}", self.of(c.read), self.key(c.read), self.of(c.write))
+                format!("{} read {} from {}", self.of(c.read), self.key(c.read), self.source(c))
             }
             Literal::NotReadsFrom(c) => {
-                format!("{} did not read {} from {}", self.of(c.read), self.key(c.read), self.of(c.write))
+                format!("{} did not read {} from {}", self.of(c.read), self.key(c.read), self.source(c))
             }
             Literal::Committed(t) => format!("{} took effect", self.name(t)),
             Literal::NotCommitted(t) => format!("{} did not take effect", self.name(t)),
@@ -230,13 +234,13 @@ impl Teller<'_> {
                 self.value(*read)
             ),
             Reason::Observed(c) => {
-                format!("{} read what {} wrote, so it took effect", self.of(c.read), self.of(c.write))
+                format!("{} read what {} wrote, so it took effect", self.of(c.read), self.source(*c))
             }
             Reason::Intermediate(c) => {
                 format!(
                     "{} wrote {} again, so {} cannot have read that",
-                    self.of(c.write),
-                    self.key(c.write),
+                    self.source(*c),
+                    self.key(c.read),
                     self.of(c.read)
                 )
             }

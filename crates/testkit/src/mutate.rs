@@ -26,7 +26,7 @@ pub fn certificate(proof: &Certificate, history: &History, rng: &mut Rng) -> Cer
 pub fn execution(proof: &Execution, history: &History, rng: &mut Rng) -> Execution {
     let mut mutant = proof.clone();
     if rng.u32(..4) == 0 {
-        let choice = Choice { read: any_op(history, rng), write: any_op(history, rng) };
+        let choice = any_choice(history, rng);
         match rng.choice(0..mutant.choices.len()) {
             Some(at) if rng.bool() => mutant.choices[at].write = choice.write,
             Some(at) if rng.bool() => drop(mutant.choices.remove(at)),
@@ -44,6 +44,11 @@ pub fn execution(proof: &Execution, history: &History, rng: &mut Rng) -> Executi
         }
     }
     mutant
+}
+
+fn any_choice(history: &History, rng: &mut Rng) -> Choice {
+    let write = rng.bool().then(|| any_op(history, rng));
+    Choice { read: any_op(history, rng), element: rng.u32(..2), write }
 }
 
 fn change<T: Copy>(order: &mut Vec<T>, other: T, rng: &mut Rng) {
@@ -93,7 +98,7 @@ pub fn refutation(proof: &Refutation, history: &History, rng: &mut Rng) -> Refut
                 hints[i] = rng.u32(..at as u32 + 2);
             }
             Reason::Source { read, .. } | Reason::Impossible { read } => *read = op,
-            Reason::Observed(choice) | Reason::Intermediate(choice) => choice.write = op,
+            Reason::Observed(choice) | Reason::Intermediate(choice) => choice.write = Some(op),
             Reason::Version { read, first, second } => match rng.u32(..3) {
                 0 => *read = op,
                 1 => *first = op,

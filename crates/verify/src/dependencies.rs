@@ -95,6 +95,7 @@ impl Scene<'_> {
             append(first)
                 && append(second)
                 && history.outcome(self.owner(first)) == Outcome::Aborted
+                && self.reading.facts.is_aborted_only(history.op(first))
                 && self.reading.counts(self.owner(second))
                 && self.reading.counts(self.owner(read))
                 && matches!((place(first), place(second)), (Some(a), Some(b)) if a < b)

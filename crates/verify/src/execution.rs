@@ -122,7 +122,14 @@ impl<'a> Commits<'a> {
         for (op, read) in reading.facts.history.ops(t).filter(|(op, _)| faulty(op)) {
             let flaw = match reading.remains(op).map(<[OpId]>::last) {
                 // Nothing else depends on which of several writers of the value it was.
-                None if reading.facts.candidates(t, read.key, read.value).iter().any(suits) => continue,
+                None if reading
+                    .facts
+                    .candidates(t, read.key, read.value)
+                    .iter()
+                    .any(|w| w.is_none_or(suits)) =>
+                {
+                    continue;
+                }
                 None => FlawKind::OpenSource,
                 Some(Some(&write)) if reading.facts.owner(write) != t => {
                     if !reading.facts.is_final(write) {

@@ -3,7 +3,7 @@
 use crate::execution;
 use crate::mixed::{self, has_snapshot};
 use crate::reading::{Facts, Reading, Source};
-use anomalist_history::{OpKind, TxnId};
+use anomalist_history::{OpId, OpKind, TxnId};
 use anomalist_level::{Choice, Level, Order, Point};
 
 /// Transactions up to which all orders are tried; with begins and commits, and with one point each.
@@ -92,11 +92,13 @@ fn next_choices(facts: &Facts<'_>, reading: &Reading<'_>, made: &[Choice]) -> Ve
                 continue;
             }
             let alone = [op.value];
-            for &value in history.list(op.value).unwrap_or(&alone) {
+            for (element, &value) in (0..).zip(history.list(op.value).unwrap_or(&alone)) {
                 let candidates = facts.candidates(t, op.key, value);
-                let chosen = made.iter().any(|c| c.read == read && history.op(c.write).value == value);
+                let chosen = made.iter().any(|c| c.read == read && c.element == element);
+                let used = |write: Option<OpId>| made.iter().any(|c| c.read == read && c.write == write);
                 if candidates.len() > 1 && !chosen {
-                    return candidates.iter().map(|write| Choice { read, write }).collect();
+                    let left = candidates.iter().filter(|&write| !used(write));
+                    return left.map(|write| Choice { read, element, write }).collect();
                 }
             }
         }

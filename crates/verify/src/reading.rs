@@ -1,16 +1,17 @@
 //! Who read from whom, from the raw operations.
 //!
 //! A read after an own write of the key must return the latest own write. Any other read comes from another transaction
-//! that wrote the value and did not abort; failing that it shows its own later write, an aborted one's, the initial value,
-//! or thin air, in this order. Where several transactions wrote the value, a [`Choice`] says which one, or the source stays
-//! open. A transaction of unknown outcome counts iff one that counts reads from it (least fixpoint). A list shows all
-//! appends to its key up to its last element; the reader's own earlier appends are its tail. A faulty read still shows
-//! something ([`Reading::remains`]), to which the levels that forgive the fault are held.
+//! that wrote the value and did not abort, or from the initial state if the key had the value from the beginning; failing
+//! that it shows its own later write, an aborted one's, or thin air, in this order. Where there are several possible sources, a
+//! [`Choice`] says which one it is, or the source stays open. A transaction of unknown outcome counts iff one that counts
+//! reads from it (least fixpoint). A list shows all appends to its key up to its last element, each once; the reader's own
+//! earlier appends are its tail. A faulty read still shows something ([`Reading::remains`]), to which the levels that forgive
+//! the fault are held.
 //!
 //! Linear in the history (a list counts as long as it is), apart from sorting.
 
 use crate::flaw::{Flaw, FlawKind};
-use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
 use anomalist_level::Choice;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -180,12 +181,14 @@ impl<'a> Facts<'a> {
         range.filter(|&i| self.is_final[i]).map(|i| (self.history.heads()[i].key(), OpId(i as u32)))
     }
 
-    /// The writes by other transactions, not aborted, that a read of this value may have returned.
+    /// What a read of this value, or an element of a list, may have returned: writes by other transactions, not aborted, and
+    /// the initial state of a register.
     pub fn candidates(&self, reader: TxnId, key: KeyId, value: Value) -> Candidates<'_> {
         let live = self.written.get(&(key, value)).map_or(&[][..], |g| &self.live[g.live.clone()]);
         let before = live.partition_point(|&op| self.owner(op) < reader);
         let after = live.partition_point(|&op| self.owner(op) <= reader);
-        Candidates { before: &live[..before], after: &live[after..] }
+        let initial = !self.is_list_key(key) && self.history.initial().of(key) == Some(value);
+        Candidates { before: &live[..before], after: &live[after..], initial }
     }
 
     /// The reader's own writes of a value, earlier and later ones.
@@ -200,29 +203,48 @@ impl<'a> Facts<'a> {
         !self.own_writes(reader, key, value).is_empty()
     }
 
-    fn somebody_wrote(&self, key: KeyId, value: Value) -> bool {
+    /// True if only aborted transactions made a write like this one.
+    pub fn is_aborted_only(&self, write: Op) -> bool {
+        self.written.get(&(write.key, write.value)).is_some_and(|group| group.live.is_empty())
+    }
+
+    fn is_written(&self, key: KeyId, value: Value) -> bool {
         self.written.contains_key(&(key, value))
     }
 }
 
-/// Writes that may explain a read.
+/// What may explain a read.
 #[derive(Clone, Copy)]
 pub(crate) struct Candidates<'a> {
     before: &'a [OpId],
     after: &'a [OpId],
+    /// The initial state may.
+    pub initial: bool,
 }
 
 impl Candidates<'_> {
-    pub fn iter(&self) -> impl Iterator<Item = OpId> + '_ {
+    /// The writes.
+    pub fn writes(&self) -> impl Iterator<Item = OpId> + '_ {
         self.before.iter().chain(self.after).copied()
     }
 
-    pub fn len(&self) -> usize {
-        self.before.len() + self.after.len()
+    /// The writes, and `None` for the initial state.
+    pub fn iter(&self) -> impl Iterator<Item = Option<OpId>> + '_ {
+        self.writes().map(Some).chain(self.initial.then_some(None))
     }
 
-    pub fn only(&self) -> Option<OpId> {
+    pub fn len(&self) -> usize {
+        self.before.len() + self.after.len() + usize::from(self.initial)
+    }
+
+    /// The only one; `Some(None)`: the initial state.
+    pub fn only(&self) -> Option<Option<OpId>> {
         if self.len() == 1 { self.iter().next() } else { None }
+    }
+
+    /// The only one, which is a write.
+    pub fn only_write(&self) -> Option<OpId> {
+        self.only().flatten()
     }
 }
 
@@ -349,10 +371,9 @@ impl<'a> Reading<'a> {
                 let source = self.judge_register(t, read, mine, choices, &mut seen);
                 if source == Source::Fault(Fault::NotMyOwnWrite) {
                     let candidates = self.facts.candidates(t, op.key, op.value);
-                    let chosen = candidates.only().or_else(|| choices.of(read, op.value));
-                    let remains =
-                        if candidates.len() == 0 { Some(Vec::new()) } else { chosen.map(|w| vec![w]) };
-                    self.remains.insert(read, remains);
+                    let chosen = candidates.only().or_else(|| choices.of(read, 0));
+                    let remains = if candidates.len() == 0 { Some(None) } else { chosen };
+                    self.remains.insert(read, remains.map(|write| write.into_iter().collect()));
                 }
                 source
             };
@@ -374,19 +395,21 @@ impl<'a> Reading<'a> {
             return Source::Own;
         }
         let candidates = facts.candidates(t, op.key, op.value);
-        let chosen = candidates.only().or_else(|| choices.of(read, op.value));
-        chosen.into_iter().for_each(seen);
+        let chosen = candidates.only().or_else(|| choices.of(read, 0));
+        chosen.flatten().into_iter().for_each(seen);
         let foreign = |source| if mine.is_empty() { source } else { Source::Fault(Fault::NotMyOwnWrite) };
         if candidates.len() > 0 {
-            foreign(chosen.map_or(Source::Open, Source::From))
+            foreign(match chosen {
+                None => Source::Open,
+                Some(None) => Source::Initial,
+                Some(Some(write)) => Source::From(write),
+            })
         } else if mine.contains(&op.value) {
             Source::Fault(Fault::NotMyLastWrite)
         } else if facts.wrote_itself(t, op.key, op.value) {
             Source::Fault(Fault::Future)
-        } else if facts.somebody_wrote(op.key, op.value) {
+        } else if facts.is_written(op.key, op.value) {
             Source::Fault(Fault::Aborted)
-        } else if facts.history.initial().of(op.key) == Some(op.value) {
-            foreign(Source::Initial)
         } else {
             Source::Fault(Fault::ThinAir)
         }
@@ -399,12 +422,12 @@ impl<'a> Reading<'a> {
         let foreign = elements.strip_suffix(mine).unwrap_or(elements);
         let mut distinct = FxHashSet::default();
         let mut remains = Vec::new();
-        for &element in foreign.iter().filter(|e| distinct.insert(**e)) {
+        for (at, &element) in (0..).zip(foreign).filter(|(_, e)| distinct.insert(**e)) {
             let (own, others) = (facts.own_writes(t, op.key, element), facts.candidates(t, op.key, element));
             match (own, others.len()) {
                 ([], 0) => {}
                 (&[append], 0) => remains.push(append),
-                ([], _) => remains.push(others.only().or_else(|| choices.of(read, element))?),
+                ([], _) => remains.push(others.only().or_else(|| choices.of(read, at))??),
                 _ => return None,
             }
         }
@@ -427,10 +450,10 @@ impl<'a> Reading<'a> {
         let mut shown = Vec::with_capacity(elements.len() - tail);
         let mut worst: Option<Fault> = None;
         let mut open = false;
-        for &element in &elements[..elements.len() - tail] {
+        for (at, &element) in (0..).zip(&elements[..elements.len() - tail]) {
             let candidates = facts.candidates(t, op.key, element);
             if candidates.len() > 0 {
-                match candidates.only().or_else(|| choices.of(read, element)) {
+                match candidates.only().or_else(|| choices.of(read, at)).flatten() {
                     Some(append) => {
                         seen(append);
                         shown.push(append);
@@ -440,7 +463,7 @@ impl<'a> Reading<'a> {
             } else if !mine.contains(&element) {
                 let fault = if facts.wrote_itself(t, op.key, element) {
                     Fault::Future
-                } else if facts.somebody_wrote(op.key, element) {
+                } else if facts.is_written(op.key, element) {
                     Fault::Aborted
                 } else {
                     Fault::ThinAir
@@ -451,8 +474,11 @@ impl<'a> Reading<'a> {
         if let Some(fault) = worst {
             return Err(Source::Fault(fault));
         }
-        let mut distinct = FxHashSet::default();
-        if !elements.iter().all(|e| distinct.insert(*e)) {
+        let mut count: FxHashMap<Value, usize> = FxHashMap::default();
+        elements.iter().for_each(|&e| *count.entry(e).or_default() += 1);
+        let appended =
+            |e: Value| facts.candidates(t, op.key, e).len() + mine.iter().filter(|&&own| own == e).count();
+        if count.into_iter().any(|(e, shown)| shown > 1 && shown > appended(e)) {
             return Err(Source::Fault(Fault::DuplicateElement));
         }
         if tail < mine.len() {
@@ -472,45 +498,46 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The choices of a certificate, by read and value.
+/// The choices of a certificate, by read and element; `None`: the initial state.
 #[derive(Default)]
-struct Choices(FxHashMap<(OpId, Value), OpId>);
+struct Choices(FxHashMap<(OpId, u32), Option<OpId>>);
 
 impl Choices {
     fn new(facts: &Facts<'_>, choices: &[Choice]) -> Result<Choices, Flaw> {
         let mut by_read = FxHashMap::default();
+        let mut chosen = FxHashSet::default();
         for &choice in choices {
             check_choice(facts, choice)?;
-            let value = facts.history.op(choice.write).value;
-            if by_read.insert((choice.read, value), choice.write).is_some() {
+            let again = by_read.insert((choice.read, choice.element), choice.write).is_some();
+            // An append is one element of a list only.
+            if again || choice.write.is_some_and(|write| !chosen.insert((choice.read, write))) {
                 return Err(Flaw::new(FlawKind::ChosenTwice).ops([choice.read]));
             }
         }
         Ok(Choices(by_read))
     }
 
-    fn of(&self, read: OpId, value: Value) -> Option<OpId> {
-        if self.0.is_empty() { None } else { self.0.get(&(read, value)).copied() }
+    fn of(&self, read: OpId, element: u32) -> Option<Option<OpId>> {
+        if self.0.is_empty() { None } else { self.0.get(&(read, element)).copied() }
     }
 }
 
 /// Could the read have returned the write?
 pub(crate) fn check_choice(facts: &Facts<'_>, choice: Choice) -> Result<(), Flaw> {
     let history = facts.history;
-    let flaw = || Flaw::new(FlawKind::ImpossibleChoice).ops([choice.read, choice.write]);
     let known = |op: OpId| op.index() < history.op_count();
-    if !known(choice.read) || !known(choice.write) {
+    if !known(choice.read) || !choice.write.is_none_or(known) {
         return Err(Flaw::new(FlawKind::NoSuchOperation));
     }
-    let (read, write) = (history.op(choice.read), history.op(choice.write));
-    let shows = match history.list(read.value) {
-        Some(elements) => elements.contains(&write.value),
-        None => read.value == write.value,
+    let read = history.op(choice.read);
+    let shown = match history.list(read.value) {
+        Some(elements) => elements.get(choice.element as usize).copied(),
+        None => Some(read.value).filter(|_| choice.element == 0),
     };
-    let candidates = facts.candidates(facts.owner(choice.read), read.key, write.value);
-    let possible = read.kind == OpKind::Read
-        && read.key == write.key
-        && shows
-        && candidates.iter().any(|w| w == choice.write);
-    if possible { Ok(()) } else { Err(flaw()) }
+    let reader = facts.owner(choice.read);
+    let explains = |value| facts.candidates(reader, read.key, value).iter().any(|w| w == choice.write);
+    if read.kind == OpKind::Read && shown.is_some_and(explains) {
+        return Ok(());
+    }
+    Err(Flaw::new(FlawKind::ImpossibleChoice).ops([choice.read].into_iter().chain(choice.write)))
 }

@@ -163,7 +163,8 @@ impl Proof<'_> {
             Reason::Source { read, element } => self.sources(&clause, *read, *element)?,
             Reason::Observed(choice) => {
                 self.returned(&clause, *choice)?;
-                clause.has(Literal::Committed(self.facts.owner(choice.write)))?;
+                let write = choice.write.ok_or_else(|| unproven().ops([choice.read]))?;
+                clause.has(Literal::Committed(self.facts.owner(write)))?;
             }
             Reason::Intermediate(choice) => self.intermediate(&clause, *choice)?,
             Reason::Impossible { read } => self.impossible(&clause, *read)?,
@@ -276,8 +277,9 @@ impl Proof<'_> {
             if let Literal::NotReadsFrom(choice) = literal
                 && self.judges_reads(self.facts.owner(choice.read))
                 && self.is_version(*choice)
+                && let Some(write) = choice.write
             {
-                chosen.insert((self.facts.owner(choice.write), self.facts.owner(choice.read)));
+                chosen.insert((self.facts.owner(write), self.facts.owner(choice.read)));
             }
         }
         let links: Vec<(Point, Point)> =
@@ -326,9 +328,10 @@ impl Proof<'_> {
         self.guarded(clause, self.facts.owner(choice.read))?;
         let certain = match self.possible.source(choice.read) {
             Source::From(write) => {
-                write == choice.write
-                    || self.possible.shown(choice.read).is_some_and(|all| all.contains(&choice.write))
+                let shown = self.possible.shown(choice.read);
+                choice.write == shown.map_or(Some(write), |all| all.get(choice.element as usize).copied())
             }
+            Source::Initial => choice.write.is_none(),
             Source::Open => self.only_candidate(choice),
             _ => return Err(unproven().ops([choice.read])),
         };

@@ -52,6 +52,10 @@ pub(crate) struct Times {
     pub end: u64,
 }
 
+/// Marks the value of a write that deletes its key. Inside the simulated database every write has a value of its own; clients
+/// see the initial value.
+pub(crate) const DELETED: u64 = 1 << 60;
+
 /// Writes transactions into builders.
 pub(crate) struct Recorder {
     kind: Kind,
@@ -141,9 +145,10 @@ impl Recorder {
         }
     }
 
-    /// A value of a register; 0 is the initial one, which nobody writes.
+    /// A value of a register; 0 is the initial one, which only deletions write.
     #[inline]
     fn value(&self, b: &mut Builder, value: u64) -> Value {
+        let value = if value & DELETED == 0 { value } else { 0 };
         if value == 0 && self.nil_initial { Value::NIL } else { b.int(value as i64) }
     }
 

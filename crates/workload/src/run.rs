@@ -8,7 +8,7 @@ use crate::engine::{Conflict, Engine, Txn, engine_for};
 use crate::inject::{list_up_to, stamps};
 use crate::keys::{Keys, Planned};
 use crate::recipes::{KEYS, Recipe, Step, VALUES};
-use crate::record::{Log, Recorder, Times};
+use crate::record::{DELETED, Log, Recorder, Times};
 use crate::spec::{SimLevel, Spec, SpecError};
 use anomalist_history::{Builder, Outcome};
 
@@ -201,9 +201,12 @@ impl Run {
         let (cell, key) = (op.cell, self.keys.label(op.cell));
         if op.write {
             self.values += 1;
-            self.engine.write(txn, cell, self.values)?;
-            txn.writes.push((cell, self.values));
-            log.write(key, self.values);
+            let ratio = self.spec.delete_ratio;
+            let value =
+                if ratio > 0.0 && self.rng.f64() < ratio { self.values | DELETED } else { self.values };
+            self.engine.write(txn, cell, value)?;
+            txn.writes.push((cell, value));
+            log.write(key, value);
         } else if self.spec.kind.is_list() {
             let seen = self.engine.read(txn, cell)?;
             let own = txn.writes.iter().filter(|w| seen.own && w.0 == cell).map(|w| w.1);

@@ -197,6 +197,8 @@ pub struct Spec {
     pub distribution: Distribution,
     /// If set, a key retires after this many writes or appends and a new one takes its place.
     pub writes_per_key: Option<u32>,
+    /// Registers: the share of writes that delete their key, that is, write its initial value again.
+    pub delete_ratio: f64,
     /// The share of transactions that their client aborts; their writes never count.
     pub abort_ratio: f64,
     /// The share of transactions whose client never learns the outcome; half of them take effect (all of them at
@@ -230,6 +232,7 @@ impl Default for Spec {
             keys: 10_000,
             distribution: Distribution::Uniform,
             writes_per_key: None,
+            delete_ratio: 0.0,
             abort_ratio: 0.0,
             indeterminate_ratio: 0.0,
             record_conflicts: false,
@@ -325,6 +328,7 @@ impl Spec {
         range("number of keys", self.keys as f64, 1.0, Self::KEYS_LIMIT as f64)?;
         range("number of writes per key", self.writes_per_key.unwrap_or(1).into(), 1.0, any)?;
         range("read ratio", self.read_ratio, 0.0, 1.0)?;
+        range("delete ratio", self.delete_ratio, 0.0, if self.kind.is_list() { 0.0 } else { 1.0 })?;
         range("abort ratio", self.abort_ratio, 0.0, 1.0)?;
         range("indeterminate ratio", self.indeterminate_ratio, 0.0, 1.0)?;
         let sum = self.abort_ratio + self.indeterminate_ratio;

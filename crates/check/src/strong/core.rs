@@ -3,7 +3,7 @@
 //!
 //! What a refutation rests on is a history of its own, in which the same contradiction arises; whatever contradicts itself
 //! there contradicts itself in the whole history. So a search on the small history, which costs next to nothing, can drop
-//! one reader after another, then one read after another (deletion minimisation). For registers with certain sources;
+//! one reader after another, then one read after another (deletion minimisation). For reads of registers with certain sources;
 //! lists show more than the reads one would keep, and assumptions are about the whole.
 
 use super::facts::{Facts, From};
@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
 use anomalist_history::{Builder, History, Index, KeyId, OpId, OpKind, TxnId};
-use anomalist_level::{Reason, Refutation};
+use anomalist_level::{Literal, Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
@@ -29,7 +29,7 @@ pub(crate) fn reduced(
     whole: &Refutation,
     budget: &Budget<'_>,
 ) -> Option<Refutation> {
-    if facts.has_open_reads() || !facts.lists.is_empty() || !facts.assumed.is_empty() {
+    if rests_on_choices(whole) || !facts.lists.is_empty() || !facts.assumed.is_empty() {
         return None;
     }
     let mut reads = spoken_of(facts, whole);
@@ -59,6 +59,18 @@ pub(crate) fn reduced(
         }
     }
     Some(best)
+}
+
+/// True if a refutation speaks of what open reads returned, of uncertain outcomes or of lists.
+fn rests_on_choices(refutation: &Refutation) -> bool {
+    let order = |literal: &Literal| matches!(literal, Literal::Before(..));
+    refutation.steps.iter().any(|step| {
+        let about_order = matches!(
+            step.reason,
+            Reason::Cycle(_) | Reason::Axiom { .. } | Reason::Conflict { .. } | Reason::Implied(_)
+        );
+        !about_order || !step.clause.iter().all(order)
+    })
 }
 
 /// The reads behind a refutation: those of its axioms, and those that its cycles lead over.

@@ -4,11 +4,11 @@
 //! conclusion. What an open read returned: for each other candidate why not (it comes after the reader, or was replaced before
 //! it), that it is one of them, and the conclusion. Each rests on edges of smaller rank, which come first.
 
-use super::facts::From;
+use super::facts::{From, Origin};
 use super::model::{Edge, Family, Why};
 use super::refute::{Path, Prover};
 use anomalist_history::{OpId, TxnId};
-use anomalist_level::{Choice, Literal, Reason};
+use anomalist_level::{Literal, Reason};
 
 impl Prover<'_> {
     /// Derives those of the known edges that are more than facts of the history. What each rests on comes first.
@@ -44,8 +44,8 @@ impl Prover<'_> {
                 vec![path(other.0, self.model.facts.reads[read as usize].reader.0)]
             }
             Why::Source { open, write } => {
-                let others = self.model.facts.open[open as usize].candidates.iter().filter(|c| c.1 != write);
-                others.flat_map(|&(_, write)| self.excluded_by(open, write)).collect()
+                let others = self.model.facts.candidates(open).filter(|c| c.write() != Some(write));
+                others.flat_map(|other| self.excluded_by(open, other.write())).collect()
             }
             Why::Axiom { read, .. } => {
                 let (_, alternative) = self.justify(edge).unwrap_or((Reason::Implied(Vec::new()), None));
@@ -90,8 +90,7 @@ impl Prover<'_> {
             _ => None,
         };
         if let Some(Why::Source { open, write }) = returned {
-            clause
-                .push(Literal::NotReadsFrom(Choice { read: self.model.facts.open[open as usize].op, write }));
+            clause.push(Literal::NotReadsFrom(self.choice(open, Some(write))));
             hints.extend(self.returned.get(&open));
         }
         let axiom = self.push(clause, reason);
@@ -105,28 +104,31 @@ impl Prover<'_> {
     }
 
     /// The paths that show why an open read did not return something.
-    pub(super) fn excluded_by(&self, open: u32, write: OpId) -> Vec<Path> {
+    pub(super) fn excluded_by(&self, open: u32, write: Option<OpId>) -> Vec<Path> {
         let (rules, facts) = (self.model.rules, self.model.facts);
         let Some(out) = self.model.ruled_out.get(&(open, write)) else { return Vec::new() };
         let begin = rules.begin(facts.open[open as usize].reader);
-        let commit = rules.commit(facts.history.txn_of(write));
+        let commit = write.map(|write| rules.commit(facts.history.txn_of(write)));
         let path = |from: u32, to: u32| self.path(from, to, out.rank).unwrap_or_default();
-        match out.other {
-            None => vec![path(begin, commit)],
-            Some(o) => vec![path(commit, rules.commit(o)), path(rules.commit(o), begin)],
+        match (out.other, commit) {
+            (Some(o), Some(commit)) => vec![path(rules.commit(o), begin), path(commit, rules.commit(o))],
+            (Some(o), None) => vec![path(rules.commit(o), begin)],
+            (None, Some(commit)) => vec![path(begin, commit)],
+            // The initial state follows no reader.
+            (None, None) => Vec::new(),
         }
     }
 
     /// Writes down that an open read did not return something, once the paths that show it are.
-    pub(super) fn exclude(&mut self, open: u32, write: OpId) -> u32 {
+    pub(super) fn exclude(&mut self, open: u32, write: Option<OpId>) -> u32 {
         if let Some(&step) = self.excluded.get(&(open, write)) {
             return step;
         }
         let (rules, facts) = (self.model.rules, self.model.facts);
-        let found = &facts.open[open as usize];
-        let not = Literal::NotReadsFrom(Choice { read: found.op, write });
+        let found = facts.open[open as usize];
+        let not = Literal::NotReadsFrom(self.choice(open, write));
         let begin = rules.begin(found.reader);
-        let commit = rules.commit(facts.history.txn_of(write));
+        let commit = write.map(|write| rules.commit(facts.history.txn_of(write)));
         let paths = self.excluded_by(open, write);
         let other = self.model.ruled_out.get(&(open, write)).and_then(|out| out.other);
         let round = |this: &Self, first: u32, path: Option<&Path>| {
@@ -138,17 +140,20 @@ impl Prover<'_> {
         let step = match (other, found.read) {
             (Some(o), Some(read)) => {
                 let other = rules.commit(o);
-                let after = round(self, other, paths.first());
-                let after = self.push(vec![self.before(commit, other)], Reason::Cycle(after));
-                let seen = round(self, begin, paths.get(1));
-                let seen = self.push(vec![self.before(other, begin)], Reason::Cycle(seen));
-                let clause = vec![self.before(other, commit), self.before(begin, other), not];
-                let reason = self.axiom(read, Some(rules.txn(commit)), o, Vec::new(), &clause);
-                let axiom = self.push(clause, reason);
-                self.push(vec![not], Reason::Implied(vec![after, seen, axiom]))
+                let mut clause = vec![self.before(begin, other), not];
+                let seen = round(self, begin, paths.first());
+                let mut hints = vec![self.push(vec![self.before(other, begin)], Reason::Cycle(seen))];
+                if let Some(commit) = commit {
+                    clause.push(self.before(other, commit));
+                    let after = round(self, other, paths.get(1));
+                    hints.push(self.push(vec![self.before(commit, other)], Reason::Cycle(after)));
+                }
+                let reason = self.axiom(read, commit.map(|c| rules.txn(c)), o, Vec::new(), &clause);
+                hints.push(self.push(clause, reason));
+                self.push(vec![not], Reason::Implied(hints))
             }
             _ => {
-                let points = round(self, commit, paths.first());
+                let points = round(self, commit.unwrap_or(begin), paths.first());
                 self.push(vec![not], Reason::Cycle(points))
             }
         };
@@ -158,18 +163,17 @@ impl Prover<'_> {
 
     /// What an open read returned, all its other candidates being ruled out; and so that it follows that.
     fn derive_source(&mut self, edge: &Edge, open: u32, write: OpId) -> u32 {
-        let found = &self.model.facts.open[open as usize];
-        let choice = |write: OpId| Choice { read: found.op, write };
-        let others: Vec<OpId> = found.candidates.iter().map(|c| c.1).filter(|&c| c != write).collect();
-        let all = found.candidates.iter().map(|&(_, write)| Literal::ReadsFrom(choice(write))).collect();
-        let mut hints: Vec<u32> = others.into_iter().map(|other| self.exclude(open, other)).collect();
+        let choice = self.choice(open, Some(write));
+        let candidates: Vec<Option<OpId>> = self.model.facts.candidates(open).map(Origin::write).collect();
+        let all = candidates.iter().map(|&write| Literal::ReadsFrom(self.choice(open, write))).collect();
+        let others = candidates.into_iter().filter(|&other| other != Some(write));
+        let mut hints: Vec<u32> = others.map(|other| self.exclude(open, other)).collect();
         hints.push(self.source(open, all));
-        let returned = self.push(vec![Literal::ReadsFrom(choice(write))], Reason::Implied(hints));
+        let returned = self.push(vec![Literal::ReadsFrom(choice)], Reason::Implied(hints));
         self.returned.insert(open, returned);
         let conclusion = self.before(edge.from, edge.to);
         let points = self.shorten(vec![edge.from, edge.to]);
-        let follows =
-            self.push(vec![conclusion, Literal::NotReadsFrom(choice(write))], Reason::Cycle(points));
+        let follows = self.push(vec![conclusion, Literal::NotReadsFrom(choice)], Reason::Cycle(points));
         self.push(vec![conclusion], Reason::Implied(vec![returned, follows]))
     }
 

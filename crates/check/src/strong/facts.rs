@@ -1,9 +1,10 @@
 //! What every strong level starts from: who wrote which keys, what each transaction found under the keys it read, and the
 //! order of appends that lists show.
 //!
-//! Everything is taken from the index once, for all levels. Reads whose value several transactions wrote stay *open*, with
-//! their candidates (lists: `open_lists.rs`); transactions of unknown outcome that only open reads can have seen *may* have
-//! committed.
+//! Everything is taken from the index once, for all levels. Reads with several possible sources (transactions that wrote the
+//! value, the initial state) stay *open*, with their candidates (lists: `open_lists.rs`); transactions of unknown outcome
+//! that only open reads can have seen *may* have committed. Candidates are kept once per key and value, not per read, so
+//! memory is linear in the history.
 
 use super::open_lists::{Appends, OpenList};
 use super::rules::Rules;
@@ -35,8 +36,33 @@ pub(crate) struct Found {
     pub from: From,
 }
 
-/// A read, or an element of a list, that several writes explain.
-#[derive(Clone, Debug)]
+/// What a read may have returned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Origin {
+    Initial,
+    Write(TxnId, OpId),
+}
+
+impl Origin {
+    /// Whose write; `None`: the initial state.
+    pub fn txn(self) -> Option<TxnId> {
+        match self {
+            Origin::Initial => None,
+            Origin::Write(t, _) => Some(t),
+        }
+    }
+
+    /// Which write; `None`: the initial state.
+    pub fn write(self) -> Option<OpId> {
+        match self {
+            Origin::Initial => None,
+            Origin::Write(_, write) => Some(write),
+        }
+    }
+}
+
+/// A read, or an element of a list, that has several possible sources.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub op: OpId,
     pub reader: TxnId,
@@ -45,16 +71,19 @@ pub(crate) struct Open {
     /// Its place in [`Facts::reads`], unless it is an older element of a list.
     pub read: Option<u32>,
     pub of_list: bool,
-    /// The writes that it may have returned and who made them, ascending. Of a register only final ones.
-    pub candidates: Vec<(TxnId, OpId)>,
-    /// Registers: writes of the value that their transaction replaced. Nobody else may see that.
-    pub intermediate: Vec<(TxnId, OpId)>,
+    /// A place in [`Facts::pools`].
+    pub pool: u32,
 }
 
-impl Open {
-    pub fn may_be_from(&self, t: TxnId) -> bool {
-        self.candidates.iter().any(|c| c.0 == t)
-    }
+/// The possible sources of a value of a key: what all open reads of it choose from, except for the reader's own writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    /// The writes of the value, ascending. Of a register only final ones.
+    pub writes: Vec<(TxnId, OpId)>,
+    /// Registers: writes of the value that their transaction replaced. No other transaction may see those.
+    pub replaced: Vec<(TxnId, OpId)>,
+    /// It is the initial value of the key, too.
+    pub initial: bool,
 }
 
 /// The order in which transactions appended to a list, as its longest read shows it.
@@ -79,6 +108,10 @@ pub(crate) struct Facts<'a> {
     write_start: Vec<u32>,
     write_key: Vec<KeyId>,
     pub open: Vec<Open>,
+    pub pools: Vec<Pool>,
+    /// Per transaction, the pools of registers that it is in, with its write.
+    pool_start: Vec<u32>,
+    pool_writes: Vec<(u32, OpId)>,
     /// Transactions that may have committed but for a read that nothing explains, or only a write (it is named) that its
     /// transaction replaced.
     pub impossible: Vec<(TxnId, OpId, FaultKind, Option<OpId>)>,
@@ -114,6 +147,9 @@ impl<'a> Facts<'a> {
             write_start: vec![0],
             write_key: Vec::new(),
             open: Vec::new(),
+            pools: Vec::new(),
+            pool_start: Vec::new(),
+            pool_writes: Vec::new(),
             impossible: Vec::new(),
             lists: Vec::new(),
             open_lists: Vec::new(),
@@ -142,6 +178,42 @@ impl<'a> Facts<'a> {
     /// Whether any read is open, so that more than the order of events is to be found out.
     pub fn has_open_reads(&self) -> bool {
         !self.open.is_empty() || !self.open_lists.is_empty()
+    }
+
+    /// What an open read (or element) may have returned, if it returned what is final.
+    pub fn candidates(&self, open: u32) -> impl Iterator<Item = Origin> + use<'_, 'a> {
+        let Open { reader, pool, .. } = self.open[open as usize];
+        let pool = &self.pools[pool as usize];
+        let writes = pool.writes.iter().filter(move |w| w.0 != reader).map(|&(t, op)| Origin::Write(t, op));
+        writes.chain(pool.initial.then_some(Origin::Initial))
+    }
+
+    /// What an open read of a register may have returned that its transaction replaced.
+    pub fn replaced(&self, open: u32) -> impl Iterator<Item = (TxnId, OpId)> + use<'_, 'a> {
+        let Open { reader, pool, .. } = self.open[open as usize];
+        self.pools[pool as usize].replaced.iter().copied().filter(move |w| w.0 != reader)
+    }
+
+    /// The candidate of an open read of a register that this transaction (`None`: the initial state) is, if it is one.
+    pub fn candidate_of(&self, open: u32, t: Option<TxnId>) -> Option<Origin> {
+        let Open { reader, pool, .. } = self.open[open as usize];
+        let pool = &self.pools[pool as usize];
+        match t {
+            None => pool.initial.then_some(Origin::Initial),
+            Some(t) if t == reader => None,
+            Some(t) => {
+                let at = pool.writes.binary_search_by_key(&t, |w| w.0).ok()?;
+                Some(Origin::Write(t, pool.writes[at].1))
+            }
+        }
+    }
+
+    /// The final writes of a transaction that open reads of registers may have returned, each with its pool.
+    pub fn pool_writes(&self, t: TxnId) -> &[(u32, OpId)] {
+        match self.pool_start.get(t.index()..t.index() + 2) {
+            Some(&[start, end]) => &self.pool_writes[start as usize..end as usize],
+            _ => &[],
+        }
     }
 
     /// The open reads and elements of a transaction, as places in `open`.
@@ -311,7 +383,7 @@ impl<'a> Facts<'a> {
         let (history, first) = (self.history, self.open.len() as u32);
         let elements = history.list(history.values()[op.index()])?;
         let shown = &elements[..elements.len().saturating_sub(own)];
-        let (list, open) = self.appends.list(history, op, reader, shown, first);
+        let (list, open) = self.appends.list(history, op, reader, shown, first, &mut self.pools);
         let from = match list.elements.last() {
             None => From::Initial,
             Some(&super::open_lists::Element::Certain(write)) => From::Txn(history.txn_of(write)),
@@ -326,36 +398,63 @@ impl<'a> Facts<'a> {
         if self.index.ambiguous_reads() == 0 {
             return;
         }
-        let mut wanted: FxHashMap<(KeyId, Value), Vec<(TxnId, OpId)>> = FxHashMap::default();
-        for read in self.reads.iter().filter(|r| r.from == UNNUMBERED) {
-            wanted.insert((read.key, self.history.values()[read.op.index()]), Vec::new());
+        let (history, first) = (self.history, self.pools.len());
+        let mut pools: FxHashMap<(KeyId, Value), u32> = FxHashMap::default();
+        for i in 0..self.reads.len() {
+            let Found { op, reader, key, from: UNNUMBERED } = self.reads[i] else { continue };
+            let value = history.values()[op.index()];
+            let pool = *pools.entry((key, value)).or_insert_with(|| {
+                let initial = history.initial().of(key) == Some(value);
+                self.pools.push(Pool { initial, ..Pool::default() });
+                self.pools.len() as u32 - 1
+            });
+            self.open.push(Open { op, reader, element: 0, read: Some(i as u32), of_list: false, pool });
         }
-        for t in self.history.txns().filter(|&t| self.index.is_committed(t)) {
-            for (op, o) in self.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read) {
-                let Some(writers) = wanted.get_mut(&(o.key, o.value)) else { continue };
-                match writers.last_mut() {
+        for t in history.txns().filter(|&t| self.index.is_committed(t)) {
+            for (op, o) in history.ops(t).filter(|(_, o)| o.kind != OpKind::Read) {
+                let Some(&pool) = pools.get(&(o.key, o.value)) else { continue };
+                let writes = &mut self.pools[pool as usize].writes;
+                match writes.last_mut() {
                     Some(last) if last.0 == t => last.1 = op,
-                    _ => writers.push((t, op)),
+                    _ => writes.push((t, op)),
                 }
             }
         }
-        for i in 0..self.reads.len() {
-            let Found { op, reader, key, from: UNNUMBERED } = self.reads[i] else { continue };
-            let value = self.history.values()[op.index()];
-            let writers = wanted.get(&(key, value)).map_or(&[][..], Vec::as_slice);
-            let (candidates, intermediate) =
-                writers.iter().filter(|w| w.0 != reader).partition(|w| self.write_of(w.0, key) == Some(w.1));
-            let read = Some(i as u32);
-            self.open.push(Open { op, reader, element: 0, read, of_list: false, candidates, intermediate });
+        for (&(key, _), &pool) in &pools {
+            let writes = std::mem::take(&mut self.pools[pool as usize].writes);
+            let (writes, replaced) = writes.into_iter().partition(|w| self.write_of(w.0, key) == Some(w.1));
+            let initial = self.pools[pool as usize].initial;
+            self.pools[pool as usize] = Pool { writes, replaced, initial };
         }
-        // By reader, so that those of a transaction lie together; the reads learn their numbers.
+        self.list_pool_writes(first);
+        self.number_by_reader();
+    }
+
+    /// Lists by transaction what is in the pools from `first` on, those of registers.
+    fn list_pool_writes(&mut self, first: usize) {
+        let mut writes: Vec<(TxnId, u32, OpId)> = Vec::new();
+        for (pool, found) in self.pools.iter().enumerate().skip(first) {
+            writes.extend(found.writes.iter().map(|&(t, op)| (t, pool as u32, op)));
+        }
+        writes.sort_unstable();
+        let mut start = vec![0u32; self.history.txn_count() + 1];
+        writes.iter().for_each(|w| start[w.0.index() + 1] += 1);
+        for t in 1..start.len() {
+            start[t] += start[t - 1];
+        }
+        self.pool_start = start;
+        self.pool_writes = writes.into_iter().map(|(_, pool, op)| (pool, op)).collect();
+    }
+
+    /// Sorts open reads by reader, so that those of a transaction lie together; the reads learn their numbers.
+    fn number_by_reader(&mut self) {
         let mut order: Vec<u32> = (0..self.open.len() as u32).collect();
         order.sort_by_key(|&i| (self.open[i as usize].reader, i));
         let mut number = vec![0; order.len()];
         let mut sorted = Vec::with_capacity(order.len());
         for (new, &old) in order.iter().enumerate() {
             number[old as usize] = new as u32;
-            sorted.push(self.open[old as usize].clone());
+            sorted.push(self.open[old as usize]);
         }
         self.open = sorted;
         for list in &mut self.open_lists {

@@ -4,12 +4,14 @@
 //! Hints, best first: timestamps of the database, the moment the client learnt of the commit, the place in the input, and
 //! failing all that sessions side by side at an even pace. For the snapshot levels, once commits are in order the best place
 //! for each begin is determined: as early as its sources, its session and the earlier writers of its keys allow, because
-//! everything else a level demands of a begin is that it comes early enough.
+//! everything else a level demands of a begin is that it comes early enough. An open read moves it on to the next version
+//! that the read may have returned.
 
 use super::facts::From;
 use super::model::{Family, Model};
 use anomalist_graph::{Csr, Graph};
-use anomalist_history::TxnId;
+use anomalist_history::{KeyId, TxnId};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -121,6 +123,7 @@ fn place_begins(model: &Model<'_>, graph: &Csr, order: Vec<u32>) -> Vec<u32> {
             }
         }
     }
+    let versions = Versions::new(model, &order, &time);
     for &node in &order {
         if is_begin(node) {
             let mut limit = u32::MAX;
@@ -128,6 +131,9 @@ fn place_begins(model: &Model<'_>, graph: &Csr, order: Vec<u32>) -> Vec<u32> {
             let wanted = previous[node as usize];
             if wanted < limit {
                 time[node as usize] = time[node as usize].max(wanted);
+            }
+            if let Some(later) = versions.explaining(rules.txn(node), time[node as usize], limit) {
+                time[node as usize] = later;
             }
         }
         let mine = time[node as usize];
@@ -145,3 +151,70 @@ fn place_begins(model: &Model<'_>, graph: &Csr, order: Vec<u32>) -> Vec<u32> {
     ranked.sort_unstable();
     ranked.into_iter().map(|(_, _, i)| order[i as usize]).collect()
 }
+
+/// The versions of the keys of open reads, by time of commit.
+struct Versions<'a> {
+    model: &'a Model<'a>,
+    by_key: FxHashMap<KeyId, Vec<(u32, TxnId)>>,
+}
+
+impl<'a> Versions<'a> {
+    fn new(model: &'a Model<'a>, order: &[u32], time: &[u32]) -> Versions<'a> {
+        let facts = model.facts;
+        let registers = facts.open.iter().filter(|open| !open.of_list);
+        let mut by_key: FxHashMap<KeyId, Vec<(u32, TxnId)>> =
+            registers.map(|open| (facts.history.op(open.op).key, Vec::new())).collect();
+        if !by_key.is_empty() {
+            for t in order.iter().filter_map(|&node| model.committed(node)) {
+                for write in facts.writes_of(t).filter(|_| facts.certain[t.index()]) {
+                    if let Some(versions) = by_key.get_mut(&facts.key_of(write)) {
+                        versions.push((time[model.rules.commit(t) as usize], t));
+                    }
+                }
+            }
+        }
+        Versions { model, by_key }
+    }
+
+    /// The first time, from `earliest` to before `limit`, at which the latest versions explain all open reads of a
+    /// transaction; `None` if it has none, or there is no such time.
+    fn explaining(&self, t: TxnId, earliest: u32, limit: u32) -> Option<u32> {
+        let opens = self.model.facts.open_of(t);
+        if opens.is_empty() || self.by_key.is_empty() {
+            return None;
+        }
+        let mut at = earliest;
+        loop {
+            let before = at;
+            for open in opens.clone() {
+                at = self.explains(open as u32, at)?;
+            }
+            if at >= limit {
+                return None;
+            }
+            if at == before {
+                return Some(at);
+            }
+        }
+    }
+
+    /// The first time from `at` on at which the latest version explains an open read.
+    fn explains(&self, open: u32, at: u32) -> Option<u32> {
+        let facts = self.model.facts;
+        let found = facts.open[open as usize];
+        let Some(versions) = self.by_key.get(&facts.history.op(found.op).key).filter(|_| !found.of_list)
+        else {
+            return Some(at);
+        };
+        let next = versions.partition_point(|v| v.0 <= at);
+        let latest = next.checked_sub(1).map(|last| versions[last].1);
+        if facts.candidate_of(open, latest).is_some() {
+            return Some(at);
+        }
+        let later = versions[next..].iter().take(FARTHEST);
+        later.into_iter().find(|v| facts.candidate_of(open, Some(v.1)).is_some()).map(|v| v.0)
+    }
+}
+
+/// How many versions ahead an open read is looked for.
+const FARTHEST: usize = 1_000;

@@ -12,8 +12,8 @@ pub(crate) enum Cause {
     Demand(Demand),
     /// An open read (or element) is one of its candidates.
     Source(u32),
-    /// An open read did not return this, as the known edges show.
-    RuledOut { open: u32, write: OpId },
+    /// An open read did not return this (`None`: the initial state), as the known edges show.
+    RuledOut { open: u32, write: Option<OpId> },
     /// What a read returned took effect.
     Observed(Choice),
     /// A transaction of unknown outcome, if it took effect, followed what it read.

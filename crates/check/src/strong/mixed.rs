@@ -49,7 +49,7 @@ pub(crate) fn decide(
     let facts = Facts::with(problem, possible.as_ref().unwrap_or(problem.index), alone, true);
     let follows = |read: OpId| rules.own(problem.history.txn_of(read)).follows_reads();
     if let Some(&(read, write)) = facts.partial.iter().find(|partial| follows(partial.0)) {
-        let reason = Reason::Intermediate(Choice { read, write });
+        let reason = Reason::Intermediate(Choice::write(read, write));
         return Some(violated(problem, story::at_once(reason)));
     }
     let unknown = |reason: String| {
@@ -92,7 +92,7 @@ fn impossible(problem: Problem<'_>, rules: Rules<'_>) -> Option<Reason> {
     let mut faults = problem.index.faults().iter();
     let fault = faults.find(|fault| forbidden(problem.history.txn_of(fault.op), fault.kind))?;
     Some(match (fault.kind, fault.other) {
-        (FaultKind::Intermediate, Some(write)) => Reason::Intermediate(Choice { read: fault.op, write }),
+        (FaultKind::Intermediate, Some(write)) => Reason::Intermediate(Choice::write(fault.op, write)),
         _ => Reason::Impossible { read: fault.op },
     })
 }

@@ -63,7 +63,8 @@ pub(crate) struct Edge {
 /// Why an open read did not return one of its candidates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuledOut {
-    /// This transaction, which precedes the reader, replaced it; `None`: it follows the reader.
+    /// This transaction, which precedes the reader, replaced it; `None`: it follows the reader. (Every writer of the key
+    /// replaces the initial state.)
     pub other: Option<TxnId>,
     /// It rests on edges of smaller rank.
     pub rank: u32,
@@ -78,8 +79,8 @@ pub(crate) struct Model<'a> {
     pub nodes: u32,
     /// By source node.
     pub edges: Vec<Edge>,
-    /// What open reads did not return, by their place in [`Facts::open`].
-    pub ruled_out: FxHashMap<(u32, OpId), RuledOut>,
+    /// What open reads did not return (`None`: the initial state), by their place in [`Facts::open`].
+    pub ruled_out: FxHashMap<(u32, Option<OpId>), RuledOut>,
     /// The open reads for which an edge tells what they returned.
     pub told: FxHashSet<u32>,
 }

@@ -1,93 +1,210 @@
-//! What is to be found out besides an order, as clauses: which write an open read returned, who of unknown outcome took effect,
-//! and what the level demands, given that.
+//! What is to be found out besides an order, as clauses: which write an open read returned, which transactions of unknown
+//! outcome took effect, and what the level demands, given that.
 //!
-//! Everything about sources is written down before the search; the demands of the level come as orders miss them.
+//! Nearly all open reads take care of themselves: in most orders the latest version before such a read is one of its
+//! candidates. So a register's open read has a *default* source, the latest candidate before it in the current order, until
+//! an order misses a demand that rests on it. Only then is the solver *asked* about it: it gets a variable per candidate and a
+//! clause that says that one of them is true. Lists are asked about from the beginning, since all their elements must agree.
 
-use super::facts::{Facts, Found, From};
+use super::facts::{Facts, Found, From, Origin};
 use super::log::Cause;
 use super::model::{Family, Model, Visible};
 use super::open_lists::{Element, OpenList};
 use super::scan::{Decided, Demand, Link};
 use super::search::Decisions;
 use super::solver::{Lit, Solver, Var};
+use crate::budget::{Budget, OutOfBudget};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::Choice;
 use rustc_hash::FxHashSet;
 
 /// The variable for what an open read (or element) is. It comes before the reader, unless the level does not care.
-pub(crate) fn source(model: &Model<'_>, open: u32, write: OpId) -> Var {
+pub(crate) fn source(model: &Model<'_>, open: u32, origin: Origin) -> Var {
     let (facts, rules) = (model.facts, model.rules);
     let read = facts.open[open as usize].read.map(|i| &facts.reads[i as usize]);
     let read = read.filter(|read| rules.own(read.reader).follows_reads());
-    let edge = read.map(|read| (rules.commit(facts.history.txn_of(write)), rules.begin(read.reader)));
-    Var::Source { open, write, edge }
+    let edge = read.zip(origin.txn()).map(|(read, w)| (rules.commit(w), rules.begin(read.reader)));
+    Var::Source { open, write: origin.write(), edge }
 }
 
-/// The writes that an open read may be, at this level.
-pub(crate) fn candidates(model: &Model<'_>, open: u32) -> impl Iterator<Item = (TxnId, OpId)> {
-    let open = &model.facts.open[open as usize];
-    let follows = model.rules.own(open.reader).follows_reads();
-    let intermediate = if follows { &[][..] } else { &open.intermediate[..] };
-    open.candidates.iter().chain(intermediate).copied()
+/// What an open read may have returned, at this level.
+pub(crate) fn candidates(model: &Model<'_>, open: u32) -> impl Iterator<Item = Origin> {
+    let follows = model.rules.own(model.facts.open[open as usize].reader).follows_reads();
+    let replaced = (!follows).then(|| model.facts.replaced(open)).into_iter().flatten();
+    model.facts.candidates(open).chain(replaced.map(|(t, write)| Origin::Write(t, write)))
 }
 
-/// Adds everything that is known about sources and outcomes.
-pub(crate) fn add(model: &Model<'_>, solver: &mut Solver) {
+/// Which open reads the solver has been asked about, and what the others return in the current order.
+pub(crate) struct Sources {
+    asked: Vec<bool>,
+    default: Vec<Option<Origin>>,
+}
+
+impl Sources {
+    pub fn is_asked(&self, open: u32) -> bool {
+        self.asked[open as usize]
+    }
+
+    /// What an open read returns that the solver has not been asked about; `None`: no candidate comes before it.
+    pub fn default(&self, open: u32) -> Option<Origin> {
+        self.default[open as usize]
+    }
+
+    /// Finds the defaults in the solver's current order: the latest candidate before each read. Linear in the history.
+    pub fn follow(&mut self, model: &Model<'_>, solver: &Solver) {
+        let (facts, rules) = (model.facts, model.rules);
+        if self.asked.iter().all(|&asked| asked) {
+            return;
+        }
+        self.default.fill(None);
+        let initial = |pool: &super::facts::Pool| pool.initial.then_some(Origin::Initial);
+        let mut last: Vec<Option<Origin>> = facts.pools.iter().map(initial).collect();
+        for &node in solver.order.order().iter().filter(|&&node| model.counts(node)) {
+            let t = rules.txn(node);
+            if !facts.certain[t.index()] && !solver.is_true(Var::Exists(t)) {
+                continue;
+            }
+            if node == rules.begin(t) {
+                for open in facts.open_of(t).filter(|&open| !self.asked[open]) {
+                    self.default[open] = match rules.own(t).follows_reads() {
+                        true => last[facts.open[open].pool as usize],
+                        false => any_certain(model, open as u32),
+                    };
+                }
+            }
+            if node == rules.commit(t) {
+                for &(pool, write) in facts.pool_writes(t) {
+                    last[pool as usize] = Some(Origin::Write(t, write));
+                }
+            }
+        }
+    }
+}
+
+/// A candidate that exists for sure: at levels that do not ask for more, the same for all reads of the transaction.
+fn any_certain(model: &Model<'_>, open: u32) -> Option<Origin> {
+    let certain = |origin: &Origin| origin.txn().is_none_or(|t| model.facts.certain[t.index()]);
+    candidates(model, open).find(certain)
+}
+
+/// The reads that have no source in the current order, of transactions that take effect.
+pub(crate) fn without_source(model: &Model<'_>, decisions: &Decisions<'_>) -> Vec<Demand> {
+    let facts = model.facts;
+    let reads = (0..).zip(&facts.open).filter(|(open, found)| {
+        !decisions.sources.is_asked(*open)
+            && decisions.sources.default(*open).is_none()
+            && (facts.certain[found.reader.index()] || decisions.took_effect(found.reader))
+    });
+    reads.map(|(open, _)| Demand::Source { open }).collect()
+}
+
+/// Adds what is known about outcomes and lists.
+pub(crate) fn add(
+    model: &Model<'_>,
+    solver: &mut Solver,
+    budget: &Budget<'_>,
+) -> Result<Sources, OutOfBudget> {
+    let opens = model.facts.open.len();
+    let mut sources = Sources { asked: vec![false; opens], default: vec![None; opens] };
     if !model.facts.has_open_reads() && !model.facts.alone && model.rules.family != Family::Mixed {
-        return;
+        return Ok(sources);
     }
-    let mut open = Writer { model, solver, facts: model.facts, neighbours: FxHashSet::default() };
-    open.sources();
-    open.certain_reads();
+    let mut writer = Writer::new(model, solver, &mut sources);
+    for (i, _) in (0..).zip(&model.facts.open).filter(|(_, open)| open.of_list) {
+        writer.ask(i);
+    }
+    writer.certain_reads();
     for list in &model.facts.open_lists {
-        open.list(list);
+        if budget.is_spent() {
+            return Err(OutOfBudget);
+        }
+        writer.list(list);
     }
-    open.repeated();
+    writer.repeated();
+    Ok(sources)
+}
+
+/// Asks the solver what an open read returned.
+pub(crate) fn ask(model: &Model<'_>, solver: &mut Solver, sources: &mut Sources, open: u32) {
+    Writer::new(model, solver, sources).ask(open);
+}
+
+/// Adds a clause, and asks about the open reads that it mentions.
+pub(crate) fn post(
+    model: &Model<'_>,
+    solver: &mut Solver,
+    sources: &mut Sources,
+    clause: Vec<Lit>,
+    cause: Cause,
+) {
+    Writer::new(model, solver, sources).post(clause, cause);
 }
 
 struct Writer<'a, 's> {
     model: &'a Model<'a>,
     facts: &'a Facts<'a>,
     solver: &'s mut Solver,
+    sources: &'s mut Sources,
     /// Certain neighbours that have been written down.
     neighbours: FxHashSet<(OpId, OpId)>,
 }
 
-impl Writer<'_, '_> {
+impl<'a, 's> Writer<'a, 's> {
+    fn new(model: &'a Model<'a>, solver: &'s mut Solver, sources: &'s mut Sources) -> Writer<'a, 's> {
+        Writer { model, facts: model.facts, solver, sources, neighbours: FxHashSet::default() }
+    }
+
+    fn post(&mut self, clause: Vec<Lit>, cause: Cause) {
+        let open = |lit: &Lit| match self.solver.vars()[lit.var()] {
+            Var::Source { open, .. } => Some(open),
+            _ => None,
+        };
+        let mentioned: Vec<u32> = clause.iter().filter_map(open).collect();
+        self.solver.add(clause, cause);
+        mentioned.into_iter().for_each(|open| self.ask(open));
+    }
+
+    fn lit(&mut self, open: u32, origin: Origin) -> Lit {
+        self.solver.literal(source(self.model, open, origin))
+    }
+
     fn absent(&mut self, t: TxnId) -> Option<Lit> {
         unless_absent(self.model, self.solver, t)
     }
 
     fn observed(&mut self, reader: TxnId, choice: Choice, source: Option<Lit>) {
-        let writer = self.facts.history.txn_of(choice.write);
-        if self.facts.certain[writer.index()] {
-            return;
-        }
+        let writer = choice.write.map(|write| self.facts.history.txn_of(write));
+        let Some(writer) = writer.filter(|w| !self.facts.certain[w.index()]) else { return };
         let mut clause: Vec<Lit> = source.map(|s| !s).into_iter().chain(self.absent(reader)).collect();
         clause.push(self.solver.literal(Var::Exists(writer)));
         self.solver.add(clause, Cause::Observed(choice));
     }
 
-    /// Every open read is one of its candidates, which takes effect.
-    fn sources(&mut self) {
-        for (i, open) in (0..).zip(&self.facts.open) {
-            let mut clause: Vec<Lit> = self.absent(open.reader).into_iter().collect();
-            for (_, write) in candidates(self.model, i) {
-                let lit = self.solver.literal(source(self.model, i, write));
-                clause.push(lit);
-                if self.model.ruled_out.contains_key(&(i, write)) {
-                    self.solver.add(vec![!lit], Cause::RuledOut { open: i, write });
-                }
-                self.observed(open.reader, Choice { read: open.op, write }, Some(lit));
+    /// An open read is one of its candidates, which takes effect.
+    fn ask(&mut self, i: u32) {
+        if std::mem::replace(&mut self.sources.asked[i as usize], true) {
+            return;
+        }
+        let open = self.facts.open[i as usize];
+        let mut possible: Vec<Lit> = Vec::new();
+        for origin in candidates(self.model, i) {
+            let (lit, write) = (self.lit(i, origin), origin.write());
+            possible.push(lit);
+            if self.model.ruled_out.contains_key(&(i, write)) {
+                self.solver.add(vec![!lit], Cause::RuledOut { open: i, write });
             }
-            // What a list does not show matters as well, so each element is one append only.
-            for (at, &a) in clause.iter().enumerate().skip(usize::from(clause.len() > open.candidates.len()))
-            {
-                for &b in clause[at + 1..].iter().filter(|_| open.of_list) {
-                    self.solver.add(vec![!a, !b], Cause::Repeated { first: open.op, second: open.op });
-                }
+            self.observed(open.reader, Choice { read: open.op, element: open.element, write }, Some(lit));
+        }
+        // What a list does not show matters as well, so each element is one append only.
+        for (at, &a) in possible.iter().enumerate().filter(|_| open.of_list) {
+            for &b in &possible[at + 1..] {
+                self.solver.add(vec![!a, !b], Cause::Repeated { first: open.op, second: open.op });
             }
-            self.solver.add(clause, Cause::Source(i));
+        }
+        let clause = self.absent(open.reader).into_iter().chain(possible).collect();
+        self.solver.add(clause, Cause::Source(i));
+        if self.model.rules.own(open.reader).family == Family::Cut {
+            self.repeated_read(open.reader, open.read);
         }
     }
 
@@ -103,7 +220,7 @@ impl Writer<'_, '_> {
             }
             if let Some(write) = facts.write_of(writer, read.key).filter(|_| !facts.appends.is_open(read.key))
             {
-                self.observed(read.reader, Choice { read: read.op, write }, None);
+                self.observed(read.reader, Choice::write(read.op, write), None);
             }
         }
         for &(t, read, kind, replaced) in &facts.impossible {
@@ -119,27 +236,28 @@ impl Writer<'_, '_> {
     fn element(&mut self, element: Element, write: OpId) -> Option<Lit> {
         match element {
             Element::Certain(_) => None,
-            Element::Open(open) => Some(self.solver.literal(source(self.model, open, write))),
+            Element::Open(open) => {
+                Some(self.lit(open, Origin::Write(self.facts.history.txn_of(write), write)))
+            }
         }
     }
 
     fn appends(&self, element: Element) -> Vec<OpId> {
         match element {
             Element::Certain(write) => vec![write],
-            Element::Open(open) => {
-                self.facts.open[open as usize].candidates.iter().map(|&(_, write)| write).collect()
-            }
+            Element::Open(open) => self.facts.candidates(open).filter_map(Origin::write).collect(),
         }
     }
 
     fn list(&mut self, list: &OpenList) {
         let (facts, rules) = (self.facts, self.model.rules);
-        for &element in &list.elements {
+        for (element_at, &element) in list.elements.iter().enumerate() {
             if let Element::Certain(write) = element {
-                self.observed(list.reader, Choice { read: list.op, write }, None);
+                self.observed(list.reader, Choice::append(list.op, element_at as u32, write), None);
             }
         }
         if rules.family == Family::Cut {
+            self.distinct(list);
             return;
         }
         let rules = rules.own(list.reader);
@@ -164,6 +282,20 @@ impl Writer<'_, '_> {
                 if facts.appends.place(write).1 > 0 {
                     let clause = self.element(last, write).map(|l| !l).into_iter().chain(absent).collect();
                     self.solver.add(clause, Cause::Intermediate { read: list.op, write });
+                }
+            }
+        }
+    }
+
+    /// No append is two elements of a list. (Where lists show an order, that follows from it.)
+    fn distinct(&mut self, list: &OpenList) {
+        for (i, &a) in list.elements.iter().enumerate() {
+            for &b in &list.elements[i + 1..] {
+                let others = self.appends(b);
+                for append in self.appends(a).into_iter().filter(|append| others.contains(append)) {
+                    let clause = [self.element(a, append), self.element(b, append)];
+                    let clause = clause.into_iter().flatten().map(|l| !l).collect();
+                    self.solver.add(clause, Cause::Repeated { first: list.op, second: list.op });
                 }
             }
         }
@@ -206,13 +338,37 @@ impl Writer<'_, '_> {
         }
     }
 
+    /// Reads of a key that are from different pools have different sources, unless one transaction wrote both values.
     fn repeated_sources(&mut self, t: TxnId) {
         let reads = &self.facts.reads[self.facts.reads_of(t)];
         for (i, a) in reads.iter().enumerate() {
-            if let Some(b) = reads[i + 1..].iter().find(|b| b.key == a.key) {
+            if let Some(b) = reads[i + 1..].iter().find(|b| b.key == a.key)
+                && !self.same_pool(a, b)
+            {
                 self.same_source(t, a, b);
             }
         }
+    }
+
+    /// An open read that has been asked about has the source of other reads of the key.
+    fn repeated_read(&mut self, t: TxnId, read: Option<u32>) {
+        let Some(a) = read.map(|read| self.facts.reads[read as usize]) else { return };
+        for b in &self.facts.reads[self.facts.reads_of(t)] {
+            if b.op != a.op && b.key == a.key && self.same_pool(&a, b) {
+                self.same_source(t, &a, b);
+            }
+        }
+    }
+
+    /// Both are open, with the same candidates.
+    fn same_pool(&self, a: &Found, b: &Found) -> bool {
+        let pool = |read: &Found| match read.from {
+            From::Open(open) => {
+                Some(self.facts.open[open as usize]).filter(|open| !open.of_list).map(|open| open.pool)
+            }
+            _ => None,
+        };
+        pool(a).is_some() && pool(a) == pool(b)
     }
 
     fn repeated_lists(&mut self, t: TxnId) {
@@ -232,7 +388,7 @@ impl Writer<'_, '_> {
             for (v, second) in self.possible(b) {
                 if w != v {
                     let clause = [first, second].into_iter().flatten().map(|l| !l).chain(absent).collect();
-                    self.solver.add(clause, Cause::Repeated { first: a.op, second: b.op });
+                    self.post(clause, Cause::Repeated { first: a.op, second: b.op });
                 }
             }
         }
@@ -244,9 +400,8 @@ impl Writer<'_, '_> {
             From::Initial => vec![(None, None)],
             From::Txn(w) => vec![(Some(w), None)],
             From::Open(open) => {
-                let all: Vec<_> = candidates(self.model, open).collect();
-                let lit = |(w, write)| (Some(w), Some(self.solver.literal(source(self.model, open, write))));
-                all.into_iter().map(lit).collect()
+                let all: Vec<Origin> = candidates(self.model, open).collect();
+                all.into_iter().map(|origin| (origin.txn(), Some(self.lit(open, origin)))).collect()
             }
         }
     }
@@ -258,17 +413,26 @@ fn unless_absent(model: &Model<'_>, solver: &mut Solver, t: TxnId) -> Option<Lit
 }
 
 /// "The read returned something else", where that is possible.
-fn unless_elsewhere(model: &Model<'_>, solver: &mut Solver, read: u32, from: TxnId) -> Option<Lit> {
+fn unless_elsewhere(decided: Asking<'_>, solver: &mut Solver, read: u32, from: Option<TxnId>) -> Option<Lit> {
+    let Asking { model, sources } = decided;
     let From::Open(open) = model.facts.reads[read as usize].from else { return None };
     // Of several appends by one transaction the chosen one.
-    let chosen = (Decisions { model, solver }).source(open).filter(|c| c.0 == from);
-    let (_, write) = chosen.or_else(|| candidates(model, open).find(|c| c.0 == from))?;
-    Some(!solver.literal(source(model, open, write)))
+    let chosen = (Decisions { model, solver, sources }).source(open).filter(|c| c.txn() == from);
+    let origin = chosen.or_else(|| candidates(model, open).find(|c| c.txn() == from))?;
+    Some(!solver.literal(source(model, open, origin)))
 }
 
-/// The clause that a demand is.
-pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, demand: &Demand) -> Vec<Lit> {
+/// What a clause is made from, besides the solver.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    model: &'a Model<'a>,
+    sources: &'a Sources,
+}
+
+/// The clause that a demand is. (Of what an open read returned: none, see [`ask`].)
+pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, sources: &Sources, demand: &Demand) -> Vec<Lit> {
     let rules = model.rules;
+    let asking = Asking { model, sources };
     let mut clause: Vec<Lit> = Vec::new();
     match demand {
         &Demand::Axiom { read, from, other } => {
@@ -276,10 +440,8 @@ pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, demand: &Demand) ->
             clause.extend(unless_absent(model, solver, reader));
             clause.extend(unless_absent(model, solver, other));
             clause.push(solver.before(rules.begin(reader), rules.commit(other)));
-            if let Some(w) = from {
-                clause.push(solver.before(rules.commit(other), rules.commit(w)));
-                clause.extend(unless_elsewhere(model, solver, read, w));
-            }
+            clause.extend(from.map(|w| solver.before(rules.commit(other), rules.commit(w))));
+            clause.extend(unless_elsewhere(asking, solver, read, from));
         }
         &Demand::Conflict { first, second, .. } => {
             clause.extend(unless_absent(model, solver, first));
@@ -289,57 +451,68 @@ pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, demand: &Demand) ->
         }
         Demand::Path { read, from, path, links } => {
             let Some(&other) = path.first() else { return clause };
-            if let Some(w) = *from {
-                clause.push(solver.before(rules.commit(other), rules.commit(w)));
-                clause.extend(unless_elsewhere(model, solver, *read, w));
-            }
+            clause.extend(from.map(|w| solver.before(rules.commit(other), rules.commit(w))));
+            clause.extend(unless_elsewhere(asking, solver, *read, *from));
             for &t in path {
                 clause.extend(unless_absent(model, solver, t));
             }
             for (pair, &link) in path.windows(2).zip(links) {
-                clause.extend(broken(model, solver, (pair[0], pair[1]), link));
+                clause.extend(broken(asking, solver, (pair[0], pair[1]), link));
             }
         }
         &Demand::Unseen { list, first, second } => {
-            let list = &model.facts.open_lists[list as usize];
-            let (t, u) = (model.facts.history.txn_of(first), model.facts.history.txn_of(second));
-            clause.extend(unless_absent(model, solver, list.reader));
-            clause.extend(unless_absent(model, solver, u));
-            clause.push(solver.before(rules.commit(t), rules.commit(u)));
-            if let Some(&Element::Open(open)) = list.elements.last() {
-                clause.push(!solver.literal(source(model, open, first)));
-            }
-            for &element in &list.elements {
-                if let Element::Open(open) = element
-                    && model.facts.open[open as usize].candidates.iter().any(|c| c.1 == second)
-                {
-                    clause.push(solver.literal(source(model, open, second)));
-                }
-            }
+            clause.extend(unseen(model, solver, &model.facts.open_lists[list as usize], (first, second)));
+        }
+        Demand::Source { .. } => {}
+    }
+    clause
+}
+
+/// A list shows the one append last and the other not at all: the other comes later.
+fn unseen(
+    model: &Model<'_>,
+    solver: &mut Solver,
+    list: &OpenList,
+    (first, second): (OpId, OpId),
+) -> Vec<Lit> {
+    let rules = model.rules;
+    let (t, u) = (model.facts.history.txn_of(first), model.facts.history.txn_of(second));
+    let mut clause = Vec::new();
+    clause.extend(unless_absent(model, solver, list.reader));
+    clause.extend(unless_absent(model, solver, u));
+    clause.push(solver.before(rules.commit(t), rules.commit(u)));
+    if let Some(&Element::Open(open)) = list.elements.last() {
+        clause.push(!solver.literal(source(model, open, Origin::Write(t, first))));
+    }
+    for &element in &list.elements {
+        if let Element::Open(open) = element
+            && model.facts.candidates(open).any(|c| c == Origin::Write(u, second))
+        {
+            clause.push(solver.literal(source(model, open, Origin::Write(u, second))));
         }
     }
     clause
 }
 
 /// What breaks a link, if anything does: the reverse of a version order, or another source.
-fn broken(model: &Model<'_>, solver: &mut Solver, (a, b): (TxnId, TxnId), link: Link) -> Vec<Lit> {
+fn broken(asking: Asking<'_>, solver: &mut Solver, (a, b): (TxnId, TxnId), link: Link) -> Vec<Lit> {
+    let Asking { model, sources } = asking;
     let rules = model.rules;
-    let facts = model.facts;
     match link {
         Link::Session => Vec::new(),
-        Link::Read(read) => unless_elsewhere(model, solver, read, a).into_iter().collect(),
+        Link::Read(read) => unless_elsewhere(asking, solver, read, Some(a)).into_iter().collect(),
         Link::Version => vec![solver.before(rules.commit(b), rules.commit(a))],
         Link::Replaced(read) => {
-            let from = match facts.reads[read as usize].from {
-                From::Initial => return Vec::new(),
-                From::Txn(w) => w,
-                From::Open(open) => match (Decisions { model, solver }).source(open) {
-                    Some((w, _)) => w,
+            let from = match model.facts.reads[read as usize].from {
+                From::Initial => None,
+                From::Txn(w) => Some(w),
+                From::Open(open) => match (Decisions { model, solver, sources }).source(open) {
+                    Some(origin) => origin.txn(),
                     None => return Vec::new(),
                 },
             };
-            let before = solver.before(rules.commit(b), rules.commit(from));
-            [before].into_iter().chain(unless_elsewhere(model, solver, read, from)).collect()
+            let before = from.map(|w| solver.before(rules.commit(b), rules.commit(w)));
+            before.into_iter().chain(unless_elsewhere(asking, solver, read, from)).collect()
         }
     }
 }

@@ -7,7 +7,7 @@
 //! one order after another). Together they say just that: with those, the transactions shown are in order, complete and
 //! first.
 
-use super::facts::{Facts, Open};
+use super::facts::{Facts, Open, Origin, Pool};
 use super::model::Model;
 use super::scan::{Decided, Demand};
 use crate::weak::Problem;
@@ -46,7 +46,7 @@ impl OpenList {
     pub fn shown(&self, at: usize, decided: &impl Decided) -> Option<OpId> {
         match self.elements[at] {
             Element::Certain(write) => Some(write),
-            Element::Open(open) => decided.source(open).map(|(_, write)| write),
+            Element::Open(open) => decided.source(open).and_then(Origin::write),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Appends {
         before.copied().unwrap_or(append)
     }
 
-    /// A list and its open elements, numbered from `first` on.
+    /// A list and its open elements, numbered from `first` on. Their pools are added to `pools`.
     pub fn list(
         &self,
         history: &History,
@@ -135,27 +135,20 @@ impl Appends {
         reader: TxnId,
         shown: &[Value],
         first: u32,
+        pools: &mut Vec<Pool>,
     ) -> (OpenList, Vec<Open>) {
         let key = history.op(op).key;
         let mut open: Vec<Open> = Vec::new();
         let mut elements = Vec::with_capacity(shown.len());
-        for (i, &value) in shown.iter().enumerate() {
-            let all = self.by_element.get(&(key, value)).map_or(&[][..], Vec::as_slice);
-            let candidates: Vec<(TxnId, OpId)> = all.iter().copied().filter(|c| c.0 != reader).collect();
-            elements.push(match candidates[..] {
+        for (element, value) in (0..).zip(shown) {
+            let all = self.by_element.get(&(key, *value)).map_or(&[][..], Vec::as_slice);
+            let writes: Vec<(TxnId, OpId)> = all.iter().copied().filter(|c| c.0 != reader).collect();
+            elements.push(match writes[..] {
                 [(_, only)] => Element::Certain(only),
                 _ => {
-                    let intermediate = Vec::new();
-                    let element = i as u32;
-                    open.push(Open {
-                        op,
-                        reader,
-                        element,
-                        read: None,
-                        of_list: true,
-                        candidates,
-                        intermediate,
-                    });
+                    let pool = pools.len() as u32;
+                    pools.push(Pool { writes, ..Pool::default() });
+                    open.push(Open { op, reader, element, read: None, of_list: true, pool });
                     Element::Open(first + open.len() as u32 - 1)
                 }
             });

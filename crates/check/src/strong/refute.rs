@@ -5,7 +5,7 @@
 //! the level, one of whose alternatives earlier edges rule out) is derived first: the axiom, the cycle that rules the
 //! alternative out, and the conclusion.
 
-use super::facts::Found;
+use super::facts::{Found, Open};
 use super::log::{Cause, Log};
 use super::model::{Edge, Model, Why};
 use super::open_lists::Element;
@@ -35,7 +35,7 @@ pub(crate) struct Prover<'a> {
     pub(super) sources: FxHashMap<u32, u32>,
     pub(super) returned: FxHashMap<u32, u32>,
     /// The step that says that an open read did not return something.
-    pub(super) excluded: FxHashMap<(u32, OpId), u32>,
+    pub(super) excluded: FxHashMap<(u32, Option<OpId>), u32>,
 }
 
 impl<'a> Prover<'a> {
@@ -153,7 +153,7 @@ impl<'a> Prover<'a> {
             }
             &Cause::Observed(choice) => Reason::Observed(choice),
             &Cause::Version { read, first, second } => Reason::Version { read, first, second },
-            &Cause::Intermediate { read, write } => Reason::Intermediate(Choice { read, write }),
+            &Cause::Intermediate { read, write } => Reason::Intermediate(Choice::write(read, write)),
             &Cause::Repeated { first, second } => Reason::Repeated { first, second },
             &Cause::Follows { read, writer } => {
                 let rules = self.model.rules;
@@ -161,7 +161,7 @@ impl<'a> Prover<'a> {
                 Reason::Cycle(vec![rules.point(rules.commit(writer)), rules.point(rules.begin(reader))])
             }
             &Cause::Impossible { read, replaced: Some(write) } => {
-                Reason::Intermediate(Choice { read, write })
+                Reason::Intermediate(Choice::write(read, write))
             }
             &Cause::Impossible { read, replaced: None } => Reason::Impossible { read },
             Cause::Cycle(lits) => Reason::Cycle(self.decided_cycle(solver, lits)),
@@ -208,12 +208,16 @@ impl<'a> Prover<'a> {
         self.model.facts.write_of(t, key).unwrap_or(OpId(0))
     }
 
+    /// That an open read (or element) is this write, or the initial state.
+    pub(super) fn choice(&self, open: u32, write: Option<OpId>) -> Choice {
+        let open = self.model.facts.open[open as usize];
+        Choice { read: open.op, element: open.element, write }
+    }
+
     fn literal(&self, solver: &Solver, lit: Lit) -> Literal {
         let positive = match solver.vars()[lit.var()] {
             Var::Before(a, b) => self.before(a, b),
-            Var::Source { open, write, .. } => {
-                Literal::ReadsFrom(Choice { read: self.model.facts.open[open as usize].op, write })
-            }
+            Var::Source { open, write, .. } => Literal::ReadsFrom(self.choice(open, write)),
             Var::Exists(t) => Literal::Committed(t),
         };
         if lit.is_negative() { !positive } else { positive }
@@ -231,9 +235,9 @@ impl<'a> Prover<'a> {
         // Of several writes of an open read the one that the clause speaks of.
         let chosen = clause.iter().find_map(|literal| match literal {
             Literal::NotReadsFrom(c)
-                if c.read == read.op && Some(self.model.facts.history.txn_of(c.write)) == from =>
+                if c.read == read.op && c.write.map(|w| self.model.facts.history.txn_of(w)) == from =>
             {
-                Some(c.write)
+                c.write
             }
             _ => None,
         });
@@ -271,14 +275,21 @@ impl<'a> Prover<'a> {
             &Demand::Unseen { list, first, second } => {
                 Reason::Version { read: self.model.facts.open_lists[list as usize].op, first, second }
             }
+            // Has a cause of its own.
+            &Demand::Source { open } => {
+                let Open { op, element, .. } = self.model.facts.open[open as usize];
+                Reason::Source { read: op, element }
+            }
         }
     }
 
     /// A read returned one of its candidates; those that wrote the key again are out.
     pub(super) fn source(&mut self, open: u32, clause: Vec<Literal>) -> u32 {
-        let open = &self.model.facts.open[open as usize];
-        let out: Vec<Choice> = match self.model.rules.own(open.reader).follows_reads() {
-            true => open.intermediate.iter().map(|&(_, write)| Choice { read: open.op, write }).collect(),
+        let Open { op, reader, element, .. } = self.model.facts.open[open as usize];
+        let out: Vec<Choice> = match self.model.rules.own(reader).follows_reads() {
+            true => {
+                self.model.facts.replaced(open).map(|(_, write)| self.choice(open, Some(write))).collect()
+            }
             false => Vec::new(),
         };
         let all = clause.iter().copied().chain(out.iter().map(|&c| Literal::ReadsFrom(c))).collect();
@@ -288,7 +299,7 @@ impl<'a> Prover<'a> {
             let clause = absent.chain([Literal::NotReadsFrom(choice)]).collect();
             hints.push(self.push(clause, Reason::Intermediate(choice)));
         }
-        let first = self.push(all, Reason::Source { read: open.op, element: open.element });
+        let first = self.push(all, Reason::Source { read: op, element });
         if out.is_empty() {
             return first;
         }

@@ -9,7 +9,7 @@
 //! before it. A round costs O((edges + reads) · chains). (algorithms.md 3.2, P3.)
 
 use super::chains::Chains;
-use super::facts::From;
+use super::facts::{From, Origin};
 use super::guess::{self, Cyclic};
 use super::model::{Edge, Family, Model, RuledOut, Why};
 use super::search::Progress;
@@ -178,7 +178,7 @@ struct Round<'a, 'm> {
     groups: &'a Groups,
     clocks: Clocks,
     found: Vec<Edge>,
-    out: Vec<((u32, OpId), RuledOut)>,
+    out: Vec<((u32, Option<OpId>), RuledOut)>,
     told: Vec<u32>,
     rank: u32,
 }
@@ -267,44 +267,52 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// Rules out what an open read cannot have returned; tells what it returned if only one is left.
+    /// Rules out what an open read cannot have returned; returns the writer if only one write is left. (If only the initial
+    /// state is left, the search finds out.)
     fn narrow(&mut self, read: usize, open: u32) -> Option<TxnId> {
-        let rules = self.model.rules;
-        let (found, candidates) =
-            (self.model.facts.reads[read], &self.model.facts.open[open as usize].candidates);
+        let (facts, rules) = (self.model.facts, self.model.rules);
+        let found = facts.reads[read];
         let begin = rules.begin(found.reader);
-        let out = |write: OpId| self.model.ruled_out.contains_key(&(open, write));
-        let mut left: Vec<(TxnId, OpId)> =
-            candidates.iter().copied().filter(|&(_, write)| !out(write)).collect();
-        if let [(w, _)] = left[..] {
+        let out = |origin: &Origin| self.model.ruled_out.contains_key(&(open, origin.write()));
+        let mut left: Vec<Origin> = facts.candidates(open).filter(|origin| !out(origin)).collect();
+        if let [Origin::Write(w, write)] = left[..] {
             // Known since an earlier round, unless it was the only one that is final.
             if !self.model.told.contains(&open) {
-                self.force(open, left[0], begin);
+                self.force(open, (w, write), begin);
             }
             return Some(w);
         }
         let groups = self.groups.of(found.key.index());
-        let last: Vec<TxnId> =
-            groups.filter_map(|(chain, writers)| self.latest(writers, chain, begin).copied()).collect();
+        let last: Vec<TxnId> = groups
+            .filter_map(|(chain, writers)| self.latest(writers, chain, begin).copied())
+            .filter(|&o| o != found.reader)
+            .collect();
         let mut at = 0;
         while at < left.len() && left.len() > 1 {
-            let (w, write) = left[at];
-            let commit = rules.commit(w);
-            let hides = |&o: &TxnId| o != w && o != found.reader && self.reaches(commit, rules.commit(o));
-            let by = last.iter().copied().find(hides);
-            if by.is_none() && !self.reaches(begin, commit) {
+            let Some(other) = self.excluded(left[at], begin, &last) else {
                 at += 1;
                 continue;
-            }
-            // That it follows the reader is the shorter proof.
-            let other = by.filter(|_| !self.reaches(begin, commit));
-            self.out.push(((open, write), RuledOut { other, rank: self.rank }));
+            };
+            self.out.push(((open, left[at].write()), RuledOut { other, rank: self.rank }));
             self.rank += 1;
             left.remove(at);
         }
-        let [only] = left[..] else { return None };
-        self.force(open, only, begin);
-        Some(only.0)
+        let [Origin::Write(w, write)] = left[..] else { return None };
+        self.force(open, (w, write), begin);
+        Some(w)
+    }
+
+    /// Why a read that begins here did not return this, if it is known: see [`RuledOut::other`]. `last` are the latest
+    /// writers of the key that precede the read.
+    fn excluded(&self, origin: Origin, begin: u32, last: &[TxnId]) -> Option<Option<TxnId>> {
+        let Origin::Write(w, _) = origin else { return last.first().map(|&o| Some(o)) };
+        let commit = self.model.rules.commit(w);
+        // That it follows the reader is the shorter proof.
+        if self.reaches(begin, commit) {
+            return Some(None);
+        }
+        let hides = |&o: &TxnId| o != w && self.reaches(commit, self.model.rules.commit(o));
+        last.iter().copied().find(hides).map(Some)
     }
 
     fn force(&mut self, open: u32, (w, write): (TxnId, OpId), begin: u32) {

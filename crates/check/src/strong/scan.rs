@@ -1,6 +1,6 @@
 //! Plays an order of events and finds which demands it misses that each read return the latest write. Linear in the history.
 
-use super::facts::{Facts, From};
+use super::facts::{Facts, From, Origin};
 use super::model::{Family, Model, Rules};
 use anomalist_history::{KeyId, OpId, TxnId};
 
@@ -16,6 +16,8 @@ pub(crate) enum Demand {
     Path { read: u32, from: Option<TxnId>, path: Vec<TxnId>, links: Vec<Link> },
     /// A list (a place in `Facts::open_lists`) shows one append last and another, earlier one not at all.
     Unseen { list: u32, first: OpId, second: OpId },
+    /// An open read (a place in `Facts::open`) returned one of its candidates.
+    Source { open: u32 },
 }
 
 /// Why one transaction comes directly before another, for a level that looks at dependencies.
@@ -34,8 +36,8 @@ pub(crate) enum Link {
 pub(crate) trait Decided {
     /// Did a transaction of unknown outcome take effect?
     fn took_effect(&self, t: TxnId) -> bool;
-    /// Which of its candidates is an open read (or element)?
-    fn source(&self, open: u32) -> Option<(TxnId, OpId)>;
+    /// Which of its candidates is an open read (or element)? `None`: it has to be asked about.
+    fn source(&self, open: u32) -> Option<Origin>;
 }
 
 /// Demands reported per read or write and round. More would mostly be implied by the others once they are met.
@@ -105,14 +107,16 @@ impl<'a> Play<'a> {
                 From::Initial => None,
                 From::Txn(w) => Some(w),
                 From::Open(open) => {
-                    // Any candidate will do for a register. A list has to be the same from beginning to end.
-                    let candidates = &self.facts.open[open as usize];
-                    // Where levels are mixed, what others take into account depends on which it is.
-                    let any = self.rules.reads_latest() && !candidates.of_list;
-                    if any && latest.is_some_and(|l| candidates.may_be_from(l)) {
+                    // Any candidate will do for a register. A list has to be the same from beginning to end. Where levels
+                    // are mixed, what others take into account depends on which it is.
+                    let any = self.rules.reads_latest() && !self.facts.open[open as usize].of_list;
+                    if any && self.facts.candidate_of(open, latest).is_some() {
                         continue;
                     }
-                    decided.source(open).map(|(w, _)| w)
+                    match decided.source(open) {
+                        Some(origin) => origin.txn(),
+                        None => continue,
+                    }
                 }
             };
             if latest == from {

@@ -1,16 +1,17 @@
 //! Decides one level: guess an order, see what it misses, ask the solver for one that does not, until nothing is missed or
 //! the solver says that there is none.
 //!
-//! Only demands that some candidate order missed ever become clauses. Each round adds a clause that no earlier round had, and
-//! there are finitely many, so it ends. (algorithms.md 3.2, P2 and P4.)
+//! Only demands that some candidate order missed ever become clauses. Each round adds a clause that no earlier round had, or
+//! asks about an open read that no earlier round asked about, and there are finitely many, so it ends. (algorithms.md 3.2,
+//! P2 and P4.)
 
 use super::certify;
 use super::chains::Chains;
-use super::facts::Facts;
+use super::facts::{Facts, Origin};
 use super::guess::{self, Cyclic};
 use super::log::Cause;
 use super::model::{Family, Model, Rules};
-use super::open;
+use super::open::{self, Sources};
 use super::open_lists;
 use super::saturate;
 use super::scan::{self, Decided, Demand};
@@ -19,7 +20,7 @@ use super::updates;
 use super::visible;
 use crate::budget::{Budget, OutOfBudget};
 use anomalist_graph::Ordered;
-use anomalist_history::{OpId, TxnId};
+use anomalist_history::TxnId;
 use anomalist_level::Execution;
 
 /// What was found out about a level.
@@ -74,6 +75,7 @@ pub(crate) struct Ways {
 pub(crate) struct Decisions<'a> {
     pub model: &'a Model<'a>,
     pub solver: &'a Solver,
+    pub sources: &'a Sources,
 }
 
 impl Decided for Decisions<'_> {
@@ -81,9 +83,15 @@ impl Decided for Decisions<'_> {
         self.solver.is_true(Var::Exists(t))
     }
 
-    fn source(&self, open: u32) -> Option<(TxnId, OpId)> {
-        let chosen = |&(_, write): &(TxnId, OpId)| self.solver.is_true(open::source(self.model, open, write));
-        open::candidates(self.model, open).find(chosen)
+    fn source(&self, open: u32) -> Option<Origin> {
+        if !self.sources.is_asked(open) {
+            return self.sources.default(open);
+        }
+        let chosen = |origin: &Origin| self.solver.is_true(open::source(self.model, open, *origin));
+        let commit =
+            |origin: &Origin| origin.txn().map(|t| self.solver.order.position(self.model.rules.commit(t)));
+        // Of several that the solver allows the latest, which misses the least.
+        open::candidates(self.model, open).filter(chosen).max_by_key(commit)
     }
 }
 
@@ -101,12 +109,16 @@ pub(crate) fn decide<'a>(
     // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
     let mut saturated = chains.is_none();
     let hot = has_hot_keys(facts);
-    if let (Some(hint), true) = (&hint, hot && chains.is_some() && !facts.has_open_reads()) {
+    if let (Some(hint), true) = (&hint, hot && chains.is_some()) {
         let graph = model.graph();
         let Ok(order) = guess::order(&model, &graph, hint) else { return Ok(Found::KnownCycle(model)) };
-        let solver = Solver::new(Ordered::new(graph, order));
-        if missed(&model, &solver).is_empty() {
-            return Ok(Found::Holds(certify::execution(&model, &solver)));
+        let mut solver = Solver::new(Ordered::new(graph, order));
+        let mut sources = open::add(&model, &mut solver, budget)?;
+        if matches!(solver.solve(CONFLICTS, budget)?, Answer::Model) {
+            sources.follow(&model, &solver);
+            if missed(&model, &solver, &sources).is_empty() {
+                return Ok(Found::Holds(certify::execution(&model, &solver, &sources)));
+            }
         }
     }
     if let Some(chains) = &chains
@@ -127,9 +139,9 @@ pub(crate) fn decide<'a>(
             Err(Cyclic) => return Ok(Found::KnownCycle(model)),
         };
         let mut solver = Solver::new(Ordered::new(graph, order));
-        open::add(&model, &mut solver);
-        match search(&model, &mut solver, limit, budget, progress)? {
-            Some(Ending::Order) => return Ok(Found::Holds(certify::execution(&model, &solver))),
+        let mut sources = open::add(&model, &mut solver, budget)?;
+        match search(&model, &mut solver, &mut sources, limit, budget, progress)? {
+            Some(Ending::Order) => return Ok(Found::Holds(certify::execution(&model, &solver, &sources))),
             Some(Ending::Refuted(step)) => return Ok(Found::Refuted(model, Box::new(solver), step)),
             None => {
                 saturated = true;
@@ -169,6 +181,7 @@ enum Ending {
 fn search(
     model: &Model<'_>,
     solver: &mut Solver,
+    sources: &mut Sources,
     limit: u64,
     budget: &Budget<'_>,
     progress: &mut Progress,
@@ -180,7 +193,8 @@ fn search(
             Answer::ConflictLimit => return Ok(None),
             Answer::Model => {}
         }
-        let missed = missed(model, solver);
+        sources.follow(model, solver);
+        let missed = missed(model, solver, sources);
         progress.rounds += 1;
         progress.demands += missed.len();
         progress.missed = missed.len();
@@ -189,9 +203,13 @@ fn search(
             return Ok(Some(Ending::Order));
         }
         // Clauses are made from the model as it is, before adding the first undoes it.
-        let clauses: Vec<_> = missed.into_iter().map(|d| (open::clause(model, solver, &d), d)).collect();
+        let clauses: Vec<_> =
+            missed.into_iter().map(|d| (open::clause(model, solver, sources, &d), d)).collect();
         for (clause, demand) in clauses {
-            solver.add(clause, Cause::Demand(demand));
+            match demand {
+                Demand::Source { open } => open::ask(model, solver, sources, open),
+                demand => open::post(model, solver, sources, clause, Cause::Demand(demand)),
+            }
         }
         if budget.is_spent() {
             return Err(OutOfBudget);
@@ -200,10 +218,14 @@ fn search(
     Ok(None)
 }
 
-fn missed(model: &Model<'_>, solver: &Solver) -> Vec<Demand> {
+fn missed(model: &Model<'_>, solver: &Solver, sources: &Sources) -> Vec<Demand> {
     let order = solver.order.order();
-    let decisions = Decisions { model, solver };
+    let decisions = Decisions { model, solver, sources };
     let position = |node: u32| solver.order.position(node);
+    let without_source = open::without_source(model, &decisions);
+    if !without_source.is_empty() {
+        return without_source;
+    }
     let mut demands = match model.rules.family {
         Family::Serial | Family::Prefix | Family::Snapshot => {
             scan::missed(model, order, &position, &decisions)

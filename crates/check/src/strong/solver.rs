@@ -18,8 +18,8 @@ use rustc_hash::FxHashMap;
 pub(crate) enum Var {
     /// The first node comes before the second; if it is false, the second before the first.
     Before(u32, u32),
-    /// An open read (or element) is this write, which may therefore come before it.
-    Source { open: u32, write: OpId, edge: Option<(u32, u32)> },
+    /// An open read (or element) is this write (`None`: the initial state), which may therefore come before it.
+    Source { open: u32, write: Option<OpId>, edge: Option<(u32, u32)> },
     /// A transaction of unknown outcome took effect.
     Exists(TxnId),
 }

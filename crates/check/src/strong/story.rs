@@ -55,7 +55,7 @@ pub(crate) fn part_of_a_transaction(
     read: OpId,
     write: OpId,
 ) -> (Anomaly, Refutation) {
-    let refutation = at_once(Reason::Intermediate(Choice { read, write }));
+    let refutation = at_once(Reason::Intermediate(Choice::write(read, write)));
     (unnamed(problem, rules, &refutation), refutation)
 }
 

@@ -5,7 +5,7 @@
 //! something that replaced one of its reads to something that it read. Every such transaction searches the part of the order
 //! between the two.
 
-use super::facts::From;
+use super::facts::{From, Origin};
 use super::model::Model;
 use super::scan::{Decided, Demand, Link};
 use anomalist_history::{KeyId, TxnId};
@@ -27,7 +27,7 @@ pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -
     view.source.extend(facts.reads.iter().map(|read| match read.from {
         From::Initial => None,
         From::Txn(w) => Some(w),
-        From::Open(open) => decided.source(open).map(|(w, _)| w),
+        From::Open(open) => decided.source(open).and_then(Origin::txn),
     }));
     let txns: Vec<TxnId> =
         order.iter().filter(|&&n| model.counts(n)).map(|&n| TxnId(n)).filter(|&t| exists(t)).collect();

@@ -8,7 +8,7 @@
 //! O(m · operations per transaction). One demand per read, about the latest visible writer.
 
 use super::causes;
-use super::facts::{Facts, From};
+use super::facts::{Facts, From, Origin};
 use super::model::{Family, Model, Visible};
 use super::scan::{Decided, Demand, Link};
 use anomalist_history::{KeyId, SessionId, TxnId};
@@ -96,7 +96,7 @@ impl<D: Decided> View<'_, D> {
         match self.facts.reads[read].from {
             From::Initial => None,
             From::Txn(w) => Some(w),
-            From::Open(open) => self.decided.source(open).map(|(w, _)| w),
+            From::Open(open) => self.decided.source(open).and_then(Origin::txn),
         }
     }
 

@@ -65,6 +65,9 @@ pub struct Flags {
     /// Retire a key after this many writes or appends
     #[arg(long, value_name = "N")]
     writes_per_key: Option<u32>,
+    /// Registers: share of writes that delete their key, so that it has its initial value again [default: 0]
+    #[arg(long, value_name = "R")]
+    delete_ratio: Option<f64>,
     /// Share of transactions that their client aborts [default: 0]
     #[arg(long, value_name = "R")]
     abort_ratio: Option<f64>,
@@ -163,6 +166,7 @@ fn spec(flags: &Flags) -> Result<Spec, Failure> {
         keys: flags.keys.unwrap_or(base.keys),
         distribution,
         writes_per_key: flags.writes_per_key.or(base.writes_per_key),
+        delete_ratio: flags.delete_ratio.unwrap_or(base.delete_ratio),
         abort_ratio: flags.abort_ratio.unwrap_or(base.abort_ratio),
         indeterminate_ratio: flags.indeterminate_ratio.unwrap_or(base.indeterminate_ratio),
         record_conflicts: flags.record_conflicts || base.record_conflicts,

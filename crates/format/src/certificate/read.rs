@@ -256,7 +256,9 @@ impl Reader<'_> {
     }
 
     fn choice(&self, c: &Cursor<'_, '_>) -> Found<Choice> {
-        Ok(Choice { read: self.op(&c.get("read"))?, write: self.op(&c.get("write"))? })
+        let element = c.get("element");
+        let element = if element.is_null() { 0 } else { element.number()? };
+        Ok(Choice { read: self.op(&c.get("read"))?, element, write: self.maybe(&c.get("write"))? })
     }
 
     fn node(&self, c: &Cursor<'_, '_>) -> Found<Node> {

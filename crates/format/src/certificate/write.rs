@@ -106,7 +106,12 @@ impl Writer<'_> {
     }
 
     fn choice(&self, choice: Choice) -> Value {
-        json!({"read": self.op(choice.read), "write": self.op(choice.write)})
+        let write = choice.write.map(|write| self.op(write));
+        let mut choice_made = json!({"read": self.op(choice.read), "write": write});
+        if choice.element > 0 {
+            choice_made["element"] = choice.element.into();
+        }
+        choice_made
     }
 
     /// Levels that the same execution proves share it.

@@ -1,9 +1,10 @@
 //! Who read from whom, straight from the operations: every way to explain the reads of a history.
 //!
 //! Rules (algorithms.md 0, 2.1, 2.7). A read after an own write must return the latest own write. Otherwise its source is
-//! another transaction that wrote the value and did not abort; failing that its own later write, an aborted transaction,
-//! the initial value, thin air: in this order. Several transactions that did not abort are several explanations. An
-//! indeterminate transaction exists iff an existing one reads something from it (least fixpoint).
+//! another transaction that wrote the value and did not abort, or the initial state if that has the value; failing that its
+//! own later write, an aborted transaction, thin air: in this order. Several possible sources are several explanations.
+//! A list shows an append at most once. An indeterminate transaction exists iff an existing one reads something from it
+//! (least fixpoint).
 
 use anomalist_history::{History, OpId, OpKind, Outcome, Value};
 
@@ -15,9 +16,12 @@ pub(super) enum Fault {
     Future = 2,
     NotMyOwnWrite = 3,
     NotMyLastWrite = 4,
-    /// A list with an element twice: not one of the 14 TAPs.
+    /// A list that shows an element more often than it was appended: not one of the 14 TAPs.
     DuplicateElement,
 }
+
+/// In place of a write that a read may have seen: the initial state.
+const INITIAL: usize = usize::MAX;
 
 /// TAP-f in [`Reading::read_taps`].
 const INTERMEDIATE: usize = 5;
@@ -170,17 +174,20 @@ impl<'a> Facts<'a> {
         let initial = self.history.initial().of(anomalist_history::KeyId(key as u32)) == Some(value);
         let judgement = if !foreign.is_empty() {
             if own.is_empty() { Judgement::Foreign } else { Judgement::Fault(Fault::NotMyOwnWrite) }
+        } else if initial {
+            if own.is_empty() { Judgement::Initial } else { Judgement::Fault(Fault::NotMyOwnWrite) }
         } else if own.iter().any(|&w| self.ops[w].value == value) {
             Judgement::Fault(Fault::NotMyLastWrite)
         } else if self.writes_of(key, value).any(|w| mine(&w)) {
             Judgement::Fault(Fault::Future)
         } else if self.writes_of(key, value).next().is_some() {
             Judgement::Fault(Fault::Aborted)
-        } else if initial {
-            if own.is_empty() { Judgement::Initial } else { Judgement::Fault(Fault::NotMyOwnWrite) }
         } else {
             Judgement::Fault(Fault::ThinAir)
         };
+        if initial && !foreign.is_empty() {
+            foreign.push(INITIAL);
+        }
         let observed = if foreign.is_empty() { Vec::new() } else { vec![foreign] };
         JudgedRead { op: read, judgement, observed }
     }
@@ -216,7 +223,15 @@ impl<'a> Facts<'a> {
                 worst = Some(worst.map_or(found, |w| if (found as u8) < w as u8 { found } else { w }));
             }
         }
-        let twice = elements.iter().enumerate().any(|(i, e)| elements[..i].contains(e));
+        let appended = |e: Value| {
+            let visible = |&w: &usize| match self.ops[w].txn == txn {
+                true => w < read,
+                false => !self.aborted(self.ops[w].txn),
+            };
+            self.writes_of(key, e).filter(visible).count()
+        };
+        let shown = |e: Value| elements.iter().filter(|&&other| other == e).count();
+        let twice = elements.iter().any(|&e| shown(e) > 1 && shown(e) > appended(e));
         let judgement = if let Some(fault) = worst {
             Judgement::Fault(fault)
         } else if twice {
@@ -268,6 +283,7 @@ impl<'a> Facts<'a> {
             for read in self.existing(committed) {
                 for (i, candidates) in read.observed.iter().enumerate() {
                     match chosen(choices, read.op, i, candidates) {
+                        Some(INITIAL) => {}
                         Some(write) => committed |= 1 << self.ops[write].txn,
                         // Whoever wrote what a faulty read saw, the read stays faulty: nothing to choose.
                         None if matches!(read.judgement, Judgement::Fault(_)) => {}
@@ -281,7 +297,8 @@ impl<'a> Facts<'a> {
         }
         match open {
             Some((op, i, candidates)) if ambiguous == Ambiguous::Enumerate => {
-                for &write in candidates {
+                let used = |write: usize| choices.iter().any(|c| c.0.0 == op && c.1 == write);
+                for &write in &candidates.iter().copied().filter(|&write| !used(write)).collect::<Vec<_>>() {
                     choices.push(((op, i), write));
                     self.explore(ambiguous, choices, found);
                     choices.pop();
@@ -325,7 +342,9 @@ impl<'a> Facts<'a> {
                 Judgement::Internal => {}
                 Judgement::Foreign => {
                     let Some(seen) = seen else { continue };
-                    if let Some(&write) = seen.last() {
+                    if seen.last() == Some(&INITIAL) {
+                        reading.external.push(External { op: read.op, reader: txn, key, from: None });
+                    } else if let Some(&write) = seen.last() {
                         if self.written_again_later(write) {
                             reading.read_taps[INTERMEDIATE] += 1;
                             reading.faulty.push((txn, Some(INTERMEDIATE)));

@@ -20,18 +20,13 @@ impl Proof<'_> {
         self.write(other)?;
         let (r, o) = (self.facts.owner(read), self.facts.owner(other));
         let history = self.facts.history;
-        match write {
-            Some(write) => {
-                self.returned(clause, Choice { read, write })?;
-                if !self.is_version(Choice { read, write }) {
-                    return Err(unproven().ops([read, write]));
-                }
-            }
-            None => {
-                self.guarded(clause, r)?;
-                if self.possible.source(read) != Source::Initial {
-                    return Err(unproven().ops([read]));
-                }
+        if write.is_none() && self.possible.source(read) == Source::Initial {
+            self.guarded(clause, r)?;
+        } else {
+            let choice = Choice { read, element: self.last_element(read), write };
+            self.returned(clause, choice)?;
+            if !self.is_version(choice) {
+                return Err(unproven().ops([read].into_iter().chain(write)));
             }
         }
         let w = write.map(|write| self.facts.owner(write));
@@ -80,7 +75,7 @@ impl Proof<'_> {
             let mut by_read = false;
             for choice in clause.literals.iter() {
                 if let Literal::NotReadsFrom(c) = choice {
-                    by_read |= self.facts.owner(c.write) == a
+                    by_read |= c.write.is_some_and(|write| self.facts.owner(write) == a)
                         && self.facts.owner(c.read) == reader
                         && c.read < limit
                         && self.is_version(*c);
@@ -125,22 +120,20 @@ impl Proof<'_> {
         if seen { Ok(()) } else { Err(unproven().txns(stops)) }
     }
 
-    /// Is the write (chosen or certain) the version that the read returned? A list also shows older ones.
+    /// Is the choice about the version that the read returned? A list also shows older ones.
     pub(super) fn is_version(&self, choice: Choice) -> bool {
-        let history = self.facts.history;
-        let (read, write) = (history.op(choice.read), history.op(choice.write));
         match self.possible.source(choice.read) {
-            Source::From(_) | Source::Open => {}
-            _ => return false,
-        }
-        match history.list(read.value) {
-            None => read.value == write.value,
-            Some(elements) => {
-                let own = self.own_appends(choice.read);
-                let others = &elements[..elements.len().saturating_sub(own)];
-                others.last() == Some(&write.value)
+            Source::From(_) | Source::Open | Source::Initial => {
+                choice.element == self.last_element(choice.read)
             }
+            _ => false,
         }
+    }
+
+    /// The place of the last element that a list shows of others' appends; 0 for a register.
+    fn last_element(&self, read: OpId) -> u32 {
+        let elements = self.facts.history.list(self.facts.history.op(read).value);
+        elements.map_or(0, |e| e.len().saturating_sub(self.own_appends(read) + 1) as u32)
     }
 
     /// The reader's own earlier appends, which are the tail of the list.
@@ -165,7 +158,7 @@ impl Proof<'_> {
             let own = if open { self.own_appends(read) } else { 0 };
             if let Some(elements) = self.facts.history.list(op.value).filter(|_| open)
                 && let Some(&last) = elements[..elements.len().saturating_sub(own)].last()
-                && let Some(write) = self.facts.candidates(r, op.key, last).only()
+                && let Some(write) = self.facts.candidates(r, op.key, last).only_write()
             {
                 found.push((read, Some(self.facts.owner(write))));
             }
@@ -188,7 +181,7 @@ impl Proof<'_> {
         let certain = self.certain_reads(a).into_iter();
         let chosen = clause.literals.iter().filter_map(|literal| match literal {
             Literal::NotReadsFrom(c) if self.facts.owner(c.read) == a && self.is_version(*c) => {
-                Some((c.read, Some(self.facts.owner(c.write))))
+                Some((c.read, c.write.map(|write| self.facts.owner(write))))
             }
             _ => None,
         });

@@ -32,17 +32,32 @@ impl Proof<'_> {
         Some(&elements[..elements.len().saturating_sub(self.own_appends(read))])
     }
 
-    /// Is the write the only one that a read, or an element of a list, may be?
+    /// Is this the only source that a read, or an element of a list, may have?
     pub(super) fn only_candidate(&self, choice: Choice) -> bool {
-        let write = self.facts.history.op(choice.write);
-        let candidates = self.facts.candidates(self.facts.owner(choice.read), write.key, write.value);
-        candidates.only() == Some(choice.write)
+        let read = self.facts.history.op(choice.read);
+        let value = match self.facts.history.list(read.value) {
+            Some(elements) => elements.get(choice.element as usize).copied(),
+            None => Some(read.value),
+        };
+        let reader = self.facts.owner(choice.read);
+        let only = |value| self.facts.candidates(reader, read.key, value).only() == Some(choice.write);
+        value.is_some_and(only)
     }
 
-    /// The list shows this append, or the clause allows for its showing another.
-    fn shows(&self, clause: &Clause, read: OpId, write: OpId) -> Result<(), Flaw> {
-        let choice = Choice { read, write };
-        if self.only_candidate(choice) { Ok(()) } else { clause.has(Literal::NotReadsFrom(choice)) }
+    /// Where in a list an append of another transaction may be.
+    fn possible_places(&self, body: &[Value], read: OpId, append: OpId) -> Vec<Choice> {
+        let value = self.facts.history.op(append).value;
+        let owner = self.facts.owner(append);
+        let places = (0..).zip(body).filter(|(_, e)| **e == value && owner != self.facts.owner(read));
+        places.map(|(element, _)| Choice::append(read, element, append)).collect()
+    }
+
+    /// The places at which a list shows an append for sure, or the clause allows for its showing another.
+    fn places(&self, clause: &Clause, body: &[Value], read: OpId, append: OpId) -> Vec<usize> {
+        let choices = self.possible_places(body, read, append).into_iter();
+        let shown =
+            |c: &Choice| self.only_candidate(*c) || clause.literals.contains(&Literal::NotReadsFrom(*c));
+        choices.filter(shown).map(|c| c.element as usize).collect()
     }
 
     fn appends(&self, t: TxnId, like: OpId) -> impl Iterator<Item = OpId> {
@@ -66,47 +81,39 @@ impl Proof<'_> {
             return Err(flaw());
         }
         self.guarded(clause, reader)?;
-        let at = |op: OpId| {
-            let owner = self.facts.owner(op);
-            body.iter().position(|&value| value == history.op(op).value).filter(|_| owner != reader)
-        };
+        let (firsts, seconds) =
+            (self.places(clause, body, read, first), self.places(clause, body, read, second));
         let before = Literal::Before(Point::Commit(a), Point::Commit(b));
-        match (at(first), at(second)) {
-            (_, Some(0)) if a == b && first < second => self.shows(clause, read, second),
-            (Some(i), Some(j)) if i + 1 == j => {
-                self.shows(clause, read, first)?;
-                self.shows(clause, read, second)?;
-                let next = self.appends(a, first).find(|&op| op > first);
-                let impossible = match a == b {
-                    true => next != Some(second),
-                    false => next.is_some() || self.appends(b, second).next() != Some(second),
-                };
-                if impossible {
-                    Ok(())
-                } else if a == b {
-                    Err(flaw())
-                } else {
-                    clause.has(before)
-                }
-            }
-            (Some(i), Some(j)) if i < j && a != b => {
-                self.shows(clause, read, first)?;
-                self.shows(clause, read, second)?;
-                clause.has(before)
-            }
-            (Some(i), elsewhere) if i + 1 == body.len() && a != b => {
-                self.shows(clause, read, first)?;
-                self.guarded(clause, b)?;
-                if elsewhere.is_some() {
-                    if self.only_candidate(Choice { read, write: second }) {
-                        return Err(flaw());
-                    }
-                    clause.has(Literal::ReadsFrom(Choice { read, write: second }))?;
-                }
-                clause.has(before)
-            }
-            _ => Err(flaw()),
+        if a == b && first < second && seconds.contains(&0) {
+            return Ok(());
         }
+        let side_by_side = firsts.iter().any(|i| seconds.contains(&(i + 1)));
+        let next = self.appends(a, first).find(|&op| op > first);
+        let impossible = match a == b {
+            true => next != Some(second),
+            false => next.is_some() || self.appends(b, second).next() != Some(second),
+        };
+        if side_by_side && impossible {
+            return Ok(());
+        }
+        if a == b {
+            return Err(flaw());
+        }
+        if firsts.iter().any(|i| seconds.iter().any(|j| i < j)) {
+            return clause.has(before);
+        }
+        // The first is shown last, and the second nowhere.
+        if body.len().checked_sub(1).is_none_or(|last| !firsts.contains(&last)) {
+            return Err(flaw());
+        }
+        self.guarded(clause, b)?;
+        for choice in self.possible_places(body, read, second) {
+            if self.only_candidate(choice) {
+                return Err(flaw());
+            }
+            clause.has(Literal::ReadsFrom(choice))?;
+        }
+        clause.has(before)
     }
 
     /// The writes that the clause says a read is not from, or the one that it is from for sure; `None`: the initial value.
@@ -115,7 +122,7 @@ impl Proof<'_> {
         let certain = self.certain_reads(reader).into_iter().filter(|(op, _)| *op == read).map(|(_, w)| w);
         let chosen = clause.literals.iter().filter_map(|literal| match literal {
             Literal::NotReadsFrom(c) if c.read == read && self.is_version(*c) => {
-                Some(Some(self.facts.owner(c.write)))
+                Some(c.write.map(|write| self.facts.owner(write)))
             }
             _ => None,
         });
@@ -132,16 +139,10 @@ impl Proof<'_> {
             return Err(flaw());
         }
         if first == second {
-            let mut returned: Vec<(Value, OpId)> = Vec::new();
-            for literal in &clause.literals {
-                if let Literal::NotReadsFrom(c) = literal
-                    && c.read == first
-                {
-                    returned.push((history.op(c.write).value, c.write));
-                }
-            }
-            returned.sort_unstable();
-            let two = returned.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1);
+            let chosen: Vec<Choice> = clause.literals.iter().filter_map(|l| l.denies(first)).collect();
+            // One element is two appends, or one append is two elements.
+            let clash = |a: &Choice, b: &Choice| (a.element == b.element) != (a.write == b.write);
+            let two = chosen.iter().any(|a| chosen.iter().any(|b| clash(a, b)));
             return if two { Ok(()) } else { Err(flaw()) };
         }
         self.guarded(clause, t)?;
@@ -178,16 +179,19 @@ impl Proof<'_> {
         if !open || candidates.len() == 0 {
             return Err(flaw());
         }
-        candidates.iter().try_for_each(|write| clause.has(Literal::ReadsFrom(Choice { read, write })))
+        candidates
+            .iter()
+            .try_for_each(|write| clause.has(Literal::ReadsFrom(Choice { read, element, write })))
     }
 
     pub(super) fn intermediate(&self, clause: &Clause, choice: Choice) -> Result<(), Flaw> {
         self.returned(clause, choice)?;
         let judged = self.judges_reads(self.facts.owner(choice.read));
-        if judged && self.is_version(choice) && !self.facts.is_final(choice.write) {
+        let replaced = choice.write.is_some_and(|write| !self.facts.is_final(write));
+        if judged && self.is_version(choice) && replaced {
             Ok(())
         } else {
-            Err(unproven().ops([choice.read, choice.write]))
+            Err(unproven().ops([choice.read]))
         }
     }
 }

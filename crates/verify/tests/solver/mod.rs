@@ -247,13 +247,11 @@ impl Problem<'_> {
             let r = read.txn;
             if read.candidates.len() > 1 {
                 let mut clause = self.guards(&[r]);
-                clause.extend(
-                    read.candidates.iter().map(|&w| Literal::ReadsFrom(Choice { read: read.op, write: w })),
-                );
+                clause.extend(read.candidates.iter().map(|&w| Literal::ReadsFrom(Choice::write(read.op, w))));
                 clauses.push((clause, Reason::Source { read: read.op, element: 0 }));
             }
             for &write in &read.candidates {
-                let choice = Choice { read: read.op, write };
+                let choice = Choice::write(read.op, write);
                 let w = history.txn_of(write);
                 let doubt = (read.candidates.len() > 1).then_some(Literal::NotReadsFrom(choice));
                 if !self.certain.contains(&w) {
@@ -339,7 +337,7 @@ impl Problem<'_> {
         if let Some(write) = write {
             clause.insert(Literal::Before(self.commit(o), self.commit(self.history.txn_of(write))));
             if read.candidates.len() > 1 {
-                clause.insert(Literal::NotReadsFrom(Choice { read: read.op, write }));
+                clause.insert(Literal::NotReadsFrom(Choice::write(read.op, write)));
             }
         }
         let reason = |path: Vec<TxnId>| Reason::Axiom { read: read.op, write, other, path };
@@ -407,7 +405,7 @@ impl Problem<'_> {
             for other in &self.reads {
                 let early = self.level != Level::ReadCommitted || other.txn == r && other.op < read;
                 for &write in other.candidates.iter().filter(|&&w| early && self.history.txn_of(w) == at) {
-                    let choice = Choice { read: other.op, write };
+                    let choice = Choice::write(other.op, write);
                     let doubt = (other.candidates.len() > 1).then_some(Literal::NotReadsFrom(choice));
                     go(other.txn, 'w', doubt);
                 }

@@ -121,13 +121,13 @@ impl Problem<'_> {
             choices.clear();
             for read in self.reads.iter().filter(|r| counting.contains(&r.txn)).collect::<Vec<_>>() {
                 if read.candidates.len() > 1 {
-                    let choice = |&write: &OpId| Choice { read: read.op, write };
+                    let choice = |&write: &OpId| Choice::write(read.op, write);
                     let chosen =
                         read.candidates.iter().map(choice).find(|c| model.contains(&Literal::ReadsFrom(*c)));
                     choices.extend(chosen);
                 }
             }
-            counting.extend(choices.iter().map(|c| self.history.txn_of(c.write)));
+            counting.extend(choices.iter().filter_map(|c| c.write).map(|write| self.history.txn_of(write)));
             for read in self.reads.iter().filter(|r| counting.contains(&r.txn)).collect::<Vec<_>>() {
                 if let [only] = read.candidates[..] {
                     counting.insert(self.history.txn_of(only));
