@@ -214,7 +214,8 @@ impl Stage<'_> {
 
     fn query(&self, plain: Labels, count: AntiCount, required: &[Labels]) -> CycleQuery {
         let required = required.iter().copied().chain(needed_label(self.bound)).collect();
-        CycleQuery { plain: plain | self.orders(), anti: RW, count, required }
+        let order = needed_label(self.bound).unwrap_or(0);
+        CycleQuery { plain: plain | self.orders(), anti: RW, count, required, order }
     }
 
     /// Of these components, those that the bound before does not connect.
@@ -349,7 +350,7 @@ impl Stage<'_> {
             let labels = walk.labels.iter().enumerate().map(told).collect();
             let mut walk = Walk { nodes, labels };
             match &mut named.shortest {
-                Some(best) if best.nodes.len() > walk.nodes.len() => std::mem::swap(best, &mut walk),
+                Some(best) if query.length(best) > query.length(&walk) => std::mem::swap(best, &mut walk),
                 Some(_) => {}
                 None => {
                     named.shortest = Some(walk);

@@ -136,17 +136,25 @@ impl Component<'_, '_> {
         self.ground.txn(self.members[node as usize])
     }
 
-    /// The cycle as it is told.
+    /// The cycle as it is told. Process or real-time order in a row is one step.
     fn cycle(&self, walk: &Walk) -> Cycle {
         let next = |i: usize| walk.nodes[(i + 1) % walk.nodes.len()];
-        let steps: Vec<Step> = (0..walk.nodes.len())
-            .map(|i| {
-                let told = self.told.labels(walk.nodes[i], next(i));
-                let relation = ALL.into_iter().find(|&edge| told == label(edge)).unwrap_or(Edge::Realtime);
-                let (from, to) = (self.members[walk.nodes[i] as usize], self.members[next(i) as usize]);
-                self.inference.evidence.step(self.ground, from, to, relation)
-            })
-            .collect();
+        let mut merged: Vec<(u32, u32, Edge)> = Vec::new();
+        for i in 0..walk.nodes.len() {
+            let told = self.told.labels(walk.nodes[i], next(i));
+            let relation = ALL.into_iter().find(|&edge| told == label(edge)).unwrap_or(Edge::Realtime);
+            let (from, to) = (self.members[walk.nodes[i] as usize], self.members[next(i) as usize]);
+            match merged.last_mut() {
+                Some(last) if last.2 == relation && matches!(relation, Edge::Process | Edge::Realtime) => {
+                    last.1 = to;
+                }
+                _ => merged.push((from, to, relation)),
+            }
+        }
+        let step = |&(from, to, relation): &(u32, u32, Edge)| {
+            self.inference.evidence.step(self.ground, from, to, relation)
+        };
+        let steps: Vec<Step> = merged.iter().map(step).collect();
         let relations: Vec<Edge> = steps.iter().map(|step| step.relation).collect();
         Cycle { kind: classify(&relations), steps }
     }
@@ -171,6 +179,7 @@ fn spec_of(kind: A) -> Option<(&'static CycleSpec, Option<Edge>)> {
 
 /// The search for a type; with an order, at least one step must be of it.
 fn query(spec: &CycleSpec, order: Option<Edge>) -> CycleQuery {
+    let in_a_row = order.map_or(0, label);
     let order: &[Edge] = match &order {
         Some(order) => std::slice::from_ref(order),
         None => &[],
@@ -185,6 +194,7 @@ fn query(spec: &CycleSpec, order: Option<Edge>) -> CycleQuery {
             AntiDependencies::Adjacent => AntiCount::Adjacent,
         },
         required: [labels(spec.required), labels(order)].into_iter().filter(|&set| set != 0).collect(),
+        order: in_a_row,
     }
 }
 

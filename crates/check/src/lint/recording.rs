@@ -108,7 +108,8 @@ fn operations(history: &History, findings: &mut Vec<Finding>) {
     let advice = "Record what a committed transaction read: a read without a result shows nothing.";
     let message = |n| format!("{} of committed transactions without a result", number(n, "read", "reads"));
     unread.report(history, "read-without-result", advice, message, findings);
-    let advice = "Write other values than the one keys hold at first; a read cannot tell the two apart.";
+    let advice = "A read of that value may be of the initial state or of the write, so it shows less. Where a deletion is \
+                  meant, that cannot be helped; otherwise write other values than the one keys hold at first.";
     let message =
         |n| format!("{} of a value that the key holds before any write", number(n, "write", "writes"));
     initial.report(history, "write-of-initial-value", advice, message, findings);

@@ -29,7 +29,8 @@ pub(crate) fn reduced(
     whole: &Refutation,
     budget: &Budget<'_>,
 ) -> Option<Refutation> {
-    if rests_on_choices(whole) || !facts.lists.is_empty() || !facts.assumed.is_empty() {
+    let lists = !facts.lists.is_empty() || !facts.open_lists.is_empty();
+    if rests_on_choices(whole) || lists || !facts.assumed.is_empty() {
         return None;
     }
     let mut reads = spoken_of(facts, whole);

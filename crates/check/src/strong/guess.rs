@@ -83,8 +83,12 @@ pub(crate) fn kahn(model: &Model<'_>, graph: &Csr, wished: &[u32]) -> Vec<u32> {
     for node in 0..n {
         graph.for_each_successor(node, |next| waiting[next as usize] += 1);
     }
-    // Moments of real time and what does not count come as soon as they can.
-    let wish = |node: u32| if model.counts(node) { wished[model.rules.txn(node).index()] } else { 0 };
+    // Moments of real time and what does not count come as soon as they can, and so do begins: whatever has to wait for one
+    // (a commit that replaces what it read) would otherwise wait for all commits before its own.
+    let wish = |node: u32| match model.committed(node) {
+        Some(t) => wished[t.index()],
+        None => 0,
+    };
     let mut heap: BinaryHeap<Reverse<(u32, u32)>> =
         (0..n).filter(|&i| waiting[i as usize] == 0).map(|i| Reverse((wish(i), i))).collect();
     let mut order = Vec::with_capacity(n as usize);

@@ -12,8 +12,9 @@ use super::search::{self, Found, Progress, Ways};
 use super::story;
 use crate::budget::Budget;
 use crate::weak::Problem;
+use crate::weak::problem::returned;
 use anomalist_history::{FaultKind, Index, OpId, TxnId};
-use anomalist_level::{Certificate, Choice, Level, Reason, Refutation, Verdict};
+use anomalist_level::{Certificate, Level, Reason, Refutation, Verdict};
 use std::num::NonZeroUsize;
 
 /// What was found out.
@@ -49,7 +50,7 @@ pub(crate) fn decide(
     let facts = Facts::with(problem, possible.as_ref().unwrap_or(problem.index), alone, true);
     let follows = |read: OpId| rules.own(problem.history.txn_of(read)).follows_reads();
     if let Some(&(read, write)) = facts.partial.iter().find(|partial| follows(partial.0)) {
-        let reason = Reason::Intermediate(Choice::write(read, write));
+        let reason = Reason::Intermediate(returned(problem.history, read, write));
         return Some(violated(problem, story::at_once(reason)));
     }
     let unknown = |reason: String| {
@@ -92,7 +93,9 @@ fn impossible(problem: Problem<'_>, rules: Rules<'_>) -> Option<Reason> {
     let mut faults = problem.index.faults().iter();
     let fault = faults.find(|fault| forbidden(problem.history.txn_of(fault.op), fault.kind))?;
     Some(match (fault.kind, fault.other) {
-        (FaultKind::Intermediate, Some(write)) => Reason::Intermediate(Choice::write(fault.op, write)),
+        (FaultKind::Intermediate, Some(write)) => {
+            Reason::Intermediate(returned(problem.history, fault.op, write))
+        }
         _ => Reason::Impossible { read: fault.op },
     })
 }

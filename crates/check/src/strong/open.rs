@@ -429,6 +429,23 @@ struct Asking<'a> {
     sources: &'a Sources,
 }
 
+/// True if a demand rests on no open read.
+pub(crate) fn is_certain(model: &Model<'_>, demand: &Demand) -> bool {
+    let certain = |read: u32| !matches!(model.facts.reads[read as usize].from, From::Open(_));
+    match demand {
+        Demand::Axiom { read, .. } => certain(*read),
+        Demand::Path { read, links, .. } => {
+            certain(*read)
+                && links.iter().all(|link| match link {
+                    Link::Read(read) | Link::Replaced(read) => certain(*read),
+                    Link::Session | Link::Version => true,
+                })
+        }
+        Demand::Conflict { .. } => true,
+        Demand::Unseen { .. } | Demand::Source { .. } => false,
+    }
+}
+
 /// The clause that a demand is. (Of what an open read returned: none, see [`ask`].)
 pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, sources: &Sources, demand: &Demand) -> Vec<Lit> {
     let rules = model.rules;

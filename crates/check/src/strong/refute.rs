@@ -12,6 +12,7 @@ use super::open_lists::Element;
 use super::scan::Demand;
 use super::solver::{Lit, Solver, Var};
 use crate::budget::Budget;
+use crate::weak::problem::returned;
 use anomalist_history::{KeyId, OpId, TxnId};
 use anomalist_level::{Choice, Literal, Point, Reason, Refutation, Step};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -153,7 +154,9 @@ impl<'a> Prover<'a> {
             }
             &Cause::Observed(choice) => Reason::Observed(choice),
             &Cause::Version { read, first, second } => Reason::Version { read, first, second },
-            &Cause::Intermediate { read, write } => Reason::Intermediate(Choice::write(read, write)),
+            &Cause::Intermediate { read, write } => {
+                Reason::Intermediate(returned(self.model.facts.history, read, write))
+            }
             &Cause::Repeated { first, second } => Reason::Repeated { first, second },
             &Cause::Follows { read, writer } => {
                 let rules = self.model.rules;
@@ -161,7 +164,7 @@ impl<'a> Prover<'a> {
                 Reason::Cycle(vec![rules.point(rules.commit(writer)), rules.point(rules.begin(reader))])
             }
             &Cause::Impossible { read, replaced: Some(write) } => {
-                Reason::Intermediate(Choice::write(read, write))
+                Reason::Intermediate(returned(self.model.facts.history, read, write))
             }
             &Cause::Impossible { read, replaced: None } => Reason::Impossible { read },
             Cause::Cycle(lits) => Reason::Cycle(self.decided_cycle(solver, lits)),

@@ -194,13 +194,17 @@ fn search(
             Answer::Model => {}
         }
         sources.follow(model, solver);
-        let missed = missed(model, solver, sources);
+        let mut missed = missed(model, solver, sources);
         progress.rounds += 1;
         progress.demands += missed.len();
         progress.missed = missed.len();
         progress.conflicts = solver.conflicts;
         if missed.is_empty() {
             return Ok(Some(Ending::Order));
+        }
+        // What rests on certain reads comes first: it takes no variables for sources, and refutes most of what can be refuted.
+        if missed.iter().any(|demand| open::is_certain(model, demand)) {
+            missed.retain(|demand| open::is_certain(model, demand));
         }
         // Clauses are made from the model as it is, before adding the first undoes it.
         let clauses: Vec<_> =

@@ -11,10 +11,11 @@ use super::refute::{Prover, price};
 use super::search;
 use crate::budget::Budget;
 use crate::weak::Problem;
+use crate::weak::problem::returned;
 use anomalist_graph::{Graph, components};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::{
-    self as level, Anomaly, AnomalyKind, Choice, Evidence, Level, Node, Reason, Refutation, Relation, Step,
+    self as level, Anomaly, AnomalyKind, Evidence, Level, Node, Reason, Refutation, Relation, Step,
     VersionReason, Witness,
 };
 
@@ -55,7 +56,7 @@ pub(crate) fn part_of_a_transaction(
     read: OpId,
     write: OpId,
 ) -> (Anomaly, Refutation) {
-    let refutation = at_once(Reason::Intermediate(Choice::write(read, write)));
+    let refutation = at_once(Reason::Intermediate(returned(problem.history, read, write)));
     (unnamed(problem, rules, &refutation), refutation)
 }
 

@@ -1,7 +1,7 @@
 //! The history as the weak levels see it: committed transactions, session order, external reads.
 
 use anomalist_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
-use anomalist_level::{Evidence, VersionReason};
+use anomalist_level::{Choice, Evidence, VersionReason};
 
 /// Who a read got its value from: a transaction, or the initial state (which precedes everything).
 pub(crate) type Writer = Option<TxnId>;
@@ -197,6 +197,15 @@ impl<'a> Problem<'a> {
             }
         }
     }
+}
+
+/// The choice of a write for what a read returned: the value, or the last element of a list that is not the reader's own.
+pub(crate) fn returned(history: &History, read: OpId, write: OpId) -> Choice {
+    let op = history.op(read);
+    let Some(elements) = history.list(op.value) else { return Choice::write(read, write) };
+    let before = history.ops(history.txn_of(read)).take_while(|(other, _)| *other < read);
+    let own = before.filter(|(_, o)| o.kind == OpKind::Append && o.key == op.key).count();
+    Choice::append(read, elements.len().saturating_sub(own + 1) as u32, write)
 }
 
 /// `from` wrote or appended before `to`, as a list shows or as is assumed.

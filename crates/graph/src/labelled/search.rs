@@ -12,6 +12,9 @@
 //! simple cycle through two given edges is NP-hard. Such a walk contains a smaller cycle of a worse kind, so it never stands for nothing; it is
 //! reported as [`Found::OnlyWalk`] after a bounded search over paths has found no simple cycle.
 //!
+//! Steps in a row by the label of an order ([`CycleQuery::order`]) count as one, because the order is transitive: breadth-first
+//! search with steps that cost nothing (0-1 search), one more bit of state.
+//!
 //! Shortest of the component; among those of equal length the one whose first node is lowest. O(starts · edges), cut by
 //! the length of the best cycle so far: in broken histories that is 2 or 3, and the searches stay local. Where it is not, fifty
 //! million more edges are looked at for a shorter one, and then the best so far is the answer.
@@ -44,6 +47,8 @@ pub struct CycleQuery {
     pub count: AntiCount,
     /// Of each of these sets at least one label must occur; at most four sets.
     pub required: Vec<Labels>,
+    /// A label of a transitive order of which the graph has a reduction (or none): steps by it in a row count as one.
+    pub order: Labels,
 }
 
 impl CycleQuery {
@@ -54,6 +59,12 @@ impl CycleQuery {
 
     fn is_anti(&self, label: Labels) -> bool {
         label & self.anti & !self.plain != 0
+    }
+
+    /// The number of steps, those of the order in a row counted once. No walk begins with one.
+    pub fn length(&self, walk: &Walk) -> usize {
+        let in_a_row = |pair: &&[Labels]| pair.iter().all(|l| l & self.order != 0);
+        walk.labels.len() - walk.labels.windows(2).filter(in_a_row).count()
     }
 
     /// True if the steps of a cycle, each by one label, are as asked for.
@@ -154,7 +165,7 @@ impl<'a> Effort<'a> {
 /// const DEP: Labels = 1;
 /// const RW: Labels = 2;
 /// let graph = Labelled::from_edges(3, vec![(0, 1, DEP), (1, 2, DEP), (2, 0, RW)]);
-/// let single = CycleQuery { plain: DEP, anti: RW, count: AntiCount::One, required: vec![] };
+/// let single = CycleQuery { plain: DEP, anti: RW, count: AntiCount::One, required: vec![], order: 0 };
 /// let found = search_component(&graph, &single, &mut Effort::new(1000, &|| false));
 /// assert_eq!(found, Found::Cycle(Walk { nodes: vec![2, 0, 1], labels: vec![RW, DEP, DEP] }));
 /// ```
@@ -164,7 +175,7 @@ pub fn search_component(graph: &Labelled, query: &CycleQuery, effort: &mut Effor
     let (mut best, mut loose): (Option<Walk>, Option<Walk>) = (None, None);
     let mut loose_starts = Vec::new();
     for start in &starts {
-        let limit = best.as_ref().map_or(usize::MAX, |walk| walk.nodes.len());
+        let limit = best.as_ref().map_or(usize::MAX, |walk| query.length(walk));
         let (simple, walk) = search.from(start, limit, effort);
         if simple.is_some() {
             if best.is_none() {
@@ -172,12 +183,12 @@ pub fn search_component(graph: &Labelled, query: &CycleQuery, effort: &mut Effor
             }
             best = simple;
         } else if let Some(walk) = walk {
-            if loose.as_ref().is_none_or(|old| walk.nodes.len() < old.nodes.len()) {
+            if loose.as_ref().is_none_or(|old| query.length(&walk) < query.length(old)) {
                 loose = Some(walk);
             }
             loose_starts.push(start);
         }
-        if effort.is_spent() || best.as_ref().is_some_and(|walk| walk.nodes.len() == 2) {
+        if effort.is_spent() || best.as_ref().is_some_and(|walk| query.length(walk) == 2) {
             break;
         }
     }
@@ -220,18 +231,24 @@ struct Search<'a> {
     all_required: State,
     last_anti: State,
     two: State,
+    /// The last step was one of the order.
+    last_order: State,
     /// Number of states.
     states: usize,
     /// Which search last saw a node in a state.
     seen: Vec<u32>,
     round: u32,
+    /// All visits of this search; `here` and `next`, those of this distance and of the next, are places in it.
     queue: Vec<Visit>,
+    here: Vec<u32>,
+    next: Vec<u32>,
 }
 
 impl<'a> Search<'a> {
     fn new(graph: &'a Labelled, query: &'a CycleQuery, parts: &'a Components) -> Search<'a> {
         let demands = query.required.len().min(REQUIRED);
-        let states = 1 << if query.count == AntiCount::NonAdjacent { demands + 2 } else { demands };
+        let anti = if query.count == AntiCount::NonAdjacent { 2 } else { 0 };
+        let ordered = usize::from(query.order != 0);
         Search {
             graph,
             query,
@@ -239,17 +256,23 @@ impl<'a> Search<'a> {
             all_required: (1 << demands) - 1,
             last_anti: 1 << demands,
             two: 2 << demands,
-            states,
-            seen: vec![0; graph.len() * states],
+            last_order: (1 << (demands + anti)) * ordered as State,
+            states: 1 << (demands + anti + ordered),
+            seen: vec![0; graph.len() << (demands + anti + ordered)],
             round: 0,
             queue: Vec::new(),
+            here: Vec::new(),
+            next: Vec::new(),
         }
     }
 
     /// The state after a step by one label; `None` if the step is not allowed.
     #[inline]
     fn step(&self, state: State, label: Labels) -> Option<State> {
-        let mut next = state & !self.last_anti;
+        let mut next = state & !(self.last_anti | self.last_order);
+        if label & self.query.order != 0 {
+            next |= self.last_order;
+        }
         if self.query.is_anti(label) {
             match self.query.count {
                 AntiCount::None | AntiCount::One => return None,
@@ -283,61 +306,97 @@ impl<'a> Search<'a> {
     fn from(&mut self, start: &Start, limit: usize, effort: &mut Effort<'_>) -> (Option<Walk>, Option<Walk>) {
         self.round += 1;
         self.queue.clear();
-        self.begin(start, true);
-        let mut loose: Option<Walk> = None;
-        let (mut head, mut level_end, mut depth) = (0, self.queue.len(), 1);
-        while head < self.queue.len() {
-            if head == level_end {
-                (level_end, depth) = (self.queue.len(), depth + 1);
+        self.begin(start);
+        let (mut simple, mut loose): (Option<Walk>, Option<Walk>) = (None, None);
+        let mut depth = 1;
+        std::mem::swap(&mut self.here, &mut self.next);
+        while !self.here.is_empty() && depth + usize::from(self.query.order == 0) < limit {
+            let mut at = 0;
+            while let Some(&head) = self.here.get(at) {
+                at += 1;
+                if (at % 1024 == 0 && effort.poll()) || effort.is_spent() {
+                    return (simple, loose);
+                }
+                let Visit { node, state, .. } = self.queue[head as usize];
+                if !self.mark(node, state) {
+                    continue;
+                }
+                let closed = self.leave(start, head, effort);
+                let Some(walk) = closed.filter(|walk| self.query.length(walk) < limit) else { continue };
+                let best = if walk.is_simple() { &mut simple } else { &mut loose };
+                let shorter = |old: &Walk| self.query.length(&walk) < self.query.length(old);
+                if best.as_ref().is_none_or(shorter) {
+                    *best = Some(walk);
+                }
+                // Nothing from here on is shorter, unless the last step costs nothing.
+                let last = depth + usize::from(self.query.order == 0);
+                if simple.as_ref().is_some_and(|walk| self.query.length(walk) <= last) {
+                    return (simple, loose);
+                }
             }
-            if depth + 1 >= limit || (head % 1024 == 0 && effort.poll()) || effort.is_spent() {
+            if simple.is_some() {
                 break;
             }
-            let here = self.queue[head];
-            let mut looked = 0;
-            for (next, labels) in self.graph.edges(here.node) {
-                looked += 1;
-                if next == start.node {
-                    if let Some(label) =
-                        bits(labels & self.query.allowed()).find(|&l| self.closes(here.state, l))
-                    {
-                        let walk = self.walk(start.node, head, label);
-                        if walk.is_simple() {
-                            return (Some(walk), None);
-                        }
-                        loose.get_or_insert(walk);
-                    }
-                    continue;
-                }
-                if self.parts.of(next) != self.parts.of(start.node) {
-                    continue;
-                }
-                for label in bits(labels & self.query.allowed()) {
-                    if let Some(state) = self.step(here.state, label)
-                        && self.mark(next, state)
-                    {
-                        self.queue.push(Visit { node: next, state, label, parent: head as u32 });
-                    }
+            depth += 1;
+            self.here.clear();
+            std::mem::swap(&mut self.here, &mut self.next);
+        }
+        (simple, loose)
+    }
+
+    /// Takes the steps from a visit; the walk that one of them closes, if one does.
+    fn leave(&mut self, start: &Start, head: u32, effort: &mut Effort<'_>) -> Option<Walk> {
+        let Visit { node, state, .. } = self.queue[head as usize];
+        let (graph, allowed) = (self.graph, self.query.allowed());
+        let free = |label: Labels| state & self.last_order != 0 && label & self.query.order != 0;
+        let (mut looked, mut closed) = (0, None);
+        let mut reached: Vec<(bool, Visit)> = Vec::new();
+        for (next, labels) in graph.edges(node) {
+            looked += 1;
+            if next == start.node {
+                let closing = bits(labels & allowed).filter(|&label| self.closes(state, label));
+                // A step that costs nothing first.
+                closed = closing.max_by_key(|&label| free(label)).or(closed);
+                continue;
+            }
+            if self.parts.of(next) != self.parts.of(start.node) {
+                continue;
+            }
+            for label in bits(labels & allowed) {
+                if let Some(state) = self.step(state, label)
+                    && !self.is_marked(next, state)
+                {
+                    reached.push((free(label), Visit { node: next, state, label, parent: head }));
                 }
             }
-            effort.spend(looked);
-            head += 1;
         }
-        (None, loose)
+        effort.spend(looked);
+        for (free, visit) in reached {
+            let places = if free { &mut self.here } else { &mut self.next };
+            places.push(self.queue.len() as u32);
+            self.queue.push(visit);
+        }
+        closed.map(|label| self.walk(start.node, head, label))
     }
 
     /// Queues the first steps.
-    fn begin(&mut self, start: &Start, marked: bool) {
+    fn begin(&mut self, start: &Start) {
+        self.here.clear();
+        self.next.clear();
         for &next in &start.first {
             for label in bits(self.graph.labels(start.node, next) & first_labels(self.query)) {
                 let state = self.first(label);
-                if !marked || self.mark(next, state) {
-                    self.queue.push(Visit { node: next, state, label, parent: NO_PARENT });
-                }
+                self.next.push(self.queue.len() as u32);
+                self.queue.push(Visit { node: next, state, label, parent: NO_PARENT });
             }
         }
     }
 
+    fn is_marked(&self, node: u32, state: State) -> bool {
+        self.seen[node as usize * self.states + state as usize] == self.round
+    }
+
+    /// Marks a node in a state; false if it was.
     fn mark(&mut self, node: u32, state: State) -> bool {
         let slot = &mut self.seen[node as usize * self.states + state as usize];
         let new = *slot != self.round;
@@ -346,9 +405,9 @@ impl<'a> Search<'a> {
     }
 
     /// The walk that ends with a step by `label` from the queue's entry to the start.
-    fn walk(&self, start: u32, entry: usize, label: Labels) -> Walk {
+    fn walk(&self, start: u32, entry: u32, label: Labels) -> Walk {
         let (mut nodes, mut labels) = (Vec::new(), vec![label]);
-        let mut at = entry as u32;
+        let mut at = entry;
         while at != NO_PARENT {
             let visit = self.queue[at as usize];
             nodes.push(visit.node);
@@ -364,10 +423,10 @@ impl<'a> Search<'a> {
     /// The shortest simple cycle by search over paths, as far as their number allows.
     fn over_paths(&mut self, start: &Start, limit: usize, paths: &mut usize) -> Option<Walk> {
         self.queue.clear();
-        self.begin(start, false);
+        self.begin(start);
         let mut head = 0;
-        while head < self.queue.len() && *paths > 0 {
-            let here = self.queue[head];
+        while (head as usize) < self.queue.len() && *paths > 0 {
+            let here = self.queue[head as usize];
             let path = self.walk(start.node, head, 0).nodes;
             if path.len() >= limit {
                 return None;
@@ -382,7 +441,7 @@ impl<'a> Search<'a> {
                         && !path.contains(&next)
                         && let Some(state) = self.step(here.state, label)
                     {
-                        self.queue.push(Visit { node: next, state, label, parent: head as u32 });
+                        self.queue.push(Visit { node: next, state, label, parent: head });
                         *paths = paths.saturating_sub(1);
                     }
                 }

@@ -10,7 +10,7 @@ const RW: Labels = 4;
 const ORDER: Labels = 8;
 
 fn query(plain: Labels, anti: Labels, count: AntiCount, required: &[Labels]) -> CycleQuery {
-    CycleQuery { plain, anti, count, required: required.to_vec() }
+    CycleQuery { plain, anti, count, required: required.to_vec(), order: 0 }
 }
 
 fn search(graph: &Labelled, q: &CycleQuery) -> Found {
@@ -200,4 +200,29 @@ fn anomaly_dense_components_are_searched_locally() {
         assert!(matches!(search(&graph, &q), Found::Cycle(_)), "{q:?}");
     }
     assert!(closed_edges(&graph, WW | WR, RW).len() > 100_000);
+}
+
+#[test]
+fn steps_of_an_order_in_a_row_count_as_one() {
+    const DEP: Labels = 1;
+    const RW: Labels = 2;
+    const ORDER: Labels = 4;
+    // Two ways back from 1 to 0: five steps of the order, or three steps of dependencies.
+    let order = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 0)].map(|(a, b)| (a, b, ORDER));
+    let dependencies = [(1, 6, DEP), (6, 7, ORDER), (7, 0, DEP), (0, 1, RW)];
+    let graph = Labelled::from_edges(8, order.into_iter().chain(dependencies).collect());
+    let query = CycleQuery {
+        plain: DEP | ORDER,
+        anti: RW,
+        count: AntiCount::One,
+        required: vec![ORDER],
+        order: ORDER,
+    };
+    let Found::Cycle(walk) = search_component(&graph, &query, &mut Effort::new(1000, &|| false)) else {
+        panic!("there is a cycle");
+    };
+    assert_eq!((walk.nodes.clone(), query.length(&walk)), (vec![0, 1, 2, 3, 4, 5], 2));
+    let by_hops = CycleQuery { order: 0, ..query };
+    let found = search_component(&graph, &by_hops, &mut Effort::new(1000, &|| false));
+    assert_eq!(found.walk().map(|walk| walk.nodes), Some(vec![0, 1, 6, 7]));
 }
