@@ -9,7 +9,7 @@
 //! * [`Rule`]: mode (snapshot isolation or serializability) and ties; [`View`]: what a transaction sees, by a timestamp or
 //!   by a set of ids; [`Place`]: the total order of transactions;
 //! * [`Footprint`]: one pass over a transaction's operations, giving its INT violations, external reads and effects;
-//! * [`list`]: what a list key must look like, with ties; [`list::Fingerprint`] for those who cannot keep whole lists;
+//! * [`list`]: what a list key must look like, with ties;
 //! * [`Violation`] and its [`Identity`], by which two sets of violations are compared.
 //!
 //! Source: Li et al., *Online Timestamp-based Transactional Isolation Checking of Database Systems*, sections II and III.
