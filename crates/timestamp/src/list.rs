@@ -240,7 +240,8 @@ mod tests {
 
     #[test]
     fn equal_blocks_are_one_choice() {
-        let blocks: Vec<&[u32]> = (0..40).map(|i| if i % 2 == 0 { &[1, 1][..] } else { &[1, 1, 1] }).collect();
+        let blocks: Vec<&[u32]> =
+            (0..40).map(|i| if i % 2 == 0 { &[1, 1][..] } else { &[1, 1, 1] }).collect();
         assert_eq!(is_concatenation(tied(&blocks), &[1; 100]), Fit::Yes);
         let mut seen = [1; 100];
         seen[99] = 2;

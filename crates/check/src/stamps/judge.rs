@@ -98,6 +98,18 @@ fn holds(found: &Findings, mode: Mode, only_some: bool) -> Verdict {
             "{} reads are of a written value that was appended to; what they should return is not defined",
             found.unjudged
         ))
+    } else if found.unmatched > 0 {
+        unknown(format!(
+            "{} reads are of a list to which very many transactions appended at one and the same commit; not all of \
+             their orders could be tried",
+            found.unmatched
+        ))
+    } else if found.open > 0 {
+        unknown(format!(
+            "{} reads are right only if a transaction of unknown outcome committed, and no choice of which was found \
+             that breaks nothing else",
+            found.open
+        ))
     } else if found.forks && mode == Mode::Si {
         unknown(
             "some snapshots do not contain one another, so they are not snapshots of one order of commits"
