@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::Budget;
-use anomalist_check::stamps::{Findings, certificate, find};
+use anomalist_check::stamps::{ByStamps, Findings, certificate, find, judge};
 use anomalist_history::{History, OpKind};
 use anomalist_level::Level;
 use anomalist_testkit::number;
@@ -103,7 +103,7 @@ fn compare(history: &History, context: &str, tally: &mut Tally) {
                     tally.open[judge_choices(&found, &choices, sessions, &told())] += 1;
                 }
             }
-            verify_all(history, &found, rule, &told());
+            verify_all(history, rule, &told());
             let holds = found.listed.is_empty() && found.open + found.unjudged == 0;
             tally.proofs += usize::from(holds && is_proven(history, rule, &told()));
             // Counts do not depend on how many are listed, and those listed are the first.
@@ -144,9 +144,16 @@ fn judge_choices(
     }
 }
 
-/// Every violation convinces the verifier.
-fn verify_all(history: &History, found: &Findings, rule: Rule, told: &str) {
-    let _ = (history, found, rule, told);
+/// Every violation that is shown convinces the verifier.
+fn verify_all(history: &History, rule: Rule, told: &str) {
+    let levels = match rule.mode {
+        Mode::Si => vec![Level::SnapshotIsolation, Level::StrongSessionSnapshotIsolation],
+        Mode::Ser => vec![Level::Serializable, Level::StrongSessionSerializable],
+    };
+    let request = ByStamps { levels, anomalies: None, tie: rule.tie, threads: 1.try_into().unwrap() };
+    let (judgement, _) = judge(history, &request, &Budget::unlimited()).unwrap();
+    let verified = Verifier::new(history).stamps(&judgement, rule.tie == Tie::Exclusive);
+    assert!(verified.is_ok(), "{verified:?}\n{judgement:?}\n{told}");
 }
 
 fn run(family: &str, shape: StampedShape) -> Tally {

@@ -43,7 +43,10 @@ pub(crate) fn resolve(timeline: &mut Timeline<'_>, run: Run<'_>) -> Result<Findi
         let mut work = SEARCH;
         let before = timeline.counts.clone();
         match search(timeline, run, reached.choice, definite(&found), &mut work)? {
-            Some(better) => found = better,
+            // What was certain before is all that is told; a TIE by choice is none.
+            Some(chosen) => {
+                found = Findings { counts: found.counts, listed: found.listed, open: 0, ..chosen };
+            }
             None => timeline.counts = before,
         }
     }
