@@ -8,7 +8,8 @@
 //! place, as with elements appended once. The search remembers the states that failed (how far each session is) and takes one
 //! of several sessions with the same rest. It ends after a fixed number of steps, and then says so.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::Hash;
 
 /// What one transaction appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +33,45 @@ pub enum Fit {
     No,
     /// The search ended before that was decided.
     GaveUp,
+}
+
+/// Of transactions that may have appended to a list, those one of which must have: what was seen and is not there otherwise
+/// must come from somewhere. `there` is appended in any case, `perhaps` may be. Empty if none of them can make the list right.
+///
+/// ```
+/// use anomalist_timestamp::list::suppliers;
+/// let open = [('a', vec![5]), ('b', vec![5, 6]), ('c', vec![7])];
+/// assert_eq!(suppliers(&[1, 5], [1], [], &open), ['a']);
+/// assert_eq!(suppliers(&[1, 5, 6], [1], [], &open), ['b']);
+/// assert_eq!(suppliers(&[5, 7], [], [], &open), ['a']);
+/// assert!(suppliers(&[5], [1], [], &open).is_empty());
+/// ```
+pub fn suppliers<T: Copy, V: Copy + Eq + Hash>(
+    seen: &[V],
+    there: impl IntoIterator<Item = V>,
+    perhaps: impl IntoIterator<Item = V>,
+    open: &[(T, Vec<V>)],
+) -> Vec<T> {
+    let mut need: FxHashMap<V, i64> = FxHashMap::default();
+    seen.iter().for_each(|&element| *need.entry(element).or_default() += 1);
+    there.into_iter().for_each(|element| *need.entry(element).or_default() -= 1);
+    if need.values().any(|&n| n < 0) {
+        return Vec::new();
+    }
+    let fits = |block: &[V]| {
+        let count = |e: &V| block.iter().filter(|own| *own == e).count() as i64;
+        block.iter().all(|e| need.get(e).is_some_and(|&need| count(e) <= need))
+    };
+    let fitting: Vec<&(T, Vec<V>)> = open.iter().filter(|(_, block)| fits(block)).collect();
+    let perhaps: FxHashSet<V> = perhaps.into_iter().collect();
+    let mut best = fitting.clone();
+    for element in seen.iter().filter(|e| need.get(e).is_some_and(|&n| n > 0) && !perhaps.contains(e)) {
+        let with: Vec<_> = fitting.iter().copied().filter(|(_, block)| block.contains(element)).collect();
+        if with.len() < best.len() {
+            best = with;
+        }
+    }
+    best.into_iter().map(|(t, _)| *t).collect()
 }
 
 /// Comparisons of a block with a place in the list, for one read.

@@ -165,6 +165,13 @@ impl<'a> Stamped<'a> {
     fn breaks_session(&self, t: TxnId, serial: bool, counts: &[bool]) -> bool {
         let session = self.history.session_txns(self.history.session_of(t));
         let mut before: Vec<TxnId> = session.filter(|&o| o < t && counts[o.index()]).collect();
+        if let Some(numbers) = self.history.numbers() {
+            let expected = before.last().map(|o| u128::from(numbers[o.index()]) + 1);
+            let number = u128::from(numbers[t.index()]);
+            if expected.map_or(number > 1, |expected| number != expected) {
+                return true;
+            }
+        }
         if !serial && self.history.snapshot(t).is_some() {
             before.retain(|&o| !self.is_read_only(o));
             return before.last().is_some_and(|&writer| !self.sees(t, writer));

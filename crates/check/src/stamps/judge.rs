@@ -45,6 +45,16 @@ pub fn judge(
         if levels.is_empty() {
             continue;
         }
+        let untimed = if mode == Mode::Si { history.without_start() } else { 0 };
+        if untimed > 0 {
+            let reason = format!(
+                "{untimed} transactions have a commit timestamp and no start timestamp: what they saw is not known"
+            );
+            judgement.levels.extend(
+                levels.iter().map(|&level| verdict(level, Verdict::Unknown { reason: reason.clone() })),
+            );
+            continue;
+        }
         let found = find(history, Rule { mode, tie: request.tie }, LISTED, request.threads, budget);
         let Ok(Some(found)) = found else {
             let reason = "stopped, by an interrupt or the time limit, before this was decided".to_owned();

@@ -21,7 +21,8 @@ use super::key::{Checker, Match, appended};
 use super::timeline::Timeline;
 use super::{Findings, Run};
 use crate::budget::OutOfBudget;
-use anomalist_history::{History, KeyId, OpId, TxnId, Value};
+use anomalist_history::{KeyId, OpId, TxnId, Value};
+use anomalist_timestamp::list::suppliers;
 use anomalist_timestamp::{Axiom, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -249,37 +250,12 @@ fn missing(
     optional: &[u32],
     open: &[Event],
 ) -> Vec<TxnId> {
-    let history: &History = checker.timeline.history;
+    let history = checker.timeline.history;
     let elements = |e: &Event| appended(history, checker.txn(*e), key);
-    let mut need: FxHashMap<Value, i64> = FxHashMap::default();
-    for &element in list {
-        *need.entry(element).or_default() += 1;
-    }
-    let required = counted.iter().filter(|e| !optional.contains(&e.place()));
-    for element in checker.initial_list(key).iter().copied().chain(required.flat_map(elements)) {
-        *need.entry(element).or_default() -= 1;
-    }
-    if need.values().any(|&n| n < 0) {
-        return Vec::new();
-    }
-    let fits = |e: &&Event| {
-        let mut left = need.clone();
-        elements(e).all(|element| {
-            let left = left.entry(element).or_default();
-            *left -= 1;
-            *left >= 0
-        })
-    };
-    let fitting: Vec<&Event> = open.iter().filter(fits).collect();
-    let perhaps: FxHashSet<Value> =
-        counted.iter().filter(|e| optional.contains(&e.place())).flat_map(elements).collect();
-    let mut best: Vec<&Event> = fitting.clone();
-    for (element, _) in need.iter().filter(|(e, n)| **n > 0 && !perhaps.contains(e)) {
-        let with: Vec<&Event> =
-            fitting.iter().copied().filter(|e| elements(e).any(|own| own == *element)).collect();
-        if with.len() < best.len() {
-            best = with;
-        }
-    }
-    best.into_iter().map(|e| checker.txn(*e)).collect()
+    let (perhaps, required): (Vec<&Event>, Vec<&Event>) =
+        counted.iter().partition(|e| optional.contains(&e.place()));
+    let there = checker.initial_list(key).iter().copied().chain(required.into_iter().flat_map(elements));
+    let open: Vec<(TxnId, Vec<Value>)> =
+        open.iter().map(|e| (checker.txn(*e), elements(e).collect())).collect();
+    suppliers(list, there, perhaps.into_iter().flat_map(elements), &open)
 }

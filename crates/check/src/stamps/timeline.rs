@@ -134,7 +134,7 @@ impl<'a> Timeline<'a> {
 
     fn check_sessions(&self, limit: usize, found: &mut Findings) {
         let Some(stamps) = self.history.stamps() else { return };
-        let mut broken: Vec<(u32, TxnId)> = Vec::new();
+        let mut broken: Vec<(u32, Option<TxnId>)> = Vec::new();
         for session in self.history.sessions() {
             let mut before: Option<TxnId> = None;
             let mut writer: Option<TxnId> = None;
@@ -151,8 +151,8 @@ impl<'a> Timeline<'a> {
                         (writer, writer.and_then(|w| self.place(w)).is_none_or(|w| self.sees(place, w)))
                     }
                 };
-                if let (Some(other), false) = (other, holds) {
-                    broken.push((place, other));
+                if !holds || self.history.breaks_numbers(before, t) {
+                    broken.push((place, if holds { before } else { other }));
                 }
                 before = Some(t);
                 if self.sets && writes(self.history, t) {
@@ -163,7 +163,7 @@ impl<'a> Timeline<'a> {
         broken.sort_unstable();
         for (place, other) in broken {
             let t = self.txn_of[place as usize];
-            found.add(Violation { other: Some(other), ..Violation::of(Axiom::Session, t) }, limit);
+            found.add(Violation { other, ..Violation::of(Axiom::Session, t) }, limit);
         }
     }
 

@@ -174,6 +174,13 @@ impl World<'_> {
             .session_txns(self.history.session_of(t))
             .filter(|&o| o < t && self.counted.contains(&o))
             .collect();
+        if let Some(numbers) = self.history.numbers() {
+            let number = |t: TxnId| i128::from(numbers[t.index()]);
+            let first = number(t) == 0 || number(t) == 1;
+            if !earlier.last().map_or(first, |&o| number(o) + 1 == number(t)) {
+                return true;
+            }
+        }
         if !self.rule.serial && self.history.snapshot(t).is_some() {
             let writer = earlier.iter().rev().find(|&&w| !self.is_read_only(w));
             return writer.is_some_and(|&w| !self.visible(w, t));

@@ -104,7 +104,8 @@ impl Stamped<'_> {
         }
         let fitting: Vec<TxnId> = open.iter().copied().filter(|&w| at_most(&elements(w), &need)).collect();
         let elsewhere: Vec<Value> = perhaps.into_iter().flat_map(elements).collect();
-        let wanted = need.iter().filter(|(e, n)| **n > 0 && !elsewhere.contains(e)).map(|(e, _)| *e);
+        let is_wanted = |e: &Value| need.get(e).is_some_and(|&n| n > 0) && !elsewhere.contains(e);
+        let wanted = list.iter().copied().filter(is_wanted);
         let holders = |e: Value| fitting.iter().copied().filter(|&w| elements(w).contains(&e)).collect();
         wanted.map(holders).chain([fitting.clone()]).min_by_key(Vec::len).unwrap_or_default()
     }
