@@ -221,8 +221,14 @@ fn anything() {
         sets: 0.2,
         repeated: 0.3,
         initial: 0.1,
+        numbered: 0.0,
     };
     run("anything", shape);
+}
+
+#[test]
+fn numbers_in_sessions() {
+    run("numbers", StampedShape { numbered: 0.9, wrong: 0.02, clock: 80, ..StampedShape::default() });
 }
 
 #[test]

@@ -320,6 +320,11 @@ fn unknown_outcomes_of_repeated_values() {
 }
 
 #[test]
+fn numbers_in_sessions() {
+    run("numbers", StampedShape { numbered: 0.9, wrong: 0.1, clock: 30, ..StampedShape::default() });
+}
+
+#[test]
 fn writes_of_the_initial_value() {
     let shape = StampedShape { initial: 0.4, repeated: 0.2, clock: 12, wrong: 0.05, ..Default::default() };
     run("initial values", shape);

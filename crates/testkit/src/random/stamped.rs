@@ -28,6 +28,8 @@ pub struct StampedShape {
     pub repeated: f64,
     /// Share of writes of what a key holds at first, be that 0 or nothing.
     pub initial: f64,
+    /// Share of histories whose transactions have numbers in their sessions, now and then with a gap.
+    pub numbered: f64,
 }
 
 impl Default for StampedShape {
@@ -44,6 +46,7 @@ impl Default for StampedShape {
             sets: 0.0,
             repeated: 0.0,
             initial: 0.0,
+            numbered: 0.0,
         }
     }
 }
@@ -147,10 +150,15 @@ fn build(rng: &mut Rng, shape: &StampedShape, plans: &[Plan], is_list: &[bool]) 
     let mut b = Builder::new();
     b.set_initial_default(rng.choice([Value::int(0), Some(Value::NIL), None]).flatten());
     let logical = rng.bool();
+    let mut numbers = (rng.f64() < shape.numbered).then(|| vec![0; 16]);
     for (i, plan) in plans.iter().enumerate() {
         let session = b.int(plan.session);
         let session = b.session(session);
         let t = b.transaction(session);
+        if let Some(next) = numbers.as_mut().and_then(|numbers| numbers.get_mut(plan.session as usize)) {
+            *next += if rng.u8(0..12) == 0 { rng.u64(0..3) } else { 1 };
+            b.set_number(t, *next);
+        }
         b.set_outcome(t, plan.outcome);
         let stamp = |n: i64| match logical {
             true => Timestamp { physical: n / 2, logical: n % 2 },
