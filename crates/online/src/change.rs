@@ -224,6 +224,10 @@ impl<S: Store> Checker<S> {
         if pending {
             if verdict == reported {
                 self.disarm(key, side, at);
+            } else if before == Verdict::Open {
+                // It may have waited for the end.
+                self.disarm(key, side, at);
+                self.arm(key, side, at, settles.max(now + self.options.settle_ms));
             }
         } else if now < settles {
             if verdict != reported {
@@ -277,8 +281,9 @@ impl<S: Store> Checker<S> {
         events: &mut Vec<Event>,
     ) -> Result<bool, StoreError> {
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.memory());
-        if now == u64::MAX && !self.holding.is_empty() {
+        if now == u64::MAX && !self.holding.resolved {
             self.resolve(events)?;
+            self.holding.resolved = true;
         }
         while events.len() < most {
             let Some(((seq, key), waiting)) = self.pending.due(now.min(FOREVER - 1)) else {

@@ -184,6 +184,7 @@ impl<S: Store> Checker<S> {
     /// Takes in transactions that have arrived now (in milliseconds of any clock that does not go back), and reports.
     pub fn accept(&mut self, batch: &Batch, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
         self.now = now;
+        self.holding.resolved &= batch.heads.is_empty();
         let mut initial = batch.initial.iter().peekable();
         for i in 0..batch.heads.len() {
             while let Some((_, said)) = initial.next_if(|(before, _)| *before <= i) {

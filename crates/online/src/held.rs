@@ -1,4 +1,4 @@
-//! Transactions of which nobody knows whether they committed.
+//! Transactions of unknown outcome.
 //!
 //! The rule is the offline check's (`anomalist-check`, `stamps/open.rs`): one counts only if a read of a transaction that
 //! counts is wrong without it and no other such transaction can make it right. Until then it is held: its operations in the
@@ -68,18 +68,16 @@ pub(crate) struct Holding {
     pub next: u64,
     /// Who would leave something of a key, in the order of arrival.
     writers: FxHashMap<Datum, Vec<u64>>,
-    /// Keys and values by which somebody was found to count.
+    /// Keys and values by which a transaction was found to count.
     reasons: FxHashSet<(Datum, Datum)>,
+    /// The end has come, and nothing has arrived since.
+    pub resolved: bool,
 }
 
 /// What one held transaction costs, about, for each of its keys.
 const WEIGHT: usize = 160;
 
 impl Holding {
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
     pub fn memory(&self) -> usize {
         WEIGHT * (self.held.len() + self.writers.len() + self.reasons.len())
     }
@@ -149,7 +147,7 @@ impl<S: Store> Checker<S> {
         let ops = &batch.ops[ops.start as usize..ops.end as usize];
         let effects = effects(ops);
         if effects.is_empty() {
-            // Nobody can have seen it.
+            // No other transaction can have read from it.
             return Ok(());
         }
         let mut out = Out::default();
@@ -373,7 +371,7 @@ impl<S: Store> Checker<S> {
         Ok(asked)
     }
 
-    /// The end: whoever must have committed counts, in rounds.
+    /// The end: the transactions that must have committed count, in rounds.
     pub(crate) fn resolve(&mut self, events: &mut Vec<Event>) -> Result<(), StoreError> {
         loop {
             let pending: Vec<(u64, u32, Side, Timestamp)> = self
@@ -399,7 +397,7 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// Reads that nobody can judge: open, and settled otherwise.
+    /// Reads that cannot be judged: their time to settle is over, and they are still open.
     pub fn open(&self) -> usize {
         self.pending.sorted().iter().filter(|(_, waiting)| waiting.deadline == crate::change::FOREVER).count()
     }

@@ -72,7 +72,7 @@ pub(crate) enum Verdict {
     Wrong = 1,
     /// TIE: right by one of several versions.
     Tied = 2,
-    /// Nobody can say yet: it is right if some transaction of unknown outcome committed, or there are too many orders to try.
+    /// Undecided: it is right if some transaction of unknown outcome committed, or there are too many orders to try.
     Open = 3,
 }
 

@@ -124,10 +124,11 @@ impl<'a> Stamped<'a> {
                 reader == txn && self.within(reader, read.index()) == Some(Err(false))
             }
             (AnomalyKind::ExtStamp | AnomalyKind::ExtCommit, Some((reader, read))) => {
-                // Wrong whoever else committed.
+                // Wrong whoever else committed, or right only where something else is wrong.
                 reader == txn
                     && reading(read)? == Some(Reading::Wrong)
-                    && self.one_of(txn, read, serial, counts).is_empty()
+                    && (self.one_of(txn, read, serial, counts).is_empty()
+                        || self.every_choice_breaks(counts, serial)?)
             }
             (AnomalyKind::TieStamp, Some((reader, read))) => {
                 reader == txn && reading(read)? == Some(Reading::Tied)

@@ -116,8 +116,8 @@ fn holds(found: &Findings, mode: Mode, only_some: bool) -> Verdict {
         ))
     } else if found.open > 0 {
         unknown(format!(
-            "{} reads are right only if a transaction of unknown outcome committed, and no choice of which was found \
-             that breaks nothing else",
+            "{} reads are right only if a transaction of unknown outcome committed, and whether some choice of which \
+             breaks nothing else was not found out",
             found.open
         ))
     } else if found.forks && mode == Mode::Si {

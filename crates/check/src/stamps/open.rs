@@ -11,7 +11,8 @@
 //! anyway. It counts from now on, and all is looked at again, until nothing changes. (As versions are added, those that a
 //! read asks for become fewer, so what was a violation stays one.) Several: a choice. If nothing else is wrong, choices are
 //! tried in turn, each as far as it leads, up to a number of operations looked at. One without violations is the proof that
-//! the level holds; else these reads are counted as open, and the level is unknown.
+//! the level holds. If every choice breaks something, these reads are violations. Else they are counted as open, and the
+//! level is unknown.
 //!
 //! A round costs as much as a check of the history without such transactions, and, for each wrong read and each candidate, the
 //! versions of a key.
@@ -33,57 +34,62 @@ const ROUND: usize = 200_000_000;
 
 /// Every violation that there is in each choice, and who counts.
 pub(crate) fn resolve(timeline: &mut Timeline<'_>, run: Run<'_>) -> Result<Findings, OutOfBudget> {
-    let reached = propagate(timeline, run)?;
-    let mut found = reached.found;
-    let definite =
-        |found: &Findings| Axiom::ALL.map(|axiom| if axiom == Axiom::Tie { 0 } else { found.count(axiom) });
-    let only_sessions = Axiom::ALL
-        .iter()
-        .all(|&axiom| matches!(axiom, Axiom::Tie | Axiom::Session) || found.count(axiom) == 0);
-    if found.open > 0 && found.unmatched == 0 && only_sessions {
-        let mut work = SEARCH;
-        let before = timeline.counts.clone();
-        match search(timeline, run, reached.choice, definite(&found), &mut work)? {
-            // What was certain before is all that is told; a TIE by choice is none.
-            Some(chosen) => {
-                found = Findings { counts: found.counts, listed: found.listed, open: 0, ..chosen };
-            }
-            None => timeline.counts = before,
+    let Reached { mut found, mut open, choice } = propagate(timeline, run)?;
+    if open.is_empty() || found.unmatched > 0 || breaks_more_than_sessions(&found) {
+        return Ok(found);
+    }
+    let mut work = SEARCH;
+    let before = timeline.counts.clone();
+    match search(timeline, run, choice, found.count(Axiom::Session), &mut work)? {
+        // Only what was certain before is reported; a TIE that results from a choice is not.
+        Search::Found(chosen) => {
+            found = Findings { counts: found.counts, listed: found.listed, open: 0, ..chosen };
         }
+        Search::None => {
+            timeline.counts = before;
+            found.counts[Axiom::Ext as usize] += open.len() as u64;
+            found.listed.append(&mut open);
+            found.listed.sort_by_key(|v| v.key);
+            found.open = 0;
+        }
+        Search::GaveUp => timeline.counts = before,
     }
     Ok(found)
+}
+
+fn breaks_more_than_sessions(found: &Findings) -> bool {
+    Axiom::ALL.iter().any(|&axiom| !matches!(axiom, Axiom::Tie | Axiom::Session) && found.count(axiom) > 0)
 }
 
 /// Where certain consequences end.
 struct Reached {
     /// Without the reads that are open.
     found: Findings,
+    /// Those reads.
+    open: Vec<Violation>,
     /// One of these must have committed, if there is a choice.
     choice: Vec<TxnId>,
 }
 
-/// Counts whoever must have committed.
+/// Counts the transactions that must have committed.
 fn propagate(timeline: &mut Timeline<'_>, run: Run<'_>) -> Result<Reached, OutOfBudget> {
     loop {
         let mut found = Run { limit: usize::MAX, ..run }.check(timeline)?;
         let asked = Asked::new(timeline, &found).all(&found, run)?;
-        let mut forced: Vec<TxnId> = Vec::new();
-        let mut choice: Vec<TxnId> = Vec::new();
-        let mut open: FxHashSet<(TxnId, Option<KeyId>)> = FxHashSet::default();
-        for (violation, one_of) in asked {
-            if let [one] = one_of[..] {
-                forced.push(one);
-            }
-            if choice.is_empty() || one_of.len() < choice.len() {
-                choice.clone_from(&one_of);
-            }
-            open.insert((violation.txn, violation.key));
-        }
+        let forced: Vec<TxnId> = asked
+            .iter()
+            .filter(|(_, one_of)| one_of.len() == 1)
+            .flat_map(|(_, one_of)| one_of.clone())
+            .collect();
         if forced.is_empty() {
-            found.listed.retain(|v| v.axiom != Axiom::Ext || !open.contains(&(v.txn, v.key)));
+            let choice = asked.iter().map(|(_, one_of)| one_of).min_by_key(|one_of| one_of.len());
+            let choice = choice.cloned().unwrap_or_default();
+            let open: Vec<Violation> = asked.into_iter().map(|(violation, _)| violation).collect();
+            let reads: FxHashSet<(TxnId, Option<KeyId>)> = open.iter().map(|v| (v.txn, v.key)).collect();
+            found.listed.retain(|v| v.axiom != Axiom::Ext || !reads.contains(&(v.txn, v.key)));
             found.counts[Axiom::Ext as usize] -= open.len() as u64;
             found.open = open.len() as u64;
-            return Ok(Reached { found, choice });
+            return Ok(Reached { found, open, choice });
         }
         for t in forced {
             if let Some(place) = timeline.place(t) {
@@ -93,36 +99,49 @@ fn propagate(timeline: &mut Timeline<'_>, run: Run<'_>) -> Result<Reached, OutOf
     }
 }
 
-/// A choice, one of which is of these, without more violations than there were.
+/// What became of a search.
+enum Search {
+    /// A choice that breaks nothing more.
+    Found(Findings),
+    /// Every choice breaks something.
+    None,
+    /// Neither.
+    GaveUp,
+}
+
+/// Looks for a choice, one of which is of these, without violations but so many of SESSION.
 fn search(
     timeline: &mut Timeline<'_>,
     run: Run<'_>,
     choice: Vec<TxnId>,
-    allowed: [u64; Axiom::ALL.len()],
+    sessions: u64,
     work: &mut usize,
-) -> Result<Option<Findings>, OutOfBudget> {
+) -> Result<Search, OutOfBudget> {
+    let mut all_break = true;
     for t in choice {
         let Some(place) = timeline.place(t) else { continue };
         let cost = timeline.history.op_count() + timeline.txn_of.len();
         if *work < cost {
-            return Ok(None);
+            return Ok(Search::GaveUp);
         }
         *work -= cost;
         let before = timeline.counts.clone();
         timeline.counts[place as usize] = true;
-        let Reached { found, choice } = propagate(timeline, run)?;
-        let more = Axiom::ALL.iter().any(|&a| a != Axiom::Tie && found.count(a) > allowed[a as usize]);
-        if !more && found.unmatched == 0 && found.unjudged == 0 {
-            if found.open == 0 {
-                return Ok(Some(found));
+        let Reached { found, open, choice } = propagate(timeline, run)?;
+        if !breaks_more_than_sessions(&found) {
+            let undecided = found.unmatched + found.unjudged > 0 || found.count(Axiom::Session) > sessions;
+            if open.is_empty() && !undecided {
+                return Ok(Search::Found(found));
             }
-            if let Some(found) = search(timeline, run, choice, allowed, work)? {
-                return Ok(Some(found));
+            match search(timeline, run, choice, sessions, work)? {
+                Search::Found(found) => return Ok(Search::Found(found)),
+                Search::None if !open.is_empty() => {}
+                _ => all_break = false,
             }
         }
         timeline.counts = before;
     }
-    Ok(None)
+    Ok(if all_break { Search::None } else { Search::GaveUp })
 }
 
 /// What wrong reads ask for.

@@ -14,10 +14,15 @@ const WORK: usize = 30_000_000;
 impl Stamped<'_> {
     /// Who counts; `None` if that is too much work.
     pub(super) fn who_counts(&self, serial: bool) -> Option<Vec<bool>> {
+        let committed = |t: TxnId| self.history.outcome(t) == Outcome::Committed;
+        let mut work = WORK;
+        self.follow(self.history.txns().map(committed).collect(), serial, &mut work)
+    }
+
+    /// Who counts if these do.
+    fn follow(&self, mut counts: Vec<bool>, serial: bool, work: &mut usize) -> Option<Vec<bool>> {
         let history = self.history;
         let is = |outcome| move |t: &TxnId| history.outcome(*t) == outcome;
-        let mut counts: Vec<bool> = history.txns().map(|t| is(Outcome::Committed)(&t)).collect();
-        let mut work = WORK;
         loop {
             let wrote =
                 |t: TxnId| history.ops(t).filter(|(_, op)| op.kind != OpKind::Read).map(|(_, op)| op.key);
@@ -31,10 +36,10 @@ impl Stamped<'_> {
                 let reads =
                     history.ops(t).filter(|(_, op)| op.kind == OpKind::Read && keys.contains(&op.key));
                 for (read, op) in reads {
-                    work = work.checked_sub(1 + self.writers(op.key).len())?;
+                    *work = work.checked_sub(1 + self.writers(op.key).len())?;
                     if self.reading(t, read.index(), serial, &counts) == Some(Reading::Wrong) {
                         let one_of = self.one_of(t, read, serial, &counts);
-                        work = work.checked_sub(self.writers(op.key).len() * self.writers(op.key).len())?;
+                        *work = work.checked_sub(self.writers(op.key).len() * self.writers(op.key).len())?;
                         if let [one] = one_of[..] {
                             sure.push(one);
                         }
@@ -46,6 +51,65 @@ impl Stamped<'_> {
             }
             sure.into_iter().for_each(|t| counts[t.index()] = true);
         }
+    }
+
+    /// Whether every choice of who else committed breaks an axiom other than SESSION.
+    pub(super) fn every_choice_breaks(&self, counts: &[bool], serial: bool) -> Option<bool> {
+        let mut work = WORK;
+        self.breaks(counts.to_vec(), serial, &mut work)
+    }
+
+    fn breaks(&self, counts: Vec<bool>, serial: bool, work: &mut usize) -> Option<bool> {
+        let counts = self.follow(counts, serial, work)?;
+        let mut choice: Option<Vec<TxnId>> = None;
+        for t in self.history.txns().filter(|t| counts[t.index()]) {
+            if !serial && self.breaks_as_writer(t, &counts, work)? {
+                return Some(true);
+            }
+            for (read, op) in self.history.ops(t).filter(|(_, op)| op.kind == OpKind::Read) {
+                let writers = self.writers(op.key).len();
+                *work = work.checked_sub((1 + writers) * (1 + writers))?;
+                if self.within(t, read.index()) == Some(Err(false)) {
+                    return Some(true);
+                }
+                match self.reading(t, read.index(), serial, &counts) {
+                    Some(Reading::Wrong) => {}
+                    Some(Reading::GaveUp) => return None,
+                    _ => continue,
+                }
+                let one_of = self.one_of(t, read, serial, &counts);
+                if one_of.is_empty() {
+                    return Some(true);
+                }
+                if choice.as_ref().is_none_or(|choice| one_of.len() < choice.len()) {
+                    choice = Some(one_of);
+                }
+            }
+        }
+        let Some(choice) = choice else { return Some(false) };
+        for t in choice {
+            let mut counts = counts.clone();
+            counts[t.index()] = true;
+            if !self.breaks(counts, serial, work)? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    /// TIMESTAMP and NOCONFLICT of one transaction.
+    fn breaks_as_writer(&self, t: TxnId, counts: &[bool], work: &mut usize) -> Option<bool> {
+        if self.history.snapshot(t).is_none() && self.at(t).start > self.at(t).commit {
+            return Some(true);
+        }
+        for (_, op) in self.history.ops(t).filter(|(_, op)| op.kind != OpKind::Read) {
+            *work = work.checked_sub(self.writers(op.key).len())?;
+            let others = self.writers(op.key).iter().filter(|&&w| w != t && counts[w.index()]);
+            if others.into_iter().any(|&w| !self.sees(t, w) && !self.sees(w, t)) {
+                return Some(true);
+            }
+        }
+        Some(false)
     }
 
     /// One of these must have committed if a read that is wrong so far is right.
