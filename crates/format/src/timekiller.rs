@@ -411,7 +411,7 @@ mod tests {
         );
         assert_eq!(
             shown("[{\"tid\": 1, \"sid\": 2, \"ops\": []}]").lines().next().unwrap(),
-            "error: h:1:2: expected \"sts\" in this transaction, found none"
+            "error: h:1:2: expected \"cts\" in this transaction, found none"
         );
         assert_eq!(
             shown("[{\"tid\": 1, \"si").lines().next().unwrap(),

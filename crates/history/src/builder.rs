@@ -302,11 +302,9 @@ impl Builder {
         let mut txn_of = vec![u32::MAX; drafts];
         let (mut txn_session, mut outcome, mut position) =
             (vec![SessionId(0); n], vec![Outcome::Committed; n], vec![0; n]);
-        let mut rank = 0;
         let mut ranks = vec![0; drafts];
-        for d in (0..drafts).filter(|&d| kept(d)) {
+        for (rank, d) in (0..).zip((0..drafts).filter(|&d| kept(d))) {
             ranks[d] = rank;
-            rank += 1;
         }
         for d in self.in_session_order() {
             let Some(out) = self.outcome[d] else { continue };
