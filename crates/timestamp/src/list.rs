@@ -236,12 +236,8 @@ mod tests {
 
     /// Blocks with one commit, of a session each.
     fn tied<'a>(blocks: &'a [&'a [u32]]) -> impl Iterator<Item = Block<'a, u32, usize, u32>> {
-        let block = |(session, elements): (usize, &&'a [u32])| Block {
-            commit: 0,
-            session,
-            required: true,
-            elements: *elements,
-        };
+        let block =
+            |(session, elements): (usize, &&'a [u32])| Block { commit: 0, session, required: true, elements };
         blocks.iter().enumerate().map(block)
     }
 
