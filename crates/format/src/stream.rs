@@ -48,6 +48,8 @@ pub struct Transaction<'a> {
     pub snapshot: Option<SnapshotSet>,
     /// The id by which sets name it.
     pub xid: Option<u64>,
+    /// Its number in its session, where the recording has one.
+    pub number: Option<u64>,
 }
 
 /// A value, borrowed.
@@ -121,8 +123,10 @@ impl StreamReader {
     pub fn read(&mut self, text: &[u8]) -> Result<Record<'_>, StreamFault> {
         self.columns.reuse();
         let mut json = Json::new(text);
+        let mut number = None;
         let parsed = if is_timekiller(text) {
             let t = timekiller::transaction(&mut json, &mut self.columns)?;
+            number = t.sno;
             Parsed::Transaction(line::Transaction {
                 session: t.sid,
                 id: Some(t.tid),
@@ -155,6 +159,7 @@ impl StreamReader {
                 stamps: t.stamps,
                 snapshot: t.snapshot,
                 xid: t.xid,
+                number,
             }),
         })
     }
@@ -174,7 +179,7 @@ fn is_timekiller(text: &[u8]) -> bool {
     }
     while let Ok(Some(name)) = json.key(&mut first) {
         match &*name {
-            b"tid" | b"sid" | b"sts" | b"cts" => return true,
+            b"tid" | b"sid" | b"sno" | b"sts" | b"cts" => return true,
             b"ops" if json.skip().is_ok() => {}
             _ => return false,
         }

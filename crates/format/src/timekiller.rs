@@ -2,7 +2,8 @@
 //!
 //! `{"tid": …, "sid": …, "sts": {"p": …, "l": …}, "cts": {…}, "ops": [{"t": "w", "k": 1, "v": 2}, …]}`, in one array, or
 //! one after another (the lines `anomalist watch` reads). Fields come in any order; numbers may be written as strings, and
-//! `sid` 1 is `sid` "1". A list key read as null is empty. Array order matters only within a session.
+//! `sid` 1 is `sid` "1". A list key read as null is empty. Array order matters only within a session, and not there where
+//! `sno`, the number of a transaction in its session, says the order. `sts` may be missing: serializability needs none.
 //!
 //! Source: TimeKiller (Chronos and AION), `examples/`. One pass over the bytes, no tree; O(n).
 
@@ -28,6 +29,8 @@ pub(crate) struct Transaction {
     pub tid: Value,
     pub sid: Value,
     pub stamps: Stamps,
+    /// Its number in its session.
+    pub sno: Option<u64>,
     pub mops: Range<usize>,
 }
 
@@ -41,7 +44,7 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
     }
     while let Ok(Some(name)) = json.key(&mut first) {
         match &*name {
-            b"sts" | b"cts" | b"tid" | b"sid" => return true,
+            b"sts" | b"cts" | b"tid" | b"sid" | b"sno" => return true,
             // A long list of operations may be cut by the end of the head.
             _ if json.skip().is_err() => return *name == *b"ops",
             _ => {}
@@ -55,6 +58,7 @@ pub(crate) fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<
     json.open(b'{', TRANSACTION)?;
     let at = json.at() - 1;
     let (mut tid, mut sid, mut sts, mut cts, mut ops) = (None, None, None, None, None);
+    let mut sno = None;
     let mut first = true;
     while let Some(name) = json.key(&mut first)? {
         match &*name {
@@ -62,6 +66,7 @@ pub(crate) fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<
             b"sid" => sid = Some(name_value(json, columns)?),
             b"sts" => sts = Some(timestamp(json)?),
             b"cts" => cts = Some(timestamp(json)?),
+            b"sno" => sno = Some(number(json)?),
             b"ops" => {
                 let start = columns.mops.len();
                 json.open(b'[', "a list of operations")?;
@@ -81,9 +86,10 @@ pub(crate) fn transaction(json: &mut Json<'_>, columns: &mut Columns) -> Result<
         tid: tid.ok_or_else(|| missing("tid"))?,
         sid: sid.ok_or_else(|| missing("sid"))?,
         stamps: Stamps {
-            start: sts.ok_or_else(|| missing("sts"))?,
+            start: sts.unwrap_or(Timestamp::UNKNOWN),
             commit: cts.ok_or_else(|| missing("cts"))?,
         },
+        sno,
         mops: ops.ok_or_else(|| missing("ops"))?,
     })
 }
@@ -101,6 +107,14 @@ fn name_value(json: &mut Json<'_>, columns: &mut Columns) -> Result<Value, Fault
         }),
         Scalar::Null | Scalar::Bool(_) => Err(Fault::new(at, "expected a number or string as id")),
     }
+}
+
+/// A number in a session.
+fn number(json: &mut Json<'_>) -> Result<u64, Fault> {
+    json.peek();
+    let at = json.at();
+    let number = integer(json, "a number in the session, from 0")?;
+    u64::try_from(number).map_err(|_| Fault::new(at, "expected a number in the session, from 0"))
 }
 
 /// `{"p": …, "l": …}`, or a number alone.
@@ -233,12 +247,15 @@ fn merge(assembler: &mut Assembler, transaction: Transaction, columns: &mut Colu
     assembler.builder.set_label(draft, tid);
     assembler.builder.set_line(draft, line);
     assembler.builder.set_stamps(draft, transaction.stamps);
+    if let Some(sno) = transaction.sno {
+        assembler.builder.set_number(draft, sno);
+    }
     assembler.add(draft, columns, transaction.mops, true);
 }
 
 /// The end of a transaction: one begins with its own names, which operations and stamps do not have.
 fn cut(text: &[u8]) -> Option<usize> {
-    end_before(text, &["tid", "sid", "sts", "cts", "ops"])
+    end_before(text, &["tid", "sid", "sno", "sts", "cts", "ops"])
 }
 
 /// Reads a history.
@@ -302,11 +319,14 @@ impl HistoryWriter for TimekillerWriter {
             out.push_str(",\"sid\":");
             json_value(&mut out, batch, batch.session_label(batch.session_of(t)));
             let Stamps { start, commit } = stamps[t.index()];
-            let _ = write!(
-                out,
-                ",\"sts\":{{\"p\":{},\"l\":{}}},\"cts\":{{\"p\":{},\"l\":{}}},\"ops\":[",
-                start.physical, start.logical, commit.physical, commit.logical
-            );
+            if let Some(numbers) = batch.numbers() {
+                let _ = write!(out, ",\"sno\":{}", numbers[t.index()]);
+            }
+            if stamps[t.index()].has_start() {
+                let _ = write!(out, ",\"sts\":{{\"p\":{},\"l\":{}}}", start.physical, start.logical);
+            }
+            let (physical, logical) = (commit.physical, commit.logical);
+            let _ = write!(out, ",\"cts\":{{\"p\":{physical},\"l\":{logical}}},\"ops\":[");
             for (i, (_, op)) in batch.ops(t).enumerate() {
                 let kind = match op.kind {
                     OpKind::Read => "r",
@@ -391,7 +411,7 @@ mod tests {
         );
         assert_eq!(
             shown("[{\"tid\": 1, \"sid\": 2, \"ops\": []}]").lines().next().unwrap(),
-            "error: h:1:2: expected \"sts\" in this transaction, found none"
+            "error: h:1:2: expected \"cts\" in this transaction, found none"
         );
         assert_eq!(
             shown("[{\"tid\": 1, \"si").lines().next().unwrap(),

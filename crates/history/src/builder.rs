@@ -67,6 +67,7 @@ pub struct Builder {
     label: Vec<Value>,
     line: Vec<u32>,
     stamps: Vec<(Draft, Stamps)>,
+    numbers: Vec<(Draft, u64)>,
     snapshots: Vec<Drafted>,
     intervals: Vec<(Draft, Interval)>,
     metadata: BTreeMap<Draft, Metadata>,
@@ -174,6 +175,12 @@ impl Builder {
     /// Its timestamps. They are kept only if every transaction that did not abort has them.
     pub fn set_stamps(&mut self, draft: Draft, stamps: Stamps) {
         self.stamps.push((draft, stamps));
+    }
+
+    /// Its number in its session. Numbers are kept, and are the order of sessions, only if every transaction that did not
+    /// abort has one.
+    pub fn set_number(&mut self, draft: Draft, number: u64) {
+        self.numbers.push((draft, number));
     }
 
     /// The id by which snapshots name it, and what it saw if that is a set of ids.
@@ -295,17 +302,19 @@ impl Builder {
         let mut txn_of = vec![u32::MAX; drafts];
         let (mut txn_session, mut outcome, mut position) =
             (vec![SessionId(0); n], vec![Outcome::Committed; n], vec![0; n]);
-        let mut rank = 0;
-        for (d, out) in self.outcome.iter().enumerate() {
-            let Some(out) = *out else { continue };
+        let mut ranks = vec![0; drafts];
+        for (rank, d) in (0..).zip((0..drafts).filter(|&d| kept(d))) {
+            ranks[d] = rank;
+        }
+        for d in self.in_session_order() {
+            let Some(out) = self.outcome[d] else { continue };
             let s = renumbered[self.session[d] as usize];
             let t = next[s as usize] as usize;
             next[s as usize] += 1;
             txn_of[d] = t as u32;
             txn_session[t] = SessionId(s);
             outcome[t] = out;
-            position[t] = rank;
-            rank += 1;
+            position[t] = ranks[d];
         }
 
         let (heads, values, op_start) = self.lay_out(&txn_of, n, threads);
@@ -313,6 +322,8 @@ impl Builder {
         let by_txn = |d: Draft| txn_of[d.0 as usize];
         let unneeded = |t: usize| (outcome[t] == Outcome::Aborted).then(Stamps::default);
         let stamps = complete(&self.stamps, by_txn, n, unneeded);
+        let unnumbered = |t: usize| (outcome[t] == Outcome::Aborted).then_some(0);
+        let numbers = complete(&self.numbers, by_txn, n, unnumbered);
         Ok(History {
             session_start,
             session_label,
@@ -324,6 +335,7 @@ impl Builder {
             label: permuted(&self.label, &txn_of, n, Value::NIL),
             line: permuted(&self.line, &txn_of, n, 0),
             stamps,
+            numbers,
             snapshots: Snapshots::build(&self.snapshots, &txn_of, n),
             intervals: complete(&self.intervals, by_txn, n, |_| None),
             metadata: self
@@ -341,6 +353,20 @@ impl Builder {
             lists: self.lists,
             initial: self.initial,
         })
+    }
+
+    /// Transactions, each session's in its order: that of their numbers if all have one, else that of the input.
+    fn in_session_order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.session.len()).collect();
+        let mut numbers: Vec<Option<u64>> = vec![None; if self.numbers.is_empty() { 0 } else { order.len() }];
+        for &(d, number) in &self.numbers {
+            numbers[d.0 as usize] = Some(number);
+        }
+        let unneeded = |d: usize| matches!(self.outcome[d], None | Some(Outcome::Aborted));
+        if !numbers.is_empty() && order.iter().all(|&d| numbers[d].is_some() || unneeded(d)) {
+            order.sort_by_key(|&d| (self.session[d], numbers[d]));
+        }
+        order
     }
 
     /// Moves the operations to their transaction's place.

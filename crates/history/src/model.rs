@@ -90,13 +90,30 @@ pub struct Timestamp {
     pub logical: i64,
 }
 
+impl Timestamp {
+    /// Stands for one that was not recorded; before all others.
+    pub const UNKNOWN: Timestamp = Timestamp { physical: i64::MIN, logical: i64::MIN };
+}
+
 /// When the database says a transaction took its snapshot and committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stamps {
-    /// Start (snapshot) timestamp.
+    /// Start (snapshot) timestamp, or [`Timestamp::UNKNOWN`].
     pub start: Timestamp,
     /// Commit timestamp.
     pub commit: Timestamp,
+}
+
+impl Stamps {
+    /// Of a transaction of which only the commit was recorded. That is enough for serializability.
+    pub const fn commit_only(commit: Timestamp) -> Stamps {
+        Stamps { start: Timestamp::UNKNOWN, commit }
+    }
+
+    /// Whether the start was recorded.
+    pub fn has_start(self) -> bool {
+        self.start != Timestamp::UNKNOWN
+    }
 }
 
 /// When the client began a transaction and learnt its outcome, in units of one common clock (or event numbers).
@@ -147,6 +164,7 @@ pub struct History {
     pub(crate) label: Vec<Value>,
     pub(crate) line: Vec<u32>,
     pub(crate) stamps: Option<Vec<Stamps>>,
+    pub(crate) numbers: Option<Vec<u64>>,
     pub(crate) snapshots: Option<Box<Snapshots>>,
     pub(crate) intervals: Option<Vec<Interval>>,
     pub(crate) metadata: BTreeMap<TxnId, Metadata>,
@@ -284,6 +302,32 @@ impl History {
         self.stamps.as_deref()
     }
 
+    /// How many transactions that did not abort have a commit timestamp and neither a start timestamp nor a set.
+    pub fn without_start(&self) -> usize {
+        let Some(stamps) = self.stamps() else { return 0 };
+        let lacks = |t: &TxnId| {
+            self.outcome(*t) != Outcome::Aborted
+                && !stamps[t.index()].has_start()
+                && self.snapshot(*t).is_none()
+        };
+        self.txns().filter(lacks).count()
+    }
+
+    /// The numbers that transactions have in their sessions by the recording itself, in the order of which they are, when it
+    /// has them: for all transactions or for none. Aborted ones need none.
+    pub fn numbers(&self) -> Option<&[u64]> {
+        self.numbers.as_deref()
+    }
+
+    /// Whether a transaction does not follow the one before it by their numbers, which count from 0 or 1: one in between was
+    /// not recorded, or two have one number.
+    pub fn breaks_numbers(&self, before: Option<TxnId>, t: TxnId) -> bool {
+        self.numbers().is_some_and(|numbers| match before {
+            Some(before) => numbers[before.index()].checked_add(1) != Some(numbers[t.index()]),
+            None => numbers[t.index()] > 1,
+        })
+    }
+
     /// True if some transaction's snapshot is a set of ids rather than a timestamp.
     pub fn has_snapshots(&self) -> bool {
         self.snapshots.as_ref().is_some_and(|s| s.sets)
@@ -327,6 +371,7 @@ impl History {
         alone.session_start = (0..=n).collect();
         alone.session_label = (0..n).map(|t| Value::int(i64::from(t)).unwrap_or(Value::NIL)).collect();
         alone.txn_session = (0..n).map(SessionId).collect();
+        alone.numbers = None;
         alone
     }
 

@@ -32,13 +32,13 @@ impl<S: Store> Checker<S> {
             pending: false,
             flips: 0,
         };
-        let judged = loop {
-            match self.world.judge(&self.keys[key as usize], &read) {
-                Ok(judged) => break judged,
+        read.verdict = loop {
+            let judged = self.world.judge(&self.keys[key as usize], &read);
+            match judged.and_then(|judged| self.open_if_asked(key, &read, judged.verdict)) {
+                Ok(verdict) => break verdict,
                 Err(_) => self.reload(key)?,
             }
         };
-        read.verdict = judged.verdict;
         if !self.carried.is_empty() {
             read.reported = self.carried_verdict(key, slot, Verdict::Right);
         }

@@ -27,6 +27,8 @@ pub struct Head {
     pub outcome: Outcome,
     /// Start and commit.
     pub stamps: Stamps,
+    /// Its number in its session, where the recording has one: one more than that of the transaction before it.
+    pub number: Option<u64>,
     /// The id by which sets name it.
     pub set_id: Option<u64>,
     /// What it saw, where a set says it rather than its start.
@@ -75,6 +77,7 @@ pub struct Initial {
 ///     id: None,
 ///     outcome: Outcome::Committed,
 ///     stamps: Stamps { start: at(3), commit: at(4) },
+///     number: None,
 ///     set_id: None,
 ///     set: None,
 ///     origin: Origin::default(),

@@ -73,6 +73,7 @@ impl In<'_> {
             id: self.option(In::datum)?,
             outcome: Outcome::Indeterminate,
             stamps: Stamps { start: self.stamp()?, commit: self.stamp()? },
+            number: None,
             set_id: self.option(In::u64)?,
             set: self.option(In::set)?,
             origin: Origin { source: self.u32()?, line: self.u64()? },

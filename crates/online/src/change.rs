@@ -40,13 +40,13 @@ impl Key {
     }
 }
 
-/// When a version was committed, and by whom.
-type Moment = (Timestamp, Slot);
+/// The deadline of what only the end settles.
+pub(crate) const FOREVER: u64 = u64::MAX;
 
 /// The axiom that a verdict breaks.
 fn broken(verdict: Verdict) -> Option<Axiom> {
     match verdict {
-        Verdict::Right => None,
+        Verdict::Right | Verdict::Open => None,
         Verdict::Wrong => Some(Axiom::Ext),
         Verdict::Tied => Some(Axiom::Tie),
     }
@@ -110,29 +110,28 @@ impl<S: Store> Checker<S> {
         let k = &self.keys[key as usize];
         let stop = self.hidden_by(k, mine, commit);
         let alone = self.stands_alone(k, mine, commit);
-        let mut at = if ser {
-            k.reads.find(commit, |r| match r.at.cmp(&commit) {
-                Ordering::Equal => self.world.order(r.txn, slot) != Ordering::Greater,
-                order => order == Ordering::Less,
-            })
-        } else {
-            k.reads.find(commit, |r| !self.options.rule.sees(r.at, commit))
+        // Under serializability who commits at the same moment may see it.
+        let mut at = match ser {
+            true => k.reads.find(commit, |r| r.at < commit),
+            false => k.reads.find(commit, |r| !self.options.rule.sees(r.at, commit)),
         };
         while let Some(read) = self.keys[key as usize].reads.get(at) {
-            let sees = |(commit, version): (Timestamp, Slot)| match (ser, read.at.cmp(&commit)) {
-                (false, _) => self.options.rule.sees(read.at, commit),
-                (true, Ordering::Equal) => self.world.order(version, read.txn) == Ordering::Less,
-                (true, order) => order == Ordering::Greater,
+            let sees = |commit: Timestamp| match ser {
+                true => read.at > commit,
+                false => self.options.rule.sees(read.at, commit),
             };
+            let may_see = |other: Timestamp| sees(other) || ser && read.at == other;
             if stop.is_some_and(sees) {
                 break;
             }
             let verdict = match alone {
-                Some((value, next)) if read.txn != slot && !next.is_some_and(sees) => {
+                Some((value, next)) if read.txn != slot && sees(commit) && !next.is_some_and(may_see) => {
                     Verdict::of(is(value, &read.seen))
                 }
                 _ => self.world.judge(&self.keys[key as usize], read)?.verdict,
             };
+            let verdict = self.open_verdict(key, Side::At, at, verdict)?;
+            let read = self.read(key, Side::At, at);
             if verdict != read.verdict {
                 self.change(key, Side::At, at, verdict, now, events);
             }
@@ -146,9 +145,10 @@ impl<S: Store> Checker<S> {
             at = id.map_or(at, |id| reads.pass(at, id));
             let Some(read) = reads.get(at) else { return Ok(()) };
             if id.is_none_or(|id| id < read.xmax) {
-                let judged = self.world.judge(&self.keys[key as usize], read)?;
-                if judged.verdict != read.verdict {
-                    self.change(key, Side::Set, at, judged.verdict, now, events);
+                let verdict = self.world.judge(&self.keys[key as usize], read)?.verdict;
+                let verdict = self.open_verdict(key, Side::Set, at, verdict)?;
+                if verdict != self.read(key, Side::Set, at).verdict {
+                    self.change(key, Side::Set, at, verdict, now, events);
                 }
             }
             at = self.keys[key as usize].set_reads.next(at);
@@ -156,32 +156,26 @@ impl<S: Store> Checker<S> {
     }
 
     /// A written value that decides alone what others must read, up to the version after it: nobody is tied with it.
-    fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Datum, Option<Moment>)> {
+    fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Datum, Option<Timestamp>)> {
         let versions = &key.versions;
         let value = versions.get(at)?.effect.written()?;
         let next = versions.get(versions.next(at));
         let before = versions.prev(at).and_then(|before| versions.get(before));
         let tied = |other: Option<&Version>| other.is_some_and(|other| other.commit == commit);
-        if self.options.rule.mode == Mode::Si && (tied(next) || tied(before)) {
+        if tied(next) || tied(before) {
             return None;
         }
-        Some((value, next.map(|next| (next.commit, next.txn))))
+        Some((value, next.map(|next| next.commit)))
     }
 
-    /// The first versions after this one that hide it from whoever sees them.
-    fn hidden_by(&self, key: &Key, mut at: Cursor, commit: Timestamp) -> Option<Moment> {
+    /// The commit of the first versions after this one that hide it from whoever sees them.
+    fn hidden_by(&self, key: &Key, mut at: Cursor, commit: Timestamp) -> Option<Timestamp> {
         let versions = &key.versions;
         let ser = self.options.rule.mode == Mode::Ser;
         let is_write = |effect: &Effect| effect.written().is_some();
         loop {
             at = versions.next(at);
             let version = versions.get(at)?;
-            if ser {
-                if is_write(&version.effect) {
-                    return Some((version.commit, version.txn));
-                }
-                continue;
-            }
             if version.commit == commit {
                 continue;
             }
@@ -196,9 +190,9 @@ impl<S: Store> Checker<S> {
             }
             // One that sees itself does not hide from itself.
             let txn = self.world.txn(version.txn);
-            let sees_itself = txn.set.is_none() && self.options.rule.sees(txn.start, txn.commit);
+            let sees_itself = !ser && txn.set.is_none() && self.options.rule.sees(txn.start, txn.commit);
             if hides && (count > 1 || !sees_itself) {
-                return Some((version.commit, version.txn));
+                return Some(version.commit);
             }
         }
     }
@@ -230,6 +224,10 @@ impl<S: Store> Checker<S> {
         if pending {
             if verdict == reported {
                 self.disarm(key, side, at);
+            } else if before == Verdict::Open {
+                // It may have waited for the end.
+                self.disarm(key, side, at);
+                self.arm(key, side, at, settles.max(now + self.options.settle_ms));
             }
         } else if now < settles {
             if verdict != reported {
@@ -270,22 +268,48 @@ impl<S: Store> Checker<S> {
     }
 
     /// Reports what has settled by now.
-    pub fn settle(&mut self, now: u64, events: &mut Vec<Event>) {
-        self.settle_some(now, usize::MAX, events);
+    pub fn settle(&mut self, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        self.settle_some(now, usize::MAX, events).map(|_| ())
     }
 
-    /// Reports what has settled by now, until there are so many events; true if there is more.
-    pub fn settle_some(&mut self, now: u64, most: usize, events: &mut Vec<Event>) -> bool {
+    /// Reports what has settled by now, until there are so many events; true if there is more. The greatest number is the
+    /// end: nothing more will arrive, so everything has settled.
+    pub fn settle_some(
+        &mut self,
+        now: u64,
+        most: usize,
+        events: &mut Vec<Event>,
+    ) -> Result<bool, StoreError> {
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.memory());
+        if now == u64::MAX && !self.holding.resolved {
+            self.resolve(events)?;
+            self.holding.resolved = true;
+        }
         while events.len() < most {
-            let Some(((seq, key), waiting)) = self.pending.due(now) else { return false };
+            let Some(((seq, key), waiting)) = self.pending.due(now.min(FOREVER - 1)) else {
+                return Ok(false);
+            };
             self.keys[key as usize].pending -= 1;
+            let side = if waiting.by_set { Side::Set } else { Side::At };
+            let is_open = match &waiting.away {
+                Some(away) => away.verdict == Verdict::Open,
+                None => {
+                    let at = self.find_read(key, side, waiting.at, seq);
+                    at.is_some_and(|at| self.read(key, side, at).verdict == Verdict::Open)
+                }
+            };
+            if is_open {
+                // It waits for whoever it asks for, and is no violation until then.
+                self.pending.arm((seq, key), Waiting { deadline: FOREVER, ..waiting.clone() });
+                self.keys[key as usize].pending += 1;
+                self.decide(seq, key, side, waiting.at, events)?;
+                continue;
+            }
             if let Some(away) = waiting.away {
                 let Away { verdict, reported, finding } = *away;
                 self.tell(verdict, reported, finding, events);
                 continue;
             }
-            let side = if waiting.by_set { Side::Set } else { Side::At };
             let Some(at) = self.find_read(key, side, waiting.at, seq) else { continue };
             let read = self.read_mut(key, side, at);
             read.pending = false;
@@ -296,12 +320,12 @@ impl<S: Store> Checker<S> {
             }
             self.touch(key);
         }
-        true
+        Ok(true)
     }
 
     /// The end: nothing more will arrive, so everything has settled.
-    pub fn finish(&mut self, events: &mut Vec<Event>) {
-        self.settle(u64::MAX, events);
+    pub fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        self.settle(u64::MAX, events)
     }
 
     fn tell(&mut self, verdict: Verdict, reported: Verdict, mut finding: Finding, events: &mut Vec<Event>) {
@@ -349,7 +373,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// Where a read is.
-    fn find_read(&self, key: u32, side: Side, moment: Timestamp, seq: u64) -> Option<Cursor> {
+    pub(crate) fn find_read(&self, key: u32, side: Side, moment: Timestamp, seq: u64) -> Option<Cursor> {
         let ring = self.keys[key as usize].side(side);
         let mut at = ring.find(moment, |r| r.at < moment);
         while let Some(read) = ring.get(at).filter(|r| r.at == moment) {

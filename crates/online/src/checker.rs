@@ -16,7 +16,7 @@ use crate::{
     TxnKey,
 };
 use anomalist_history::{OpKind, Outcome, Timestamp};
-use anomalist_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Operations};
+use anomalist_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Mode, Operations};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Checks transactions as they arrive. See the [crate documentation](crate).
@@ -184,6 +184,7 @@ impl<S: Store> Checker<S> {
     /// Takes in transactions that have arrived now (in milliseconds of any clock that does not go back), and reports.
     pub fn accept(&mut self, batch: &Batch, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
         self.now = now;
+        self.holding.resolved &= batch.heads.is_empty();
         let mut initial = batch.initial.iter().peekable();
         for i in 0..batch.heads.len() {
             while let Some((_, said)) = initial.next_if(|(before, _)| *before <= i) {
@@ -197,8 +198,7 @@ impl<S: Store> Checker<S> {
         for (_, said) in initial {
             self.begin_with(batch, said, events);
         }
-        self.settle(now, events);
-        Ok(())
+        self.settle(now, events)
     }
 
     /// A header. Once a key has been judged by it, an initial value stands.
@@ -248,12 +248,18 @@ impl<S: Store> Checker<S> {
             events.push(Event::Fault { fault, origin: head.origin });
             return Ok(());
         }
+        if self.options.rule.mode == Mode::Si && !head.stamps.has_start() && head.set.is_none() {
+            self.stats.no_start += 1;
+            events.push(Event::Fault { fault: Fault::NoStart, origin: head.origin });
+            return Ok(());
+        }
         let session = self.session(head.session, batch);
         let position = self.world.sessions[session as usize].count;
         self.world.sessions[session as usize].count += 1;
         if self.options.checkpoints {
             self.dirty_sessions.insert(session);
         }
+        self.doubt(batch, i);
         if head.outcome != Outcome::Committed {
             self.stats.not_committed += 1;
             return match head.outcome {
@@ -261,12 +267,7 @@ impl<S: Store> Checker<S> {
                 _ => Ok(()),
             };
         }
-        self.judge_transaction(batch, i, (session, position), now, events)?;
-        if !self.holding.is_empty() {
-            let found = self.observe(batch, i, true);
-            self.admit(found, now, events)?;
-        }
-        Ok(())
+        self.judge_transaction(batch, i, (session, position), now, events)
     }
 
     /// Takes in a transaction that counts.
@@ -319,9 +320,6 @@ impl<S: Store> Checker<S> {
         self.stats.newest = self.stats.newest.max(Some(txn.commit));
         let slot = self.world.add(txn);
         self.check_session(slot, head, events);
-        if !footprint.internal.is_empty() {
-            self.remember_odd(batch, i, footprint.internal.iter().map(|internal| internal.op as usize));
-        }
         for internal in &footprint.internal {
             let seen = self.show_access(accesses.access(internal.op as usize));
             let expected = self.show_access(accesses.access(internal.before as usize));
@@ -375,7 +373,14 @@ impl<S: Store> Checker<S> {
         let session = self.world.sessions.len() as u32;
         let text = show(name, batch.texts.get(&name).map(|t| &**t)).to_string().into_boxed_str();
         self.bytes += size_of::<Session>() + text.len() + 48;
-        self.world.sessions.push(Session { name, text, count: 0, last: None, last_writer: None });
+        self.world.sessions.push(Session {
+            name,
+            text,
+            count: 0,
+            last: None,
+            last_writer: None,
+            number: None,
+        });
         self.world.session_index.insert(name, session);
         session
     }

@@ -17,7 +17,7 @@ use crate::{Datum, Event, Finding, Options, Shape, Shown, Stats, Store, StoreErr
 use anomalist_history::AtomKind;
 use anomalist_timestamp::{Axiom, Identity};
 
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// What a store had.
 pub enum Restored<S> {
@@ -174,6 +174,7 @@ impl<S: Store> Checker<S> {
             out.u64(s.count.into());
             out.option(s.last.as_ref(), Out::last);
             out.option(s.last_writer.as_ref(), Out::last);
+            out.option(s.number, Out::u64);
             self.store.put(&[b"s", &session.to_be_bytes()[..]].concat(), &out.0)?;
         }
         let record = self.encode_rest(extra);
@@ -277,6 +278,7 @@ impl<S: Store> Checker<S> {
                 count: from.u32()?,
                 last: from.option(In::last)?,
                 last_writer: from.option(In::last)?,
+                number: from.option(In::u64)?,
             });
             from.end()
         })?;
@@ -401,6 +403,7 @@ fn verdict(byte: u8) -> Result<Verdict, StoreError> {
         0 => Ok(Verdict::Right),
         1 => Ok(Verdict::Wrong),
         2 => Ok(Verdict::Tied),
+        3 => Ok(Verdict::Open),
         _ => Err(StoreError::Damaged("no verdict".to_owned())),
     }
 }

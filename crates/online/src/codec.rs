@@ -107,7 +107,11 @@ impl Out {
 
     pub fn version(&mut self, version: &Version, txn: &Txn) {
         self.txn(txn);
-        match &version.effect {
+        self.effect(&version.effect);
+    }
+
+    pub fn effect(&mut self, effect: &Effect) {
+        match effect {
             Effect::Write(value) => {
                 self.0.push(0);
                 self.datum(*value);
@@ -305,13 +309,16 @@ impl<'a> In<'a> {
     /// The version as it will be once its transaction has a slot.
     pub fn version(&mut self) -> Got<(Version, Txn)> {
         let txn = self.txn()?;
-        let effect = match self.byte()? {
-            0 => Effect::Write(self.datum()?),
-            1 => Effect::Append(self.data()?),
-            2 => Effect::Undefined,
-            _ => return damaged(),
-        };
-        Ok((Version::of(&txn, Slot(u32::MAX), effect), txn))
+        Ok((Version::of(&txn, Slot(u32::MAX), self.effect()?), txn))
+    }
+
+    pub fn effect(&mut self) -> Got<Effect> {
+        match self.byte()? {
+            0 => Ok(Effect::Write(self.datum()?)),
+            1 => Ok(Effect::Append(self.data()?)),
+            2 => Ok(Effect::Undefined),
+            _ => damaged(),
+        }
     }
 
     /// The read as it will be once its transaction has a slot.
@@ -320,12 +327,12 @@ impl<'a> In<'a> {
         let (at, op, changed, seen) = (self.stamp()?, self.u32()?, self.u32()?, self.seen()?);
         let (flags, flips) = (self.byte()?, self.byte()?);
         let verdict = |bits: u8| match bits & 3 {
-            0 => Ok(Verdict::Right),
-            1 => Ok(Verdict::Wrong),
-            2 => Ok(Verdict::Tied),
-            _ => damaged(),
+            0 => Verdict::Right,
+            1 => Verdict::Wrong,
+            2 => Verdict::Tied,
+            _ => Verdict::Open,
         };
-        let (verdict, reported) = (verdict(flags)?, verdict(flags >> 2)?);
+        let (verdict, reported) = (verdict(flags), verdict(flags >> 2));
         let pending = flags >> 4 & 1 != 0;
         let (slot, xmax) = (Slot(u32::MAX), xmax(&txn));
         Ok((Read { at, txn: slot, op, changed, seen, xmax, verdict, reported, pending, flips }, txn))

@@ -116,6 +116,8 @@ pub enum Fault {
         /// The transaction.
         txn: TxnName,
     },
+    /// It has no start timestamp, and snapshot isolation needs one. It was not checked, and what others read of it looks wrong.
+    NoStart,
     /// Its stamps lie far beyond all others. It was checked.
     Future {
         /// The transaction.

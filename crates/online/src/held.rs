@@ -1,29 +1,63 @@
-//! Transactions of which nobody knows whether they committed.
+//! Transactions of unknown outcome.
 //!
-//! As offline, one counts as soon as a transaction that counts read, from somebody else, a value that it wrote, that no
-//! committed transaction wrote to the key and that the key did not begin with. Until then it is held: its operations in the
-//! store, in memory only the values that would give it away. A read of such a value is wrong as long as its writer does not
-//! count, so when one arrives, only wrong reads of its keys are looked through; when a read arrives, its values are looked up.
+//! The rule is the offline check's (`anomalist-check`, `stamps/open.rs`): one counts only if a read of a transaction that
+//! counts is wrong without it and no other such transaction can make it right. Until then it is held: its operations in the
+//! store, in memory what it would leave of its keys. A wrong read that asks for one of those is *open*: no violation, and it
+//! stays pending. When it settles, and asks for one transaction alone, that one counts. At the end this is done in rounds, as
+//! offline, so the result is the same. What asks for several is left open, and the level is unknown.
 //!
-//! What differs from the offline rule: once it counts, it counts. If values are written once, as workloads for checkers do,
-//! that is the same; else a committed transaction that writes the same value may arrive after somebody read it.
+//! That a transaction counts is not taken back. If another that wrote the same value arrives after the read has settled, the
+//! conclusion may have been wrong, and is counted as a doubt: violations then are no longer certain.
 
+use crate::change::Side;
 use crate::checker::Checker;
 use crate::codec::{In, Out};
 use crate::key::{Effect, Read, Seen, Verdict, Version};
+use crate::ring::Cursor;
+use crate::world::{Elsewhere, Txn};
 use crate::{Batch, Cell, Datum, Event, Location, Store, StoreError};
-use anomalist_history::OpKind;
+use anomalist_history::{OpKind, SnapshotSet, Timestamp};
+use anomalist_timestamp::Mode;
+use anomalist_timestamp::list::suppliers;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 
 /// A transaction that is held.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub session: u32,
     pub position: u32,
+    pub start: Timestamp,
+    pub commit: Timestamp,
+    pub set_id: Option<u64>,
+    pub set: Option<Box<SnapshotSet>>,
     /// Its operations.
     pub body: Location,
-    /// Keys and values that would give it away.
-    pub values: Vec<(Datum, Datum)>,
+    /// What it would leave of its keys.
+    pub effects: Vec<(Datum, Effect)>,
+}
+
+impl Held {
+    fn txn(&self) -> Txn {
+        Txn {
+            seq: u64::MAX,
+            start: self.start,
+            commit: self.commit,
+            session: self.session,
+            position: self.position,
+            read_only: false,
+            flipped: false,
+            refs: 1,
+            arrived: 0,
+            set_id: self.set_id,
+            set: self.set.clone(),
+            id: None,
+        }
+    }
+
+    fn effect(&self, key: Datum) -> &Effect {
+        self.effects.iter().find(|(name, _)| *name == key).map_or(&Effect::Undefined, |(_, effect)| effect)
+    }
 }
 
 /// All of them.
@@ -32,64 +66,71 @@ pub(crate) struct Holding {
     /// By rank of arrival among them.
     pub held: FxHashMap<u64, Held>,
     pub next: u64,
-    /// Who wrote a value to a key.
-    writers: FxHashMap<Datum, FxHashMap<Datum, Vec<u64>>>,
-    /// Values that transactions read which had read or written something else of the key before: no key has these reads.
-    pub odd: FxHashSet<(Datum, Datum)>,
+    /// Who would leave something of a key, in the order of arrival.
+    writers: FxHashMap<Datum, Vec<u64>>,
+    /// Keys and values by which a transaction was found to count.
+    reasons: FxHashSet<(Datum, Datum)>,
+    /// The end has come, and nothing has arrived since.
+    pub resolved: bool,
 }
 
-/// What the values of one held transaction cost, about, each.
-const WEIGHT: usize = 120;
+/// What one held transaction costs, about, for each of its keys.
+const WEIGHT: usize = 160;
 
 impl Holding {
-    pub fn is_empty(&self) -> bool {
-        self.writers.is_empty()
-    }
-
     pub fn memory(&self) -> usize {
-        WEIGHT * (self.held.len() + self.odd.len())
+        WEIGHT * (self.held.len() + self.writers.len() + self.reasons.len())
     }
 
-    pub fn insert(&mut self, number: u64, held: Held) {
-        for &(key, value) in &held.values {
-            self.writers.entry(key).or_default().entry(value).or_default().push(number);
+    fn insert(&mut self, number: u64, held: Held) {
+        for (key, _) in &held.effects {
+            self.writers.entry(*key).or_default().push(number);
         }
         self.held.insert(number, held);
     }
 
     fn remove(&mut self, number: u64) -> Option<Held> {
         let held = self.held.remove(&number)?;
-        for &(key, value) in &held.values {
-            if let Some(values) = self.writers.get_mut(&key) {
-                if let Some(writers) = values.get_mut(&value) {
-                    writers.retain(|&writer| writer != number);
+        for (key, _) in &held.effects {
+            if let Some(writers) = self.writers.get_mut(key) {
+                writers.retain(|&writer| writer != number);
+                if writers.is_empty() {
+                    self.writers.remove(key);
                 }
-                values.retain(|_, writers| !writers.is_empty());
             }
         }
-        self.writers.retain(|_, values| !values.is_empty());
         Some(held)
     }
 
-    /// A committed transaction wrote the value: whoever else did is not given away by it.
-    fn written(&mut self, key: Datum, value: Datum) {
-        let Some(values) = self.writers.get_mut(&key) else { return };
-        for number in values.remove(&value).unwrap_or_default() {
-            if let Some(held) = self.held.get_mut(&number) {
-                held.values.retain(|&pair| pair != (key, value));
-            }
-        }
-        if values.is_empty() {
-            self.writers.remove(&key);
-        }
-    }
-
     /// In the order of their arrival.
-    pub fn sorted(&self) -> Vec<(u64, &Held)> {
+    fn sorted(&self) -> Vec<(u64, &Held)> {
         let mut all: Vec<_> = self.held.iter().map(|(&number, held)| (number, held)).collect();
         all.sort_by_key(|(number, _)| *number);
         all
     }
+}
+
+/// What operations would leave of their keys.
+fn effects(ops: &[crate::batch::Op]) -> Vec<(Datum, Effect)> {
+    let mut effects: Vec<(Datum, Effect)> = Vec::new();
+    for op in ops.iter().filter(|op| op.kind != OpKind::Read) {
+        let value = match op.cell {
+            Cell::One(value) => value,
+            Cell::Unknown | Cell::List(..) => Datum::NIL,
+        };
+        let at = effects.iter().position(|(key, _)| *key == op.key);
+        let before = at.map(|at| effects.swap_remove(at).1);
+        let effect = match (op.kind, before) {
+            (OpKind::Append, None) => Effect::Append([value].into()),
+            (OpKind::Append, Some(Effect::Append(elements))) => {
+                Effect::Append(elements.iter().copied().chain([value]).collect())
+            }
+            (OpKind::Append, Some(_)) => Effect::Undefined,
+            _ => Effect::Write(value),
+        };
+        effects.push((op.key, effect));
+    }
+    effects
 }
 
 impl<S: Store> Checker<S> {
@@ -104,22 +145,9 @@ impl<S: Store> Checker<S> {
     ) -> Result<(), StoreError> {
         let (head, ops) = &batch.heads[i];
         let ops = &batch.ops[ops.start as usize..ops.end as usize];
-        let mut values: Vec<(Datum, Datum)> = Vec::new();
-        let mut seen = false;
-        for op in ops.iter().filter(|op| op.kind != OpKind::Read) {
-            let Cell::One(value) = op.cell else { continue };
-            let initial = match self.world.initial_keys.get(&op.key) {
-                Some(Seen::One(initial)) => Some(*initial),
-                Some(Seen::List(_)) => None,
-                None => self.world.initial,
-            };
-            if initial != Some(value) && !values.contains(&(op.key, value)) {
-                values.push((op.key, value));
-                seen |= self.holding.odd.contains(&(op.key, value)) || self.was_read(op.key, value)?;
-            }
-        }
-        if values.is_empty() {
-            // Nobody can have seen it.
+        let effects = effects(ops);
+        if effects.is_empty() {
+            // No other transaction can have read from it.
             return Ok(());
         }
         let mut out = Out::default();
@@ -127,77 +155,278 @@ impl<S: Store> Checker<S> {
         let body = self.store.append(&out.0)?;
         let number = self.holding.next;
         self.holding.next += 1;
-        self.holding.insert(number, Held { session, position, body, values });
-        self.trail_open(session, position, head, ops.iter().all(|op| op.kind == OpKind::Read), batch);
-        if seen {
-            self.admit(vec![number], now, events)?;
+        let keys: Vec<Datum> = effects.iter().map(|(key, _)| *key).collect();
+        let held = Held {
+            session,
+            position,
+            start: head.stamps.start,
+            commit: head.stamps.commit,
+            set_id: head.set_id,
+            set: head.set.clone(),
+            body,
+            effects,
+        };
+        self.holding.insert(number, held);
+        self.trail_open(session, position, head, false, batch);
+        for key in keys {
+            self.open_wrong_reads(key, now, events)?;
         }
         Ok(())
     }
 
-    /// Whether somebody read a value that no version has.
-    fn was_read(&mut self, name: Datum, value: Datum) -> Result<bool, StoreError> {
-        let chain = match self.index.get(&name) {
-            Some(&key) => {
-                let k = &self.keys[key as usize];
-                let mut reads = k.reads.iter().chain(k.set_reads.iter());
-                if k.versions.iter().any(|v| wrote(v, value)) {
-                    return Ok(false);
+    /// Wrong reads of a key may be right by what has arrived.
+    fn open_wrong_reads(&mut self, name: Datum, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        let key = match self.index.get(&name) {
+            Some(&key) => key,
+            None if self.evicted => {
+                let key = self.bring_back(name, None)?;
+                if key.chain.is_none_or(|chain| !chain.wrong) {
+                    return Ok(());
                 }
-                if reads.any(|read| shows(read, value)) {
-                    return Ok(true);
-                }
-                k.chain
+                self.insert_key(key)
             }
-            None if self.evicted => self.bring_back(name, None)?.chain,
-            None => None,
+            None => return Ok(()),
         };
-        let mut next = chain;
-        let mut read = false;
-        while let Some(chain) = next.filter(|chain| chain.wrong) {
-            let bytes = self.store.load(chain.top)?;
-            let mut from = In(&bytes);
-            next = from.option(In::chain)?;
-            if from.many(In::version)?.iter().any(|(version, _)| wrote(version, value)) {
-                return Ok(false);
-            }
-            read |= from.many(In::read)?.iter().any(|(read, _)| shows(read, value));
+        while self.keys[key as usize].chain.is_some_and(|chain| chain.wrong) {
+            self.reload(key)?;
         }
-        Ok(read)
+        while self.open_in_memory(key, now, events).is_err() {
+            self.reload(key)?;
+        }
+        Ok(())
     }
 
-    /// A transaction that counts has arrived: who is given away by what it read?
-    pub(crate) fn observe(&mut self, batch: &Batch, i: usize, committed: bool) -> Vec<u64> {
-        let ops = &batch.heads[i].1;
-        let ops = &batch.ops[ops.start as usize..ops.end as usize];
-        if committed {
-            for op in ops.iter().filter(|op| op.kind != OpKind::Read) {
-                if let Cell::One(value) = op.cell {
-                    self.holding.written(op.key, value);
+    fn open_in_memory(&mut self, key: u32, now: u64, events: &mut Vec<Event>) -> Result<(), Elsewhere> {
+        for side in [Side::At, Side::Set] {
+            let mut at = self.keys[key as usize].side(side).start();
+            while let Some(read) = self.keys[key as usize].side(side).get(at) {
+                if read.verdict == Verdict::Wrong
+                    && self.open_verdict(key, side, at, Verdict::Wrong)? == Verdict::Open
+                {
+                    self.change(key, side, at, Verdict::Open, now, events);
                 }
+                at = self.keys[key as usize].side(side).next(at);
             }
         }
-        let mut found = Vec::new();
-        for op in ops.iter().filter(|op| op.kind == OpKind::Read) {
-            let Some(values) = self.holding.writers.get(&op.key) else { continue };
-            for value in batch.values(&op.cell) {
-                let own = |other: &crate::batch::Op| {
-                    other.kind != OpKind::Read && other.key == op.key && other.cell == Cell::One(*value)
+        Ok(())
+    }
+
+    /// What is to be thought of a read with this verdict by what counts.
+    pub(crate) fn open_verdict(
+        &mut self,
+        key: u32,
+        side: Side,
+        at: Cursor,
+        verdict: Verdict,
+    ) -> Result<Verdict, Elsewhere> {
+        if verdict != Verdict::Wrong || !self.holding.writers.contains_key(&self.keys[key as usize].name) {
+            return Ok(verdict);
+        }
+        let read = self.read(key, side, at).clone();
+        self.open_if_asked(key, &read, verdict)
+    }
+
+    /// The same of a read that is not among those of its key.
+    pub(crate) fn open_if_asked(
+        &mut self,
+        key: u32,
+        read: &Read,
+        verdict: Verdict,
+    ) -> Result<Verdict, Elsewhere> {
+        let asks = verdict == Verdict::Wrong && !self.ask(key, read)?.is_empty();
+        Ok(if asks { Verdict::Open } else { verdict })
+    }
+
+    /// Of the transactions that are held, those one of which must have committed if a read that is wrong so far is right.
+    fn ask(&mut self, key: u32, read: &Read) -> Result<Vec<u64>, Elsewhere> {
+        let name = self.keys[key as usize].name;
+        let Some(writers) = self.holding.writers.get(&name) else { return Ok(Vec::new()) };
+        let mut open: Vec<(u64, Held)> = writers
+            .iter()
+            .filter_map(|number| Some((*number, self.holding.held.get(number)?)))
+            .filter(|(_, held)| self.may_see(read, held))
+            .map(|(number, held)| (number, held.clone()))
+            .collect();
+        let appends = |effect: &Effect| effect.appended().is_some();
+        if !open.is_empty() && open.iter().all(|(_, held)| appends(held.effect(name))) {
+            // Whether this is a list, everything that it sees must say.
+            if self.keys[key as usize].chain.is_some() {
+                return Err(Elsewhere);
+            }
+            let (required, optional) = self.world.scope(&self.keys[key as usize], read);
+            if required.iter().chain(&optional).all(|v| appends(&v.effect)) {
+                let Seen::List(seen) = &read.seen else { return Ok(Vec::new()) };
+                let elements = |v: &&Version| v.effect.appended().unwrap_or_default().to_vec();
+                let initial = self.world.initial_list(name).iter().copied();
+                let there = initial.chain(required.iter().flat_map(elements));
+                let blocks: Vec<(u64, Vec<Datum>)> = open
+                    .iter()
+                    .map(|(number, held)| {
+                        (*number, held.effect(name).appended().unwrap_or_default().to_vec())
+                    })
+                    .collect();
+                return Ok(suppliers(seen, there, optional.iter().flat_map(elements), &blocks));
+            }
+        }
+        let mut failed = None;
+        open.retain(|(_, held)| {
+            held.effect(name).written().is_none()
+                || match self.is_right_with(key, read, held, name) {
+                    Ok(right) => right,
+                    Err(elsewhere) => {
+                        failed = Some(elsewhere);
+                        false
+                    }
+                }
+        });
+        failed.map_or(Ok(open.into_iter().map(|(number, _)| number).collect()), Err)
+    }
+
+    /// Whether a read would see, or might, what a transaction leaves.
+    fn may_see(&self, read: &Read, held: &Held) -> bool {
+        let reader = self.world.txn(read.txn);
+        match self.options.rule.mode {
+            Mode::Ser => {
+                held.commit < reader.commit
+                    || held.commit == reader.commit
+                        && (held.session != reader.session || held.position < reader.position)
+            }
+            Mode::Si => {
+                let version = Version::of(&held.txn(), read.txn, Effect::Undefined);
+                self.world.sees(reader, &version)
+            }
+        }
+    }
+
+    /// Whether a read would not be wrong if one more transaction counted.
+    fn is_right_with(&mut self, key: u32, read: &Read, held: &Held, name: Datum) -> Result<bool, Elsewhere> {
+        let slot = self.world.add(held.txn());
+        let version = Version::of(self.world.txn(slot), slot, held.effect(name).clone());
+        let at = self.world.find(&self.keys[key as usize], slot);
+        let at = self.keys[key as usize].versions.insert(at, version);
+        let judged = self.world.judge(&self.keys[key as usize], read);
+        self.keys[key as usize].versions.remove(at);
+        self.world.forget(slot);
+        judged.map(|judged| judged.verdict != Verdict::Wrong)
+    }
+
+    /// A read that is open has settled, and stays pending: if it asks for one transaction, that one counts.
+    pub(crate) fn decide(
+        &mut self,
+        seq: u64,
+        key: u32,
+        side: Side,
+        moment: Timestamp,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
+        match self.asked_by(seq, key, side, moment, events)?[..] {
+            [number] => self.admit(number, self.now, events),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whom an open read asks for; the reason is kept if it is one.
+    fn asked_by(
+        &mut self,
+        seq: u64,
+        key: u32,
+        side: Side,
+        moment: Timestamp,
+        events: &mut Vec<Event>,
+    ) -> Result<Vec<u64>, StoreError> {
+        let (at, asked) = loop {
+            let Some(at) = self.find_read(key, side, moment, seq) else {
+                if self.keys[key as usize].chain.is_none() {
+                    return Ok(Vec::new());
+                }
+                self.reload(key)?;
+                continue;
+            };
+            let read = self.read(key, side, at).clone();
+            if read.verdict != Verdict::Open {
+                return Ok(Vec::new());
+            }
+            let judged = self.world.judge(&self.keys[key as usize], &read);
+            match judged.and_then(|judged| match judged.verdict {
+                Verdict::Wrong => self.ask(key, &read).map(Some),
+                _ => Ok(None),
+            }) {
+                Ok(asked) => break (at, asked),
+                Err(_) => self.reload(key)?,
+            }
+        };
+        let Some(asked) = asked else { return Ok(Vec::new()) };
+        match asked.len() {
+            0 => self.change(key, side, at, Verdict::Wrong, self.now, events),
+            1 => {
+                let name = self.keys[key as usize].name;
+                let values = match self.read(key, side, at).seen.clone() {
+                    Seen::One(value) => vec![value],
+                    Seen::List(elements) => elements.into_vec(),
                 };
-                if let Some(writers) = values.get(value).filter(|_| !ops.iter().any(own)) {
-                    found.extend(writers.iter().copied());
-                }
+                self.holding.reasons.extend(values.into_iter().map(|value| (name, value)));
             }
+            _ => {}
         }
-        found
+        Ok(asked)
     }
 
-    /// Keeps in mind what a transaction read after it had read or written something else of the key.
-    pub(crate) fn remember_odd(&mut self, batch: &Batch, i: usize, internal: impl Iterator<Item = usize>) {
-        let ops = &batch.heads[i].1;
-        for op in internal.map(|op| &batch.ops[ops.start as usize + op]) {
-            self.holding.odd.extend(batch.values(&op.cell).iter().map(|&value| (op.key, value)));
+    /// The end: the transactions that must have committed count, in rounds.
+    pub(crate) fn resolve(&mut self, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        loop {
+            let pending: Vec<(u64, u32, Side, Timestamp)> = self
+                .pending
+                .sorted()
+                .into_iter()
+                .map(|(&(seq, key), waiting)| {
+                    (seq, key, if waiting.by_set { Side::Set } else { Side::At }, waiting.at)
+                })
+                .collect();
+            let mut forced: BTreeSet<u64> = BTreeSet::new();
+            for (seq, key, side, moment) in pending {
+                if let [number] = self.asked_by(seq, key, side, moment, events)?[..] {
+                    forced.insert(number);
+                }
+            }
+            if forced.is_empty() {
+                return Ok(());
+            }
+            for number in forced {
+                self.admit(number, self.now, events)?;
+            }
         }
+    }
+
+    /// Reads that cannot be judged: their time to settle is over, and they are still open.
+    pub fn open(&self) -> usize {
+        self.pending.sorted().iter().filter(|(_, waiting)| waiting.deadline == crate::change::FOREVER).count()
+    }
+
+    /// A transaction has arrived that wrote what another was found to count by.
+    pub(crate) fn doubt(&mut self, batch: &Batch, i: usize) {
+        if self.holding.reasons.is_empty() {
+            return;
+        }
+        let ops = &batch.heads[i].1;
+        let wrote = |op: &&crate::batch::Op| match op.cell {
+            Cell::One(value) => op.kind != OpKind::Read && self.holding.reasons.contains(&(op.key, value)),
+            _ => false,
+        };
+        let doubted = batch.ops[ops.start as usize..ops.end as usize].iter().any(|op| wrote(&op));
+        self.stats.doubts += u64::from(doubted);
+    }
+
+    /// A transaction counts from now on.
+    fn admit(&mut self, number: u64, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+        let Some(held) = self.holding.remove(number) else { return Ok(()) };
+        let bytes = self.store.load(held.body)?;
+        let mut from = In(&bytes);
+        let body = from.body()?;
+        from.end()?;
+        self.store.release(held.body);
+        self.stats.not_committed -= 1;
+        self.trail_admit(held.session, held.position, events);
+        self.judge_transaction(&body, 0, (held.session, held.position), now, events)
     }
 
     /// All that a checkpoint says about transactions of unknown outcome.
@@ -209,17 +438,21 @@ impl<S: Store> Checker<S> {
             out.u64(number);
             out.u64(held.session.into());
             out.u64(held.position.into());
+            out.stamp(held.start);
+            out.stamp(held.commit);
+            out.option(held.set_id, Out::u64);
+            out.option(held.set.as_deref(), Out::set);
             out.location(held.body);
-            out.usize(held.values.len());
-            for &(key, value) in &held.values {
-                out.datum(key);
-                out.datum(value);
+            out.usize(held.effects.len());
+            for (key, effect) in &held.effects {
+                out.datum(*key);
+                out.effect(effect);
             }
         }
-        let mut odd: Vec<_> = self.holding.odd.iter().collect();
-        odd.sort_unstable();
-        out.usize(odd.len());
-        for &(key, value) in odd {
+        let mut reasons: Vec<_> = self.holding.reasons.iter().collect();
+        reasons.sort_unstable();
+        out.usize(reasons.len());
+        for &(key, value) in reasons {
             out.datum(key);
             out.datum(value);
         }
@@ -233,56 +466,26 @@ impl<S: Store> Checker<S> {
     }
 
     pub(crate) fn decode_open(&mut self, from: &mut In<'_>) -> Result<(), StoreError> {
-        let pair = |from: &mut In<'_>| Ok((from.datum()?, from.datum()?));
         self.holding.next = from.u64()?;
         for _ in 0..from.count()? {
-            let (number, session, position) = (from.u64()?, from.u32()?, from.u32()?);
-            let held = Held { session, position, body: from.location()?, values: from.many(pair)? };
+            let number = from.u64()?;
+            let held = Held {
+                session: from.u32()?,
+                position: from.u32()?,
+                start: from.stamp()?,
+                commit: from.stamp()?,
+                set_id: from.option(In::u64)?,
+                set: from.option(In::set)?,
+                body: from.location()?,
+                effects: from.many(|from| Ok((from.datum()?, from.effect()?)))?,
+            };
             self.holding.insert(number, held);
         }
-        self.holding.odd = from.many(pair)?.into_iter().collect();
+        self.holding.reasons = from.many(|from| Ok((from.datum()?, from.datum()?)))?.into_iter().collect();
         for _ in 0..from.count()? {
             let (session, trail) = (from.u32()?, from.trail()?);
             self.world.trails.insert(session, trail);
         }
         Ok(())
     }
-
-    /// Transactions that count from now on, and whoever they give away.
-    pub(crate) fn admit(
-        &mut self,
-        mut found: Vec<u64>,
-        now: u64,
-        events: &mut Vec<Event>,
-    ) -> Result<(), StoreError> {
-        while let Some(number) = found.pop() {
-            let Some(held) = self.holding.remove(number) else { continue };
-            let bytes = self.store.load(held.body)?;
-            let mut from = In(&bytes);
-            let body = from.body()?;
-            from.end()?;
-            self.store.release(held.body);
-            self.stats.not_committed -= 1;
-            self.trail_admit(held.session, held.position, events);
-            self.judge_transaction(&body, 0, (held.session, held.position), now, events)?;
-            found.extend(self.observe(&body, 0, false));
-        }
-        Ok(())
-    }
-}
-
-fn wrote(version: &Version, value: Datum) -> bool {
-    match &version.effect {
-        Effect::Write(written) => *written == value,
-        Effect::Append(elements) => elements.contains(&value),
-        Effect::Undefined => false,
-    }
-}
-
-fn shows(read: &Read, value: Datum) -> bool {
-    read.verdict == Verdict::Wrong
-        && match &read.seen {
-            Seen::One(one) => *one == value,
-            Seen::List(elements) => elements.contains(&value),
-        }
 }

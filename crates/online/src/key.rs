@@ -72,6 +72,8 @@ pub(crate) enum Verdict {
     Wrong = 1,
     /// TIE: right by one of several versions.
     Tied = 2,
+    /// Undecided: it is right if some transaction of unknown outcome committed, or there are too many orders to try.
+    Open = 3,
 }
 
 impl Verdict {

@@ -19,6 +19,7 @@
 //!         start: Timestamp { physical: start, logical: 0 },
 //!         commit: Timestamp { physical: commit, logical: 0 },
 //!     },
+//!     number: None,
 //!     set_id: None,
 //!     set: None,
 //!     origin: Origin::default(),
@@ -36,7 +37,7 @@
 //! batch.op(OpKind::Write, x, one);
 //! batch.transaction(head(2, 10, 20));
 //! checker.accept(&batch, 40, &mut events)?;
-//! checker.finish(&mut events);
+//! checker.finish(&mut events)?;
 //! assert!(events.is_empty() && checker.stats().flip_flops[0] == 1);
 //! # Ok::<(), anomalist_online::StoreError>(())
 //! ```
@@ -64,6 +65,7 @@
 //!         id: None,
 //!         outcome: Outcome::Committed,
 //!         stamps: Stamps { start: at, commit: at },
+//!         number: None,
 //!         set_id: xid,
 //!         set: SnapshotSet::new(xmin, xmax, running.to_vec()).ok().map(Box::new),
 //!         origin: Origin::default(),
@@ -86,15 +88,17 @@
 //! let mut checker = Checker::new(Options::default(), MemoryStore::default());
 //! let mut events = Vec::new();
 //! checker.accept(&batch, 0, &mut events)?;
-//! checker.finish(&mut events);
+//! checker.finish(&mut events)?;
 //! let [Event::Violation(finding)] = &events[..] else { panic!("{events:?}") };
 //! let told = "EXT: transaction 3:2 (session 3) read 2 = nil, should have read 20 of transaction 2:1";
 //! assert_eq!(finding.to_string(), told);
 //! # Ok::<(), anomalist_online::StoreError>(())
 //! ```
 //!
-//! Not done here: that sets contain one another (else no order of commits explains them; the offline check says `unknown` then); a list that was written as one value is not compared with lists read from the key; a transaction of unknown
-//! outcome that somebody read from counts for good, even if a committed one that wrote the same value arrives later.
+//! Not done here: that sets contain one another (else no order of commits explains them; the offline check says `unknown`
+//! then); a list that was written as one value is not compared with lists read from the key; where reads ask for one of several
+//! transactions of unknown outcome they stay open ([`Checker::open`]), while the offline check tries choices; a transaction
+//! of unknown outcome that counts does so for good, and [`Stats::doubts`] counts what arrived later and speaks against it.
 
 mod arrive;
 mod batch;

@@ -121,7 +121,7 @@ impl<S: Store> Checker<S> {
             let txn = self.world.txn(read.txn);
             out.read(read, txn);
             chain.reads = chain.reads.max(read.at);
-            chain.wrong |= read.verdict == Verdict::Wrong;
+            chain.wrong |= matches!(read.verdict, Verdict::Wrong | Verdict::Open);
             chain.xmax = chain.xmax.max(read.xmax);
         }
         let weight: usize = versions.iter().map(Weight::weight).sum::<usize>()

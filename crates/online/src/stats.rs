@@ -29,6 +29,11 @@ pub struct Stats {
     pub future: u64,
     /// Headers that contradict what was known.
     pub headers: u64,
+    /// Transactions without a start timestamp, which snapshot isolation needs.
+    pub no_start: u64,
+    /// Transactions that wrote a value from which it had been concluded that another, of unknown outcome, committed. That
+    /// conclusion, and violations that rest on it, may be wrong.
+    pub doubts: u64,
     /// Reads (a transaction and a key) whose verdict changed once, twice, three times, and more often.
     pub flip_flops: [u64; 4],
     /// Transactions with such a read.
@@ -94,6 +99,8 @@ impl Stats {
             session_order,
             future,
             headers,
+            no_start,
+            doubts,
             flip_flops,
             flipped_txns,
             rectified,
@@ -106,8 +113,9 @@ impl Stats {
             newest: _,
         } = self;
         let alone = [arrived, checked, not_committed, operations, repeated, session_order, future, headers];
+        let alone = alone.into_iter().chain([no_start, doubts]);
         let more = [flipped_txns, collections, spilled_chunks, spilled_bytes, reloaded_chunks, evicted_keys];
-        alone.into_iter().chain(more).for_each(&mut visit);
+        alone.chain(more).for_each(&mut visit);
         violations.iter_mut().chain(retracted).chain(flip_flops).chain(rectified).for_each(visit);
     }
 }

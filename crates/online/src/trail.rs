@@ -90,10 +90,14 @@ impl<S: Store> Checker<S> {
         let (before, writer) = (session.last.as_ref(), session.last_writer.as_ref());
         let other = fails_to_follow(rule, &last, txn.set.as_deref(), before, writer);
         let told = other.is_some();
-        if let Some(other) = other {
-            let name = self.world.name_of(txn.session, other.position, other.id.as_ref());
-            let finding = self.finding(Axiom::Session, slot, None, None, None);
-            findings.push(Finding { other: Some(name), ..finding });
+        let unnumbered = head.number.is_some_and(|number| match session.number {
+            Some(before) => before.checked_add(1) != Some(number),
+            None => session.last.is_none() && number > 1,
+        });
+        if other.is_some() || unnumbered {
+            let other = other.or(session.last.as_ref());
+            let name = other.map(|o| self.world.name_of(txn.session, o.position, o.id.as_ref()));
+            findings.push(Finding { other: name, ..self.finding(Axiom::Session, slot, None, None, None) });
         }
         if session.last.as_ref().is_some_and(|l| txn.commit < l.start) {
             self.stats.session_order += 1;
@@ -111,6 +115,7 @@ impl<S: Store> Checker<S> {
         let txn = self.world.txn(slot);
         let (writes, session) = (!txn.read_only, txn.session);
         let session = &mut self.world.sessions[session as usize];
+        session.number = head.number;
         if writes {
             session.last_writer = Some(last.clone());
         }

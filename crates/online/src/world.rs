@@ -1,14 +1,16 @@
 //! Transactions and sessions in memory, who comes before whom, who sees whom, and what a read must return.
 //!
-//! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it. Under snapshot
-//! isolation several may share the last commit, and any of them will do; under serializability the order is total.
+//! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it. Where several share
+//! the last commit, any will do that no later one of its session follows. Under serializability, what commits when the reader
+//! does counts if it comes before it in its session, and may count if it is of another.
 
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
 use crate::trail::Trail;
 use crate::{Datum, Shape, Shown, TxnName};
 use anomalist_history::{SnapshotSet, Timestamp};
-use anomalist_timestamp::{Mode, Rule, View, list};
+use anomalist_timestamp::list::{self, Block, Fit};
+use anomalist_timestamp::{Mode, Rule, View};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -50,6 +52,8 @@ pub(crate) struct Session {
     pub count: u32,
     pub last: Option<Last>,
     pub last_writer: Option<Last>,
+    /// The number of the last committed transaction, where the recording has one.
+    pub number: Option<u64>,
 }
 
 /// What a session remembers of a transaction.
@@ -189,30 +193,61 @@ impl World {
     /// What is to be thought of a read, given the versions in memory.
     pub fn judge(&self, key: &Key, read: &Read) -> Result<Judged, Elsewhere> {
         let reader = self.txn(read.txn);
-        let ser = self.rule.mode == Mode::Ser;
-        let by_set = !ser && reader.set.is_some();
-        let mut at = if by_set {
-            key.versions.end()
-        } else if ser {
-            self.find(key, read.txn)
-        } else {
-            key.versions.find(reader.start, |v| self.rule.sees(reader.start, v.commit))
-        };
+        let by_set = self.rule.mode == Mode::Si && reader.set.is_some();
+        let (at, tied) = self.horizon(key, reader);
         // Nearly always a value was written last, by another, and nobody committed at the same time.
         if !by_set
+            && !tied
             && let Some(before) = key.versions.prev(at)
             && let Some(last) = key.versions.get(before)
             && let Effect::Write(value) = last.effect
             && last.commit != reader.commit
         {
-            let second = if ser { None } else { key.versions.prev(before) };
-            if second.and_then(|at| key.versions.get(at)).is_none_or(|v| v.commit != last.commit) {
+            let second = key.versions.prev(before).and_then(|at| key.versions.get(at));
+            if second.is_none_or(|v| v.commit != last.commit) {
                 let verdict = Verdict::of(is(value, &read.seen));
                 return Ok(Judged { verdict, expected: Some(last.txn) });
             }
         }
-        // Visible versions, latest first.
-        let mut visible = std::iter::from_fn(|| {
+        let (own, optional) = if tied { self.tied_with(key, reader, at) } else { (Vec::new(), Vec::new()) };
+        self.weigh(key, read, self.visible(key, reader, by_set, own, at), optional)
+    }
+
+    /// Where what a transaction cannot see begins (or what only its set tells), and whether others commit when it does, which
+    /// only matters under serializability.
+    fn horizon(&self, key: &Key, reader: &Txn) -> (Cursor, bool) {
+        let versions = &key.versions;
+        match (self.rule.mode, &reader.set) {
+            (Mode::Ser, _) => {
+                let at = versions.find(reader.commit, |v| v.commit < reader.commit);
+                (at, versions.get(at).is_some_and(|v| v.commit == reader.commit))
+            }
+            (Mode::Si, Some(_)) => (versions.end(), false),
+            (Mode::Si, None) => {
+                (versions.find(reader.start, |v| self.rule.sees(reader.start, v.commit)), false)
+            }
+        }
+    }
+
+    /// The versions in memory that a read sees, and those that it may see.
+    pub fn scope<'a>(&'a self, key: &'a Key, read: &Read) -> (Vec<&'a Version>, Vec<&'a Version>) {
+        let reader = self.txn(read.txn);
+        let by_set = self.rule.mode == Mode::Si && reader.set.is_some();
+        let (at, tied) = self.horizon(key, reader);
+        let (own, optional) = if tied { self.tied_with(key, reader, at) } else { (Vec::new(), Vec::new()) };
+        (self.visible(key, reader, by_set, own, at).collect(), optional)
+    }
+
+    /// The versions that a transaction sees, latest first: these, and those before a place.
+    fn visible<'a>(
+        &'a self,
+        key: &'a Key,
+        reader: &'a Txn,
+        by_set: bool,
+        own: Vec<&'a Version>,
+        mut at: Cursor,
+    ) -> impl Iterator<Item = &'a Version> {
+        let before = std::iter::from_fn(move || {
             loop {
                 at = key.versions.prev(at)?;
                 let version = key.versions.get(at)?;
@@ -223,66 +258,122 @@ impl World {
                 }
             }
         });
-        let Some(last) = visible.next() else {
-            return match key.chain {
-                Some(_) => Err(Elsewhere),
-                None => Ok(Judged { verdict: self.initially(key, &read.seen), expected: None }),
-            };
-        };
-        let expected = Some(last.txn);
-        let second = visible.next();
-        let tied = !ser && second.is_some_and(|v| v.commit == last.commit);
-        if let (Effect::Write(value), false) = (&last.effect, tied) {
-            return Ok(Judged { verdict: Verdict::of(is(*value, &read.seen)), expected });
+        own.into_iter().chain(before)
+    }
+
+    /// Versions with the reader's commit, which begin here, under serializability: those before it in its session, latest
+    /// first, and those of other sessions.
+    fn tied_with<'a>(
+        &self,
+        key: &'a Key,
+        reader: &Txn,
+        mut at: Cursor,
+    ) -> (Vec<&'a Version>, Vec<&'a Version>) {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        while let Some(version) = key.versions.get(at).filter(|v| v.commit == reader.commit) {
+            let txn = self.txn(version.txn);
+            if txn.session != reader.session {
+                others.push(version);
+            } else if txn.position < reader.position {
+                own.push(version);
+            }
+            at = key.versions.next(at);
         }
-        let mut tie = vec![last];
-        let mut older = second;
-        while let Some(version) = older.filter(|v| !ser && v.commit == last.commit) {
+        own.sort_by_key(|v| std::cmp::Reverse(self.txn(v.txn).position));
+        (own, others)
+    }
+
+    /// Of versions with one commit, those that no other of its session follows.
+    fn last_ones<'a>(&self, versions: &[&'a Version]) -> Vec<&'a Version> {
+        let place = |v: &Version| (self.txn(v.txn).session, self.txn(v.txn).position);
+        let followed = |v: &Version| {
+            let (session, position) = place(v);
+            versions.iter().any(|o| place(o).0 == session && place(o).1 > position)
+        };
+        versions.iter().copied().filter(|v| !followed(v)).collect()
+    }
+
+    /// Compares a read with the versions that it sees, latest first, and those that it may see.
+    fn weigh<'a>(
+        &'a self,
+        key: &Key,
+        read: &Read,
+        mut visible: impl Iterator<Item = &'a Version>,
+        optional: Vec<&'a Version>,
+    ) -> Result<Judged, Elsewhere> {
+        let mut tie: Vec<&Version> = Vec::new();
+        let mut older = visible.next();
+        while let Some(version) = older.filter(|v| tie.first().is_none_or(|last| last.commit == v.commit)) {
             tie.push(version);
             older = visible.next();
         }
-        let written: Option<Vec<Datum>> = tie.iter().map(|v| v.effect.written()).collect();
-        let holds = if let Some(values) = written {
-            values.into_iter().any(|value| is(value, &read.seen))
-        } else {
-            // A list, unless some visible version is anything but appends: then nobody can say.
-            let mut versions = tie.clone();
-            while let Some(version) = older.filter(|_| versions.iter().all(|v| v.effect.appended().is_some()))
-            {
-                versions.push(version);
-                older = visible.next();
-            }
-            let blocks: Option<Vec<&[Datum]>> = versions.iter().rev().map(|v| v.effect.appended()).collect();
-            match blocks {
-                None => return Ok(Judged { verdict: Verdict::Right, expected }),
-                Some(_) if key.chain.is_some() => return Err(Elsewhere),
-                Some(blocks) => {
-                    let commits = versions.iter().rev().map(|v| v.commit);
-                    let ranks = (0..).map(|rank| if ser { rank } else { 0 });
-                    self.is_list(key, commits.zip(ranks).zip(blocks), &read.seen)
-                }
-            }
-        };
-        let verdict = match holds {
-            true if tie.len() > 1 => Verdict::Tied,
+        if tie.is_empty() && key.chain.is_some() {
+            return Err(Elsewhere);
+        }
+        let expected = tie.first().map(|last| last.txn);
+        let candidates = [self.last_ones(&tie), optional.clone()].concat();
+        let several = candidates.len() + usize::from(tie.is_empty()) > 1;
+        let verdict = |holds: bool| match holds {
+            true if several => Verdict::Tied,
             holds => Verdict::of(holds),
+        };
+        let initially = || self.initially(key, &read.seen) == Verdict::Right;
+        if candidates.is_empty() {
+            return Ok(Judged { verdict: self.initially(key, &read.seen), expected });
+        }
+        let written: Option<Vec<Datum>> = candidates.iter().map(|v| v.effect.written()).collect();
+        if let Some(values) = written {
+            let before = tie.is_empty() && initially();
+            let holds = before || values.into_iter().any(|value| is(value, &read.seen));
+            return Ok(Judged { verdict: verdict(holds), expected });
+        }
+        // A list, unless some version is anything but appends: then nobody can say.
+        let mut versions = tie;
+        let pure = |versions: &[&Version]| versions.iter().all(|v| v.effect.appended().is_some());
+        while let Some(version) = older.filter(|_| pure(&versions) && pure(&optional)) {
+            versions.push(version);
+            older = visible.next();
+        }
+        if !pure(&versions) || !pure(&optional) {
+            return Ok(Judged { verdict: Verdict::Right, expected });
+        }
+        if key.chain.is_some() {
+            return Err(Elsewhere);
+        }
+        let Seen::List(seen) = &read.seen else {
+            let holds = versions.is_empty() && initially();
+            return Ok(Judged { verdict: verdict(holds), expected });
+        };
+        let verdict = match self.is_list(key, &versions, &optional, seen) {
+            Fit::Yes => verdict(true),
+            Fit::No => Verdict::Wrong,
+            Fit::GaveUp => Verdict::Open,
         };
         Ok(Judged { verdict, expected })
     }
 
-    /// Whether blocks, after what the key held at first, are the list that was seen.
-    fn is_list<'a, C: Ord>(
-        &'a self,
-        key: &Key,
-        blocks: impl Iterator<Item = (C, &'a [Datum])>,
-        seen: &Seen,
-    ) -> bool {
-        let Seen::List(elements) = seen else { return false };
-        let initial = match self.initial_keys.get(&key.name) {
-            Some(Seen::List(initial)) => &initial[..],
+    /// Whether a list is what the key held at first, what these versions appended and perhaps what those did.
+    fn is_list(&self, key: &Key, versions: &[&Version], optional: &[&Version], seen: &[Datum]) -> Fit {
+        let required = versions.iter().map(|v| (*v, true));
+        let mut all: Vec<(&Version, bool)> = required.chain(optional.iter().map(|v| (*v, false))).collect();
+        let place = |v: &Version| (self.txn(v.txn).session, self.txn(v.txn).position);
+        all.sort_by_key(|(v, _)| (v.commit, place(v)));
+        let blocks = all.iter().map(|&(v, required)| Block {
+            commit: v.commit,
+            session: place(v).0,
+            required,
+            elements: v.effect.appended().unwrap_or_default(),
+        });
+        let rest = seen.strip_prefix(self.initial_list(key.name));
+        rest.map_or(Fit::No, |rest| list::is_concatenation(blocks, rest))
+    }
+
+    /// The list that a key begins as.
+    pub fn initial_list(&self, key: Datum) -> &[Datum] {
+        match self.initial_keys.get(&key) {
+            Some(Seen::List(initial)) => initial,
             _ => &[],
-        };
-        elements.strip_prefix(initial).is_some_and(|rest| list::is_concatenation(blocks, rest))
+        }
     }
 
     /// A read that sees no version. The empty list will do, unless the key began as another.

@@ -71,6 +71,7 @@ fn push(history: &History, batch: &mut Batch, t: TxnId) {
         id: None,
         outcome: history.outcome(t),
         stamps: history.stamps().unwrap()[t.index()],
+        number: history.numbers().map(|numbers| numbers[t.index()]),
         set_id: history.snapshot_id(t),
         set: history
             .snapshot(t)
@@ -95,7 +96,8 @@ fn arrival(rng: &mut Rng, history: &History) -> Vec<TxnId> {
     order
 }
 
-fn offline(history: &History, rule: Rule) -> Found {
+/// What the offline check finds, and whether some reads are open.
+fn offline(history: &History, rule: Rule) -> (Found, bool) {
     let key_of = |t: TxnId| {
         let s = history.session_of(t);
         (datum(history, history.session_label(s)), t.0 - history.session_range(s).start)
@@ -112,7 +114,11 @@ fn offline(history: &History, rule: Rule) -> Found {
             read: id.read,
         }
     });
-    listed.collect()
+    (listed.collect(), found.open + found.unmatched > 0)
+}
+
+fn violates(found: &Found) -> bool {
+    found.iter().any(|id| id.axiom != Axiom::Tie)
 }
 
 /// Applies events to what stands.
@@ -172,7 +178,7 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
         log.extend(events.iter().filter_map(Event::told));
     }
     events.clear();
-    checker.finish(&mut events);
+    checker.finish(&mut events).unwrap();
     apply(&mut found, &events, told);
     (found, checker)
 }
@@ -181,23 +187,37 @@ fn run(family: &str, shape: StampedShape) {
     let cases = number("ANOMALIST_ORACLE_CASES", 1_500);
     let seed = number("ANOMALIST_SEED", 20_261_116);
     let (mut violating, mut retracting, mut reloading, mut evicting) = (0, 0, 0, 0);
-    let mut admitting = 0;
+    let (mut admitting, mut early) = (0, 0);
     for case in 0..cases {
         let mut rng = Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = stamped(&mut rng, &shape);
+        let certain = !history.txns().any(|t| history.outcome(t) == Outcome::Indeterminate);
         for mode in [Mode::Si, Mode::Ser] {
             for tie in [Tie::Inclusive, Tie::Exclusive] {
                 let rule = Rule { mode, tie };
-                let expected = offline(&history, rule);
+                let (expected, open) = offline(&history, rule);
                 violating += u32::from(!expected.is_empty());
                 for gc in [Gc::None, Gc::Threshold(0), Gc::Threshold(3), Gc::Memory(0)] {
-                    let settle_ms = rng.choice([0, 0, 2, 5, 1_000]).unwrap();
+                    let settle_ms = match certain || rng.bool() {
+                        true => rng.choice([0, 0, 2, 5, 1_000]).unwrap(),
+                        false => 1_000,
+                    };
                     let checkpoints = rng.bool();
                     let options = Options { rule, settle_ms, gc, provisional: rng.bool(), checkpoints };
                     let told = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {options:?}");
                     let (found, checker) = online(&mut rng, &history, options, &told);
-                    assert_eq!(found, expected, "{told}\n{}", show(&history));
                     let stats = checker.stats();
+                    if !certain && settle_ms < 1_000 {
+                        // Some outcomes were concluded before all had arrived.
+                        early += 1;
+                        let told = format!("{told}\n{found:?}\n{expected:?}\n{}", show(&history));
+                        assert!(!violates(&found) || stats.doubts > 0 || violates(&expected), "{told}");
+                        assert!(violates(&found) || checker.open() > 0 || !violates(&expected), "{told}");
+                        continue;
+                    }
+                    assert_eq!(found, expected, "{told}\n{}", show(&history));
+                    assert!(!open || checker.open() > 0, "{told}\n{}", show(&history));
+                    assert_eq!(stats.doubts, 0, "{told}");
                     for axiom in Axiom::ALL {
                         let count = expected.iter().filter(|id| id.axiom == axiom).count() as u64;
                         assert_eq!(stats.standing(axiom), count, "{axiom:?} {told}");
@@ -216,7 +236,7 @@ fn run(family: &str, shape: StampedShape) {
     // A test that never comes near what it is about would pass for nothing.
     let seen = [violating, retracting, reloading, evicting];
     assert!(seen.iter().all(|&n| n as u64 > cases / 10), "{seen:?} of {cases}");
-    assert!(shape.lost == 0.0 || admitting > cases / 10, "{admitting} of {cases}");
+    assert!(shape.lost == 0.0 || admitting.min(early) > cases / 10, "{admitting}, {early} of {cases}");
 }
 
 fn show(history: &History) -> String {
@@ -291,6 +311,26 @@ fn unknown_outcomes_sets_and_lists() {
 }
 
 #[test]
+fn unknown_outcomes_of_repeated_values() {
+    let shape =
+        StampedShape { txns: 9, lost: 0.4, repeated: 0.6, clock: 30, wrong: 0.05, ..Default::default() };
+    run("repeated values", shape);
+    run("repeated values, ties", StampedShape { clock: 6, initial: 0.1, ..shape });
+    run("repeated values, lists", StampedShape { lists: 0.7, repeated: 0.3, mixed: 0.05, ..shape });
+}
+
+#[test]
+fn numbers_in_sessions() {
+    run("numbers", StampedShape { numbered: 0.9, wrong: 0.1, clock: 30, ..StampedShape::default() });
+}
+
+#[test]
+fn writes_of_the_initial_value() {
+    let shape = StampedShape { initial: 0.4, repeated: 0.2, clock: 12, wrong: 0.05, ..Default::default() };
+    run("initial values", shape);
+}
+
+#[test]
 fn longer_histories() {
     run("longer", StampedShape { txns: 24, clock: 60, wrong: 0.03, ..StampedShape::default() });
 }
@@ -322,7 +362,7 @@ fn a_large_si_history_judged_at_both_levels() {
     order.extend(arrivals.rest());
     for mode in [Mode::Si, Mode::Ser] {
         let rule = Rule { mode, tie: Tie::Inclusive };
-        let expected = offline(&history, rule);
+        let (expected, _) = offline(&history, rule);
         assert_eq!(expected.len() > 1000, mode == Mode::Ser, "{}", expected.len());
         let mut peak = 0;
         for share in [None, Some(10)] {
@@ -341,7 +381,7 @@ fn a_large_si_history_judged_at_both_levels() {
                 batch.clear();
             }
             events.clear();
-            checker.finish(&mut events);
+            checker.finish(&mut events).unwrap();
             apply(&mut found, &events, "large");
             assert!(found == expected, "{mode:?} {gc:?}: {} and {}", found.len(), expected.len());
             let stats = checker.stats();

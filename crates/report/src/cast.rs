@@ -98,6 +98,7 @@ impl<'a> Cast<'a> {
             let at = stamps[t.index()];
             parts.push(match self.history.snapshot(t) {
                 Some(set) => format!("snapshot {set}, commit {}", stamp(at.commit)),
+                None if !at.has_start() => format!("commit {}", stamp(at.commit)),
                 None => format!("start {}, commit {}", stamp(at.start), stamp(at.commit)),
             });
             if self.history.has_snapshots()

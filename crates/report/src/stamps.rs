@@ -102,7 +102,27 @@ fn conflict(cast: &Cast<'_>) -> Option<Vec<String>> {
     ])
 }
 
+/// A number that does not follow the one before it, if that is what is wrong.
+fn number(cast: &Cast<'_>) -> Option<Vec<String>> {
+    let (&t, before) = cast.anomaly.witness.transactions.split_last()?;
+    let before = before.first().copied();
+    let numbers = cast.history.numbers().filter(|_| cast.history.breaks_numbers(before, t))?;
+    let told = format!("{} is number {} of session {}", cast.name(t), numbers[t.index()], cast.session(t));
+    Some(vec![match before {
+        Some(before) => {
+            let (name, number) = (cast.name(before), numbers[before.index()]);
+            format!(
+                "{told}, and the one before it, {name}, is number {number}: they do not follow one another."
+            )
+        }
+        None => format!("{told}, and none before it was recorded."),
+    }])
+}
+
 fn session(cast: &Cast<'_>) -> Option<Vec<String>> {
+    if let Some(steps) = number(cast) {
+        return Some(steps);
+    }
     let [before, t] = *cast.anomaly.witness.transactions.as_slice() else { return None };
     let (first, second) = (cast.name(before), cast.name(t));
     let told = format!(

@@ -9,21 +9,21 @@
 //! * [`Rule`]: mode (snapshot isolation or serializability) and ties; [`View`]: what a transaction sees, by a timestamp or
 //!   by a set of ids; [`Place`]: the total order of transactions;
 //! * [`Footprint`]: one pass over a transaction's operations, giving its INT violations, external reads and effects;
-//! * [`list`]: what a list key must look like, with ties; [`list::Fingerprint`] for those who cannot keep whole lists;
+//! * [`list`]: what a list key must look like, with ties;
 //! * [`Violation`] and its [`Identity`], by which two sets of violations are compared.
 //!
 //! Source: Li et al., *Online Timestamp-based Transactional Isolation Checking of Database Systems*, sections II and III.
 //!
 //! # What is judged
-//! Only committed transactions count, and indeterminate ones of which a counted transaction read a value that no committed
-//! one wrote. Everything below is about those.
+//! Only committed transactions count, and indeterminate ones without which a read of a counted transaction is wrong and which
+//! alone can make it right. Everything below is about those.
 //!
 //! | axiom | snapshot isolation | serializability |
 //! |---|---|---|
 //! | TIMESTAMP | start ≤ commit (not asked where the snapshot is a set) | – |
-//! | SESSION | start ≥ commit of the transaction before it in the session; a set must see the last writer before it in the session | commit ≥ that commit |
+//! | SESSION | start ≥ commit of the transaction before it in the session; a set must see the last writer before it in the session; numbers in sessions have no gaps | commit ≥ that commit; the same for numbers |
 //! | INT | a read returns what the transaction itself last read or wrote | the same |
-//! | EXT | the first read of a key returns the last visible version; several with one commit: any of them, and a TIE | the last version before it in the order of [`Place`] |
+//! | EXT | the first read of a key returns the last visible version; several with one commit: any that no later one of its session follows, and a TIE | the last version before it, for some order of equal commits that keeps sessions |
 //! | NOCONFLICT | of two writers of a key, one sees the other | – |
 //!
 //! A read whose result is unknown is as if it were not there. A read that sees no version should return the initial value; the

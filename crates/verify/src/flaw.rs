@@ -104,6 +104,8 @@ pub enum FlawKind {
     NonRepeatable,
     /// The witness does not show what this kind of anomaly is.
     NotThisAnomaly,
+    /// Verifying the witness would take too much work; it is not verified.
+    NotVerified,
     /// The edges do not form a cycle.
     NoCycle,
     /// An edge whose evidence does not show it.
@@ -130,6 +132,7 @@ impl fmt::Display for FlawKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             FlawKind::NoSuchTransaction => "the history has no such transaction",
+            FlawKind::NotVerified => "not verified: too many orders or outcomes are possible to try them all",
             FlawKind::NoSuchOperation => "the history has no such operation",
             FlawKind::ImpossibleChoice => "the read cannot have returned the write chosen for it",
             FlawKind::ChosenTwice => "the read has two sources",

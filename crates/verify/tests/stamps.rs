@@ -91,10 +91,31 @@ fn run(family: &str, shape: &StampedShape) {
                 }
             }
             for serial in [false, true] {
-                let faults = stamp_faults(&history, StampRule { serial, exclusive }).0;
+                let choices = stamp_faults(&history, StampRule { serial, exclusive });
+                let [(faults, _)] = &choices[..] else {
+                    let may_hold = |sessions: bool| {
+                        let breaks = |code: &str| code != "TIE" && (sessions || code != "SESSION");
+                        choices.iter().any(|(faults, _)| !faults.iter().any(|f| breaks(f.code)))
+                    };
+                    // INT is claimed of either mode.
+                    let decisive =
+                        claims(&history, serial).into_iter().filter(|(_, f)| !matches!(f.0, "TIE" | "INT"));
+                    for (anomaly, (code, ..)) in decisive {
+                        let got = verifier.stamps_anomaly(&anomaly, exclusive).is_ok();
+                        assert!(
+                            !got || !may_hold(code == "SESSION"),
+                            "{told}, serial {serial}: {anomaly:?} in some choice only"
+                        );
+                        if got { accepted += 1 } else { refused += 1 }
+                    }
+                    continue;
+                };
+                let other_mode = &stamp_faults(&history, StampRule { serial: !serial, exclusive })[0].0;
                 for (anomaly, (code, txn, detail, other)) in claims(&history, serial) {
                     let is = |t: TxnId, o: Option<TxnId>| {
-                        faults.iter().any(|f| {
+                        // A TIE is claimed of either mode.
+                        let either = other_mode.iter().filter(|_| code == "TIE");
+                        faults.iter().chain(either).any(|f| {
                             let same =
                                 if code == "INT" { f.read == detail } else { f.key.map(|k| k.0) == detail };
                             f.code == code && f.txn == t && f.other == o && same
@@ -138,4 +159,11 @@ fn lists_with_ties() {
 #[test]
 fn sets() {
     run("sets", &StampedShape { sets: 0.6, clock: 15, ..StampedShape::default() });
+}
+
+#[test]
+fn several_writers_of_unknown_outcome() {
+    let shape =
+        StampedShape { lost: 0.4, repeated: 0.6, txns: 6, clock: 12, lists: 0.3, ..StampedShape::default() };
+    run("unknown outcomes", &shape);
 }

@@ -1,4 +1,6 @@
-//! Views that are no prefix of what committed before: sets of ids, and snapshots after the viewer's own commit.
+//! Views that are no prefix of what committed before: sets of ids, snapshots after the viewer's own commit, and, under
+//! serializability, transactions that commit when others do. Such a read is right if some order of those that keeps sessions
+//! explains it: the transactions before it in its session count, those of other sessions may.
 //!
 //! Here every version of the key is known. A set decides about each version by its id, so the last visible one is looked for
 //! from the end. Two bounds keep that short on a real history, where ids and commits grow together: behind a position where
@@ -10,10 +12,11 @@ use super::Findings;
 use super::events::Event;
 use super::key::{Checker, Match};
 use anomalist_history::{KeyId, Snapshot, Value};
-use anomalist_timestamp::Mode;
+use anomalist_timestamp::list::{Block, Fit, is_concatenation};
+use anomalist_timestamp::{Class, Mode};
 
 /// Bounds on the ids of a key's versions.
-struct Ids {
+pub(crate) struct Ids {
     /// The largest id among the first so many versions and one more; a version without id counts as the largest.
     largest: Vec<u64>,
     /// The smallest id from a version on; a version without id counts as the smallest.
@@ -49,28 +52,71 @@ impl Ids {
     }
 }
 
+/// The versions that a read may see: all before `first`, those listed, and as it pleases those that are optional.
+#[derive(Default, Debug)]
+pub(crate) struct Scope {
+    pub first: usize,
+    pub listed: Vec<usize>,
+    /// Writers of other sessions that commit when the reader does, under serializability.
+    pub optional: Vec<usize>,
+}
+
+impl Scope {
+    fn required(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
+        (0..self.first).chain(self.listed.iter().copied())
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = usize> + Clone + '_ {
+        self.required().chain(self.optional.iter().copied())
+    }
+}
+
 impl Checker<'_> {
     /// Judges the reads that waited, and with sets all conflicts.
     pub fn careful(&self, key: KeyId, reads: &[Event], lists: bool, found: &mut Findings) {
-        let ids = if self.timeline.sets {
-            Ids::new(self)
-        } else {
-            Ids { largest: Vec::new(), smallest: Vec::new() }
-        };
+        let ids = self.ids();
         for &read in reads {
-            let (first, visible) = self.visible(read.place(), &ids);
-            // Versions before `first` are all visible; those listed after it too, in order.
-            let last = visible.last().copied().or(first.checked_sub(1));
-            let matched = if lists {
-                self.careful_list(key, read, first, &visible)
-            } else {
-                self.careful_register(key, read, last, first, &visible)
-            };
-            self.note(key, read, matched, last, found);
+            let scope = self.scope(read.place(), &ids);
+            let matched = self.weigh(key, read, lists, &scope);
+            self.note(key, read, matched, scope.required().next_back(), found);
         }
         if self.timeline.sets && self.timeline.rule.mode == Mode::Si {
             self.careful_conflicts(key, &ids, found);
         }
+    }
+
+    pub fn ids(&self) -> Ids {
+        match self.timeline.sets {
+            true => Ids::new(self),
+            false => Ids { largest: Vec::new(), smallest: Vec::new() },
+        }
+    }
+
+    /// The versions that a place may see.
+    pub fn scope(&self, viewer: u32, ids: &Ids) -> Scope {
+        match self.timeline.rule.mode {
+            Mode::Ser => self.serial_scope(viewer),
+            Mode::Si => {
+                let (first, listed) = self.visible(viewer, ids);
+                Scope { first, listed, optional: Vec::new() }
+            }
+        }
+    }
+
+    /// What committed before, what committed in the same moment before it in its session, and perhaps what others
+    /// committed in that moment.
+    fn serial_scope(&self, viewer: u32) -> Scope {
+        let timeline = self.timeline;
+        let commit = timeline.commit(viewer);
+        let first = self.versions.partition_point(|v| timeline.commit(v.place()) < commit);
+        let end = self.versions.partition_point(|v| timeline.commit(v.place()) <= commit);
+        let (mut own, mut optional): (Vec<usize>, Vec<usize>) = (first..end)
+            .partition(|&i| timeline.session(self.versions[i].place()) == timeline.session(viewer));
+        let txn = |i: &usize| self.txn(self.versions[*i]);
+        own.retain(|i| txn(i) < timeline.txn_of[viewer as usize]);
+        own.sort_unstable_by_key(txn);
+        optional.sort_unstable_by_key(txn);
+        Scope { first, listed: own, optional }
     }
 
     /// The versions that a place sees: all before the first number, and those listed.
@@ -93,44 +139,63 @@ impl Checker<'_> {
         (start, (start..end).filter(sees).collect())
     }
 
-    fn careful_register(
-        &self,
-        key: KeyId,
-        read: Event,
-        last: Option<usize>,
-        first: usize,
-        visible: &[usize],
-    ) -> Match {
-        let Some(last) = last else {
-            return self.initial(key, read.value);
-        };
+    /// Compares a read with what it may see.
+    pub fn weigh(&self, key: KeyId, read: Event, lists: bool, scope: &Scope) -> Match {
         let commit = |i: usize| self.timeline.commit(self.versions[i].place());
-        let all = visible.iter().rev().copied().chain((0..first).rev());
-        let tied: Vec<usize> = all.take_while(|&i| commit(i) == commit(last)).collect();
-        self.any_of(read, tied.into_iter())
+        let last = scope.required().next_back();
+        let group = |last: usize| scope.required().rev().take_while(|&i| commit(i) == commit(last)).collect();
+        let mut candidates = last.map_or_else(Vec::new, |last| self.last_ones(group(last)));
+        if lists && scope.all().all(|i| self.versions[i].is_append()) {
+            let several = candidates.len().max(1) + scope.optional.len() > 1;
+            return match self.weigh_list(key, read, scope) {
+                Match::Right if several => Match::Tied,
+                matched => matched,
+            };
+        }
+        candidates.extend(&scope.optional);
+        let before = last.is_none().then(|| self.is_initial(key, read.value, self.foreign(key, read)));
+        match lists {
+            true => self.written_over(read, candidates, before),
+            false if candidates.is_empty() => self.initial(key, read.value),
+            false => self.any_of(read, candidates, before),
+        }
     }
 
-    fn careful_list(&self, key: KeyId, read: Event, first: usize, visible: &[usize]) -> Match {
-        if visible.iter().enumerate().all(|(n, &i)| i == first + n) {
-            return self.list(key, read, first + visible.len());
-        }
-        let all: Vec<usize> = (0..first).chain(visible.iter().copied()).collect();
-        let commit = |i: usize| self.timeline.commit(self.versions[i].place());
-        let last = all[all.len() - 1];
-        let tied = all.iter().rev().take_while(|&&i| commit(i) == commit(last)).count();
-        if !all.iter().all(|&i| self.versions[i].is_append()) {
-            return self.written_over(read, all[all.len() - tied..].iter().copied());
-        }
-        let elements = || {
-            all.iter()
-                .flat_map(|&i| &self.elements[self.content[i].0 as usize..self.content[i + 1].0 as usize])
+    /// A read that sees nothing but appends.
+    fn weigh_list(&self, key: KeyId, read: Event, scope: &Scope) -> Match {
+        let required: Vec<usize> = scope.required().collect();
+        let Some(seen) = self.foreign(key, read) else {
+            return if required.is_empty() { self.initial(key, read.value) } else { Match::Wrong(None) };
         };
-        let initial = &self.elements[..self.content[0].0 as usize];
-        let expected: Vec<Value> = initial.iter().chain(elements()).copied().collect();
-        match self.compare(key, read, &expected, |rest| self.is_any_order(key, rest, &all)) {
-            Match::Right if tied > 1 => Match::Tied,
-            matched => matched,
+        let mut all: Vec<(usize, bool)> = required.iter().map(|&i| (i, true)).collect();
+        all.extend(scope.optional.iter().map(|&i| (i, false)));
+        all.sort_by_key(|&(i, _)| {
+            (self.timeline.commit(self.versions[i].place()), self.txn(self.versions[i]))
+        });
+        let block = |&(i, required): &(usize, bool)| {
+            let place = self.versions[i].place();
+            let (commit, session) = (self.timeline.commit(place), self.timeline.session(place));
+            Block { commit, session, required, elements: self.block(i) }
+        };
+        let fit = seen
+            .strip_prefix(self.initial_list(key))
+            .map_or(Fit::No, |rest| is_concatenation(all.iter().map(block), rest));
+        match fit {
+            Fit::Yes => Match::Right,
+            Fit::GaveUp => Match::GaveUp,
+            Fit::No => {
+                let initial = self.initial_list(key).iter();
+                let elements = required.iter().flat_map(|&i| self.block(i));
+                let expected: Vec<Value> = initial.chain(elements).copied().collect();
+                // The order of a tie is not the one expected.
+                Match::Wrong(Some(self.compare(key, read, &expected).unwrap_or(Class::Mixed)))
+            }
         }
+    }
+
+    /// What a version appended.
+    pub fn block(&self, i: usize) -> &[Value] {
+        &self.elements[self.content[i].elements as usize..self.content[i + 1].elements as usize]
     }
 
     /// Pairs of versions of which neither writer sees the other.

@@ -50,6 +50,28 @@ impl Event {
         self.appends() && self.op != u32::MAX
     }
 
+    /// The version that a transaction leaves of a key.
+    pub fn version(history: &History, place: u32, t: TxnId, key: KeyId) -> Option<Event> {
+        let mut deeds = history.ops(t).filter(|(_, op)| op.kind != OpKind::Read && op.key == key);
+        let first = deeds.next()?;
+        let (mut pure, mut last) = (first.1.kind == OpKind::Append, first);
+        for deed in deeds {
+            pure &= deed.1.kind == OpKind::Append;
+            last = deed;
+        }
+        let place = place | MARK;
+        Some(match (last.1.kind, pure) {
+            (OpKind::Append, true) => Event { place, op: first.0.0 | MARK, value: first.1.value },
+            (OpKind::Append, false) => Event { place, op: u32::MAX, value: Value::NIL },
+            _ => Event { place, op: last.0.0, value: last.1.value },
+        })
+    }
+
+    /// A read at a place.
+    pub fn read(place: u32, op: OpId, value: Value) -> Event {
+        Event { place, op: op.0, value }
+    }
+
     /// The read; the last write; the first append.
     #[inline]
     pub fn op(self) -> OpId {
@@ -168,6 +190,9 @@ pub(crate) fn check_range(
     for (place, &t) in timeline.txn_of.iter().enumerate() {
         if place % POLL == 0 && budget.is_spent() {
             return Err(OutOfBudget);
+        }
+        if !timeline.counts[place] {
+            continue;
         }
         let all = history.op_range(t);
         ops.resize(ops.len().max(all.len()), 0);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 type Writers = FxHashMap<(KeyId, Value), Vec<OpId>>;
 
 /// Fills in class and source of the EXT violations.
-pub(crate) fn classify(timeline: &Timeline<'_>, counted: &[bool], listed: &mut [Violation]) {
+pub(crate) fn classify(timeline: &Timeline<'_>, listed: &mut [Violation]) {
     let history = timeline.history;
     let read_of = |v: &Violation| {
         let key = v.key.filter(|_| v.axiom == Axiom::Ext)?;
@@ -36,7 +36,7 @@ pub(crate) fn classify(timeline: &Timeline<'_>, counted: &[bool], listed: &mut [
             found.push(OpId(i as u32));
         }
     }
-    let scene = Scene { timeline, counted, writers };
+    let scene = Scene { timeline, writers };
     for violation in listed {
         let Some((key, read)) = read_of(violation) else { continue };
         let value = history.values()[read.index()];
@@ -54,7 +54,6 @@ pub(crate) fn classify(timeline: &Timeline<'_>, counted: &[bool], listed: &mut [
 
 struct Scene<'a> {
     timeline: &'a Timeline<'a>,
-    counted: &'a [bool],
     writers: Writers,
 }
 
@@ -80,7 +79,7 @@ impl Scene<'_> {
 
     fn value(&self, reader: TxnId, key: KeyId, value: Value) -> (Class, Option<TxnId>) {
         let history = self.timeline.history;
-        let others = || self.writers(key, value).filter(|&(_, t)| t != reader && self.counted[t.index()]);
+        let others = || self.writers(key, value).filter(|&(_, t)| t != reader && self.timeline.counted(t));
         let is_final = |op: OpId, t: TxnId| {
             let later = &history.heads()[op.index() + 1..history.op_range(t).end];
             !later.iter().any(|h| !h.is_read() && h.key() == key)
@@ -118,7 +117,7 @@ impl Scene<'_> {
                 return (Some(Class::NeverWritten), None);
             }
             if let Some((_, t)) = self.writers(key, element).next()
-                && !self.writers(key, element).any(|(_, t)| self.counted[t.index()])
+                && !self.writers(key, element).any(|(_, t)| self.timeline.counted(t))
             {
                 return (Some(Class::Aborted), Some(t));
             }
@@ -131,7 +130,7 @@ impl Scene<'_> {
             return (Some(Class::Own), Some(reader));
         }
         let foreign = elements.iter().rev().find_map(|&element| {
-            self.writers(key, element).map(|(_, t)| t).find(|&t| t != reader && self.counted[t.index()])
+            self.writers(key, element).map(|(_, t)| t).find(|&t| t != reader && self.timeline.counted(t))
         });
         match (violation.class, foreign) {
             (Some(Class::Future), Some(t)) => (Some(self.distance(reader, t)), foreign),

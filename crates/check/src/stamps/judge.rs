@@ -45,6 +45,16 @@ pub fn judge(
         if levels.is_empty() {
             continue;
         }
+        let untimed = if mode == Mode::Si { history.without_start() } else { 0 };
+        if untimed > 0 {
+            let reason = format!(
+                "{untimed} transactions have a commit timestamp and no start timestamp: what they saw is not known"
+            );
+            judgement.levels.extend(
+                levels.iter().map(|&level| verdict(level, Verdict::Unknown { reason: reason.clone() })),
+            );
+            continue;
+        }
         let found = find(history, Rule { mode, tie: request.tie }, LISTED, request.threads, budget);
         let Ok(Some(found)) = found else {
             let reason = "stopped, by an interrupt or the time limit, before this was decided".to_owned();
@@ -97,6 +107,18 @@ fn holds(found: &Findings, mode: Mode, only_some: bool) -> Verdict {
         unknown(format!(
             "{} reads are of a written value that was appended to; what they should return is not defined",
             found.unjudged
+        ))
+    } else if found.unmatched > 0 {
+        unknown(format!(
+            "{} reads are of a list to which very many transactions appended at one and the same commit; not all of \
+             their orders could be tried",
+            found.unmatched
+        ))
+    } else if found.open > 0 {
+        unknown(format!(
+            "{} reads are right only if a transaction of unknown outcome committed, and whether some choice of which \
+             breaks nothing else was not found out",
+            found.open
         ))
     } else if found.forks && mode == Mode::Si {
         unknown(

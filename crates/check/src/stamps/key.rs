@@ -1,31 +1,44 @@
 //! One key: its versions in order of commit, the reads that should have returned them, and writers that overlap.
 //!
 //! Events come in order of places. A read at place `p` with bound `b ≤ p + 1` sees the versions so far up to `b`, and those
-//! beyond are the ones that committed while its transaction ran: it walks back over them. Reads that see further (their
-//! snapshot is a set, or lies after their own commit) wait until all versions are known; see `careful.rs`.
+//! beyond are the ones that committed while its transaction ran: it walks back over them. Other reads wait until all
+//! versions are known: their snapshot is a set, or lies after their own commit, or, under serializability, others commit when
+//! they do; see `careful.rs`. Versions with one commit are in any order that keeps sessions.
 //!
 //! Two writers conflict if neither sees the other. For a writer that starts before it commits, those are the versions
 //! between its bound and its place, so they are counted without being visited.
 
 use super::Findings;
+use super::careful::Scope;
 use super::events::Event;
 use super::timeline::Timeline;
 use anomalist_history::{History, KeyId, OpKind, TxnId, Value};
-use anomalist_timestamp::{Axiom, Class, Mode, Violation, list};
+use anomalist_timestamp::{Axiom, Class, Mode, Violation};
 
 /// Checks keys one after another; keeps its buffers.
 pub(crate) struct Checker<'a> {
     pub timeline: &'a Timeline<'a>,
     limit: usize,
     pub versions: Vec<Event>,
-    /// For keys with lists, by number of versions: elements so far, and versions so far that are more than appends.
-    pub content: Vec<(u32, u32)>,
+    /// For keys with lists, by number of versions.
+    pub content: Vec<Content>,
     /// All elements appended, in order; the initial ones first.
     pub elements: Vec<Value>,
     /// Reads that see more than what committed before them.
     waiting: Vec<Event>,
     /// Some writer on this key may see what commits after it.
     pub looks_ahead: bool,
+}
+
+/// What the first versions of a key with lists are.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Content {
+    /// How many elements they appended, the initial ones included.
+    pub elements: u32,
+    /// Some are more than appends.
+    pub mixed: bool,
+    /// Some share their commit.
+    pub tied: bool,
 }
 
 /// How a read compares with what it should have returned.
@@ -35,6 +48,8 @@ pub(crate) enum Match {
     /// Right, and several versions share the commit.
     Tied,
     Unjudged,
+    /// Too many orders of equal commits to try.
+    GaveUp,
     Wrong(Option<Class>),
 }
 
@@ -64,6 +79,8 @@ impl<'a> Checker<'a> {
             self.start_list(key);
         }
         let si = timeline.rule.mode == Mode::Si;
+        let waits =
+            |place: u32, bound: u32| bound > place + 1 || timeline.sets || !si && timeline.is_tied(place);
         for &event in events {
             let place = event.place();
             let bound = timeline.bound[place as usize];
@@ -76,7 +93,7 @@ impl<'a> Checker<'a> {
                 if lists {
                     self.grow_list(key, event);
                 }
-            } else if bound > place + 1 || timeline.sets {
+            } else if waits(place, bound) {
                 self.waiting.push(event);
             } else {
                 let mut seen = self.versions.len();
@@ -97,6 +114,17 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Takes these versions of a key for all there are. Whether it is a key with lists.
+    pub fn load(&mut self, key: KeyId, versions: &[Event]) -> bool {
+        self.versions.clear();
+        self.versions.extend_from_slice(versions);
+        if self.timeline.history.has_lists() {
+            self.start_list(key);
+            versions.iter().for_each(|&version| self.grow_list(key, version));
+        }
+        versions.iter().any(|version| version.appends())
+    }
+
     /// Writes down what a read turned out to be. `expected` is the version it should have returned.
     #[inline]
     pub fn note(
@@ -113,6 +141,10 @@ impl<'a> Checker<'a> {
                 found.unjudged += 1;
                 return;
             }
+            Match::GaveUp => {
+                found.unmatched += 1;
+                return;
+            }
             Match::Tied => (Axiom::Tie, None),
             Match::Wrong(class) => (Axiom::Ext, class),
         };
@@ -127,7 +159,7 @@ impl<'a> Checker<'a> {
         found.add(violation, self.limit);
     }
 
-    fn txn(&self, event: Event) -> TxnId {
+    pub fn txn(&self, event: Event) -> TxnId {
         self.timeline.txn_of[event.place() as usize]
     }
 
@@ -138,22 +170,25 @@ impl<'a> Checker<'a> {
             return self.initial(key, read.value);
         };
         if self.timeline.is_tied(self.versions[last].place()) {
-            return self.any_of(read, self.tie(last)..seen);
+            return self.any_of(read, self.last_ones((self.tie(last)..seen).collect()), None);
         }
         if self.versions[last].value == read.value { Match::Right } else { Match::Wrong(None) }
     }
 
     /// A read that sees no version. An empty list is right unless the key began as another one.
     pub fn initial(&self, key: KeyId, value: Value) -> Match {
+        let seen = self.timeline.history.list(value);
+        if self.is_initial(key, value, seen) { Match::Right } else { Match::Wrong(None) }
+    }
+
+    /// Whether a value, or this list, is what a key held at first.
+    pub fn is_initial(&self, key: KeyId, value: Value, seen: Option<&[Value]>) -> bool {
         let history = self.timeline.history;
         let initial = history.initial().of(key);
-        let right = match initial.and_then(|initial| history.list(initial)) {
-            Some(list) => {
-                history.list(value).map_or(value == Value::NIL && list.is_empty(), |seen| seen == list)
-            }
-            None => initial == Some(value) || history.list(value).is_some_and(<[Value]>::is_empty),
-        };
-        if right { Match::Right } else { Match::Wrong(None) }
+        match initial.and_then(|initial| history.list(initial)) {
+            Some(list) => seen.map_or(value == Value::NIL && list.is_empty(), |seen| seen == list),
+            None => initial == Some(value) || seen.is_some_and(<[Value]>::is_empty),
+        }
     }
 
     /// The first version with the commit of version `last`.
@@ -166,109 +201,106 @@ impl<'a> Checker<'a> {
         first
     }
 
-    /// A register read that may return any of these versions.
-    pub fn any_of(&self, read: Event, mut candidates: impl ExactSizeIterator<Item = usize>) -> Match {
-        let several = candidates.len() > 1;
-        match candidates.any(|i| self.versions[i].value == read.value) {
+    /// Of versions with one commit, those that may be the last: of each session the last.
+    pub fn last_ones(&self, mut versions: Vec<usize>) -> Vec<usize> {
+        let session = |i: usize| self.timeline.session(self.versions[i].place());
+        versions.sort_unstable_by_key(|&i| self.txn(self.versions[i]));
+        versions.chunk_by(|&a, &b| session(a) == session(b)).filter_map(|own| own.last().copied()).collect()
+    }
+
+    /// A read that may return any of these versions, or what was there before them, if that is asked: is it that?
+    pub fn any_of(&self, read: Event, candidates: Vec<usize>, before: Option<bool>) -> Match {
+        let several = candidates.len() + usize::from(before.is_some()) > 1;
+        match before == Some(true) || candidates.iter().any(|&i| self.versions[i].value == read.value) {
             true if several => Match::Tied,
             true => Match::Right,
             false => Match::Wrong(None),
         }
     }
 
-    fn start_list(&mut self, key: KeyId) {
+    pub fn start_list(&mut self, key: KeyId) {
         self.elements.clear();
         self.elements.extend_from_slice(self.initial_list(key));
         self.content.clear();
-        self.content.push((self.elements.len() as u32, 0));
+        self.content.push(Content { elements: self.elements.len() as u32, mixed: false, tied: false });
     }
 
-    fn initial_list(&self, key: KeyId) -> &'a [Value] {
+    pub fn initial_list(&self, key: KeyId) -> &'a [Value] {
         let history = self.timeline.history;
         history.initial().of(key).and_then(|value| history.list(value)).unwrap_or_default()
     }
 
-    fn grow_list(&mut self, key: KeyId, version: Event) {
-        let (_, others) = self.content.last().copied().unwrap_or_default();
+    pub fn grow_list(&mut self, key: KeyId, version: Event) {
+        let before = self.content.last().copied().unwrap_or_default();
         let pure = version.is_append();
         if pure {
             let t = self.txn(version);
             self.elements.extend(appended(self.timeline.history, t, key));
         }
-        self.content.push((self.elements.len() as u32, others + u32::from(!pure)));
+        self.content.push(Content {
+            elements: self.elements.len() as u32,
+            mixed: before.mixed || !pure,
+            tied: before.tied || self.timeline.is_tied(version.place()),
+        });
     }
 
     /// A read of a key with lists that sees the first `seen` versions.
-    pub fn list(&self, key: KeyId, read: Event, seen: usize) -> Match {
+    fn list(&self, key: KeyId, read: Event, seen: usize) -> Match {
         if seen == 0 && !read.value.is_list() {
             return self.initial(key, read.value);
         }
-        let tie =
-            seen.checked_sub(1).map_or(0, |last| match self.timeline.is_tied(self.versions[last].place()) {
-                true => self.tie(last),
-                false => last,
-            });
-        let (elements, others) = self.content[seen];
-        if others > 0 {
-            return self.written_over(read, tie..seen);
+        let content = self.content[seen];
+        if content.tied && !self.is_plainly(key, read, seen) {
+            return self.weigh(key, read, true, &Scope { first: seen, ..Scope::default() });
         }
-        let expected = &self.elements[..elements as usize];
-        let any_order = |rest: &[Value]| {
-            let all: Vec<usize> = (0..seen).collect();
-            all.iter().any(|&i| self.timeline.is_tied(self.versions[i].place()))
-                && self.is_any_order(key, rest, &all)
-        };
-        match self.compare(key, read, expected, any_order) {
-            Match::Right if seen - tie > 1 => Match::Tied,
-            matched => matched,
+        if content.mixed {
+            return self.written_over(read, vec![seen - 1], None);
         }
+        let expected = &self.elements[..content.elements as usize];
+        match self.compare(key, read, expected) {
+            None => Match::Right,
+            Some(class) => Match::Wrong(Some(class)),
+        }
+    }
+
+    /// Whether a read returned what these versions appended one after the other, and the last of them commits alone.
+    fn is_plainly(&self, key: KeyId, read: Event, seen: usize) -> bool {
+        let (content, last) = (self.content[seen], seen - 1);
+        self.timeline.ties_keep_sessions
+            && !content.mixed
+            && !self.timeline.is_tied(self.versions[last].place())
+            && self.compare(key, read, &self.elements[..content.elements as usize]).is_none()
     }
 
     /// A read that sees versions of both kinds. If the last ones are written values it should return one of those; a value
     /// that was appended to is anybody's guess.
-    pub fn written_over(&self, read: Event, last: impl ExactSizeIterator<Item = usize> + Clone) -> Match {
-        match last.clone().any(|i| self.versions[i].appends()) {
+    pub fn written_over(&self, read: Event, last: Vec<usize>, before: Option<bool>) -> Match {
+        match last.iter().any(|&i| self.versions[i].appends()) {
             true => Match::Unjudged,
-            false => self.any_of(read, last),
+            false => self.any_of(read, last, before),
         }
     }
 
-    /// Whether `rest` is the initial list and what these versions appended, those of one commit in any order.
-    pub fn is_any_order(&self, key: KeyId, rest: &[Value], versions: &[usize]) -> bool {
-        let Some(rest) = rest.strip_prefix(self.initial_list(key)) else { return false };
-        let blocks: Vec<(anomalist_history::Timestamp, Vec<Value>)> = versions
-            .iter()
-            .map(|&i| self.versions[i])
-            .map(|v| {
-                let block = appended(self.timeline.history, self.txn(v), key).collect();
-                (self.timeline.commit(v.place()), block)
-            })
-            .collect();
-        list::is_concatenation(blocks.iter().map(|(commit, block)| (*commit, block.as_slice())), rest)
-    }
-
-    /// Compares a read with the list expected; `otherwise` has the last word.
-    pub fn compare(
-        &self,
-        key: KeyId,
-        read: Event,
-        expected: &[Value],
-        otherwise: impl Fn(&[Value]) -> bool,
-    ) -> Match {
+    /// What others wrote of a list that was read.
+    pub fn foreign(&self, key: KeyId, read: Event) -> Option<&'a [Value]> {
         let history = self.timeline.history;
-        let Some(list) = history.list(read.value) else { return Match::Wrong(None) };
+        let list = history.list(read.value)?;
         let own = own_appends(history, self.txn(read), key, read);
-        let rest = &list[..list.len() - own.min(list.len())];
-        if rest == expected || otherwise(rest) {
-            return Match::Right;
-        }
-        Match::Wrong(Some(if expected.starts_with(rest) {
-            Class::Stale
+        Some(&list[..list.len() - own.min(list.len())])
+    }
+
+    /// How a read differs from the list expected, if it does.
+    pub fn compare(&self, key: KeyId, read: Event, expected: &[Value]) -> Option<Class> {
+        let Some(rest) = self.foreign(key, read) else { return Some(Class::Mixed) };
+        if rest == expected {
+            None
+        } else if expected.starts_with(rest) {
+            Some(Class::Stale)
         } else if rest.starts_with(expected) {
-            Class::Future
+            Some(Class::Future)
         } else {
-            Class::Mixed
-        }))
+            Some(Class::Mixed)
+        }
     }
 
     /// Counts the versions so far that the writer at `place` conflicts with, and lists as many as there is room for.
@@ -313,7 +345,7 @@ impl<'a> Checker<'a> {
 }
 
 /// What a transaction appends to a key, in program order.
-fn appended(history: &History, t: TxnId, key: KeyId) -> impl Iterator<Item = Value> + '_ {
+pub(crate) fn appended(history: &History, t: TxnId, key: KeyId) -> impl Iterator<Item = Value> + '_ {
     let appends =
         move |i: &usize| history.heads()[*i].kind() == OpKind::Append && history.heads()[*i].key() == key;
     history.op_range(t).filter(appends).map(|i| history.values()[i])

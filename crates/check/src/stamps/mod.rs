@@ -8,7 +8,8 @@
 //!    decided on the way.
 //! 3. `key.rs` walks along a key: a read looks back from its own place to its bound, past the few versions that committed
 //!    while its transaction ran; a write conflicts with just those. `careful.rs` is for what sees no prefix of the past.
-//! 4. `explain.rs` says of each listed EXT what was read instead.
+//! 4. `open.rs` finds out which transactions of unknown outcome must have committed.
+//! 5. `explain.rs` says of each listed EXT what was read instead.
 //!
 //! Nothing is sorted but transactions: O(N log N + M), and O(N + M) where sessions are in order of commit, as the sort takes
 //! runs as it finds them. Ranges of keys are checked in parallel. Every violation is counted; at most `limit` of each axiom
@@ -17,11 +18,11 @@
 //! What is judged, and what ties mean, is said in [`anomalist_timestamp`].
 
 mod careful;
-mod counted;
 mod events;
 mod explain;
 mod judge;
 mod key;
+mod open;
 mod proof;
 mod timeline;
 
@@ -45,6 +46,10 @@ pub struct Findings {
     pub listed: Vec<Violation>,
     /// Reads of a register value that was appended to: nobody can say what they should have returned.
     pub unjudged: u64,
+    /// Reads of a list to which very many appended at one moment: too many orders to try.
+    pub unmatched: u64,
+    /// Reads that are right only if some transaction of unknown outcome committed, and there is a choice of which.
+    pub open: u64,
     /// Snapshots that are sets do not all contain one another: visibility is no order of commits.
     pub forks: bool,
 }
@@ -76,15 +81,22 @@ impl Findings {
         }
         self.listed.extend(other.listed);
         self.unjudged += other.unjudged;
+        self.unmatched += other.unmatched;
         self.forks |= other.forks;
     }
 }
 
 /// The transactions that count, in order of commit, ties broken as [`Place`](anomalist_timestamp::Place) says; `None` if the
-/// history has no timestamps. If a serializable level holds by timestamps, this order is the proof.
+/// history has no timestamps. If a serializable level holds by timestamps and no writer shares its commit, this order is the
+/// proof.
 pub fn commit_order(history: &History, rule: Rule) -> Option<Vec<TxnId>> {
-    let timeline = Timeline::new(history, rule, &counted::counted(history), 0, &mut Findings::default())?;
-    Some(timeline.txn_of)
+    let mut timeline = Timeline::new(history, rule)?;
+    let run = Run { limit: 0, threads: 1, ranges: 1, budget: &Budget::unlimited() };
+    if timeline.counts.contains(&false) {
+        open::resolve(&mut timeline, run).ok()?;
+    }
+    let counts = |(place, t): (usize, &TxnId)| timeline.counts[place].then_some(*t);
+    Some(timeline.txn_of.iter().enumerate().filter_map(counts).collect())
 }
 
 /// Operations in one range of keys: few enough that their events stay small beside the history, many enough that a scan of
@@ -139,39 +151,12 @@ fn find_in(
     ranges: usize,
     budget: &Budget<'_>,
 ) -> Result<Option<Findings>, OutOfBudget> {
-    let counted = counted::counted(history);
-    let mut found = Findings::default();
-    let Some(timeline) = Timeline::new(history, rule, &counted, limit, &mut found) else { return Ok(None) };
-    let ranges = events::ranges(history, ranges);
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Findings)>> = Mutex::new(Vec::new());
-    let work = || -> Result<(), OutOfBudget> {
-        let mut checker = key::Checker::new(&timeline, limit);
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(range) = ranges.get(i) else { return Ok(()) };
-            let found = events::check_range(&timeline, range, &mut checker, limit, budget)?;
-            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((i, found));
-        }
+    let Some(mut timeline) = Timeline::new(history, rule) else { return Ok(None) };
+    let run = Run { limit, threads, ranges, budget };
+    let mut found = match timeline.counts.contains(&false) {
+        false => run.check(&timeline)?,
+        true => open::resolve(&mut timeline, run)?,
     };
-    if threads == 1 {
-        work()?;
-    } else {
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut ended = vec![work()];
-            for helper in helpers {
-                ended.push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            ended.into_iter().collect::<Result<(), OutOfBudget>>()
-        })?;
-    }
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(i, _)| *i);
-    for (_, part) in done {
-        found.append(part);
-    }
-    found.forks = timeline.forks();
     // Ranges came in order of their keys; INT goes by commit.
     found.listed.sort_by_key(|v| (v.axiom, (v.axiom == Axiom::Int).then(|| (timeline.place(v.txn), v.read))));
     let mut kept = [0; Axiom::ALL.len()];
@@ -179,8 +164,57 @@ fn find_in(
         kept[v.axiom as usize] += 1;
         kept[v.axiom as usize] <= limit
     });
-    explain::classify(&timeline, &counted, &mut found.listed);
+    explain::classify(&timeline, &mut found.listed);
     Ok(Some(found))
+}
+
+/// How to check.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    limit: usize,
+    threads: usize,
+    ranges: usize,
+    budget: &'a Budget<'a>,
+}
+
+impl Run<'_> {
+    /// Every violation of the transactions that count.
+    fn check(self, timeline: &Timeline<'_>) -> Result<Findings, OutOfBudget> {
+        let Run { limit, threads, ranges, budget } = self;
+        let mut found = Findings::default();
+        timeline.check(limit, &mut found);
+        let ranges = events::ranges(timeline.history, ranges);
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(usize, Findings)>> = Mutex::new(Vec::new());
+        let work = || -> Result<(), OutOfBudget> {
+            let mut checker = key::Checker::new(timeline, limit);
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                let Some(range) = ranges.get(i) else { return Ok(()) };
+                let found = events::check_range(timeline, range, &mut checker, limit, budget)?;
+                done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((i, found));
+            }
+        };
+        if threads == 1 {
+            work()?;
+        } else {
+            std::thread::scope(|scope| {
+                let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+                let mut ended = vec![work()];
+                for helper in helpers {
+                    ended.push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                }
+                ended.into_iter().collect::<Result<(), OutOfBudget>>()
+            })?;
+        }
+        let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        done.sort_by_key(|(i, _)| *i);
+        for (_, part) in done {
+            found.append(part);
+        }
+        found.forks = timeline.forks();
+        Ok(found)
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,10 @@ pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certific
         return None;
     }
     if rule.mode == Mode::Ser {
+        // Who reads when another commits may have read from before it.
+        if order.windows(2).any(|pair| at(pair[0]).commit == at(pair[1]).commit && pair.iter().any(writes)) {
+            return None;
+        }
         let in_order = !sessions || follows_sessions(history, order.iter().map(|&t| Point::Commit(t)));
         return in_order.then(|| Certificate::Holds(Execution::commits(order)));
     }

@@ -1,12 +1,15 @@
 //! Transactions in order of commit, and how much of that order each of them sees.
 //!
 //! A *place* is a transaction's rank in the order of [`Place`](anomalist_timestamp::Place). What a timestamp sees are the places
-//! below a bound; for serializability, those below the transaction's own. The order is found by a sort that takes ascending
-//! runs as they are (a session's commits are one), the bounds by galloping back from each place.
+//! below a bound; for serializability, those below the transaction's own, as far as no commits are equal. The order is found
+//! by a sort that takes ascending runs as they are (a session's commits are one), the bounds by galloping back from each place.
+//!
+//! Transactions of unknown outcome that write have a place too; which of them count is decided later (`open.rs`).
 
 use super::Findings;
-use anomalist_history::{History, Snapshot, Timestamp, TxnId};
+use anomalist_history::{History, Outcome, SessionId, Snapshot, Timestamp, TxnId};
 use anomalist_timestamp::{Axiom, Mode, Place, Rule, Violation};
+use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
 pub(crate) struct Timeline<'a> {
@@ -16,8 +19,12 @@ pub(crate) struct Timeline<'a> {
     pub txn_of: Vec<TxnId>,
     /// By place: a timestamp sees the places below.
     pub bound: Vec<u32>,
-    /// By place: its commit is that of a neighbour. Empty if no two commits are equal, or ties do not matter.
+    /// By place: whether it counts.
+    pub counts: Vec<bool>,
+    /// By place: its commit is that of a neighbour. Empty if no two commits are equal.
     tied: Vec<bool>,
+    /// Of equal commits, those of one session are in its order.
+    pub ties_keep_sessions: bool,
     /// Some snapshot is a set.
     pub sets: bool,
     /// By transaction; `u32::MAX` for those that do not count.
@@ -25,29 +32,24 @@ pub(crate) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Also decides SESSION and TIMESTAMP.
-    pub fn new(
-        history: &'a History,
-        rule: Rule,
-        counted: &[bool],
-        limit: usize,
-        found: &mut Findings,
-    ) -> Option<Timeline<'a>> {
+    /// Only committed transactions count, for now. `None` if the history has no timestamps.
+    pub fn new(history: &'a History, rule: Rule) -> Option<Timeline<'a>> {
         let stamps = history.stamps()?;
         let commit = |t: TxnId| stamps[t.index()].commit;
         let start = |t: TxnId| stamps[t.index()].start;
-        let mut txn_of: Vec<TxnId> = history.txns().filter(|t| counted[t.index()]).collect();
+        let committed = |t: TxnId| history.outcome(t) == Outcome::Committed;
+        let may_count =
+            |t: &TxnId| committed(*t) || history.outcome(*t) == Outcome::Indeterminate && writes(history, *t);
+        let mut txn_of: Vec<TxnId> = history.txns().filter(may_count).collect();
         txn_of.sort_by_key(|&t| commit(t));
         let mut tied = Vec::new();
         let equal = |pair: &[TxnId]| commit(pair[0]) == commit(pair[1]);
         if txn_of.windows(2).any(equal) {
             break_ties(history, &mut txn_of, commit, start);
-            if rule.mode == Mode::Si {
-                tied = vec![false; txn_of.len()];
-                for i in (1..txn_of.len()).filter(|&i| equal(&txn_of[i - 1..=i])) {
-                    tied[i - 1] = true;
-                    tied[i] = true;
-                }
+            tied = vec![false; txn_of.len()];
+            for i in (1..txn_of.len()).filter(|&i| equal(&txn_of[i - 1..=i])) {
+                tied[i - 1] = true;
+                tied[i] = true;
             }
         }
         let sets = rule.mode == Mode::Si && history.has_snapshots();
@@ -62,13 +64,24 @@ impl<'a> Timeline<'a> {
         for (place, t) in txn_of.iter().enumerate() {
             place_of[t.index()] = place as u32;
         }
-        let timeline = Timeline { history, rule, txn_of, bound, tied, sets, place_of };
-        timeline.check_stamps(limit, found);
-        timeline.check_sessions(limit, found);
-        Some(timeline)
+        let ties_keep_sessions = tied.is_empty()
+            || txn_of.chunk_by(|&a, &b| commit(a) == commit(b)).all(|group| keeps_sessions(history, group));
+        let counts = txn_of.iter().map(|&t| committed(t)).collect();
+        Some(Timeline { history, rule, txn_of, bound, counts, tied, ties_keep_sessions, sets, place_of })
     }
 
-    /// A transaction's place, if it counts.
+    /// SESSION and TIMESTAMP.
+    pub fn check(&self, limit: usize, found: &mut Findings) {
+        self.check_stamps(limit, found);
+        self.check_sessions(limit, found);
+    }
+
+    /// Whether a transaction counts.
+    pub fn counted(&self, t: TxnId) -> bool {
+        self.place(t).is_some_and(|place| self.counts[place as usize])
+    }
+
+    /// A transaction's place, if it may count.
     pub fn place(&self, t: TxnId) -> Option<u32> {
         Some(self.place_of[t.index()]).filter(|&p| p != u32::MAX)
     }
@@ -81,6 +94,11 @@ impl<'a> Timeline<'a> {
     #[inline]
     pub fn is_tied(&self, place: u32) -> bool {
         !self.tied.is_empty() && self.tied[place as usize]
+    }
+
+    /// The session of a place.
+    pub fn session(&self, place: u32) -> SessionId {
+        self.history.session_of(self.txn_of[place as usize])
     }
 
     /// The set that a place's snapshot is, if it is one.
@@ -106,7 +124,7 @@ impl<'a> Timeline<'a> {
 
     fn check_stamps(&self, limit: usize, found: &mut Findings) {
         let Some(stamps) = self.history.stamps().filter(|_| self.rule.mode == Mode::Si) else { return };
-        for (place, &t) in self.txn_of.iter().enumerate() {
+        for (place, &t) in self.txn_of.iter().enumerate().filter(|(place, _)| self.counts[*place]) {
             let at = stamps[t.index()];
             if at.start > at.commit && self.set(place as u32).is_none() {
                 found.add(Violation::of(Axiom::Timestamp, t), limit);
@@ -116,12 +134,12 @@ impl<'a> Timeline<'a> {
 
     fn check_sessions(&self, limit: usize, found: &mut Findings) {
         let Some(stamps) = self.history.stamps() else { return };
-        let mut broken: Vec<(u32, TxnId)> = Vec::new();
+        let mut broken: Vec<(u32, Option<TxnId>)> = Vec::new();
         for session in self.history.sessions() {
             let mut before: Option<TxnId> = None;
             let mut writer: Option<TxnId> = None;
             for t in self.history.session_txns(session) {
-                let Some(place) = self.place(t) else { continue };
+                let Some(place) = self.place(t).filter(|&p| self.counts[p as usize]) else { continue };
                 let (other, holds) = match (self.rule.mode, self.set(place)) {
                     (Mode::Ser, _) => {
                         (before, before.is_none_or(|b| stamps[t.index()].commit >= stamps[b.index()].commit))
@@ -133,8 +151,8 @@ impl<'a> Timeline<'a> {
                         (writer, writer.and_then(|w| self.place(w)).is_none_or(|w| self.sees(place, w)))
                     }
                 };
-                if let (Some(other), false) = (other, holds) {
-                    broken.push((place, other));
+                if !holds || self.history.breaks_numbers(before, t) {
+                    broken.push((place, if holds { before } else { other }));
                 }
                 before = Some(t);
                 if self.sets && writes(self.history, t) {
@@ -145,7 +163,7 @@ impl<'a> Timeline<'a> {
         broken.sort_unstable();
         for (place, other) in broken {
             let t = self.txn_of[place as usize];
-            found.add(Violation { other: Some(other), ..Violation::of(Axiom::Session, t) }, limit);
+            found.add(Violation { other, ..Violation::of(Axiom::Session, t) }, limit);
         }
     }
 
@@ -155,7 +173,7 @@ impl<'a> Timeline<'a> {
         if !self.sets {
             return false;
         }
-        let places = 0..self.txn_of.len() as u32;
+        let places = (0..self.txn_of.len() as u32).filter(|&p| self.counts[p as usize]);
         let mut ids: Vec<u64> = places.clone().filter_map(|p| self.id(p)).collect();
         ids.sort_unstable();
         let below = |id: u64| ids.partition_point(|&i| i < id);
@@ -209,6 +227,13 @@ fn gallop(from: usize, len: usize, sees: impl Fn(usize) -> bool) -> u32 {
 
 pub(crate) fn writes(history: &History, t: TxnId) -> bool {
     history.heads()[history.op_range(t)].iter().any(|head| !head.is_read())
+}
+
+/// Whether the transactions of each session are in its order.
+fn keeps_sessions(history: &History, group: &[TxnId]) -> bool {
+    let mut last: FxHashMap<SessionId, TxnId> = FxHashMap::default();
+    group.len() == 1
+        || group.iter().all(|&t| last.insert(history.session_of(t), t).is_none_or(|before| before < t))
 }
 
 /// Orders transactions of equal commits by the rest of their places.

@@ -177,7 +177,8 @@ fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<
         (Some(_), None) => return Err(missing("commit")),
         // A set says what a start would.
         (None, Some(commit)) if set.is_some() => Some(Stamps { start: commit, commit }),
-        (None, Some(_)) => return Err(missing("start")),
+        // Serializability needs no start.
+        (None, Some(commit)) => Some(Stamps::commit_only(commit)),
     };
     if set.is_some() && stamps.is_none() {
         return Err(missing("commit"));

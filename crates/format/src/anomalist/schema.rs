@@ -126,7 +126,7 @@ fn schema_and_reader_agree() {
         (r#"{"session":1,"ops":[],"xid":null}"#, true),
         (r#"{"session":1,"ops":[],"snapshot":{}}"#, false),
         (r#"{"session":1,"ops":[],"snapshot":"7:9:8"}"#, false),
-        (r#"{"session":1,"ops":[],"commit":5}"#, false),
+        (r#"{"session":1,"ops":[],"commit":5}"#, true),
         (r#"{"session":1,"ops":[],"xid":-1}"#, false),
         (r#"{"anomalist":2}"#, false),
         (r#"{"anomalist":1,"initial":[1]}"#, false),

@@ -135,12 +135,10 @@ fn transaction(out: &mut String, history: &History, t: TxnId) {
     }
     if let Some(stamps) = history.stamps() {
         let s = stamps[t.index()];
-        let (start, commit) = (s.start, s.commit);
-        let _ = write!(
-            out,
-            ",\"start\":[{},{}],\"commit\":[{},{}]",
-            start.physical, start.logical, commit.physical, commit.logical
-        );
+        if s.has_start() {
+            let _ = write!(out, ",\"start\":[{},{}]", s.start.physical, s.start.logical);
+        }
+        let _ = write!(out, ",\"commit\":[{},{}]", s.commit.physical, s.commit.logical);
     }
     if let Some(set) = history.snapshot(t) {
         let _ = write!(out, ",\"snapshot\":\"{set}\"");

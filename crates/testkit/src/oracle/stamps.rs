@@ -1,5 +1,6 @@
-//! Snapshot isolation and serializability by timestamps: Definitions 4 to 6 of the Chronos and AION paper, and what
-//! `online.md` says about ties, by looking at every pair and every order.
+//! Snapshot isolation and serializability by timestamps: Definitions 4 to 6 of the Chronos and AION paper, by looking at
+//! every pair, every order of equal commits that keeps sessions, and every choice of which transactions of unknown outcome
+//! committed.
 
 use anomalist_history::{History, KeyId, Op, OpKind, Outcome, Timestamp, TxnId, Value};
 use std::cmp::Ordering;
@@ -29,12 +30,26 @@ pub struct StampFault {
     pub read: Option<u32>,
 }
 
-/// All of them, and how many external reads could not be judged.
+/// All of them, and how many external reads could not be judged, for each choice of which transactions of unknown outcome
+/// committed. The first choice is none of them.
 ///
 /// # Panics
 /// If the history has no timestamps.
-pub fn stamp_faults(history: &History, rule: StampRule) -> (BTreeSet<StampFault>, u64) {
-    let world = World { history, rule, counted: counted(history) };
+pub fn stamp_faults(history: &History, rule: StampRule) -> Vec<(BTreeSet<StampFault>, u64)> {
+    let all = |outcome| history.txns().filter(move |&t| history.outcome(t) == outcome);
+    let writes = |t: &TxnId| ops(history, *t).iter().any(|op| op.kind != OpKind::Read);
+    let open: Vec<TxnId> = all(Outcome::Indeterminate).filter(writes).collect();
+    let choices = (0..1_u32 << open.len()).map(|choice| {
+        let chosen = open.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, &t)| t);
+        let mut counted: Vec<TxnId> = all(Outcome::Committed).chain(chosen).collect();
+        counted.sort_unstable();
+        counted
+    });
+    choices.map(|counted| faults(&World { history, rule, counted })).collect()
+}
+
+fn faults(world: &World<'_>) -> (BTreeSet<StampFault>, u64) {
+    let World { history, rule, .. } = *world;
     let mut faults = BTreeSet::new();
     let mut unjudged = 0;
     for &t in &world.counted {
@@ -107,37 +122,6 @@ fn ops(history: &History, t: TxnId) -> Vec<Op> {
     history.ops(t).map(|(_, op)| op).collect()
 }
 
-/// Committed transactions; and indeterminate ones, as long as there are any of which one of these read a value that no
-/// committed transaction wrote.
-fn counted(history: &History) -> Vec<TxnId> {
-    let wrote = |t: TxnId, key: KeyId, value: Value| {
-        ops(history, t).iter().any(|op| op.kind != OpKind::Read && op.key == key && op.value == value)
-    };
-    let all = |outcome| history.txns().filter(move |&t| history.outcome(t) == outcome);
-    let committed: Vec<TxnId> = all(Outcome::Committed).collect();
-    let mut counted = committed.clone();
-    loop {
-        let observed = all(Outcome::Indeterminate).find(|&open| {
-            !counted.contains(&open)
-                && counted.iter().any(|&reader| {
-                    ops(history, reader).iter().filter(|op| op.kind == OpKind::Read).any(|read| {
-                        let values = history.list(read.value).map_or(vec![read.value], <[Value]>::to_vec);
-                        values.into_iter().any(|value| {
-                            wrote(open, read.key, value)
-                                && !wrote(reader, read.key, value)
-                                && history.initial().of(read.key) != Some(value)
-                                && !committed.iter().any(|&c| wrote(c, read.key, value))
-                        })
-                    })
-                })
-        });
-        match observed {
-            Some(t) => counted.push(t),
-            None => return counted,
-        }
-    }
-}
-
 struct World<'a> {
     history: &'a History,
     rule: StampRule,
@@ -190,6 +174,13 @@ impl World<'_> {
             .session_txns(self.history.session_of(t))
             .filter(|&o| o < t && self.counted.contains(&o))
             .collect();
+        if let Some(numbers) = self.history.numbers() {
+            let number = |t: TxnId| i128::from(numbers[t.index()]);
+            let first = number(t) == 0 || number(t) == 1;
+            if !earlier.last().map_or(first, |&o| number(o) + 1 == number(t)) {
+                return true;
+            }
+        }
         if !self.rule.serial && self.history.snapshot(t).is_some() {
             let writer = earlier.iter().rev().find(|&&w| !self.is_read_only(w));
             return writer.is_some_and(|&w| !self.visible(w, t));
@@ -251,65 +242,82 @@ impl World<'_> {
         })
     }
 
-    /// EXT: the last version in the order of commits, among those of visible transactions.
+    /// EXT: the last version in the order of commits, among those of visible transactions, for some order of equal commits.
     fn external(&self, t: TxnId, key: KeyId, value: &Seen) -> External {
-        let mut versions: Vec<(TxnId, Deed)> = self
-            .counted
-            .iter()
-            .filter(|&&w| self.visible(w, t))
-            .filter_map(|&w| Some((w, self.deed(w, key)?)))
-            .collect();
-        versions.sort_by(|a, b| if self.before(a.0, b.0) { Ordering::Less } else { Ordering::Greater });
+        let orders = self.views(t, key);
+        let deeds = |order: &[TxnId]| order.iter().filter_map(|&w| self.deed(w, key)).collect::<Vec<Deed>>();
         let initial = self.history.initial().of(key).map(|value| self.seen(value));
-        let Some(&(last, _)) = versions.last() else {
-            let right = match initial {
-                Some(Seen::List(list)) => is_list(value, &list),
-                other => other.as_ref() == Some(value) || *value == Seen::List(Vec::new()),
-            };
-            return if right { External::Right } else { External::Wrong };
+        let is_initial = || match &initial {
+            Some(Seen::List(list)) => is_list(value, list),
+            other => other.as_ref() == Some(value) || *value == Seen::List(Vec::new()),
         };
-        // Serializability breaks ties by its order.
-        let same = |w: TxnId| if self.rule.serial { w == last } else { self.commit(w) == self.commit(last) };
-        let tied: Vec<&Deed> = versions.iter().filter(|(w, _)| same(*w)).map(|(_, deed)| deed).collect();
-        let right = if versions.iter().all(|(_, deed)| matches!(deed, Deed::Appends(_))) {
-            let start = match initial {
-                Some(Seen::List(list)) => list,
+        let pure = |order: &Vec<TxnId>| deeds(order).iter().all(|d| matches!(d, Deed::Appends(_)));
+        let right = if orders.iter().all(pure) {
+            let start = match &initial {
+                Some(Seen::List(list)) => list.clone(),
                 _ => Vec::new(),
             };
-            self.orders(&versions).into_iter().any(|order| is_list(value, &[start.clone(), order].concat()))
-        } else if tied.iter().all(|deed| matches!(deed, Deed::Writes(_))) {
-            tied.iter().any(|deed| matches!(deed, Deed::Writes(v) if self.seen(*v) == *value))
+            orders.iter().any(|order| {
+                let mut list = start.clone();
+                for deed in deeds(order) {
+                    if let Deed::Appends(block) = deed {
+                        list.extend(block);
+                    }
+                }
+                match order.is_empty() {
+                    true => is_initial(),
+                    false => *value == Seen::List(list),
+                }
+            })
         } else {
-            return External::Unjudged;
+            let last: Vec<Option<Deed>> = orders.iter().map(|order| deeds(order).pop()).collect();
+            if last.iter().flatten().any(|deed| !matches!(deed, Deed::Writes(_))) {
+                return External::Unjudged;
+            }
+            last.iter().any(|deed| match deed {
+                Some(Deed::Writes(v)) => self.seen(*v) == *value,
+                _ => is_initial(),
+            })
         };
+        let last: BTreeSet<Option<TxnId>> = orders.iter().map(|order| order.last().copied()).collect();
         match right {
-            true if tied.len() > 1 => External::Tied,
+            true if last.len() > 1 => External::Tied,
             true => External::Right,
             false => External::Wrong,
         }
     }
 
-    /// Every concatenation that respects the order of commits.
-    fn orders(&self, versions: &[(TxnId, Deed)]) -> Vec<Vec<Value>> {
-        let mut partial: Vec<(Vec<usize>, Vec<Value>)> = vec![(Vec::new(), Vec::new())];
-        for _ in versions {
+    /// The writers of a key that a transaction sees, in every order that keeps commits and sessions.
+    fn views(&self, t: TxnId, key: KeyId) -> Vec<Vec<TxnId>> {
+        let writers = self.counted.iter().copied().filter(|&w| w != t && self.writes(w, key));
+        if !self.rule.serial {
+            return self.orders(writers.filter(|&w| self.visible(w, t)).collect());
+        }
+        let mut all: Vec<TxnId> = writers.filter(|&w| self.commit(w) <= self.commit(t)).collect();
+        all.push(t);
+        let cut = |order: Vec<TxnId>| order.into_iter().take_while(|&w| w != t).collect();
+        let views: BTreeSet<Vec<TxnId>> = self.orders(all).into_iter().map(cut).collect();
+        views.into_iter().collect()
+    }
+
+    /// Every order of transactions that keeps commits and, of equal ones, sessions.
+    fn orders(&self, txns: Vec<TxnId>) -> Vec<Vec<TxnId>> {
+        let session = |t: TxnId| self.history.session_of(t);
+        let after = |a: TxnId, b: TxnId| {
+            self.commit(a) > self.commit(b)
+                || self.commit(a) == self.commit(b) && session(a) == session(b) && a > b
+        };
+        let mut partial: Vec<Vec<TxnId>> = vec![Vec::new()];
+        for _ in &txns {
             let mut longer = Vec::new();
-            for (used, list) in partial {
-                let left: Vec<usize> = (0..versions.len()).filter(|i| !used.contains(i)).collect();
-                for &i in &left {
-                    let next = left.iter().all(|&j| match self.rule.serial {
-                        true => i <= j,
-                        false => self.commit(versions[i].0) <= self.commit(versions[j].0),
-                    });
-                    if let (true, Deed::Appends(block)) = (next, &versions[i].1) {
-                        longer
-                            .push(([used.clone(), vec![i]].concat(), [list.clone(), block.clone()].concat()));
-                    }
-                }
+            for order in partial {
+                let left: Vec<TxnId> = txns.iter().copied().filter(|t| !order.contains(t)).collect();
+                let next = left.iter().filter(|&&a| !left.iter().any(|&b| after(a, b)));
+                longer.extend(next.map(|&a| [order.clone(), vec![a]].concat()));
             }
             partial = longer;
         }
-        partial.into_iter().map(|(_, list)| list).collect()
+        partial
     }
 }
 

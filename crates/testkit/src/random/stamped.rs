@@ -26,6 +26,10 @@ pub struct StampedShape {
     pub sets: f64,
     /// Share of writes that repeat a value.
     pub repeated: f64,
+    /// Share of writes of what a key holds at first, be that 0 or nothing.
+    pub initial: f64,
+    /// Share of histories whose transactions have numbers in their sessions, now and then with a gap.
+    pub numbered: f64,
 }
 
 impl Default for StampedShape {
@@ -41,8 +45,17 @@ impl Default for StampedShape {
             lost: 0.0,
             sets: 0.0,
             repeated: 0.0,
+            initial: 0.0,
+            numbered: 0.0,
         }
     }
+}
+
+/// Stands for no value.
+const NIL: i64 = i64::MIN;
+
+fn value_of(b: &mut Builder, value: i64) -> Value {
+    if value == NIL { Value::NIL } else { b.int(value) }
 }
 
 struct Plan {
@@ -79,7 +92,11 @@ pub fn stamped(rng: &mut Rng, shape: &StampedShape) -> History {
                         false => OpKind::Write,
                     };
                     fresh += 1;
-                    let value = if rng.f64() < shape.repeated { rng.i64(0..4) } else { fresh };
+                    let value = match kind {
+                        OpKind::Write if rng.f64() < shape.initial => *rng.choice(&[0, NIL]).unwrap_or(&NIL),
+                        _ if rng.f64() < shape.repeated => rng.i64(0..4),
+                        _ => fresh,
+                    };
                     (kind, key, value)
                 })
                 .collect();
@@ -133,10 +150,15 @@ fn build(rng: &mut Rng, shape: &StampedShape, plans: &[Plan], is_list: &[bool]) 
     let mut b = Builder::new();
     b.set_initial_default(rng.choice([Value::int(0), Some(Value::NIL), None]).flatten());
     let logical = rng.bool();
+    let mut numbers = (rng.f64() < shape.numbered).then(|| vec![0; 16]);
     for (i, plan) in plans.iter().enumerate() {
         let session = b.int(plan.session);
         let session = b.session(session);
         let t = b.transaction(session);
+        if let Some(next) = numbers.as_mut().and_then(|numbers| numbers.get_mut(plan.session as usize)) {
+            *next += if rng.u8(0..12) == 0 { rng.u64(0..3) } else { 1 };
+            b.set_number(t, *next);
+        }
         b.set_outcome(t, plan.outcome);
         let stamp = |n: i64| match logical {
             true => Timestamp { physical: n / 2, logical: n % 2 },
@@ -148,7 +170,7 @@ fn build(rng: &mut Rng, shape: &StampedShape, plans: &[Plan], is_list: &[bool]) 
         for (n, &(kind, key, value)) in plan.ops.iter().enumerate() {
             let value = match kind {
                 OpKind::Read => read(rng, shape, plans, i, n, is_list[key], &mut b),
-                _ => b.int(value),
+                _ => value_of(&mut b, value),
             };
             let name = b.int(key as i64);
             let key = b.key(name);
@@ -209,11 +231,11 @@ fn read(
         }
     }
     if listed {
-        let elements: Vec<Value> = values.iter().map(|&v| b.int(v)).collect();
+        let elements: Vec<Value> = values.iter().map(|&v| value_of(b, v)).collect();
         return if elements.is_empty() && rng.bool() { Value::NIL } else { b.list(&elements) };
     }
     match values.last() {
-        Some(&value) => b.int(value),
+        Some(&value) => value_of(b, value),
         None if rng.bool() => b.int(0),
         None => Value::NIL,
     }

@@ -113,7 +113,7 @@ fn run(stream: &Stream, mode: Mode, gc: Gc) -> Result<Outcome, Failure> {
             (point, before) = (Instant::now(), arrived);
         }
     }
-    checker.finish(&mut events);
+    checker.finish(&mut events)?;
     total += events.len();
     Ok(Outcome {
         stats: *checker.stats(),

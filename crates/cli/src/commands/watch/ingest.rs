@@ -270,6 +270,7 @@ fn add(batch: &mut Batch, transaction: &Transaction<'_>, origin: Origin) -> Resu
         id,
         outcome: transaction.outcome,
         stamps,
+        number: transaction.number,
         set_id: transaction.xid,
         set: transaction.snapshot.clone().map(Box::new),
         origin,

@@ -1,6 +1,7 @@
 //! Events for people and for programs.
 
 use super::ingest::BadLine;
+use crate::exit::Exit;
 use anomalist_level::Level;
 use anomalist_online::{Checker, Event, Fault, Finding, RECTIFIED_MS, Shown, Stats, Store, TxnName};
 use anomalist_timestamp::{Axiom, Mode};
@@ -39,6 +40,32 @@ impl Voice {
     /// Violations of the level that stand.
     pub fn standing(&self, stats: &Stats) -> u64 {
         Axiom::ALL.iter().filter(|&&axiom| self.forbids(axiom)).map(|&axiom| stats.standing(axiom)).sum()
+    }
+
+    /// What is to be said of the level in the end, and what is against saying more.
+    pub fn verdict<S: Store>(&self, checker: &Checker<S>) -> (Exit, Option<String>) {
+        let stats = checker.stats();
+        let violated = self.standing(stats) > 0;
+        let reason = if stats.no_start > 0 {
+            format!(
+                "{} transactions without a start timestamp, which snapshot isolation needs, were not checked",
+                stats.no_start
+            )
+        } else if violated && stats.doubts > 0 {
+            format!(
+                "violations may rest on a transaction of unknown outcome: what showed that it committed was written \
+                 by others too, {} of which arrived late",
+                stats.doubts
+            )
+        } else if !violated && checker.open() > 0 {
+            format!(
+                "{} reads are right only if a transaction of unknown outcome committed, and more than one may have",
+                checker.open()
+            )
+        } else {
+            return (if violated { Exit::Violated } else { Exit::Holds }, None);
+        };
+        (Exit::Undecided, Some(reason))
     }
 
     /// Writes an event as a line. Only violations, warnings and retractions have a number.
@@ -106,7 +133,7 @@ impl Voice {
         let stats = checker.stats();
         let standing = self.standing(stats);
         if !self.json {
-            return self.summary_text(stats, checker.unsettled() as u64, lines, took);
+            return self.summary_text(checker, lines, took);
         }
         let by_code = |count: &dyn Fn(Axiom) -> u64| {
             let counts = Axiom::ALL.iter().map(|&axiom| (axiom.code().to_owned(), Value::from(count(axiom))));
@@ -120,7 +147,9 @@ impl Voice {
         let mut out = Object::new("summary");
         out.put("anomalist", env!("CARGO_PKG_VERSION"));
         out.put("level", self.level.name());
-        out.put("verdict", if standing > 0 { "violated" } else { "holds" });
+        let (exit, reason) = self.verdict(checker);
+        out.put("verdict", word(exit));
+        out.put_some("reason", reason);
         out.put("transactions", stats.arrived);
         out.put("checked", stats.checked);
         out.put("not_committed", stats.not_committed);
@@ -163,16 +192,22 @@ impl Voice {
         out.end()
     }
 
-    fn summary_text(&self, stats: &Stats, unsettled: u64, lines: Lines, took: Duration) -> String {
-        let standing = self.standing(stats);
-        let verdict = if standing > 0 { "violated" } else { "holds" };
+    fn summary_text<S: Store>(&self, checker: &Checker<S>, lines: Lines, took: Duration) -> String {
+        let stats = checker.stats();
+        let open = checker.open() as u64;
+        let unsettled = checker.unsettled() as u64 - open;
+        let (exit, reason) = self.verdict(checker);
         let mut out = format!(
-            "{} {verdict}: {} transactions, {} operations in {:.1} s",
+            "{} {}: {} transactions, {} operations in {:.1} s",
             self.level.name(),
+            word(exit),
             stats.checked,
             stats.operations,
             took.as_secs_f64()
         );
+        if let Some(reason) = reason {
+            out += &format!("\n  {reason}");
+        }
         for axiom in Axiom::ALL.iter().filter(|&&axiom| stats.standing(axiom) > 0) {
             let warning = if self.forbids(*axiom) { "" } else { " (no violation of this level)" };
             out += &format!("\n  {:<10} {}{warning}", axiom.code(), stats.standing(*axiom));
@@ -180,6 +215,7 @@ impl Voice {
         let retracted: u64 = stats.retracted.iter().sum();
         let errors = [
             (unsettled, "not settled when it was interrupted, and left open"),
+            (open, "reads open: right only if a transaction of unknown outcome committed"),
             (retracted, "retracted"),
             (stats.not_committed, "not committed, not checked"),
             (lines.malformed, "malformed lines"),
@@ -204,6 +240,15 @@ impl Voice {
             );
         }
         out
+    }
+}
+
+/// A verdict as it is written.
+fn word(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Violated => "violated",
+        Exit::Holds => "holds",
+        _ => "unknown",
     }
 }
 
@@ -279,6 +324,7 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::Repeated { .. } => "repeated",
         Fault::SessionOrder { .. } => "session-order",
         Fault::Future { .. } => "future",
+        Fault::NoStart => "untimed",
         Fault::Initial => "header",
     }
 }
@@ -288,6 +334,10 @@ fn message(fault: &Fault) -> String {
         Fault::Repeated { id } => format!("transaction {id} was here before; this one is not checked"),
         Fault::SessionOrder { txn } => {
             format!("transaction {txn} committed before the one before it in session {} began", txn.session)
+        }
+        Fault::NoStart => {
+            "this transaction has no start timestamp, which snapshot isolation needs; it is not checked"
+                .to_owned()
         }
         Fault::Future { txn } => format!("the timestamps of transaction {txn} are far ahead of all others"),
         Fault::Initial => {

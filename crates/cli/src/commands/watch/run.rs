@@ -462,7 +462,7 @@ impl Watch {
     /// Reports what has settled, a piece at a time: there may be much of it at the end.
     fn settle(&mut self, now: u64) -> Result<(), Failure> {
         const PIECE: usize = 10_000;
-        while self.checker.settle_some(now, PIECE, &mut self.events) {
+        while self.checker.settle_some(now, PIECE, &mut self.events)? {
             self.emit(true)?;
         }
         self.emit(true)
@@ -537,7 +537,6 @@ impl Watch {
         self.show();
         self.clear_status();
         terminal::print(&self.voice.summary(&self.checker, self.lines, self.began.elapsed()))?;
-        let standing = self.voice.standing(self.checker.stats());
-        Ok(if standing > 0 { Exit::Violated } else { Exit::Holds })
+        Ok(self.voice.verdict(&self.checker).0)
     }
 }
