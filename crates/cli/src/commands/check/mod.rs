@@ -117,15 +117,6 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let gone = Builder::new().finish().map_err(Failure::input)?;
     let mut outputs = outputs::Outputs::new(flags);
     outputs.can_be_written()?;
-    // Who closes the pipe has seen enough; the files asked for are written all the same.
-    let mut read = true;
-    let mut show = |outputs: &outputs::Outputs<'_>, text: &str| match terminal::print(text) {
-        Err(Failure::ClosedPipe) if outputs.are_wanted() => {
-            read = false;
-            Ok(())
-        }
-        result => result,
-    };
     let mut done: Vec<Judged> = Vec::new();
     let mut unreadable = 0;
     for path in &flags.histories {
@@ -148,7 +139,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         outputs.of_one(&subject)?;
         if !flags.json {
             let end = if several { "\n" } else { "" };
-            show(&outputs, &format!("{}{end}", anomalist_report::text(&subject, &style)))?;
+            terminal::print(&format!("{}{end}", anomalist_report::text(&subject, &style)))?;
         }
         if !keep {
             judged.history = None;
@@ -161,24 +152,23 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let text = anomalist_report::json_text(&subjects);
         // One readable history of several is still an array.
         let lone = several && subjects.len() == 1;
-        show(&outputs, &if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
+        terminal::print(&if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
     } else if several {
         let mut table = anomalist_report::summary_table(&subjects, &style);
         if unreadable > 0 {
             table += &format!("{unreadable} of {} could not be read\n", flags.histories.len());
         }
-        show(&outputs, &table)?;
+        terminal::print(&table)?;
     }
     if annotate {
         let notes = anomalist_report::github(&subjects);
         if !flags.json {
-            show(&outputs, &notes)?;
+            terminal::print(&notes)?;
         } else if !notes.is_empty() {
             terminal::tell(notes.trim_end());
         }
     }
     Ok(match unreadable {
-        _ if !read => Failure::ClosedPipe.exit(),
         0 => exit(&done, flags),
         _ => Exit::BadInput,
     })

@@ -101,12 +101,25 @@ impl Voice {
         out.end()
     }
 
-    /// The last line.
-    pub fn summary<S: Store>(&self, checker: &Checker<S>, lines: Lines, took: Duration) -> String {
+    /// The last line. `doubt` says why the absence of violations proves nothing.
+    pub fn summary<S: Store>(
+        &self,
+        checker: &Checker<S>,
+        lines: Lines,
+        took: Duration,
+        doubt: Option<&str>,
+    ) -> String {
         let stats = checker.stats();
         let standing = self.standing(stats);
+        let verdict = match doubt {
+            _ if standing > 0 => "violated",
+            Some(_) => "unknown",
+            None => "holds",
+        };
         if !self.json {
-            return self.summary_text(stats, checker.unsettled() as u64, lines, took);
+            let reason = doubt.map_or(String::new(), |doubt| format!(" ({doubt})"));
+            let verdict = format!("{verdict}{reason}");
+            return self.summary_text(&verdict, stats, checker.unsettled() as u64, lines, took);
         }
         let by_code = |count: &dyn Fn(Axiom) -> u64| {
             let counts = Axiom::ALL.iter().map(|&axiom| (axiom.code().to_owned(), Value::from(count(axiom))));
@@ -120,7 +133,8 @@ impl Voice {
         let mut out = Object::new("summary");
         out.put("anomalist", env!("CARGO_PKG_VERSION"));
         out.put("level", self.level.name());
-        out.put("verdict", if standing > 0 { "violated" } else { "holds" });
+        out.put("verdict", verdict);
+        out.put_some("reason", doubt);
         out.put("transactions", stats.arrived);
         out.put("checked", stats.checked);
         out.put("not_committed", stats.not_committed);
@@ -163,9 +177,14 @@ impl Voice {
         out.end()
     }
 
-    fn summary_text(&self, stats: &Stats, unsettled: u64, lines: Lines, took: Duration) -> String {
-        let standing = self.standing(stats);
-        let verdict = if standing > 0 { "violated" } else { "holds" };
+    fn summary_text(
+        &self,
+        verdict: &str,
+        stats: &Stats,
+        unsettled: u64,
+        lines: Lines,
+        took: Duration,
+    ) -> String {
         let mut out = format!(
             "{} {verdict}: {} transactions, {} operations in {:.1} s",
             self.level.name(),

@@ -1,0 +1,97 @@
+//! How commands end: exit statuses that survive closed pipes, streams that say nothing, files that are rotated away.
+
+mod support;
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Scratch, anomalist, anomalist_with, shell};
+
+/// Read committed is violated: two reads of one transaction see the writes of one session in the wrong order.
+const BAD: &str = "w(1,1,0,0)\nw(1,2,0,1)\nw(2,2,0,1)\nr(2,2,1,2)\nr(1,1,1,2)\n";
+
+const STREAM: &str = r#"{"session":1,"id":1,"ops":[["w","x",1]],"start":1,"commit":2}
+{"session":2,"id":2,"ops":[["r","x",1]],"start":3,"commit":3}
+"#;
+const STALE: &str = r#"{"session":3,"id":3,"ops":[["r","x",null]],"start":4,"commit":4}
+"#;
+
+/// The exit status of a command whose output is a pipe that was closed before it wrote anything.
+fn unread(command: &str) -> String {
+    let run = shell(&format!("(sleep 0.2; {command}; echo $? >&2) | true"));
+    run.stderr().lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_closed_pipe_does_not_change_the_exit_status() {
+    let scratch = Scratch::new("unread");
+    let (bad, junit) = (scratch.file("bad.txt", BAD), scratch.path("j.xml"));
+    assert_eq!(unread(&format!("$ANOMALIST check {bad} --level rc")), "1");
+    assert_eq!(unread(&format!("$ANOMALIST check {bad} --level rc --json")), "1");
+    assert_eq!(unread(&format!("$ANOMALIST check {bad} --level read-uncommitted")), "0");
+    assert_eq!(unread(&format!("$ANOMALIST check {bad} --level linearizable --anomalies TAP-b")), "2");
+    assert_eq!(unread(&format!("$ANOMALIST check {bad} --level rc --junit {junit}")), "1");
+    assert!(scratch.read("j.xml").contains("<failure"));
+}
+
+#[test]
+fn a_watch_that_is_not_read_keeps_its_exit_status() {
+    let scratch = Scratch::new("unread-watch");
+    let bad = scratch.file("bad.jsonl", &format!("{STREAM}{STALE}"));
+    let fine = scratch.file("fine.jsonl", STREAM);
+    let malformed = scratch.file("late.jsonl", &format!("nonsense\n{STREAM}{STALE}"));
+    assert_eq!(unread(&format!("$ANOMALIST watch {bad}")), "1");
+    assert_eq!(unread(&format!("$ANOMALIST watch - < {bad}")), "1");
+    assert_eq!(unread(&format!("$ANOMALIST watch {malformed}")), "1");
+    assert_eq!(unread(&format!("$ANOMALIST watch {fine}")), "0");
+    // A stream without end is left as soon as the answer is known.
+    assert_eq!(unread(&format!("$ANOMALIST watch {bad} --follow --settle 10ms")), "1");
+}
+
+#[test]
+fn a_watch_that_could_use_nothing_does_not_hold() {
+    let malformed = "{\"session\":1,\"ops\":[[\"w\",\"x\",1]],\"commit\":\"?\"}\nnonsense\n";
+    let run = anomalist_with(&["watch", "-"], malformed.as_bytes()).expect(2);
+    assert!(run.text().contains("unknown (none of 2 lines could be used)"), "{}", run.text());
+    let run = anomalist(&["watch", "--json"]).expect(2);
+    assert_eq!(run.json()["verdict"], "unknown");
+    assert_eq!(run.json()["reason"], "no transaction arrived");
+}
+
+/// Follows a file, has it rotated by `rotate`, and appends a violating line.
+fn rotated(name: &str, rotate: impl FnOnce(&str)) {
+    let scratch = Scratch::new(name);
+    let log = scratch.file("log.jsonl", STREAM);
+    let child = Command::new(env!("CARGO_BIN_EXE_anomalist"))
+        .args(["watch", &log, "--follow", "--settle", "10ms", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    std::thread::sleep(Duration::from_millis(500));
+    rotate(&log);
+    let mut file = fs::OpenOptions::new().append(true).open(&log).expect("the log");
+    file.write_all(STALE.as_bytes()).expect("a line");
+    let since = Instant::now();
+    let output = child.wait_with_output().expect("it ends by itself");
+    assert!(since.elapsed() < Duration::from_secs(20));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let summary: serde_json::Value =
+        serde_json::from_str(text.lines().last().expect("a summary")).expect("JSON");
+    assert_eq!(summary["verdict"], "unknown", "{text}");
+    assert!(summary["reason"].as_str().is_some_and(|reason| reason.contains("rotation")), "{text}");
+}
+
+#[test]
+fn a_watch_that_loses_its_file_does_not_hold() {
+    rotated("renamed", |log| {
+        fs::rename(log, format!("{log}.1")).expect("renamed");
+        fs::write(log, "").expect("made anew");
+    });
+    rotated("truncated", |log| {
+        fs::copy(log, format!("{log}.1")).expect("copied");
+        fs::write(log, "").expect("truncated");
+    });
+}
