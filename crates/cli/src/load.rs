@@ -34,14 +34,14 @@ pub struct Indexed {
 
 /// Reads one history; `-` is standard input.
 pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Failure> {
-    let loaded = with_progress(path, flags, global, anomalist_format::read)?;
+    let loaded = with_progress(path, flags, global, &|| false, anomalist_format::read)?;
     warn(global, &loaded.warnings);
     Ok(Read { history: loaded.history, format: loaded.format })
 }
 
 /// Reads Jepsen operations of any shape.
 pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events, Failure> {
-    let loaded = with_progress(path, flags, global, anomalist_format::read_events)?;
+    let loaded = with_progress(path, flags, global, &|| false, anomalist_format::read_events)?;
     warn(global, &loaded.warnings);
     Ok(loaded.events)
 }
@@ -55,12 +55,19 @@ pub enum Judgeable {
 }
 
 /// Reads one history, whatever its operations are.
-pub fn judgeable(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Judgeable, Failure> {
+///
+/// Reading ends with [`Failure::Interrupted`] when `late` says so.
+pub fn judgeable(
+    path: &Path,
+    flags: &ReadFlags,
+    global: &Global,
+    late: &(dyn Fn() -> bool + Sync),
+) -> Result<Judgeable, Failure> {
     enum Found {
         Plain(Box<anomalist_format::Loaded>),
         Other(anomalist_format::LoadedEvents),
     }
-    let found = with_progress(path, flags, global, |mut input, options| {
+    let found = with_progress(path, flags, global, late, |mut input, options| {
         let beginning = anomalist_format::peek_events(&mut input, options);
         if beginning.is_some_and(|events| datatypes::is_foreign(&events)) {
             return anomalist_format::read_events(input, options).map(Found::Other);
@@ -92,6 +99,7 @@ fn with_progress<T>(
     path: &Path,
     flags: &ReadFlags,
     global: &Global,
+    late: &(dyn Fn() -> bool + Sync),
     read: impl FnOnce(Input, &ReadOptions<'_>) -> Result<T, ReadError>,
 ) -> Result<T, Failure> {
     let path = &recorded(path);
@@ -100,7 +108,7 @@ fn with_progress<T>(
     let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
     let progress = |bytes| {
         bar.at(bytes);
-        !interrupt::is_requested()
+        !interrupt::is_requested() && !late()
     };
     let options = ReadOptions {
         format: flags.format,

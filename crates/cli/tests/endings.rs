@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Scratch, anomalist, anomalist_with, shell};
+use support::{Run, Scratch, anomalist, anomalist_with, shell};
 
 /// Read committed is violated: two reads of one transaction see the writes of one session in the wrong order.
 const BAD: &str = "w(1,1,0,0)\nw(1,2,0,1)\nw(2,2,0,1)\nr(2,2,1,2)\nr(1,1,1,2)\n";
@@ -94,4 +94,96 @@ fn a_watch_that_loses_its_file_does_not_hold() {
         fs::copy(log, format!("{log}.1")).expect("copied");
         fs::write(log, "").expect("truncated");
     });
+}
+
+/// The exit status of `check --anomalies`, and what it says of each.
+fn sought(history: &str, anomalies: &str, more: &[&str], status: i32) -> Vec<String> {
+    let args = [&["check", "-", "--json", "--anomalies", anomalies][..], more].concat();
+    let document = anomalist_with(&args, history.as_bytes()).expect(status).json();
+    let sought = document["sought"].as_array().expect("an answer each");
+    sought.iter().map(|s| s["answer"].as_str().expect("a word").to_owned()).collect()
+}
+
+#[test]
+fn anomalies_asked_for_decide_the_exit_status() {
+    let fine = "w(1,1,0,0)\nr(1,1,1,1)\n";
+    assert_eq!(sought(BAD, "TAP-h", &[], 1), ["found"]);
+    assert_eq!(sought(BAD, "TAP-a,TAP-h", &[], 1), ["absent", "found"]);
+    assert_eq!(sought(fine, "TAP-h", &[], 0), ["absent"]);
+    assert_eq!(sought(fine, "G2-item,G1c,lost-update", &[], 0), ["absent", "absent", "absent"]);
+    assert_eq!(sought(fine, "TAP-h", &["--timeout", "0s"], 2), ["unknown"]);
+    // A required level decides alone.
+    assert_eq!(sought(BAD, "TAP-j", &["--level", "read-uncommitted"], 2), ["absent"]);
+}
+
+/// Plume, Theorems 2 to 5: the absence of these patterns is the level.
+#[test]
+fn absent_patterns_prove_the_level_that_they_define() {
+    let fine = "w(1,1,0,0)\nr(1,1,1,1)\n";
+    let up_to = |last: char| ('a'..=last).map(|c| format!("TAP-{c}")).collect::<Vec<_>>().join(",");
+    for (patterns, level) in [
+        (up_to('i'), "read-committed"),
+        ("TAP-j".to_owned(), "cut-isolation"),
+        (up_to('l'), "read-atomic"),
+        (up_to('n'), "causal"),
+    ] {
+        sought(fine, &patterns, &["--level", level], 0);
+    }
+    sought(BAD, &up_to('i'), &["--level", "read-committed"], 1);
+    // Less than that proves nothing.
+    sought(fine, "TAP-a", &["--level", "read-committed"], 2);
+    // One of the patterns was not asked for, and is there: neither proven nor shown.
+    let aborted = "w(1,1,0,0)\nr(1,2,1,1)\n";
+    sought(aborted, "TAP-h,TAP-i", &["--level", "read-committed"], 2);
+    sought(aborted, &up_to('i'), &["--level", "read-committed"], 1);
+}
+
+#[test]
+fn what_holds_because_nothing_was_read_says_so() {
+    let run = anomalist_with(&["check", "-", "--json"], b"w(1,1,0,0)\nw(2,2,1,1)\n").expect(0);
+    assert!(run.json()["vacuous"].as_str().is_some_and(|why| why.contains("no committed transaction reads")));
+    let run = anomalist_with(&["check", "-"], b"w(1,1,0,0)\nw(2,2,1,1)\n").expect(0);
+    assert!(run.text().contains("\nbut no committed transaction reads"), "{}", run.text());
+    let run = anomalist_with(&["check", "-", "--json"], b"w(1,1,0,0)\nr(1,1,1,1)\n").expect(0);
+    assert!(run.json()["vacuous"].is_null());
+}
+
+#[test]
+fn a_summary_is_appended_for_github() {
+    let scratch = Scratch::new("step-summary");
+    let (bad, file) = (scratch.file("bad.txt", BAD), scratch.file("summary.md", "# before\n"));
+    let environment = [("GITHUB_STEP_SUMMARY", file.as_str())];
+    Run::new(&["check", &bad, "--level", "rc"], b"", &environment).expect(1);
+    let text = scratch.read("summary.md");
+    assert!(text.starts_with("# before\n") && text.contains("**read-committed violated**"), "{text}");
+}
+
+/// A history that takes seconds to judge.
+fn large(scratch: &Scratch) -> String {
+    let path = scratch.path("large.txt");
+    let flags =
+        ["--shape", "GeneralRW", "--sessions", "50", "--txns-per-session", "2000", "--inject", "TAP-k"];
+    anomalist(&[&["generate", "--seed", "3", "-o", &path][..], &flags].concat()).expect(0);
+    path
+}
+
+/// Asked to end, it ends within a second; the machine may be busy.
+const SOON: Duration = Duration::from_millis(2500);
+
+#[test]
+fn a_time_limit_is_kept_with_what_is_known() {
+    let scratch = Scratch::new("timeout");
+    let large = large(&scratch);
+    for limit in ["1ms", "300ms", "1s"] {
+        let since = Instant::now();
+        let run = anomalist(&["check", &large, "--timeout", limit, "--level", "serializable", "--json"]);
+        assert!(since.elapsed() < SOON + Duration::from_secs(1), "{limit}: {:?}", since.elapsed());
+        let verdict = run.json()["levels"][0]["verdict"].as_str().map(str::to_owned);
+        let status = match verdict.as_deref() {
+            Some("violated") => 1,
+            Some("holds") => 0,
+            _ => 2,
+        };
+        run.expect(status);
+    }
 }

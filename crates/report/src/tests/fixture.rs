@@ -22,6 +22,7 @@ impl Checked {
             judgement: &self.judgement,
             timing: Some(Timing { load_ms: 12.1, check_ms: 3.4 }),
             required: &self.required,
+            declared: false,
         }
     }
 

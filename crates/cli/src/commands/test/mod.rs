@@ -15,7 +15,7 @@ pub use flags::Flags;
 pub use folder::RECORDINGS;
 
 use crate::cli::Global;
-use crate::destination::{can_be_written, write_file};
+use crate::destination::{can_be_written, write_file, write_step_summary};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use anomalist_driver::broken::Bug;
@@ -66,6 +66,7 @@ impl Done {
             judgement: &self.judged.judgement,
             timing: Some(self.judged.timing),
             required,
+            declared: false,
         }
     }
 }
@@ -116,6 +117,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     if let Some(path) = &flags.markdown {
         write_file(path, markdown(&done).as_bytes())?;
     }
+    write_step_summary(&subjects)?;
     if annotate {
         terminal::tell(anomalist_report::github(&subjects).trim_end());
     }
