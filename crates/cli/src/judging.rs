@@ -8,7 +8,7 @@ use anomalist_check::datatypes::{self, Lowered};
 use anomalist_check::stamps::Findings;
 use anomalist_check::{Budget, Inference, ONLY_ASKED, Request};
 use anomalist_history::{History, Index};
-use anomalist_level::{AnomalyKind, By, Judgement, Level, Sought, Verdict};
+use anomalist_level::{AnomalyKind, By, Certificate, Judgement, Level, Sought, Verdict};
 use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::Verifier;
 use std::num::NonZeroUsize;
@@ -163,6 +163,41 @@ pub fn lowered(lowered: &Lowered, question: &Question, limits: Limits<'_>) -> Ju
     let request =
         Request { certificates: question.certificates, ..question.request(question.levels.clone()) };
     with_budget(limits, |budget| datatypes::check(lowered, &request, budget))
+}
+
+/// What a recording that was cut off does not let us say. `reads` were ignored because their writer is missing: what holds without them may not
+/// hold with them. A violation among the others is one whatever is missing.
+pub fn admit_loss(judgement: &mut Judgement, reads: usize) {
+    if reads > 0 {
+        let reason = format!(
+            "the recording was cut off, and {reads} reads returned values whose writer is missing from it"
+        );
+        let verdicts = judgement.levels.iter_mut().map(|l| &mut l.verdict);
+        for verdict in verdicts.chain(judgement.mixed.iter_mut().map(|mixed| &mut mixed.verdict)) {
+            if *verdict == Verdict::Holds {
+                *verdict = Verdict::Unknown { reason: reason.clone() };
+            }
+        }
+        for (_, sought) in judgement.sought.iter_mut().filter(|(_, sought)| *sought == Sought::Absent) {
+            *sought = Sought::Unknown { reason: reason.clone() };
+        }
+        judgement.certificates.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
+    }
+}
+
+/// The same for operations that are no reads and writes, of which nothing can be said then.
+pub fn admit_unknown_loss(judgement: &mut Judgement) {
+    let reason = "the recording was cut off, and operations that were in flight are missing from it";
+    judgement.anomalies.clear();
+    judgement.further.clear();
+    judgement.certificates.clear();
+    for l in &mut judgement.levels {
+        l.verdict = Verdict::Unknown { reason: reason.to_owned() };
+        l.anomalies.clear();
+    }
+    for (_, sought) in &mut judgement.sought {
+        *sought = Sought::Unknown { reason: reason.to_owned() };
+    }
 }
 
 /// Searches that can take exponential time share a limit, counted from the first of them.

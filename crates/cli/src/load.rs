@@ -18,6 +18,8 @@ pub struct Read {
     pub history: History,
     /// The format it was in.
     pub format: Format,
+    /// Reads that were ignored because the recording was cut off and their writer is missing.
+    pub unexplained: usize,
 }
 
 /// A history with its reads resolved.
@@ -36,7 +38,7 @@ pub struct Indexed {
 pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Failure> {
     let loaded = with_progress(path, flags, global, &|| false, anomalist_format::read)?;
     warn(global, &loaded.warnings);
-    Ok(Read { history: loaded.history, format: loaded.format })
+    Ok(Read { history: loaded.history, format: loaded.format, unexplained: loaded.unexplained })
 }
 
 /// Reads Jepsen operations of any shape.
@@ -51,7 +53,17 @@ pub enum Judgeable {
     /// Transactions of reads, writes and appends.
     Plain(Box<Read>),
     /// Jepsen operations of another datatype, as transactions.
-    Other(Box<Lowered>, Format),
+    Other(Box<Other>),
+}
+
+/// Jepsen operations of another datatype, as transactions.
+pub struct Other {
+    /// The transactions.
+    pub lowered: Lowered,
+    /// The format they were in.
+    pub format: Format,
+    /// The recording was cut off: operations that were in flight are missing.
+    pub cut_off: bool,
 }
 
 /// Reads one history, whatever its operations are.
@@ -77,7 +89,8 @@ pub fn judgeable(
     let loaded = match found {
         Found::Plain(loaded) => {
             warn(global, &loaded.warnings);
-            let read = Read { history: loaded.history, format: loaded.format };
+            let read =
+                Read { history: loaded.history, format: loaded.format, unexplained: loaded.unexplained };
             return Ok(Judgeable::Plain(Box::new(read)));
         }
         Found::Other(loaded) => loaded,
@@ -92,7 +105,7 @@ pub fn judgeable(
     };
     let lowered = datatypes::lower(datatype, &loaded.events);
     let lowered = lowered.map_err(|error| Failure::input(format_args!("{name}: {error}")))?;
-    Ok(Judgeable::Other(Box::new(lowered), loaded.format))
+    Ok(Judgeable::Other(Box::new(Other { lowered, format: loaded.format, cut_off: loaded.cut_off })))
 }
 
 fn with_progress<T>(
@@ -136,7 +149,7 @@ fn warn(global: &Global, warnings: &[Diagnostic]) {
 
 /// Reads one history and resolves its reads.
 pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexed, Failure> {
-    let Read { history, format } = read(path, flags, global)?;
+    let Read { history, format, .. } = read(path, flags, global)?;
     let index = Index::build(&history, threads(global));
     Ok(Indexed { path: path.display().to_string(), history, format, index })
 }

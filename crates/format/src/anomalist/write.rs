@@ -19,6 +19,20 @@ pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, 
         out: stream(Format::Anomalist, sink)?,
         default: None,
         told: FxHashSet::default(),
+        marks: false,
+        written: 0,
+    }))
+}
+
+/// Makes a writer for a recording: its header announces an end marker, so that a reader can tell a recording that was cut off.
+pub(crate) fn recorder(sink: Sink) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    Ok(Box::new(AnomalistWriter {
+        lossy: false,
+        out: stream(Format::Anomalist, sink)?,
+        default: None,
+        told: FxHashSet::default(),
+        marks: true,
+        written: 0,
     }))
 }
 
@@ -29,6 +43,10 @@ struct AnomalistWriter {
     default: Option<String>,
     /// Keys and initial values written.
     told: FxHashSet<String>,
+    /// The end is announced, and marked.
+    marks: bool,
+    /// Transactions so far.
+    written: u64,
 }
 
 impl AnomalistWriter {
@@ -56,7 +74,8 @@ impl AnomalistWriter {
         }
         match &self.default {
             None => {
-                let _ = write!(out, "{{\"anomalist\":{VERSION},\"initial\":{default}");
+                let ends = if self.marks { ",\"ends\":true" } else { "" };
+                let _ = write!(out, "{{\"anomalist\":{VERSION}{ends},\"initial\":{default}");
                 self.default = Some(default);
             }
             Some(before) if *before != default => {
@@ -81,6 +100,7 @@ impl HistoryWriter for AnomalistWriter {
         admit(batch, Format::Anomalist, &Capabilities::ALL, self.lossy)?;
         let mut out = String::new();
         self.header(&mut out, batch)?;
+        self.written += batch.txn_count() as u64;
         for t in in_position_order(batch) {
             transaction(&mut out, batch, t);
             // A batch may be large.
@@ -94,6 +114,9 @@ impl HistoryWriter for AnomalistWriter {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
+        if self.marks && self.default.is_some() {
+            writeln!(self.out, "{{\"anomalist\":{VERSION},\"end\":{}}}", self.written)?;
+        }
         self.out.flush()?;
         Ok(())
     }

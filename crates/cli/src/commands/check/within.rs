@@ -30,6 +30,8 @@ const STACK: usize = 8 << 20;
 /// What the thread has said so far.
 #[derive(Default)]
 struct Known {
+    /// Reads that were ignored.
+    unexplained: usize,
     history: Option<Arc<History>>,
     facts: Option<HistoryFacts>,
     judgement: Option<Judgement>,
@@ -106,10 +108,14 @@ impl Work {
         let limits = Limits { spent: &spent, timed: self.flags.timeout.is_some(), known: &tell };
         match judgeable {
             load::Judgeable::Plain(read) => self.plain(*read, &path, limits),
-            load::Judgeable::Other(lowered, format) => {
+            load::Judgeable::Other(other) => {
+                let load::Other { lowered, format, cut_off } = *other;
                 let load = self.since.elapsed();
                 let question = self.flags.question(&lowered.history, &self.global)?;
-                let judgement = judging::lowered(&lowered, &question, limits);
+                let mut judgement = judging::lowered(&lowered, &question, limits);
+                if cut_off {
+                    judging::admit_unknown_loss(&mut judgement);
+                }
                 let facts = HistoryFacts::of(&lowered.history, &path, format.name())
                     .of_datatype(lowered.datatype.name());
                 Ok(self.judged(Arc::new(lowered.history), facts, judgement, load, Duration::ZERO))
@@ -118,11 +124,12 @@ impl Work {
     }
 
     fn plain(&self, read: load::Read, path: &str, limits: Limits<'_>) -> Result<Judged, Failure> {
-        let load::Read { history, format } = read;
+        let load::Read { history, format, unexplained } = read;
         let history = Arc::new(self.flags.inference.timed(history)?);
         let facts = HistoryFacts::of(&history, path, format.name()).with_vacuity(lint::vacuity(&history));
         self.known(|known| {
             known.history = Some(Arc::clone(&history));
+            known.unexplained = unexplained;
             known.facts = Some(facts.clone());
             known.load = self.since.elapsed();
         });
@@ -133,10 +140,12 @@ impl Work {
         let answer = prepared
             .judge(limits)
             .map_err(|wrong| bug::report(&history, &facts, &wrong.judgement, &wrong.what))?;
+        let mut judgement = answer.judgement;
+        judging::admit_loss(&mut judgement, unexplained);
         if let Some(file) = &self.flags.basis.violations {
             basis::write_violations(file, &history, &answer.violations)?;
         }
-        Ok(self.judged(Arc::clone(&history), facts, answer.judgement, load, answer.doubted))
+        Ok(self.judged(Arc::clone(&history), facts, judgement, load, answer.doubted))
     }
 
     fn judged(
@@ -162,6 +171,8 @@ impl Work {
             return Err(Failure::Interrupted);
         }
         let path = self.path.display().to_string();
+        // Findings are about transactions of the history.
+        let judgement = known.judgement.filter(|_| known.history.is_some());
         let history = match known.history {
             Some(history) => history,
             None => Arc::new(Builder::new().finish().map_err(Failure::input)?),
@@ -171,7 +182,8 @@ impl Work {
             Duration::ZERO => "stopped, by an interrupt or the time limit, before the history was read",
             _ => "stopped, by an interrupt or the time limit, before this was decided",
         };
-        let mut judgement = known.judgement.unwrap_or_else(|| self.unknown(reason));
+        let mut judgement = judgement.unwrap_or_else(|| self.unknown(reason));
+        judging::admit_loss(&mut judgement, known.unexplained);
         for &kind in &self.flags.anomalies {
             if judgement.sought.iter().all(|(sought, _)| *sought != kind) {
                 let found = judgement.anomalies.iter().any(|a| a.kind.implies(kind));

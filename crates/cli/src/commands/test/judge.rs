@@ -46,14 +46,15 @@ pub fn file(
         Timing { load_ms: millis(load), check_ms: millis(since.elapsed() - load) }
     };
     match judgeable {
-        load::Judgeable::Other(lowered, format) => {
+        load::Judgeable::Other(other) => {
+            let load::Other { lowered, format, .. } = *other;
             let judgement = judging::lowered(&lowered, &question, limits);
             let facts =
                 HistoryFacts::of(&lowered.history, &name, format.name()).of_datatype(lowered.datatype.name());
             Ok(Judged { history: lowered.history, facts, judgement, timing: timing(began - since) })
         }
         load::Judgeable::Plain(read) => {
-            let load::Read { history, format } = *read;
+            let load::Read { history, format, .. } = *read;
             let facts =
                 HistoryFacts::of(&history, &name, format.name()).with_vacuity(lint::vacuity(&history));
             let prepared = Prepared::new(&history, question).map_err(Failure::input)?;
