@@ -187,3 +187,54 @@ fn a_time_limit_is_kept_with_what_is_known() {
         run.expect(status);
     }
 }
+
+/// Kills a run in the middle, and reads what it left.
+#[test]
+fn a_killed_test_leaves_a_recording_that_says_so() {
+    let scratch = Scratch::new("killed");
+    let (database, runs) = (format!("sqlite:{}", scratch.path("t.db")), scratch.path("runs"));
+    let args = ["test", &database, "--duration", "60s", "--sessions", "20", "--runs", &runs, "-q"];
+    for workload in ["list-append", "register", "counter"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anomalist"))
+            .args(args)
+            .args(["--workload", workload])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        std::thread::sleep(Duration::from_millis(1500));
+        child.kill().expect("it runs");
+        child.wait().expect("it is gone");
+        let latest = scratch.path("runs/latest");
+        let run = anomalist(&["check", &latest, "--level", "serializable"]).expect(3);
+        assert!(run.stderr().contains("the recording was cut off"), "{workload}: {}", run.stderr());
+        let run = anomalist(&["check", &latest, "--level", "serializable", "--lossy"]);
+        assert!(run.ended_with(0) || run.ended_with(2), "{workload}: {}", run.text());
+    }
+}
+
+/// A run that comes to its end has its marker, is judged as `check` judges it, and the database is held to what its vendor documents.
+#[test]
+fn a_test_is_judged_as_its_recording_is() {
+    let scratch = Scratch::new("judged");
+    let runs = scratch.path("runs");
+    for (workload, url) in [
+        ("list-append", format!("sqlite:{}", scratch.path("a.db"))),
+        ("register", format!("sqlite:{}", scratch.path("b.db"))),
+        ("bank", "simulated:snapshot-isolation".to_owned()),
+        ("register", "simulated:read-committed".to_owned()),
+    ] {
+        let args = ["test", &url, "--txns", "600", "--runs", &runs, "-q", "--json", "--workload", workload];
+        let run = anomalist(&args).expect(0).json();
+        let folder = run["runs"][0]["folder"].as_str().expect("a folder").to_owned();
+        let check = anomalist(&["check", &folder, "--json"]).expect(0).json();
+        assert_eq!(run["runs"][0]["result"]["levels"], check["levels"], "{workload} {url}");
+    }
+    // A database with a bug breaks what SQLite documents.
+    let url = format!("sqlite:{}", scratch.path("c.db"));
+    let bug = ["test", &url, "--bug", "dirty-read", "--txns", "2000", "--runs", &runs, "-q", "--json"];
+    let run = anomalist(&bug).expect(1).json();
+    assert_eq!(run["runs"][0]["claim"]["level"], "serializable");
+    anomalist(&[&bug[..], &["--no-claim"]].concat()).expect(0);
+    anomalist(&[&bug[..], &["--level", "read-uncommitted"]].concat()).expect(0);
+}
