@@ -398,9 +398,7 @@ impl Client<'_> {
     fn connect(&self, patience: Duration) -> Option<Box<dyn Session>> {
         let since = Instant::now();
         loop {
-            let Some(opened) = self.shared.guarded(|| self.shared.engine.open(self.number)) else {
-                return None;
-            };
+            let opened = self.shared.guarded(|| self.shared.engine.open(self.number))?;
             match opened {
                 Ok(session) => return Some(session),
                 Err(_) if self.shared.is_over() => return None,

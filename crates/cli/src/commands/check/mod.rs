@@ -37,7 +37,7 @@ pub struct Flags {
     /// The levels that transactions declare (metadata `level`), each its own, must hold too
     #[arg(long)]
     declared: bool,
-    /// Look for just these anomalies (TAP-h, G1a …); levels can then be refuted, not proven
+    /// Look for just these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if there is none, 2 if unknown
     #[arg(long, value_name = "A", value_delimiter = ',')]
     anomalies: Vec<AnomalyKind>,
     /// Print one JSON document and nothing else (an array for several histories)
@@ -49,7 +49,7 @@ pub struct Flags {
     basis: basis::BasisFlags,
     #[command(flatten)]
     inference: inference::InferenceFlags,
-    /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
+    /// Time limit per history, reading included, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
     /// Show an example from every component of the dependency graph that has a cycle, not only the smallest of its kind

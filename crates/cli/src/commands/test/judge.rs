@@ -22,15 +22,30 @@ pub struct Judged {
     pub timing: Timing,
 }
 
-/// Reads and judges a history. With `timeout`, nothing takes longer.
+/// Reads and judges a recording that has come to its end. With `timeout`, nothing takes longer.
 pub fn file(
     path: &Path,
     levels: &[Level],
     timeout: Option<Duration>,
     global: &Global,
 ) -> Result<Judged, Failure> {
+    recording(path, levels, timeout, false, global)
+}
+
+/// Reads and judges a recording that is still written: what is missing from it is not held against it.
+pub fn unfinished(path: &Path, timeout: Duration, global: &Global) -> Result<Judged, Failure> {
+    recording(path, &[], Some(timeout), true, global)
+}
+
+fn recording(
+    path: &Path,
+    levels: &[Level],
+    timeout: Option<Duration>,
+    lossy: bool,
+    global: &Global,
+) -> Result<Judged, Failure> {
     let since = Instant::now();
-    let read = ReadFlags { format: None, initial: None, lossy: false };
+    let read = ReadFlags { format: None, initial: None, lossy };
     let name = path.display().to_string();
     let judgeable = load::judgeable(path, &read, global, &|| false)?;
     let began = Instant::now();
@@ -47,8 +62,11 @@ pub fn file(
     };
     match judgeable {
         load::Judgeable::Other(other) => {
-            let load::Other { lowered, format, .. } = *other;
-            let judgement = judging::lowered(&lowered, &question, limits);
+            let load::Other { lowered, format, cut_off } = *other;
+            let mut judgement = judging::lowered(&lowered, &question, limits);
+            if cut_off {
+                judging::admit_unknown_loss(&mut judgement);
+            }
             let facts =
                 HistoryFacts::of(&lowered.history, &name, format.name()).of_datatype(lowered.datatype.name());
             Ok(Judged { history: lowered.history, facts, judgement, timing: timing(began - since) })
