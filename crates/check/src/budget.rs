@@ -1,4 +1,5 @@
-//! How long a check may go on. Checkers read no clock: they poll. Who cannot wait for the next poll is told meanwhile what is known.
+//! How long a check may go on. Checkers read no clock: they poll. Who cannot wait for the next poll is told
+//! meanwhile what is known.
 
 use anomalist_level::Judgement;
 
@@ -34,7 +35,8 @@ impl<'a> Budget<'a> {
         Budget { search, ..self }
     }
 
-    /// The same, and what is known so far goes to this function now and then: what would be the answer if the budget were spent.
+    /// The same, and what is known so far goes to this function now and then: what would be the answer if
+    /// the budget were spent.
     pub fn with_known(self, known: &'a (dyn Fn(Judgement) + Sync)) -> Budget<'a> {
         Budget { known: Some(known), ..self }
     }
@@ -56,7 +58,8 @@ impl<'a> Budget<'a> {
         Budget { spent: self.search, ..*self }
     }
 
-    /// True if all work should stop, not only a search that takes too long: what is cheap may still be tried.
+    /// True if all work should stop, not only a search that takes too long: what is cheap may still be
+    /// tried.
     pub(crate) fn is_over(&self) -> bool {
         (self.over)()
     }

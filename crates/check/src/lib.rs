@@ -58,9 +58,10 @@ use anomalist_level::{AnomalyKind, Judgement, Level};
 pub struct Request {
     /// The levels to decide; empty: every level with a meaning of its own.
     pub levels: Vec<Level>,
-    /// Look for just these anomalies, at the cost of just these. A level that was named is then proven only if what was looked at
-    /// for their sake proves it: read committed by the absence of TAP-a to TAP-i, read atomic of TAP-a to TAP-l, causal of all
-    /// fourteen, cut isolation of TAP-j (Plume, Theorems 2 to 5).
+    /// Look for just these anomalies, at the cost of just these. A level that was named is then proven only
+    /// if what was looked at for their sake proves it: read committed by the absence of TAP-a to TAP-i,
+    /// read atomic of TAP-a to TAP-l, causal of all fourteen, cut isolation of TAP-j (Plume, Theorems 2 to
+    /// 5).
     pub anomalies: Option<Vec<AnomalyKind>>,
     /// Also return the commit order behind each level that holds.
     pub certificates: bool,

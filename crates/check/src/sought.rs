@@ -1,9 +1,11 @@
-//! Anomalies that were asked for by name: which engines they need, and when it is decided that there is none.
+//! Anomalies that were asked for by name: which engines they need, and when it is decided that there is
+//! none.
 //!
-//! Reads that no write explains, non-repeatable reads and the patterns of the weak engine are counted completely (Plume, Theorems 2 to 5), so
-//! what was not found is not there; unless values repeat and sources are open. Of cycles in the graph of dependencies a bounded number is looked
-//! at. That there is none of a kind follows from a level that forbids the kind and holds, so that level is decided, as if it had been
-//! asked for. Costs what the engines cost that are needed.
+//! Reads that no write explains, non-repeatable reads and the patterns of the weak engine are counted
+//! completely (Plume, Theorems 2 to 5), so what was not found is not there; unless values repeat and
+//! sources are open. Of cycles in the graph of dependencies a bounded number is looked at. That there is
+//! none of a kind follows from a level that forbids the kind and holds, so that level is decided, as if it
+//! had been asked for. Costs what the engines cost that are needed.
 
 use crate::Request;
 use crate::adya::{Analyser, Registers};
@@ -12,7 +14,8 @@ use crate::verdicts::{self, Board};
 use crate::weak::{Guarantee, Problem};
 use anomalist_level::{AnomalyKind, Level, Sought, Verdict};
 
-/// The levels about which the engine for dependencies has to be asked. Nothing, if patterns answer everything.
+/// The levels about which the engine for dependencies has to be asked. Nothing, if patterns answer
+/// everything.
 pub(crate) fn needed(request: &Request, asked: &[Level]) -> Vec<Level> {
     match &request.anomalies {
         Some(kinds) if request.levels.is_empty() => {

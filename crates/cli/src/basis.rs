@@ -52,8 +52,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// Divides the levels asked for (none: all). Assumptions from commit timestamps are about values. Anomalies that timestamps do not
-    /// speak of are looked for by values.
+    /// Divides the levels asked for (none: all). Assumptions from commit timestamps are about values.
+    /// Anomalies that timestamps do not speak of are looked for by values.
     pub fn new(history: &History, question: &Question) -> Result<Split, &'static str> {
         let Question { levels, anomalies, by, tie, inference, .. } = question;
         let stamped = history.stamps().is_some();

@@ -138,7 +138,8 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Appends a summary of the run for GitHub's page about it, if it runs there. Other steps of the job write to the same file.
+/// Appends a summary of the run for GitHub's page about it, if it runs there. Other steps of the job write
+/// to the same file.
 pub fn write_step_summary(subjects: &[Subject<'_>]) -> Result<(), Failure> {
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
         return Ok(());

@@ -1,7 +1,8 @@
 //! From a history to its judgement: the one way that `check` and `test` share.
 //!
-//! No flags, no files, no printing. A [`Question`] says what to find out and on what footing; [`Prepared`] resolves reads where values are
-//! asked about; [`Prepared::judge`] decides, looks for smaller refutations, and doubts the answer where that is wanted. Limits are polled.
+//! No flags, no files, no printing. A [`Question`] says what to find out and on what footing; [`Prepared`]
+//! resolves reads where values are asked about; [`Prepared::judge`] decides, looks for smaller refutations,
+//! and doubts the answer where that is wanted. Limits are polled.
 
 use crate::basis::{self, Basis, Split};
 use anomalist_check::datatypes::{self, Lowered};
@@ -15,7 +16,8 @@ use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long searches for the order behind strong levels may take, all together, unless a time limit is given.
+/// How long searches for the order behind strong levels may take, all together, unless a time limit is
+/// given.
 const SEARCH_LIMIT: Duration = Duration::from_secs(30);
 /// How long to look for a smaller proof that no order exists.
 const TIGHTENING: Duration = Duration::from_secs(3);
@@ -158,15 +160,17 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Judges sets, counters, banks and predicates. Reasons that are no reads and writes cannot be verified again.
+/// Judges sets, counters, banks and predicates. Reasons that are no reads and writes cannot be verified
+/// again.
 pub fn lowered(lowered: &Lowered, question: &Question, limits: Limits<'_>) -> Judgement {
     let request =
         Request { certificates: question.certificates, ..question.request(question.levels.clone()) };
     with_budget(limits, |budget| datatypes::check(lowered, &request, budget))
 }
 
-/// What a recording that was cut off does not let us say. `reads` were ignored because their writer is missing: what holds without them may not
-/// hold with them. A violation among the others is one whatever is missing.
+/// What a recording that was cut off does not let us say. `reads` were ignored because their writer is
+/// missing: what holds without them may not hold with them. A violation among the others is one whatever is
+/// missing.
 pub fn admit_loss(judgement: &mut Judgement, reads: usize) {
     if reads > 0 {
         let reason = format!(
@@ -226,7 +230,8 @@ fn by_values(
     judgement
 }
 
-/// The answer for anomalies of timestamps that were asked for: what was found, and what cannot be there because its levels are decided.
+/// The answer for anomalies of timestamps that were asked for: what was found, and what cannot be there
+/// because its levels are decided.
 fn seek_in_stamps(judgement: &mut Judgement, asked: &[AnomalyKind]) {
     for &kind in asked.iter().filter(|kind| kind.is_stamp()) {
         let mut levels = judgement.levels.iter().filter(|l| l.by == By::Timestamps).peekable();
@@ -256,8 +261,8 @@ fn doubt(
     if budget.is_spent() {
         return Ok(());
     }
-    // What the user assumes about the database is in no history. What only some anomalies were looked for in is not
-    // decided, and needs no proof.
+    // What the user assumes about the database is in no history. What only some anomalies were looked for
+    // in is not decided, and needs no proof.
     let assumes = request.inference != Inference::default();
     if question.verify
         && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)

@@ -30,8 +30,9 @@ pub fn style(global: &Global) -> Style {
 /// Set once standard output is a pipe that its reader has closed.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Writes to standard output, a line feed at the end. A closed pipe is no error: its reader has seen enough, but the command goes
-/// on, because files that were asked for and the exit status do not depend on it.
+/// Writes to standard output, a line feed at the end. A closed pipe is no error: its reader has seen
+/// enough, but the command goes on, because files that were asked for and the exit status do not depend on
+/// it.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let newline: &[u8] = if text.ends_with('\n') || text.is_empty() { b"" } else { b"\n" };

@@ -1,4 +1,5 @@
-//! How commands end: exit statuses that survive closed pipes, streams that say nothing, files that are rotated away.
+//! How commands end: exit statuses that survive closed pipes, streams that say nothing, files that are
+//! rotated away.
 
 mod support;
 
@@ -8,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Run, Scratch, anomalist, anomalist_with, shell};
 
-/// Read committed is violated: two reads of one transaction see the writes of one session in the wrong order.
+/// Read committed is violated: two reads of one transaction see the writes of one session in the wrong
+/// order.
 const BAD: &str = "w(1,1,0,0)\nw(1,2,0,1)\nw(2,2,0,1)\nr(2,2,1,2)\nr(1,1,1,2)\n";
 
 const STREAM: &str = r#"{"session":1,"id":1,"ops":[["w","x",1]],"start":1,"commit":2}
@@ -213,7 +215,8 @@ fn a_killed_test_leaves_a_recording_that_says_so() {
     }
 }
 
-/// A run that comes to its end has its marker, is judged as `check` judges it, and the database is held to what its vendor documents.
+/// A run that comes to its end has its marker, is judged as `check` judges it, and the database is held to
+/// what its vendor documents.
 #[test]
 fn a_test_is_judged_as_its_recording_is() {
     let scratch = Scratch::new("judged");

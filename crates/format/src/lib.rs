@@ -97,8 +97,8 @@ pub struct Loaded {
     pub format: Format,
     /// Oddities that did not prevent reading.
     pub warnings: Vec<Diagnostic>,
-    /// Reads that were ignored because the recording was cut off and their writer is missing from it: what holds without them may
-    /// not hold with them.
+    /// Reads that were ignored because the recording was cut off and their writer is missing from it: what
+    /// holds without them may not hold with them.
     pub unexplained: usize,
 }
 

@@ -1,8 +1,8 @@
 //! What continuous integration reads: JUnit XML and GitHub's annotations.
 //!
-//! In JUnit a history is a suite and a level a case. A case fails iff its level was required and is violated, and is an
-//! error iff it was required and is unknown, because what is not known must not be green; a violation that was not asked about is a
-//! pass with a word on `system-out`.
+//! In JUnit a history is a suite and a level a case. A case fails iff its level was required and is
+//! violated, and is an error iff it was required and is unknown, because what is not known must not be
+//! green; a violation that was not asked about is a pass with a word on `system-out`.
 
 use crate::explain::explain;
 use crate::layout::times;
@@ -78,7 +78,8 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
     out
 }
 
-/// What was required and is not fulfilled, besides levels: what transactions declare, and anomalies asked for of which nothing is known.
+/// What was required and is not fulfilled, besides levels: what transactions declare, and anomalies asked
+/// for of which nothing is known.
 fn other_cases(subject: &Subject<'_>) -> Vec<(String, String)> {
     let of_level = |what: &str| subject.required.iter().any(|l| what.starts_with(&format!("{l} is ")));
     subject.unexplained().into_iter().filter(|(what, _)| !of_level(what)).collect()

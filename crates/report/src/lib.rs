@@ -23,7 +23,8 @@
 //! let index = Index::build(&history, 1.try_into()?);
 //! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
 //! let facts = HistoryFacts::of(&history, "h.txt", "plume");
-//! let subject = Subject { history: &history, facts: &facts, judgement: &judgement, timing: None, required: &[],
+//! let subject = Subject { history: &history, facts: &facts, judgement: &judgement, timing: None, required:
+//! &[],
 //!     declared: false };
 //! assert!(anomalist_report::text(&subject, &Style::default()).contains("fractured-read-co (TAP-k)"));
 //! assert_eq!(anomalist_report::json(&[subject])["history"]["transactions"], 2);
@@ -178,8 +179,9 @@ impl Subject<'_> {
         if self.required.is_empty() { Level::weakest(&broken) } else { broken }
     }
 
-    /// The line of the transaction that an anomaly is about: of those whose read is part of it, the last one of the input, because before that
-    /// one nothing was wrong. Transactions that merely show an order, or wrote what was read, count only if there is no such reader.
+    /// The line of the transaction that an anomaly is about: of those whose read is part of it, the last
+    /// one of the input, because before that one nothing was wrong. Transactions that merely show an order,
+    /// or wrote what was read, count only if there is no such reader.
     fn line(&self, anomaly: &Anomaly) -> Option<u32> {
         let witness = &anomaly.witness;
         let reader = |edge: &Edge| match edge.evidence {
@@ -199,7 +201,8 @@ impl Subject<'_> {
             .or_else(|| last(&mut witness.transactions.first().copied().into_iter()))
     }
 
-    /// The required levels that no anomaly speaks for: of which nothing is known, or that are violated without an example. With the reason.
+    /// The required levels that no anomaly speaks for: of which nothing is known, or that are violated
+    /// without an example. With the reason.
     fn unexplained(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for l in self.judgement.levels.iter().filter(|l| self.required.contains(&l.level)) {

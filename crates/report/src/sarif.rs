@@ -107,8 +107,8 @@ fn unexplained(subject: &Subject<'_>, what: &str, why: &str) -> Doc {
     ])
 }
 
-/// What is the same finding in the next run: the same kind in the history of the same name. Its lines and transactions change with every
-/// recording. FNV-1a.
+/// What is the same finding in the next run: the same kind in the history of the same name. Its lines and
+/// transactions change with every recording. FNV-1a.
 fn fingerprint(subject: &Subject<'_>, what: &str) -> Doc {
     let text = subject.facts.path.bytes().chain([0]).chain(what.bytes());
     let hash = text

@@ -6,8 +6,8 @@ use crate::layout::{Style, Tone, padded, width, wrap};
 use crate::titled;
 use anomalist_level::{AnomalyKind, Level};
 
-/// All levels and anomalies with their definitions, every name that `check` prints: the canonical levels, weakest first, then Elle's
-/// further models and the anomalies.
+/// All levels and anomalies with their definitions, every name that `check` prints: the canonical levels,
+/// weakest first, then Elle's further models and the anomalies.
 pub fn levels_text(style: &Style) -> String {
     let mut out = format!("{} (weakest first)\n", style.paint(Tone::Strong, "Levels"));
     for &level in Level::ALL {
@@ -191,8 +191,8 @@ pub(crate) fn allowing(kind: AnomalyKind) -> Vec<Level> {
     Level::CANONICAL.iter().copied().filter(allows).collect()
 }
 
-/// The levels that forbid an anomaly. The tables have Elle's facts, in which write skew is G2; it is a G2-item of two transactions that write, so
-/// PL-2.99 and PL-3U forbid it too.
+/// The levels that forbid an anomaly. The tables have Elle's facts, in which write skew is G2; it is a
+/// G2-item of two transactions that write, so PL-2.99 and PL-3U forbid it too.
 pub(crate) fn forbidding(kind: AnomalyKind) -> Vec<Level> {
     let skew = |l: &Level| {
         kind == AnomalyKind::WriteSkew && matches!(l, Level::RepeatableRead | Level::UpdateSerializable)

@@ -28,8 +28,8 @@ const NO_WRITES: &str = "no committed transaction writes: there was nothing to i
 const NOTHING_READ: &str =
     "no transaction read what another wrote: the history says nothing about isolation between them";
 
-/// Why whatever holds of a history holds without having been put to the test: no write was ever read. Ends at the first that was, so
-/// costs next to nothing for any other history.
+/// Why whatever holds of a history holds without having been put to the test: no write was ever read. Ends
+/// at the first that was, so costs next to nothing for any other history.
 pub(super) fn vacuity(history: &History) -> Option<&'static str> {
     let mut written: FxHashMap<(KeyId, Value), TxnId> = FxHashMap::default();
     let mut read: FxHashMap<(KeyId, Value), TxnId> = FxHashMap::default();

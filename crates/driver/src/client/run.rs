@@ -160,7 +160,8 @@ pub enum RunError {
     /// The history cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The engine panicked. What was recorded until then is whole: a transaction that was in flight is of unknown outcome.
+    /// The engine panicked. What was recorded until then is whole: a transaction that was in flight is of
+    /// unknown outcome.
     #[error("the engine panicked: {0}")]
     Panicked(String),
     /// No transaction ever committed.
@@ -301,7 +302,8 @@ impl Shared<'_> {
         self.control.stop.store(true, Relaxed);
     }
 
-    /// Calls the engine. If it panics, the run ends, because whoever waits for the session would wait for ever; `None` then.
+    /// Calls the engine. If it panics, the run ends, because whoever waits for the session would wait for
+    /// ever; `None` then.
     fn guarded<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         let panic = match catch_unwind(AssertUnwindSafe(call)) {
             Ok(answer) => return Some(answer),

@@ -118,7 +118,8 @@ impl Merger {
         Ok(())
     }
 
-    /// A recording that announced an end marker and has none was cut off: the process that wrote it was killed, or still runs.
+    /// A recording that announced an end marker and has none was cut off: the process that wrote it was
+    /// killed, or still runs.
     fn look_for_the_end(&self, reading: &mut Reading<'_>) -> Result<(), ReadError> {
         let recorded = self.assembler.builder.txn_count() as u64;
         let message = match self.ended {

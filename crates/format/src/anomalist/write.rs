@@ -24,7 +24,8 @@ pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, 
     }))
 }
 
-/// Makes a writer for a recording: its header announces an end marker, so that a reader can tell a recording that was cut off.
+/// Makes a writer for a recording: its header announces an end marker, so that a reader can tell a
+/// recording that was cut off.
 pub(crate) fn recorder(sink: Sink) -> Result<Box<dyn HistoryWriter>, WriteError> {
     Ok(Box::new(AnomalistWriter {
         lossy: false,

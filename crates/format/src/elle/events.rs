@@ -28,7 +28,8 @@ pub struct LoadedEvents {
     pub format: Format,
     /// Oddities that did not prevent reading.
     pub warnings: Vec<Diagnostic>,
-    /// The recording announces its end, and has none: operations that were in flight are missing. Only with `lossy`; else it is an error.
+    /// The recording announces its end, and has none: operations that were in flight are missing. Only with
+    /// `lossy`; else it is an error.
     pub cut_off: bool,
 }
 

@@ -60,7 +60,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The end of a recording is missing, although every line of it is whole. What was in flight may have been read from.
+    /// The end of a recording is missing, although every line of it is whole. What was in flight may have
+    /// been read from.
     pub fn cut_off(&mut self, message: String) -> Result<(), ReadError> {
         self.cut_off = true;
         let error = Diagnostic::error(&self.name, Place::File, message).help(CUT);

@@ -430,8 +430,8 @@ pub fn writer(format: Format, sink: Sink, lossy: bool) -> Result<Box<dyn History
     crate::detect::writer(format, sink, lossy)
 }
 
-/// Opens a writer for a recording in Anomalist's own format, as it grows: the header announces an end marker, which `finish` writes. A
-/// reader refuses a recording without its end.
+/// Opens a writer for a recording in Anomalist's own format, as it grows: the header announces an end
+/// marker, which `finish` writes. A reader refuses a recording without its end.
 pub fn recorder(sink: Sink) -> Result<Box<dyn HistoryWriter>, WriteError> {
     crate::anomalist::recorder(sink)
 }

@@ -1,4 +1,5 @@
-//! What `explain` says is what `check` decides: every "allowed by", every "forbidden by" and every example, by the engine.
+//! What `explain` says is what `check` decides: every "allowed by", every "forbidden by" and every example,
+//! by the engine.
 
 use super::fixture::timed_history;
 use crate::vocabulary::{allowing, broken_by_example, forbidding};

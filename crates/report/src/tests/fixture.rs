@@ -53,7 +53,8 @@ pub fn history(text: &str) -> History {
     build(text, false)
 }
 
-/// The same with real time: transactions of different sessions overlap as far as the order of sessions lets them.
+/// The same with real time: transactions of different sessions overlap as far as the order of sessions lets
+/// them.
 pub fn timed_history(text: &str) -> History {
     build(text, true)
 }

@@ -198,8 +198,8 @@ impl Flags {
     }
 }
 
-/// A violated level decides; then an undecided one, or an interrupt that left something out. If no level is required, but anomalies
-/// are asked for: one that was found decides, then one of which nothing is known.
+/// A violated level decides; then an undecided one, or an interrupt that left something out. If no level is
+/// required, but anomalies are asked for: one that was found decides, then one of which nothing is known.
 fn exit(done: &[Judged], flags: &Flags, left_out: bool) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         let mixed = |j: &Judged| j.judgement.mixed.as_ref().is_some_and(|mixed| wanted(&mixed.verdict));

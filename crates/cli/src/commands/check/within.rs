@@ -1,8 +1,9 @@
 //! Reading and judging one history within its time.
 //!
-//! The work is done on a thread of its own, which polls the time limit and Ctrl-C and ends by itself, with what is known. Some of its steps take
-//! longer than a second between two polls when a history is large. Then the answer is what it last said to be known, and the thread is left behind:
-//! it ends at its next poll, or with the process.
+//! The work is done on a thread of its own, which polls the time limit and Ctrl-C and ends by itself, with
+//! what is known. Some of its steps take longer than a second between two polls when a history is large.
+//! Then the answer is what it last said to be known, and the thread is left behind: it ends at its next
+//! poll, or with the process.
 
 use super::{Flags, Judged};
 use crate::cli::Global;

@@ -1,4 +1,5 @@
-//! What a database says about its isolation: the level that is in force, as the server tells it, and what its vendor documents for it.
+//! What a database says about its isolation: the level that is in force, as the server tells it, and what
+//! its vendor documents for it.
 
 use anomalist_driver::{Connection, Error, Family, Isolation, Value};
 use anomalist_level::Level;
@@ -26,7 +27,8 @@ pub fn in_force(session: &mut dyn Connection, isolation: &Isolation) -> Result<O
     Ok(None)
 }
 
-/// The level that the vendor documents, in the words of this program: the strongest of which every part is promised.
+/// The level that the vendor documents, in the words of this program: the strongest of which every part is
+/// promised.
 pub fn claimed(product: &str, isolation: &str) -> Level {
     match promise(product, isolation).documented {
         Documented::Uncommitted => Level::ReadUncommitted,

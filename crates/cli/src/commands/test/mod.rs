@@ -378,7 +378,8 @@ fn telling(done: &[Done]) -> Option<(&Done, &anomalist_level::Anomaly)> {
     of_kind(Some(AnomalyKind::G2Item)).or_else(|| of_kind(None))
 }
 
-/// A violated level decides, a required one or the one that the vendor documents; then an undecided one, or a run that did not come to its end.
+/// A violated level decides, a required one or the one that the vendor documents; then an undecided one, or
+/// a run that did not come to its end.
 fn exit(done: &[Done], required: &[Level]) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))

@@ -1,8 +1,9 @@
 //! Files that grow while they are read, as `--follow` takes them.
 //!
-//! The end of such a file is not the end: the reader waits there for more. Log rotation does end it. A file that was renamed and made anew is
-//! noticed by the identity of what has the name now, one that was copied and truncated by its length, or, if it has grown past the place of the
-//! reader by then, by its first bytes. Lines may have been lost either way, so that is an error, and never the middle of another file.
+//! The end of such a file is not the end: the reader waits there for more. Log rotation does end it. A file
+//! that was renamed and made anew is noticed by the identity of what has the name now, one that was copied
+//! and truncated by its length, or, if it has grown past the place of the reader by then, by its first
+//! bytes. Lines may have been lost either way, so that is an error, and never the middle of another file.
 
 use super::sources::BEGINNING;
 use crate::interrupt;

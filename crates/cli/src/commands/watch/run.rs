@@ -352,8 +352,8 @@ impl Watch {
         }
     }
 
-    /// The reader of the events has gone, the answer is known, and the stream may never end. A file is read to its end, so that the
-    /// exit status is the one that a reader would have seen.
+    /// The reader of the events has gone, the answer is known, and the stream may never end. A file is read
+    /// to its end, so that the exit status is the one that a reader would have seen.
     fn is_of_no_use(&self) -> bool {
         terminal::is_closed() && self.endless && self.voice.standing(self.checker.stats()) > 0
     }

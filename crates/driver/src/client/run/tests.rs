@@ -89,7 +89,8 @@ impl Session for PanickySession<'_> {
     }
 }
 
-/// A panic ends the run with an error, whenever it comes, instead of leaving other sessions at the barrier; the recording has its end.
+/// A panic ends the run with an error, whenever it comes, instead of leaving other sessions at the barrier;
+/// the recording has its end.
 #[test]
 fn a_panic_of_the_engine_ends_the_run() {
     for (opens, expected) in [(true, "no second session"), (false, "the last straw")] {
