@@ -240,3 +240,32 @@ fn a_test_is_judged_as_its_recording_is() {
     assert_eq!(run["runs"][0]["claim"]["level"], "serializable");
     anomalist(&[&bug[..], &["--no-claim"]].concat()).expect(0);
 }
+
+#[test]
+fn an_interrupt_ends_a_check_soon_with_what_is_known() {
+    let scratch = Scratch::new("interrupted-check");
+    let large = large(&scratch);
+    for wait in [300, 1500, 3000] {
+        let child = Command::new(env!("CARGO_BIN_EXE_anomalist"))
+            .args(["check", &large])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        std::thread::sleep(Duration::from_millis(wait));
+        let pid = child.id().to_string();
+        // It may have ended by itself.
+        _ = Command::new("kill").args(["-INT", &pid]).stderr(Stdio::null()).status();
+        let since = Instant::now();
+        let output = child.wait_with_output().expect("it ends");
+        assert!(since.elapsed() < SOON, "{wait} ms: {:?}", since.elapsed());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complete = !text.is_empty() && !text.contains("unknown    [");
+        // A verdict that is complete stands, whenever the interrupt comes; any other end says that it was stopped.
+        match output.status.code() {
+            Some(0) => assert!(complete, "{text}"),
+            Some(2) => assert!(text.contains("stopped") || !output.stderr.is_empty(), "{text}"),
+            status => panic!("{status:?}: {text}"),
+        }
+    }
+}
