@@ -251,6 +251,26 @@ mod tests {
         read_bytes("h", text.as_bytes(), Format::Anomalist, &ReadOptions::default()).unwrap_err().to_string()
     }
 
+    /// A recording announces its end; without it, reads whose writer is missing are nobody's fault.
+    #[test]
+    fn a_recording_without_its_end_was_cut_off() {
+        let options = ReadOptions::default();
+        let lossy = ReadOptions { lossy: true, ..ReadOptions::default() };
+        let header = "{\"anomalist\":1,\"ends\":true,\"initial\":null}\n";
+        let read = "{\"session\":1,\"ops\":[[\"r\",\"x\",7]]}\n";
+        let whole = format!("{header}{read}{{\"anomalist\":1,\"end\":1}}\n");
+        let loaded = read_bytes("h", whole.as_bytes(), Format::Anomalist, &options).unwrap();
+        assert_eq!((loaded.unexplained, loaded.history.txn_count()), (0, 1));
+        for cut in [format!("{header}{read}"), whole.replace("\"end\":1", "\"end\":2")] {
+            let error = read_bytes("h", cut.as_bytes(), Format::Anomalist, &options).unwrap_err();
+            assert!(error.to_string().contains("the recording was cut"), "{error}");
+            let loaded = read_bytes("h", cut.as_bytes(), Format::Anomalist, &lossy).unwrap();
+            assert_eq!(loaded.unexplained, 1);
+        }
+        // A file of a user has no marker, and a thin-air read in it is one.
+        assert_eq!(read_bytes("h", read.as_bytes(), Format::Anomalist, &lossy).unwrap().unexplained, 0);
+    }
+
     #[test]
     fn everything_is_read_and_written_back() {
         let history = read(TEXT);
