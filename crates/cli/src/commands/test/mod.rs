@@ -215,7 +215,7 @@ fn heading(done: &Done) -> String {
     }
     if let Some(claim) = done.claim {
         let verdict = done.judged.judgement.verdict(claim).map_or("not decided", Verdict::name);
-        let _ = write!(out, "\n  documented by the vendor: {claim}, which is {verdict}",);
+        let _ = write!(out, "\n  documented by the vendor: {claim} ({verdict})",);
     }
     if done.interrupted {
         out.push_str("; interrupted");
