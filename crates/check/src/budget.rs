@@ -1,4 +1,7 @@
-//! How long a check may go on. Checkers read no clock: they poll.
+//! How long a check may go on. Checkers read no clock: they poll. Who cannot wait for the next poll is told
+//! meanwhile what is known.
+
+use anomalist_level::Judgement;
 
 /// Asked now and then whether to go on.
 ///
@@ -10,18 +13,20 @@
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
     spent: &'a (dyn Fn() -> bool + Sync),
+    over: &'a (dyn Fn() -> bool + Sync),
     search: &'a (dyn Fn() -> bool + Sync),
+    known: Option<&'a (dyn Fn(Judgement) + Sync)>,
 }
 
 impl<'a> Budget<'a> {
     /// A budget that is spent when the function says so. It is called often: it must be cheap.
     pub fn new(spent: &'a (dyn Fn() -> bool + Sync)) -> Budget<'a> {
-        Budget { spent, search: spent }
+        Budget { spent, over: spent, search: spent, known: None }
     }
 
     /// A budget that never ends.
     pub fn unlimited() -> Budget<'static> {
-        Budget { spent: &|| false, search: &|| false }
+        Budget { spent: &|| false, over: &|| false, search: &|| false, known: None }
     }
 
     /// The same with a limit of its own for the levels whose decision can take exponential time; the function must also be
@@ -30,9 +35,33 @@ impl<'a> Budget<'a> {
         Budget { search, ..self }
     }
 
+    /// The same, and what is known so far goes to this function now and then: what would be the answer if
+    /// the budget were spent.
+    pub fn with_known(self, known: &'a (dyn Fn(Judgement) + Sync)) -> Budget<'a> {
+        Budget { known: Some(known), ..self }
+    }
+
+    /// The same for work on the side, whose findings are not what is wanted to be known.
+    pub fn aside(self) -> Budget<'a> {
+        Budget { known: None, ..self }
+    }
+
+    /// Passes on what is known, if anybody wants to know.
+    pub(crate) fn tell(&self, known: impl FnOnce() -> Judgement) {
+        if let Some(tell) = self.known {
+            tell(known());
+        }
+    }
+
     /// The budget of searches.
     pub(crate) fn search(&self) -> Budget<'a> {
-        Budget { spent: self.search, search: self.search }
+        Budget { spent: self.search, ..*self }
+    }
+
+    /// True if all work should stop, not only a search that takes too long: what is cheap may still be
+    /// tried.
+    pub(crate) fn is_over(&self) -> bool {
+        (self.over)()
     }
 
     /// True if the work should stop.

@@ -37,6 +37,7 @@ mod mixed;
 pub mod models;
 mod sessionless;
 pub mod shrink;
+mod sought;
 pub mod stamps;
 pub mod stats;
 mod strong;
@@ -47,6 +48,8 @@ pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, depend
 pub use budget::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
+pub use verdicts::ONLY_ASKED;
+
 use anomalist_history::{History, Index};
 use anomalist_level::{AnomalyKind, Judgement, Level};
 
@@ -55,7 +58,10 @@ use anomalist_level::{AnomalyKind, Judgement, Level};
 pub struct Request {
     /// The levels to decide; empty: every level with a meaning of its own.
     pub levels: Vec<Level>,
-    /// Look for just these anomalies, at the cost of just these; levels are then only refuted, never proven.
+    /// Look for just these anomalies, at the cost of just these. A level that was named is then proven only
+    /// if what was looked at for their sake proves it: read committed by the absence of TAP-a to TAP-i,
+    /// read atomic of TAP-a to TAP-l, causal of all fourteen, cut isolation of TAP-j (Plume, Theorems 2 to
+    /// 5).
     pub anomalies: Option<Vec<AnomalyKind>>,
     /// Also return the commit order behind each level that holds.
     pub certificates: bool,

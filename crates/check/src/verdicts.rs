@@ -9,15 +9,19 @@ use crate::budget::Budget;
 use crate::direct;
 use crate::mixed;
 use crate::sessionless;
+use crate::sought;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
-    Verdict,
+    Sought, Verdict,
 };
 
 /// Why nothing can hold when only some anomalies count.
-pub(crate) const ONLY_ASKED: &str = "only the anomalies asked for were looked for";
+pub const ONLY_ASKED: &str = "only the anomalies asked for were looked for";
+
+/// Why something is open that there was no time for.
+pub(crate) const STOPPED: &str = "stopped, by an interrupt or the time limit, before this was decided";
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
@@ -43,27 +47,45 @@ pub(crate) fn judge(
         strong::judge(problem, asked, request, budget, &mut board);
         return board.judgement(problem, asked, request.certificates);
     }
-    let needs_cut = asked.iter().any(|l| l.implies(Level::CutIsolation));
-    if board.wants(AnomalyKind::NonRepeatableRead) && (needs_cut || request.anomalies.is_some()) {
+    let needs_cut = (request.anomalies.is_none() || !request.levels.is_empty())
+        && asked.iter().any(|l| l.implies(Level::CutIsolation));
+    let wants_cut = request.anomalies.is_some() && board.wants(AnomalyKind::NonRepeatableRead);
+    if needs_cut || wants_cut {
         match direct::non_repeatable_reads(problem) {
             Some(anomaly) => board.found(anomaly),
             None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
     // Lists show the order of their versions, so one graph may prove every level at once.
-    let question = adya::Question { asked, registers, analysers, every: request.every_component };
-    let adya = question.is_about(problem).then(|| adya::Engine::new(problem, &question));
+    let needed = sought::needed(request, asked);
+    let question = adya::Question { asked: &needed, registers, analysers, every: request.every_component };
+    let about_dependencies = !needed.is_empty() && question.is_about(problem);
+    budget.tell(|| board.refuted(problem, asked));
+    if about_dependencies && budget.is_spent() {
+        board.interrupt();
+    }
+    let adya = (about_dependencies && !board.interrupted).then(|| adya::Engine::new(problem, &question));
     let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut board));
     if !proven || request.anomalies.is_some() || problem.index.ambiguous_reads() > 0 {
         judge_weak(problem, asked, request, budget, &mut board);
+        budget.tell(|| board.refuted(problem, asked));
         if let Some(engine) = &adya {
             engine.refute(&mut board, budget);
         }
     }
+    if board.interrupted && !proven && problem.history.has_lists() {
+        // Cycles that lists show may not have been looked for.
+        board.forget_proofs(STOPPED);
+    }
     board.close();
 
-    if request.anomalies.is_some() {
-        board.forget_proofs(ONLY_ASKED);
+    if let Some(kinds) = &request.anomalies {
+        board.sought = sought::answers(problem, registers, (request, kinds), analysers, budget, &board);
+        // What was not looked for may break a level: of lists, cycles; and whatever nobody asked about.
+        let complete = problem.index.ambiguous_reads() == 0 && (proven || !problem.history.has_lists());
+        if request.levels.is_empty() || !complete {
+            board.forget_proofs(ONLY_ASKED);
+        }
     } else {
         if problem.index.ambiguous_reads() > 0 {
             board.forget_proofs(&format!(
@@ -71,6 +93,7 @@ pub(crate) fn judge(
                 problem.index.ambiguous_reads()
             ));
         }
+        budget.tell(|| board.known(problem, asked));
         strong::judge(problem, asked, request, budget, &mut board);
         sessionless::judge(problem, asked, budget, &mut board);
     }
@@ -146,7 +169,10 @@ pub(crate) struct Board<'a> {
     /// The kinds of anomaly asked for; `None`: all.
     wanted: Option<&'a [AnomalyKind]>,
     anomalies: Vec<Anomaly>,
+    /// Every kind met, asked for or not: a proof has to know.
+    met: Vec<AnomalyKind>,
     further: Vec<Anomaly>,
+    sought: Vec<(AnomalyKind, Sought)>,
     verdicts: Vec<(Level, Verdict)>,
     proofs: Vec<(Level, Certificate)>,
     /// Proofs are wanted.
@@ -155,7 +181,7 @@ pub(crate) struct Board<'a> {
     reasons: Vec<(Level, String)>,
     notes: Vec<String>,
     /// The budget ran out before an engine was done.
-    interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 impl<'a> Board<'a> {
@@ -163,7 +189,9 @@ impl<'a> Board<'a> {
         Board {
             wanted,
             anomalies: Vec::new(),
+            met: Vec::new(),
             further: Vec::new(),
+            sought: Vec::new(),
             verdicts: Vec::new(),
             proofs: Vec::new(),
             certificates: false,
@@ -182,6 +210,7 @@ impl<'a> Board<'a> {
     /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it. More of a known kind adds
     /// to its count.
     pub fn found(&mut self, anomaly: Anomaly) {
+        self.met.push(anomaly.kind);
         if !self.wants(anomaly.kind) {
             return;
         }
@@ -217,7 +246,7 @@ impl<'a> Board<'a> {
 
     /// Notes a proof of the order axioms of a level; the level holds if no anomaly that it forbids was found.
     pub fn prove(&mut self, level: Level, proof: Execution) {
-        if self.anomalies.iter().any(|a| level.forbids(a.kind)) {
+        if self.is_broken(level) {
             self.decide(level, Verdict::Violated);
         } else {
             self.decide(level, Verdict::Holds);
@@ -233,15 +262,24 @@ impl<'a> Board<'a> {
 
     /// Notes that a level's order axioms are met, without an order to show for it.
     pub fn hold(&mut self, level: Level) {
-        let forbidden = self.anomalies.iter().any(|a| level.forbids(a.kind));
-        self.decide(level, if forbidden { Verdict::Violated } else { Verdict::Holds });
+        self.decide(level, if self.is_broken(level) { Verdict::Violated } else { Verdict::Holds });
     }
 
     /// True if a level is known to hold, directly or through a stronger one.
     pub fn holds(&self, level: Level) -> bool {
         let holding = self.verdicts.iter().filter(|(_, v)| *v == Verdict::Holds);
-        holding.into_iter().any(|(l, _)| l.implies(level))
-            && !self.anomalies.iter().any(|a| level.forbids(a.kind))
+        holding.into_iter().any(|(l, _)| l.implies(level)) && !self.is_broken(level)
+    }
+
+    /// True if an anomaly was met that the level forbids, whether it was asked for or not.
+    fn is_broken(&self, level: Level) -> bool {
+        self.met.iter().any(|&kind| level.forbids(kind))
+    }
+
+    /// True if an anomaly found is of this kind, or of one that implies it, or shows its pattern.
+    pub fn shows(&self, problem: Problem<'_>, kind: AnomalyKind) -> bool {
+        let is = |a: &Anomaly| a.kind.implies(kind) || a.pattern(problem.history) == Some(kind);
+        self.anomalies.iter().any(is)
     }
 
     /// True if an anomaly found so far shows that the level is violated.
@@ -290,6 +328,33 @@ impl<'a> Board<'a> {
         }
     }
 
+    /// What is known if the work ends here.
+    pub fn known(&self, problem: Problem<'_>, asked: &[Level]) -> Judgement {
+        let copy = Board {
+            wanted: self.wanted,
+            anomalies: self.anomalies.clone(),
+            met: self.met.clone(),
+            further: Vec::new(),
+            sought: Vec::new(),
+            verdicts: self.verdicts.clone(),
+            proofs: Vec::new(),
+            certificates: false,
+            reasons: Vec::new(),
+            notes: self.notes.clone(),
+            interrupted: true,
+        };
+        copy.judgement(problem, asked, false)
+    }
+
+    /// The same as long as what holds may yet turn out not to: violations alone.
+    fn refuted(&self, problem: Problem<'_>, asked: &[Level]) -> Judgement {
+        let mut judgement = self.known(problem, asked);
+        for l in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds) {
+            l.verdict = Verdict::Unknown { reason: STOPPED.to_owned() };
+        }
+        judgement
+    }
+
     fn forget_proofs(&mut self, reason: &str) {
         self.proofs.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
         for (_, verdict) in &mut self.verdicts {
@@ -312,13 +377,11 @@ impl<'a> Board<'a> {
                 "stopped, by an interrupt or the time limit: there may be more anomalies, of these and of other kinds".to_owned(),
             );
         } else if let Some(wanted) = self.wanted {
-            let found = |kind: AnomalyKind| {
-                self.anomalies
-                    .iter()
-                    .any(|a| a.kind.implies(kind) || a.pattern(problem.history) == Some(kind))
-            };
-            let absent: Vec<&str> =
-                wanted.iter().filter(|k| !k.is_stamp() && !found(**k)).map(|k| k.code()).collect();
+            let absent: Vec<&str> = wanted
+                .iter()
+                .filter(|k| !k.is_stamp() && !self.shows(problem, **k))
+                .map(|k| k.code())
+                .collect();
             if !absent.is_empty() {
                 self.notes.push(format!("not found: {}", absent.join(", ")));
             }
@@ -336,6 +399,7 @@ impl<'a> Board<'a> {
             further: self.further,
             certificates,
             mixed: None,
+            sought: self.sought,
             notes: self.notes,
         }
     }
@@ -373,7 +437,7 @@ impl<'a> Board<'a> {
             return ONLY_ASKED.to_owned();
         }
         if self.interrupted {
-            return "stopped, by an interrupt or the time limit, before this was decided".to_owned();
+            return STOPPED.to_owned();
         }
         if info.real_time && problem.history.intervals().is_none() {
             return "the history has no real-time information".to_owned();

@@ -7,6 +7,7 @@ use crate::exit::Failure;
 use crate::values::{Compression, compression};
 use anomalist_format::{Format, HistoryWriter, Sink, WriteError};
 use anomalist_history::History;
+use anomalist_report::Subject;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -135,6 +136,18 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
         _ = fs::remove_file(&temporary);
         io(error)
     })
+}
+
+/// Appends a summary of the run for GitHub's page about it, if it runs there. Other steps of the job write
+/// to the same file.
+pub fn write_step_summary(subjects: &[Subject<'_>]) -> Result<(), Failure> {
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
+    let path = PathBuf::from(path);
+    let file = fs::OpenOptions::new().append(true).create(true).open(&path);
+    let text = anomalist_report::step_summary(subjects);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| Failure::io(&path, error))
 }
 
 /// Fails if these files cannot be written because there is no such folder: better before the work than after it.

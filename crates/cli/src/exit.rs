@@ -30,7 +30,7 @@ impl From<Exit> for ExitCode {
 /// Why a command stopped.
 #[derive(Debug)]
 pub enum Failure {
-    /// Whoever read our output has seen enough. That is success.
+    /// A history was being written to a pipe, and its reader has closed it. That is success.
     ClosedPipe,
     /// The user pressed Ctrl-C before anything was known.
     Interrupted,

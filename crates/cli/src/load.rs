@@ -18,6 +18,8 @@ pub struct Read {
     pub history: History,
     /// The format it was in.
     pub format: Format,
+    /// Reads that were ignored because the recording was cut off and their writer is missing.
+    pub unexplained: usize,
 }
 
 /// A history with its reads resolved.
@@ -34,14 +36,14 @@ pub struct Indexed {
 
 /// Reads one history; `-` is standard input.
 pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Failure> {
-    let loaded = with_progress(path, flags, global, anomalist_format::read)?;
+    let loaded = with_progress(path, flags, global, &|| false, anomalist_format::read)?;
     warn(global, &loaded.warnings);
-    Ok(Read { history: loaded.history, format: loaded.format })
+    Ok(Read { history: loaded.history, format: loaded.format, unexplained: loaded.unexplained })
 }
 
 /// Reads Jepsen operations of any shape.
 pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events, Failure> {
-    let loaded = with_progress(path, flags, global, anomalist_format::read_events)?;
+    let loaded = with_progress(path, flags, global, &|| false, anomalist_format::read_events)?;
     warn(global, &loaded.warnings);
     Ok(loaded.events)
 }
@@ -51,16 +53,33 @@ pub enum Judgeable {
     /// Transactions of reads, writes and appends.
     Plain(Box<Read>),
     /// Jepsen operations of another datatype, as transactions.
-    Other(Box<Lowered>, Format),
+    Other(Box<Other>),
+}
+
+/// Jepsen operations of another datatype, as transactions.
+pub struct Other {
+    /// The transactions.
+    pub lowered: Lowered,
+    /// The format they were in.
+    pub format: Format,
+    /// The recording was cut off: operations that were in flight are missing.
+    pub cut_off: bool,
 }
 
 /// Reads one history, whatever its operations are.
-pub fn judgeable(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Judgeable, Failure> {
+///
+/// Reading ends with [`Failure::Interrupted`] when `late` says so.
+pub fn judgeable(
+    path: &Path,
+    flags: &ReadFlags,
+    global: &Global,
+    late: &(dyn Fn() -> bool + Sync),
+) -> Result<Judgeable, Failure> {
     enum Found {
         Plain(Box<anomalist_format::Loaded>),
         Other(anomalist_format::LoadedEvents),
     }
-    let found = with_progress(path, flags, global, |mut input, options| {
+    let found = with_progress(path, flags, global, late, |mut input, options| {
         let beginning = anomalist_format::peek_events(&mut input, options);
         if beginning.is_some_and(|events| datatypes::is_foreign(&events)) {
             return anomalist_format::read_events(input, options).map(Found::Other);
@@ -70,7 +89,8 @@ pub fn judgeable(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Judg
     let loaded = match found {
         Found::Plain(loaded) => {
             warn(global, &loaded.warnings);
-            let read = Read { history: loaded.history, format: loaded.format };
+            let read =
+                Read { history: loaded.history, format: loaded.format, unexplained: loaded.unexplained };
             return Ok(Judgeable::Plain(Box::new(read)));
         }
         Found::Other(loaded) => loaded,
@@ -85,13 +105,14 @@ pub fn judgeable(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Judg
     };
     let lowered = datatypes::lower(datatype, &loaded.events);
     let lowered = lowered.map_err(|error| Failure::input(format_args!("{name}: {error}")))?;
-    Ok(Judgeable::Other(Box::new(lowered), loaded.format))
+    Ok(Judgeable::Other(Box::new(Other { lowered, format: loaded.format, cut_off: loaded.cut_off })))
 }
 
 fn with_progress<T>(
     path: &Path,
     flags: &ReadFlags,
     global: &Global,
+    late: &(dyn Fn() -> bool + Sync),
     read: impl FnOnce(Input, &ReadOptions<'_>) -> Result<T, ReadError>,
 ) -> Result<T, Failure> {
     let path = &recorded(path);
@@ -100,7 +121,7 @@ fn with_progress<T>(
     let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
     let progress = |bytes| {
         bar.at(bytes);
-        !interrupt::is_requested()
+        !interrupt::is_requested() && !late()
     };
     let options = ReadOptions {
         format: flags.format,
@@ -128,7 +149,7 @@ fn warn(global: &Global, warnings: &[Diagnostic]) {
 
 /// Reads one history and resolves its reads.
 pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexed, Failure> {
-    let Read { history, format } = read(path, flags, global)?;
+    let Read { history, format, .. } = read(path, flags, global)?;
     let index = Index::build(&history, threads(global));
     Ok(Indexed { path: path.display().to_string(), history, format, index })
 }

@@ -11,12 +11,14 @@
     reason = "this is the crate that talks to the user"
 )]
 
+mod basis;
 mod bug;
 mod cli;
 mod commands;
 mod destination;
 mod exit;
 mod interrupt;
+mod judging;
 mod load;
 mod progress;
 mod secret;

@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use anomalist_report::Style;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Wider lines are harder to read, whatever the terminal allows.
 const WIDEST: u16 = 100;
@@ -26,14 +27,29 @@ pub fn style(global: &Global) -> Style {
     }
 }
 
-/// Writes to standard output, a line feed at the end. A reader that has seen enough is no error of ours.
+/// Set once standard output is a pipe that its reader has closed.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Writes to standard output, a line feed at the end. A closed pipe is no error: its reader has seen
+/// enough, but the command goes on, because files that were asked for and the exit status do not depend on
+/// it.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let newline: &[u8] = if text.ends_with('\n') || text.is_empty() { b"" } else { b"\n" };
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.write_all(newline))
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::io(Path::new("standard output"), error))
+    let written =
+        out.write_all(text.as_bytes()).and_then(|()| out.write_all(newline)).and_then(|()| out.flush());
+    match written.map_err(|error| Failure::io(Path::new("standard output"), error)) {
+        Err(Failure::ClosedPipe) => {
+            CLOSED.store(true, Relaxed);
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// True once a text could not be printed because the pipe was closed.
+pub fn is_closed() -> bool {
+    CLOSED.load(Relaxed)
 }
 
 /// Writes a message to standard error; if that is closed there is nobody to tell.

@@ -176,6 +176,7 @@ fn shortest(
             judgement: &one,
             timing: None,
             required: &[level],
+            declared: false,
         };
         let text = anomalist_report::text(&subject, &anomalist_report::Style::default());
         (!text.contains("the whole proof has")).then(|| text.lines().count())

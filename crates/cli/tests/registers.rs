@@ -121,7 +121,7 @@ fn patterns_have_names() {
         let all = found["anomalies"].as_array().cloned().unwrap_or_default();
         let named = all.iter().find(|a| a["kind"] == kind);
         assert_eq!(named.map(|a| a["pattern"].clone()), Some(pattern.into()), "{found}");
-        let asked = check(&scratch, &["--anomalies", pattern], &history).expect(0).json();
+        let asked = check(&scratch, &["--anomalies", pattern], &history).expect(1).json();
         assert_eq!(asked["anomalies"].as_array().map(Vec::len), Some(1), "{asked}");
         assert_eq!(asked["anomalies"][0]["pattern"], pattern);
         anomalist(&["explain", pattern]).expect(0);

@@ -32,12 +32,12 @@ mod text;
 pub mod write;
 
 pub use diagnostic::{Diagnostic, Place, Severity};
-pub use elle::events::{LoadedEvents, datum_json, peek_events, read_events};
+pub use elle::events::{LoadedEvents, RECORDING, RECORDING_END, datum_json, peek_events, read_events};
 pub use input::Input;
 pub use stream::{
     Content, Elements, Header, Item, Operation, Record, StreamFault, StreamReader, Transaction,
 };
-pub use write::{HistoryWriter, Sink, writer};
+pub use write::{HistoryWriter, Sink, recorder, writer};
 
 use anomalist_history::{History, TooLarge};
 use std::num::NonZeroUsize;
@@ -97,6 +97,9 @@ pub struct Loaded {
     pub format: Format,
     /// Oddities that did not prevent reading.
     pub warnings: Vec<Diagnostic>,
+    /// Reads that were ignored because the recording was cut off and their writer is missing from it: what
+    /// holds without them may not hold with them.
+    pub unexplained: usize,
 }
 
 /// Why an input could not be read.

@@ -32,6 +32,6 @@ pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
 pub use level::{Level, LevelInfo, UnknownLevel};
 pub use proof::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation, Step};
 pub use result::{
-    Anomaly, By, Edge, Evidence, Judgement, LevelVerdict, Mixed, Node, Relation, Verdict, VersionReason,
-    Witness,
+    Anomaly, By, Edge, Evidence, Judgement, LevelVerdict, Mixed, Node, Relation, Sought, Verdict,
+    VersionReason, Witness,
 };

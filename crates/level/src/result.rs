@@ -322,6 +322,31 @@ impl Default for Mixed {
     }
 }
 
+/// The answer for a kind of anomaly that was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Sought {
+    /// There is one; its entry is in [`Judgement::anomalies`].
+    Found,
+    /// It is decided that there is none.
+    Absent,
+    /// None was found, and that is no proof.
+    Unknown {
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Sought {
+    /// The word for it: `found`, `absent`, `unknown`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Sought::Found => "found",
+            Sought::Absent => "absent",
+            Sought::Unknown { .. } => "unknown",
+        }
+    }
+}
+
 /// Everything found out about one history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judgement {
@@ -336,6 +361,8 @@ pub struct Judgement {
     pub certificates: Vec<(Level, Certificate)>,
     /// If transactions declare levels of their own: the answer for those.
     pub mixed: Option<Mixed>,
+    /// If only some kinds of anomaly were asked for: the answer for each.
+    pub sought: Vec<(AnomalyKind, Sought)>,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,
 }

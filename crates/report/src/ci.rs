@@ -1,13 +1,13 @@
 //! What continuous integration reads: JUnit XML and GitHub's annotations.
 //!
-//! In JUnit a history is a suite and a level a case. A case fails iff its level was required and is violated, and is
-//! skipped iff it was required and is unknown; a violation nobody asked about is a pass with a word on `system-out`.
+//! In JUnit a history is a suite and a level a case. A case fails iff its level was required and is
+//! violated, and is an error iff it was required and is unknown, because what is not known must not be
+//! green; a violation that was not asked about is a pass with a word on `system-out`.
 
-use crate::Subject;
 use crate::explain::explain;
 use crate::layout::times;
-use crate::titled;
-use anomalist_level::{LevelVerdict, Verdict};
+use crate::{Column, Subject, matrix_markdown, titled};
+use anomalist_level::{Anomaly, LevelVerdict, Verdict};
 use std::fmt::Write;
 
 /// JUnit XML.
@@ -21,12 +21,14 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
         let count =
             |wanted: fn(&Verdict) -> bool| cases.iter().filter(|(l, r)| *r && wanted(&l.verdict)).count();
         let failures = count(|v| *v == Verdict::Violated);
-        let skipped = count(|v| matches!(v, Verdict::Unknown { .. }));
+        let levels = count(|v| matches!(v, Verdict::Unknown { .. }));
+        let others = other_cases(s);
+        let errors = levels + others.len();
         let time = s.timing.map_or(0.0, |t| (t.load_ms + t.check_ms) / 1000.0);
         let _ = writeln!(
             out,
-            "  <testsuite name=\"{path}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{time:.3}\">",
-            cases.len()
+            "  <testsuite name=\"{path}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{time:.3}\">",
+            cases.len() + others.len()
         );
         for (l, required) in cases {
             let name = if s.judgement.levels.iter().any(|o| o.level == l.level && o.by != l.by) {
@@ -51,7 +53,10 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
                 }
                 (Verdict::Unknown { reason }, true) => {
                     let message = xml(&format!("unknown: {reason}"));
-                    let _ = write!(out, ">\n      <skipped message=\"{message}\"/>\n    </testcase>\n");
+                    let _ = write!(
+                        out,
+                        ">\n      <error type=\"unknown\" message=\"{message}\"/>\n    </testcase>\n"
+                    );
                 }
                 (Verdict::Unknown { reason }, false) => {
                     let told = xml(&format!("unknown: {reason}"));
@@ -59,10 +64,25 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
                 }
             }
         }
+        for (what, reason) in others {
+            let _ = write!(
+                out,
+                "    <testcase classname=\"{path}\" name=\"{}\">\n      <error type=\"unknown\" message=\"{}\"/>\n    </testcase>\n",
+                xml(&what),
+                xml(&reason)
+            );
+        }
         out.push_str("  </testsuite>\n");
     }
     out.push_str("</testsuites>\n");
     out
+}
+
+/// What was required and is not fulfilled, besides levels: what transactions declare, and anomalies asked
+/// for of which nothing is known.
+fn other_cases(subject: &Subject<'_>) -> Vec<(String, String)> {
+    let of_level = |what: &str| subject.required.iter().any(|l| what.starts_with(&format!("{l} is ")));
+    subject.unexplained().into_iter().filter(|(what, _)| !of_level(what)).collect()
 }
 
 fn kinds(verdict: &LevelVerdict) -> String {
@@ -82,20 +102,18 @@ fn explanations(subject: &Subject<'_>, verdict: &LevelVerdict) -> String {
 }
 
 /// GitHub's workflow commands: an error per kind of anomaly that breaks a required level (any level, if none is
-/// required), a notice for every other one.
+/// required), a notice for every other one, and an error for each required level of which nothing is known.
 pub fn github(subjects: &[Subject<'_>]) -> String {
     let mut out = String::new();
     for s in subjects {
         for anomaly in &s.judgement.anomalies {
             let command = if s.fails(anomaly) { "error" } else { "notice" };
             let line = s.line(anomaly).map_or(String::new(), |line| format!(",line={line}"));
-            let broken: Vec<&str> = anomaly.kind.rules_out().into_iter().map(|l| l.name()).collect();
-            let rules_out =
-                if broken.is_empty() { String::new() } else { format!("; rules out {}", broken.join(", ")) };
             let message = format!(
-                "{}, {}{rules_out}\n{}",
+                "{}, {}{}\n{}",
                 anomaly.kind.title(),
                 times(anomaly.count),
+                breaks(s, anomaly),
                 explain(s.history, anomaly)
             );
             let _ = writeln!(
@@ -106,8 +124,76 @@ pub fn github(subjects: &[Subject<'_>]) -> String {
                 data(&message)
             );
         }
+        for (what, reason) in s.unexplained() {
+            let (path, title) = (property(&s.facts.path), property(&format!("anomalist: {what}")));
+            let _ =
+                writeln!(out, "::error file={path},title={title}::{}", data(&format!("{what}: {reason}")));
+        }
     }
     out
+}
+
+/// Which levels an anomaly breaks: the required ones, by name.
+pub(crate) fn breaks(subject: &Subject<'_>, anomaly: &Anomaly) -> String {
+    let broken: Vec<&str> = subject.broken_by(anomaly).into_iter().map(|l| l.name()).collect();
+    match (broken.is_empty(), subject.required.is_empty()) {
+        (true, true) => String::new(),
+        (true, false) => "; allowed by what is required".to_owned(),
+        (false, true) => format!("; rules out {}", broken.join(", ")),
+        (false, false) => format!("; breaks {}, which is required", broken.join(", ")),
+    }
+}
+
+/// A summary in Markdown, for the page of a workflow run (`GITHUB_STEP_SUMMARY`).
+pub fn step_summary(subjects: &[Subject<'_>]) -> String {
+    let mut out = String::from("### anomalist\n\n");
+    for s in subjects {
+        let mut verdicts: Vec<String> = Vec::new();
+        for &level in s.required {
+            let word = s.judgement.verdict(level).map_or("not decided", Verdict::name);
+            verdicts.push(if word == "holds" {
+                format!("{level} holds")
+            } else {
+                format!("**{level} {word}**")
+            });
+        }
+        if verdicts.is_empty() {
+            let strongest: Vec<&str> = s.judgement.strongest().into_iter().map(|l| l.name()).collect();
+            verdicts.push(match strongest.is_empty() {
+                true => "no level is known to hold".to_owned(),
+                false => format!("strongest: {}", strongest.join(", ")),
+            });
+        }
+        let _ = writeln!(out, "- {}: {}", cell(&s.facts.path), verdicts.join(", "));
+        for (what, reason) in s.unexplained() {
+            let _ = writeln!(out, "  - {}: {}", cell(&what), cell(&reason));
+        }
+        for anomaly in &s.judgement.anomalies {
+            let line = s.line(anomaly).map_or(String::new(), |line| format!(", line {line}"));
+            let what =
+                format!("{}, {}{line}{}", titled(anomaly.kind), times(anomaly.count), breaks(s, anomaly));
+            let _ = writeln!(out, "  - {}", cell(&what));
+        }
+        if let Some(why) = s.vacuity() {
+            let _ = writeln!(out, "  - but {}", cell(why));
+        }
+    }
+    let columns: Vec<Column<'_>> =
+        subjects.iter().map(|s| Column { head: &s.facts.path, judgement: s.judgement }).collect();
+    out.push('\n');
+    out + &matrix_markdown(&columns) + "\n"
+}
+
+/// Text that Markdown takes as it is.
+fn cell(text: &str) -> String {
+    text.chars().fold(String::new(), |mut out, c| {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+        out
+    })
 }
 
 fn data(text: &str) -> String {

@@ -58,6 +58,9 @@ fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
         let _ = writeln!(out, "<tr><td>{name}{required}<td class={word}>{word}<td>{because}");
     }
     out.push_str("</table>\n");
+    if let Some(why) = subject.vacuity() {
+        let _ = writeln!(out, "<p class=unknown>But {}</p>", xml(why));
+    }
     for anomaly in &judgement.anomalies {
         example(out, subject, anomaly);
     }
@@ -72,6 +75,11 @@ fn example(out: &mut String, subject: &Subject<'_>, anomaly: &Anomaly) {
         "" => titled(anomaly.kind),
         name => format!("{}: {name}", titled(anomaly.kind)),
     };
+    if let Some(twin) = subject.twin(anomaly) {
+        let (count, as_twin) = (times(anomaly.count), xml(&titled(twin.kind)));
+        let _ = writeln!(out, "<p>{}, {count}: as {as_twin}, above.</p>", xml(&title));
+        return;
+    }
     let _ = writeln!(
         out,
         "<details{open}><summary>{}, {}</summary>\n<div class=\"wide\">{}</div>\n<pre>{}</pre></details>",

@@ -9,7 +9,9 @@ use crate::cast::{Cast, letter};
 use crate::doc::Doc;
 use crate::explain::explain;
 use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
-use anomalist_level::{Anomaly, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Verdict};
+use anomalist_level::{
+    Anomaly, AnomalyKind, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Sought, Verdict,
+};
 
 /// Transactions up to this size are shown whole.
 const WHOLE: usize = 32;
@@ -40,13 +42,16 @@ fn document(subject: &Subject<'_>) -> Doc {
         ("history", facts(subject)),
         ("levels", Doc::Array(judgement.levels.iter().map(level).collect())),
         ("strongest", names(&judgement.strongest())),
-        (
-            "anomalies",
-            Doc::Array(
-                judgement.anomalies.iter().map(|a| anomaly(subject.history, a, &judgement.further)).collect(),
-            ),
-        ),
+        // What it is the strongest of.
+        ("strongest_of", subject.scope().into()),
+        ("anomalies", Doc::Array(judgement.anomalies.iter().map(|a| anomaly(subject, a)).collect())),
     ];
+    if let Some(why) = subject.vacuity() {
+        fields.push(("vacuous", why.into()));
+    }
+    if !judgement.sought.is_empty() {
+        fields.push(("sought", Doc::Array(judgement.sought.iter().map(sought).collect())));
+    }
     if let Some(mixed) = &judgement.mixed {
         fields.push(("mixed", self::mixed(subject.history, mixed)));
     }
@@ -59,6 +64,15 @@ fn document(subject: &Subject<'_>) -> Doc {
     if let Some(timing) = subject.timing {
         let times = vec![("load", Doc::millis(timing.load_ms)), ("check", Doc::millis(timing.check_ms))];
         fields.push(("timing_ms", Doc::Object(times)));
+    }
+    Doc::Object(fields)
+}
+
+fn sought((kind, answer): &(AnomalyKind, Sought)) -> Doc {
+    let mut fields =
+        vec![("kind", kind.name().into()), ("code", kind.code().into()), ("answer", answer.name().into())];
+    if let Sought::Unknown { reason } = answer {
+        fields.push(("reason", Doc::text(reason)));
     }
     Doc::Object(fields)
 }
@@ -114,8 +128,9 @@ fn level(verdict: &LevelVerdict) -> Doc {
     Doc::Object(fields)
 }
 
-/// A kind of anomaly; `further` has more examples, of all kinds.
-fn anomaly(history: &History, anomaly: &Anomaly, further: &[Anomaly]) -> Doc {
+/// A kind of anomaly. `same_as` is an earlier kind with the same example.
+fn anomaly(subject: &Subject<'_>, anomaly: &Anomaly) -> Doc {
+    let (history, further) = (subject.history, &subject.judgement.further);
     let cast = Cast::new(history, anomaly);
     let mut fields = vec![("kind", anomaly.kind.name().into()), ("code", anomaly.kind.code().into())];
     if let Some(pattern) = anomaly.pattern(history) {
@@ -123,6 +138,9 @@ fn anomaly(history: &History, anomaly: &Anomaly, further: &[Anomaly]) -> Doc {
     }
     fields.push(("count", anomaly.count.into()));
     fields.push(("rules_out", names(&anomaly.kind.rules_out())));
+    if let Some(twin) = subject.twin(anomaly) {
+        fields.push(("same_as", twin.kind.name().into()));
+    }
     fields.extend(shown(&cast));
     let mut further = further.iter().filter(|a| a.kind == anomaly.kind).peekable();
     if further.peek().is_some() {

@@ -23,7 +23,9 @@
 //! let index = Index::build(&history, 1.try_into()?);
 //! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
 //! let facts = HistoryFacts::of(&history, "h.txt", "plume");
-//! let subject = Subject { history: &history, facts: &facts, judgement: &judgement, timing: None, required: &[] };
+//! let subject = Subject { history: &history, facts: &facts, judgement: &judgement, timing: None, required:
+//! &[],
+//!     declared: false };
 //! assert!(anomalist_report::text(&subject, &Style::default()).contains("fractured-read-co (TAP-k)"));
 //! assert_eq!(anomalist_report::json(&[subject])["history"]["transactions"], 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -52,7 +54,7 @@ mod vocabulary;
 #[cfg(test)]
 mod tests;
 
-pub use ci::{github, junit};
+pub use ci::{github, junit, step_summary};
 pub use dot::dot;
 pub use explain::explain;
 pub use html::html;
@@ -65,8 +67,8 @@ pub use svg::svg;
 pub use text::{example_text, text};
 pub use vocabulary::{explain_anomaly, explain_level, levels_json, levels_text};
 
-use anomalist_history::{History, Outcome};
-use anomalist_level::{Anomaly, Judgement, Level, Verdict};
+use anomalist_history::{History, Outcome, TxnId};
+use anomalist_level::{Anomaly, Edge, Evidence, Judgement, Level, Node, Sought, Verdict};
 
 /// What a history consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +91,8 @@ pub struct HistoryFacts {
     pub operations: u64,
     /// Number of keys.
     pub keys: u64,
+    /// Why what holds was not put to the test, if no write was ever read.
+    pub vacuous: Option<&'static str>,
 }
 
 impl HistoryFacts {
@@ -111,7 +115,20 @@ impl HistoryFacts {
             indeterminate: with(Outcome::Indeterminate),
             operations: history.op_count() as u64,
             keys: history.key_count() as u64,
+            vacuous: None,
         }
+    }
+}
+
+impl HistoryFacts {
+    /// The same, with why what holds was not put to the test.
+    pub fn with_vacuity(self, vacuous: Option<&'static str>) -> HistoryFacts {
+        HistoryFacts { vacuous, ..self }
+    }
+
+    /// The same for operations of another datatype, such as counters, that were made into transactions.
+    pub fn of_datatype(self, name: &'static str) -> HistoryFacts {
+        HistoryFacts { kind: name, ..self }
     }
 }
 
@@ -137,6 +154,8 @@ pub struct Subject<'a> {
     pub timing: Option<Timing>,
     /// The levels that must hold; empty if none was asked for.
     pub required: &'a [Level],
+    /// What transactions declare must hold too.
+    pub declared: bool,
 }
 
 impl Subject<'_> {
@@ -149,10 +168,111 @@ impl Subject<'_> {
         })
     }
 
-    /// The line of the input on which an anomaly shows first.
-    fn line(&self, anomaly: &Anomaly) -> Option<u32> {
-        anomaly.witness.transactions.iter().filter_map(|&t| self.history.line(t)).min()
+    /// The levels that an anomaly breaks and that had to hold; all it breaks, if none had to.
+    fn broken_by(&self, anomaly: &Anomaly) -> Vec<Level> {
+        let broken = self.judgement.levels.iter().filter(|l| {
+            (self.required.is_empty() || self.required.contains(&l.level))
+                && l.verdict == Verdict::Violated
+                && l.anomalies.contains(&anomaly.kind)
+        });
+        let broken: Vec<Level> = broken.map(|l| l.level).collect();
+        if self.required.is_empty() { Level::weakest(&broken) } else { broken }
     }
+
+    /// The line of the transaction that an anomaly is about: of those whose read is part of it, the last
+    /// one of the input, because before that one nothing was wrong. Transactions that merely show an order,
+    /// or wrote what was read, count only if there is no such reader.
+    fn line(&self, anomaly: &Anomaly) -> Option<u32> {
+        let witness = &anomaly.witness;
+        let reader = |edge: &Edge| match edge.evidence {
+            Evidence::Read { read, .. }
+            | Evidence::Overwritten { read, .. }
+            | Evidence::Forced { read, .. } => Some(self.history.txn_of(read)),
+            _ => None,
+        };
+        let txn = |node: Node| match node {
+            Node::Txn(t) => Some(t),
+            Node::Initial => None,
+        };
+        let last = |txns: &mut dyn Iterator<Item = TxnId>| txns.filter_map(|t| self.history.line(t)).max();
+        last(&mut witness.edges.iter().filter_map(reader))
+            .or_else(|| last(&mut witness.edges.iter().flat_map(|e| [e.from, e.to]).filter_map(txn)))
+            // Of a read that nothing explains, the reader comes first.
+            .or_else(|| last(&mut witness.transactions.first().copied().into_iter()))
+    }
+
+    /// The required levels that no anomaly speaks for: of which nothing is known, or that are violated
+    /// without an example. With the reason.
+    fn unexplained(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for l in self.judgement.levels.iter().filter(|l| self.required.contains(&l.level)) {
+            match &l.verdict {
+                Verdict::Unknown { reason } => {
+                    found.push((format!("{} is unknown", l.level), reason.clone()))
+                }
+                Verdict::Violated if l.anomalies.is_empty() => {
+                    found.push((format!("{} is violated", l.level), "no example at hand".to_owned()));
+                }
+                _ => {}
+            }
+        }
+        let what = "the mix of declared levels";
+        match self.judgement.mixed.as_ref().map(|mixed| &mixed.verdict) {
+            _ if !self.declared => {}
+            Some(Verdict::Holds) => {}
+            Some(Verdict::Violated) => {
+                found.push((format!("{what} is violated"), "no commit order suits them all".to_owned()));
+            }
+            Some(Verdict::Unknown { reason }) => found.push((format!("{what} is unknown"), reason.clone())),
+            None => found.push((format!("{what} is unknown"), "no transaction declares a level".to_owned())),
+        }
+        for (kind, sought) in self.judgement.sought.iter().filter(|_| self.required.is_empty()) {
+            if let Sought::Unknown { reason } = sought {
+                found.push((format!("whether there is {} is unknown", kind.code()), reason.clone()));
+            }
+        }
+        found
+    }
+
+    /// What the strongest level that holds is the strongest of: others may hold too, and stronger ones.
+    fn scope(&self) -> &'static str {
+        let judged = |l: &Level| self.judgement.verdict(*l).is_some();
+        match self.required.is_empty() {
+            _ if Level::CANONICAL.iter().all(judged) => "all levels",
+            true => "levels judged",
+            false => "levels asked",
+        }
+    }
+
+    /// Whether levels were required, and all of them hold.
+    fn is_satisfied(&self) -> bool {
+        let holds = |l: &Level| self.judgement.verdict(*l) == Some(&Verdict::Holds);
+        !self.required.is_empty() && self.required.iter().all(holds)
+    }
+
+    /// Why what holds was not put to the test, if something holds.
+    fn vacuity(&self) -> Option<&'static str> {
+        let holds = self.judgement.levels.iter().any(|l| l.verdict == Verdict::Holds);
+        self.facts.vacuous.filter(|_| holds)
+    }
+
+    /// An anomaly of another kind, before this one, whose example is the same.
+    fn twin<'b>(&'b self, anomaly: &Anomaly) -> Option<&'b Anomaly> {
+        let before = self.judgement.anomalies.iter().take_while(|a| a.kind != anomaly.kind);
+        before.into_iter().find(|a| alike(a, anomaly))
+    }
+}
+
+/// Whether two examples are the same transactions doing the same, and are told by their edges.
+fn alike(a: &Anomaly, b: &Anomaly) -> bool {
+    let set = |a: &Anomaly| {
+        let (mut txns, mut ops) = (a.witness.transactions.clone(), a.witness.operations.clone());
+        txns.sort_unstable();
+        ops.sort_unstable();
+        (txns, ops)
+    };
+    let told = |a: &Anomaly| !a.kind.is_no_order() && !a.kind.is_stamp();
+    told(a) && told(b) && set(a) == set(b)
 }
 
 /// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one pattern.

@@ -1,6 +1,7 @@
 //! SARIF 2.1.0, for code scanning: a rule per kind of anomaly, a result per kind and history.
 
 use crate::Subject;
+use crate::ci::breaks;
 use crate::doc::Doc;
 use crate::explain::explain;
 use crate::layout::times;
@@ -14,15 +15,18 @@ pub fn sarif(subjects: &[Subject<'_>]) -> String {
         subjects.iter().flat_map(|s| &s.judgement.anomalies).map(|a| a.kind).collect();
     let kinds: Vec<AnomalyKind> = kinds.into_iter().collect();
     let results = subjects.iter().flat_map(|s| s.judgement.anomalies.iter().map(move |a| (s, a)));
+    let results = results.map(|(s, a)| result(s, a, &kinds));
+    let open =
+        subjects.iter().flat_map(|s| s.unexplained().into_iter().map(move |(what, why)| (s, what, why)));
+    let open = open.map(|(s, what, why)| unexplained(s, &what, &why));
+    let results: Vec<Doc> = results.chain(open).collect();
     let driver = Doc::Object(vec![
         ("name", "anomalist".into()),
         ("version", env!("CARGO_PKG_VERSION").into()),
-        ("rules", Doc::Array(kinds.iter().map(|&k| rule(k)).collect())),
+        ("rules", Doc::Array(kinds.iter().map(|&k| rule(k)).chain([open_rule()]).collect())),
     ]);
-    let run = Doc::Object(vec![
-        ("tool", Doc::Object(vec![("driver", driver)])),
-        ("results", Doc::Array(results.map(|(s, a)| result(s, a, &kinds)).collect())),
-    ]);
+    let run =
+        Doc::Object(vec![("tool", Doc::Object(vec![("driver", driver)])), ("results", Doc::Array(results))]);
     Doc::Object(vec![
         ("$schema", "https://json.schemastore.org/sarif-2.1.0.json".into()),
         ("version", "2.1.0".into()),
@@ -50,8 +54,13 @@ fn rule(kind: AnomalyKind) -> Doc {
 
 fn result(subject: &Subject<'_>, anomaly: &Anomaly, kinds: &[AnomalyKind]) -> Doc {
     let at = kinds.binary_search(&anomaly.kind).unwrap_or(0) as u64;
-    let told =
-        format!("{}, {}.\n{}", anomaly.kind.title(), times(anomaly.count), explain(subject.history, anomaly));
+    let told = format!(
+        "{}, {}{}.\n{}",
+        anomaly.kind.title(),
+        times(anomaly.count),
+        breaks(subject, anomaly),
+        explain(subject.history, anomaly)
+    );
     let mut txns: Vec<TxnId> = anomaly.witness.transactions.clone();
     txns.sort_by_key(|&t| subject.history.line(t));
     let related = txns
@@ -70,7 +79,41 @@ fn result(subject: &Subject<'_>, anomaly: &Anomaly, kinds: &[AnomalyKind]) -> Do
         ("locations", Doc::Array(vec![Doc::Object(location(subject, subject.line(anomaly)))])),
         ("relatedLocations", Doc::Array(related)),
         ("occurrenceCount", anomaly.count.max(1).into()),
+        ("partialFingerprints", fingerprint(subject, anomaly.kind.name())),
     ])
+}
+
+/// The rule of required levels that are not decided, or violated without an example.
+fn open_rule() -> Doc {
+    let what = "A required level is not decided, or is violated without an example.";
+    Doc::Object(vec![
+        ("id", OPEN.into()),
+        ("name", OPEN.into()),
+        ("shortDescription", message(what)),
+        ("fullDescription", message(what)),
+        ("help", message("What was required is not known to hold. The message has the reason.")),
+    ])
+}
+
+const OPEN: &str = "required-level-not-proven";
+
+fn unexplained(subject: &Subject<'_>, what: &str, why: &str) -> Doc {
+    Doc::Object(vec![
+        ("ruleId", OPEN.into()),
+        ("level", "error".into()),
+        ("message", message(format!("{what}: {why}"))),
+        ("locations", Doc::Array(vec![Doc::Object(location(subject, None))])),
+        ("partialFingerprints", fingerprint(subject, what)),
+    ])
+}
+
+/// What is the same finding in the next run: the same kind in the history of the same name. Its lines and
+/// transactions change with every recording. FNV-1a.
+fn fingerprint(subject: &Subject<'_>, what: &str) -> Doc {
+    let text = subject.facts.path.bytes().chain([0]).chain(what.bytes());
+    let hash = text
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    Doc::Object(vec![("anomalist/v1", format!("{hash:016x}").into())])
 }
 
 fn location(subject: &Subject<'_>, line: Option<u32>) -> Vec<(&'static str, Doc)> {

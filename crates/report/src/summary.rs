@@ -13,8 +13,10 @@ pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
     let paths: Vec<String> = subjects.iter().map(|s| crate::cast::clean(&s.facts.path)).collect();
     let first =
         paths.iter().map(|p| width(p)).max().unwrap_or(0).max(7).min(columns.saturating_sub(42).max(7));
-    let mut out =
-        format!("{}  {:>12}  strongest level that holds\n", padded("history", first), "transactions");
+    let some = subjects.iter().map(Subject::scope).find(|scope| *scope != "all levels");
+    let title =
+        some.map_or("strongest level that holds".to_owned(), |scope| format!("strongest of the {scope}"));
+    let mut out = format!("{}  {:>12}  {title}\n", padded("history", first), "transactions");
     for (s, path) in subjects.iter().zip(&paths) {
         let (answer, tone) = answer(s);
         let start =
@@ -63,7 +65,8 @@ fn answer(subject: &Subject<'_>) -> (String, Tone) {
     } else if !unknown.is_empty() {
         (format!("unknown: {}; {strongest}", unknown.join(", ")), Tone::Open)
     } else {
-        let tone = if subject.judgement.anomalies.is_empty() { Tone::Good } else { Tone::Open };
-        (strongest, tone)
+        let vacuous = if subject.vacuity().is_some() { " (no write was read)" } else { "" };
+        let clean = subject.judgement.anomalies.is_empty() && vacuous.is_empty();
+        (format!("{strongest}{vacuous}"), if clean { Tone::Good } else { Tone::Open })
     }
 }

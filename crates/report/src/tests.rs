@@ -1,5 +1,6 @@
 //! Every rendering of small histories, one per pattern.
 
+mod claims;
 pub(crate) mod fixture;
 mod formats;
 mod sentences;

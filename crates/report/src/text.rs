@@ -8,9 +8,11 @@ use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
 use crate::refuted::{Line, has_snapshots, told};
-use crate::{Subject, everyday, titled};
+use crate::{Subject, alike, everyday, titled};
 use anomalist_history::{History, TxnId};
-use anomalist_level::{Anomaly, AnomalyKind, By, Certificate, Level, LevelVerdict, Mixed, Verdict, Witness};
+use anomalist_level::{
+    Anomaly, AnomalyKind, By, Certificate, Level, LevelVerdict, Mixed, Sought, Verdict, Witness,
+};
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -29,9 +31,23 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     // What breaks a required level comes first.
     let mut anomalies: Vec<&Anomaly> = subject.judgement.anomalies.iter().collect();
     anomalies.sort_by_key(|a| !subject.fails(a));
-    let shown = if style.verbose > 0 { anomalies.len() } else { EXAMPLES };
-    for anomaly in anomalies.iter().take(shown) {
+    let shown = match style.verbose {
+        0 if subject.is_satisfied() => 0,
+        0 => EXAMPLES.min(anomalies.len()),
+        _ => anomalies.len(),
+    };
+    for (i, anomaly) in anomalies[..shown].iter().enumerate() {
         out.push('\n');
+        if let Some(twin) = anomalies[..i].iter().find(|a| alike(a, anomaly)) {
+            let same = format!(
+                "{}, {}: as {}, above",
+                titled(anomaly.kind),
+                times(anomaly.count),
+                titled(twin.kind)
+            );
+            out.push_str(&wrap("", 2, style.columns(), &format!("{same}.")));
+            continue;
+        }
         out.push_str(&example_text(subject, anomaly, style));
         for another in subject.judgement.further.iter().filter(|a| a.kind == anomaly.kind) {
             out.push('\n');
@@ -39,7 +55,10 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
         }
     }
     if anomalies.len() > shown {
-        out.push_str("\nAlso found (-v shows an example of each):\n");
+        out.push_str(match subject.is_satisfied() {
+            true => "\nFound, and allowed by what is required (-v shows an example of each):\n",
+            false => "\nAlso found (-v shows an example of each):\n",
+        });
         for anomaly in &anomalies[shown..] {
             let line = format!("{}, {}", titled(anomaly.kind), times(anomaly.count));
             out.push_str(&wrap("  ", 4, style.columns(), &line));
@@ -173,9 +192,24 @@ fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
         [] if subject.required.is_empty() => "no level is known to hold\n".to_owned(),
         // Only some levels were asked for: the others may well hold.
         [] => String::new(),
+        some if subject.scope() != "all levels" => {
+            let line = format!("strongest of the {}: {}", subject.scope(), some.join(", "));
+            wrap("", 2, style.columns(), &line)
+        }
         [one] => format!("strongest level that holds: {one}\n"),
         many => wrap("", 2, style.columns(), &format!("strongest levels that hold: {}", many.join(", "))),
     };
+    if let Some(why) = subject.vacuity() {
+        out.push_str(&wrap("", 2, style.columns(), &format!("but {why}")));
+    }
+    for (kind, sought) in &subject.judgement.sought {
+        let reason = match sought {
+            Sought::Unknown { reason } => format!(": {reason}"),
+            _ => String::new(),
+        };
+        let line = format!("asked for: {} {}{reason}", titled(*kind), sought.name());
+        out.push_str(&wrap("", 2, style.columns(), &line));
+    }
     let mut verdicts = Vec::new();
     for &level in subject.required {
         let word = subject.judgement.verdict(level).map_or("not decided", Verdict::name);

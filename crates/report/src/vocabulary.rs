@@ -6,40 +6,40 @@ use crate::layout::{Style, Tone, padded, width, wrap};
 use crate::titled;
 use anomalist_level::{AnomalyKind, Level};
 
-/// All levels and anomalies with their definitions: the canonical levels, weakest first, then the anomalies that can be
-/// found; with `verbose`, Elle's further models too.
+/// All levels and anomalies with their definitions, every name that `check` prints: the canonical levels,
+/// weakest first, then Elle's further models and the anomalies.
 pub fn levels_text(style: &Style) -> String {
     let mut out = format!("{} (weakest first)\n", style.paint(Tone::Strong, "Levels"));
     for &level in Level::ALL {
-        if level.is_canonical() || style.verbose > 0 {
-            let info = level.info();
-            entry(&mut out, style, info.name, info.aliases, info.definition);
-            let implied: Vec<&str> =
-                info.implies.iter().filter(|l| shown(style, **l)).map(|l| l.name()).collect();
-            if !implied.is_empty() {
-                out.push_str(&wrap("    implies ", 12, style.columns(), &implied.join(", ")));
-            }
+        if level.index() == Level::CANONICAL.len() {
+            out.push_str(&format!("\n{}\n", style.paint(Tone::Strong, "Further models of Elle")));
+        }
+        let info = level.info();
+        entry(&mut out, style, info.name, info.aliases, info.definition);
+        let implied = names(&implied(level));
+        if !implied.is_empty() {
+            out.push_str(&wrap("    implies ", 12, style.columns(), &implied));
         }
     }
     out.push_str(&format!("\n{}\n", style.paint(Tone::Strong, "Anomalies")));
     for &kind in AnomalyKind::ALL {
         let info = kind.info();
-        if info.example.is_some() || kind.is_stamp() || style.verbose > 0 {
-            let code = if info.code.eq_ignore_ascii_case(info.name) { vec![] } else { vec![info.code] };
-            let everyday = Some(info.everyday).filter(|e| !e.is_empty());
-            let other: Vec<&str> = code.into_iter().chain(everyday).collect();
-            entry(&mut out, style, info.name, &other, info.definition);
-            let broken: Vec<&str> = kind.rules_out().into_iter().map(Level::name).collect();
-            if !broken.is_empty() {
-                out.push_str(&wrap("    rules out ", 14, style.columns(), &broken.join(", ")));
-            }
+        let code = if info.code.eq_ignore_ascii_case(info.name) { vec![] } else { vec![info.code] };
+        let everyday = Some(info.everyday).filter(|e| !e.is_empty());
+        let other: Vec<&str> = code.into_iter().chain(everyday).collect();
+        entry(&mut out, style, info.name, &other, info.definition);
+        let broken = Level::weakest(&forbidding(kind));
+        if !broken.is_empty() {
+            out.push_str(&wrap("    rules out ", 14, style.columns(), &names(&broken)));
         }
     }
     out
 }
 
-fn shown(style: &Style, level: Level) -> bool {
-    level.is_canonical() || style.verbose > 0
+/// The strongest levels that a level implies; of a canonical one, the canonical.
+fn implied(level: Level) -> Vec<Level> {
+    let below = level.implied().filter(|&l| l != level && (l.is_canonical() || !level.is_canonical()));
+    Level::strongest(&below.collect::<Vec<_>>())
 }
 
 fn entry(out: &mut String, style: &Style, name: &str, other: &[&str], definition: &str) {
@@ -64,7 +64,7 @@ pub fn levels_json() -> String {
             ("session_order", Doc::Bool(info.session_order)),
             ("real_time", Doc::Bool(info.real_time)),
             ("name_only", Doc::Bool(info.name_only)),
-            ("implies", Doc::texts(info.implies)),
+            ("implies", Doc::texts(implied(*level))),
             ("forbids", Doc::texts(forbids)),
         ];
         optional(&mut fields, "elle_name", info.elle_name);
@@ -83,7 +83,7 @@ pub fn levels_json() -> String {
             ("instance", info.instance.into()),
             ("source", info.source.into()),
             ("implies", Doc::texts(info.implies)),
-            ("rules_out", Doc::texts(kind.rules_out())),
+            ("rules_out", Doc::texts(Level::weakest(&forbidding(*kind)))),
         ];
         optional(&mut fields, "example", info.example);
         Doc::Object(fields)
@@ -111,7 +111,6 @@ pub fn explain_level(level: Level, style: &Style) -> String {
     out.push_str(&wrap("  ", 2, columns, info.definition));
     out.push('\n');
     let canonical = |l: &Level| l.is_canonical() || !level.is_canonical();
-    let implies: Vec<Level> = level.implied().filter(|&l| l != level).filter(|l| canonical(l)).collect();
     let above: Vec<Level> = Level::ALL.iter().copied().filter(|&l| l != level && l.implies(level)).collect();
     let above: Vec<Level> = above.into_iter().filter(|l| canonical(l)).collect();
     let forbids: Vec<String> = AnomalyKind::ALL
@@ -120,6 +119,8 @@ pub fn explain_level(level: Level, style: &Style) -> String {
         .map(|k| k.code().to_owned())
         .collect();
     let bound = match (info.session_order, info.real_time) {
+        // A name without a definition that a history could be held against.
+        _ if info.name_only => "",
         (_, true) => "the order of sessions and of real time",
         (true, false) => "the order of each session",
         (false, false) => "nothing but reads and writes: sessions may be reordered",
@@ -128,7 +129,7 @@ pub fn explain_level(level: Level, style: &Style) -> String {
         ("also called", info.aliases.join(", ")),
         ("Elle's name", info.elle_name.unwrap_or_default().to_owned()),
         ("bound by", bound.to_owned()),
-        ("implies", names(&Level::strongest(&implies))),
+        ("implies", names(&implied(level))),
         ("implied by", names(&Level::weakest(&above))),
         ("forbids", forbids.join(", ")),
         ("source", info.source.to_owned()),
@@ -156,20 +157,20 @@ pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
     let mut out = format!("{}\n\n", style.paint(Tone::Strong, &title));
     out.push_str(&wrap("  ", 2, columns, info.definition));
     out.push('\n');
-    let forbidding: Vec<Level> = Level::CANONICAL.iter().copied().filter(|l| l.forbids(kind)).collect();
-    let allowing: Vec<Level> = Level::CANONICAL.iter().copied().filter(|l| !l.forbids(kind)).collect();
+    let forbidding = forbidding(kind);
     let (forbidden_by, allowed_by) = match forbidding.is_empty() {
         true => ("no level; it is a warning or a name".to_owned(), String::new()),
-        false => (names(&forbidding), names(&allowing)),
+        false => (names(&forbidding), names(&allowing(kind))),
     };
     let implies: Vec<&str> = info.implies.iter().map(|k| k.code()).collect();
     let rows = [
         ("also called", info.aliases.join(", ")),
         ("counted as", info.instance.to_owned()),
         ("is also", implies.join(", ")),
-        ("rules out", names(&kind.rules_out())),
+        ("rules out", names(&Level::weakest(&forbidding))),
         ("forbidden by", forbidden_by),
         ("allowed by", allowed_by),
+        ("not always", also_broken(kind)),
         ("source", info.source.to_owned()),
     ];
     out.push_str(&facts(&rows, columns));
@@ -180,6 +181,80 @@ pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
         }
     }
     out
+}
+
+/// The levels that allow an anomaly, as its example shows.
+pub(crate) fn allowing(kind: AnomalyKind) -> Vec<Level> {
+    let broken = broken_by_example(kind);
+    let forbidding = forbidding(kind);
+    let allows = |l: &Level| !forbidding.contains(l) && !broken.contains(l);
+    Level::CANONICAL.iter().copied().filter(allows).collect()
+}
+
+/// The levels that forbid an anomaly. The tables have Elle's facts, in which write skew is G2; it is a
+/// G2-item of two transactions that write, so PL-2.99 and PL-3U forbid it too.
+pub(crate) fn forbidding(kind: AnomalyKind) -> Vec<Level> {
+    let skew = |l: &Level| {
+        kind == AnomalyKind::WriteSkew && matches!(l, Level::RepeatableRead | Level::UpdateSerializable)
+    };
+    Level::CANONICAL.iter().copied().filter(|l| l.forbids(kind) || skew(l)).collect()
+}
+
+/// Levels that some instances of an anomaly break and others do not: its definition leaves room for both.
+fn also_broken(kind: AnomalyKind) -> String {
+    match broken_by_example(kind) {
+        [] => String::new(),
+        some => format!("{}: broken by the example below, not by every instance", names(some)),
+    }
+}
+
+/// Levels that do not forbid an anomaly as such, but that its example breaks (a test has the engine decide).
+pub(crate) fn broken_by_example(kind: AnomalyKind) -> &'static [Level] {
+    use AnomalyKind as A;
+    use Level as L;
+    const GUARANTEES: &[L] =
+        &[L::ReadYourWrites, L::MonotonicReads, L::MonotonicWrites, L::WritesFollowReads];
+    const WITHOUT_SESSIONS: &[L] =
+        &[L::SnapshotIsolation, L::RepeatableRead, L::UpdateSerializable, L::Serializable];
+    match kind {
+        A::CyclicCo => &[
+            L::AdyaReadCommitted,
+            L::SnapshotIsolation,
+            L::RepeatableRead,
+            L::UpdateSerializable,
+            L::Serializable,
+        ],
+        A::NonMonoReadCm | A::FracturedReadCm => WITHOUT_SESSIONS,
+        A::CoConflictCm | A::ConflictCm => &[L::MonotonicReads],
+        A::G1a | A::G1b | A::DirtyUpdate => GUARANTEES,
+        A::GSingleItem => &[L::ReadAtomic, L::Causal, L::Prefix],
+        A::GSingle => &[L::ReadAtomic, L::Causal, L::Prefix, L::RepeatableRead],
+        A::GNonadjacentItem | A::GNonadjacentItemProcess | A::GNonadjacentProcess => &[L::Prefix],
+        A::GNonadjacent | A::GMsr => &[L::Prefix, L::RepeatableRead],
+        A::G2Item => &[L::UpdateSerializable],
+        A::GSingleItemProcess | A::GSingleProcess => {
+            &[L::ReadYourWrites, L::ReadAtomic, L::Causal, L::Prefix]
+        }
+        A::Internal => &[
+            L::ReadCommitted,
+            L::ReadYourWrites,
+            L::MonotonicReads,
+            L::MonotonicWrites,
+            L::WritesFollowReads,
+        ],
+        // Not decided: lists that contradict each other say nothing about the order of writes.
+        A::IncompatibleOrder => &[L::ReadUncommitted],
+        A::GMonotonic => &[
+            L::ReadCommitted,
+            L::ReadAtomic,
+            L::Causal,
+            L::Prefix,
+            L::ParallelSnapshotIsolation,
+            L::RepeatableRead,
+        ],
+        A::GCursor => &[L::ParallelSnapshotIsolation],
+        _ => &[],
+    }
 }
 
 fn names(levels: &[Level]) -> String {

@@ -24,6 +24,7 @@ mod search;
 use crate::Request;
 use crate::budget::Budget;
 use crate::strong;
+use crate::verdicts::STOPPED;
 use crate::weak::Problem;
 use anomalist_history::{FaultKind, History, ReadFault, TxnId};
 use anomalist_level::{Level, Mixed, Verdict};
@@ -111,6 +112,8 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
     let answer = if let Some((t, name)) = unclear {
         let who = problem.history.txn_name(t);
         open(format!("{who} declares {name:?}, which cannot be mixed with other levels"))
+    } else if budget.is_over() {
+        open(STOPPED.to_owned())
     } else if needs_time && problem.history.intervals().is_none() {
         open("levels with real time are declared, and the history has no real-time information".to_owned())
     } else {

@@ -70,13 +70,31 @@ pub(crate) fn judge(
     if open(board).is_none() {
         return;
     }
+    if budget.is_over() {
+        stop(board, &needed);
+        return;
+    }
     let possible = repeats.then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
     let facts = Facts::new(problem, possible.as_ref().unwrap_or(problem.index), request.search_only);
     let engine = Engine { problem, facts: &facts, request, budget: budget.search() };
     for level in LEVELS {
         if needed(level) && board.get(level).is_none_or(undecided) {
+            if budget.is_over() {
+                stop(board, &needed);
+                return;
+            }
             engine.decide(level, board);
             board.close();
+            budget.tell(|| board.known(problem, asked));
+        }
+    }
+}
+
+/// Notes that there was no time to begin with what is left.
+fn stop(board: &mut Board<'_>, needed: &dyn Fn(Level) -> bool) {
+    for level in LEVELS.into_iter().filter(|&level| needed(level)) {
+        if board.get(level).is_none_or(undecided) {
+            board.decide(level, Verdict::Unknown { reason: Progress::default().to_string() });
         }
     }
 }

@@ -103,7 +103,10 @@ pub(crate) fn decide<'a>(
     budget: &Budget<'_>,
     progress: &mut Progress,
 ) -> Result<Found<'a>, OutOfBudget> {
+    let poll = || if budget.is_over() { Err(OutOfBudget) } else { Ok(()) };
+    poll()?;
     let mut model = Model::new(facts, rules);
+    poll()?;
     let hint = if ways.no_guess { None } else { guess::hint(&model) };
     let chains = if ways.no_saturation { None } else { Chains::new(&model) };
     // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
@@ -112,6 +115,7 @@ pub(crate) fn decide<'a>(
     if let (Some(hint), true) = (&hint, hot && chains.is_some()) {
         let graph = model.graph();
         let Ok(order) = guess::order(&model, &graph, hint) else { return Ok(Found::KnownCycle(model)) };
+        poll()?;
         let mut solver = Solver::new(Ordered::new(graph, order));
         let mut sources = open::add(&model, &mut solver, budget)?;
         if matches!(solver.solve(CONFLICTS, budget)?, Answer::Model) {
@@ -138,6 +142,7 @@ pub(crate) fn decide<'a>(
             Ok(order) => order,
             Err(Cyclic) => return Ok(Found::KnownCycle(model)),
         };
+        poll()?;
         let mut solver = Solver::new(Ordered::new(graph, order));
         let mut sources = open::add(&model, &mut solver, budget)?;
         match search(&model, &mut solver, &mut sources, limit, budget, progress)? {

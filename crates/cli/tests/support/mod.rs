@@ -37,6 +37,7 @@ impl Run {
         command
             .args(args)
             .env_remove("GITHUB_ACTIONS")
+            .env_remove("GITHUB_STEP_SUMMARY")
             .env("ANOMALIST_VERIFY", "1")
             .envs(environment.iter().copied());
         Run::of(format!("anomalist {}", args.join(" ")), command, input)

@@ -16,7 +16,7 @@
 use super::record::{Finished, empty, transaction};
 use super::{Answer, Ended, Op};
 use crate::collect::{Collector, Commit, Seen};
-use anomalist_format::{Format, Sink, WriteError};
+use anomalist_format::{Sink, WriteError};
 use anomalist_history::{Builder, Draft, OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
 use anomalist_online::{Batch, Cell, Checker, Datum, Event, Head, Initial, MemoryStore, Options, Origin};
 use anomalist_timestamp::Axiom;
@@ -112,7 +112,7 @@ pub(super) fn follow(
     violations: &AtomicU64,
 ) -> Result<OnlineSummary, WriteError> {
     let Online { mut collector, history } = online;
-    let mut writer = anomalist_format::writer(Format::Anomalist, Sink::Stream(history), false)?;
+    let mut writer = anomalist_format::recorder(Sink::Stream(history))?;
     let options = Options { settle_ms: SETTLE_MS, ..Options::default() };
     let mut checker = Checker::new(options, MemoryStore::default());
     let mut joiner = Joiner {

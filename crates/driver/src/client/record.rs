@@ -8,7 +8,7 @@
 //! as far as it got.
 
 use super::{Answer, Ended, Key, Op, Stamp};
-use anomalist_format::{Format, HistoryWriter, Sink, WriteError};
+use anomalist_format::{HistoryWriter, RECORDING, RECORDING_END, Sink, WriteError};
 use anomalist_history::{AtomKind, Builder, Draft, Interval, OpKind, Outcome, Value};
 use anomalist_workload::client::{Recording, Workload};
 use serde_json::{Map, json};
@@ -66,11 +66,8 @@ enum To {
 impl Recorder {
     pub fn new(workload: Workload, out: Box<dyn Write + Send>) -> Result<Recorder, WriteError> {
         let to = match workload.recording() {
-            Recording::Events => To::Events { out, text: String::new() },
-            _ => To::Transactions {
-                writer: anomalist_format::writer(Format::Anomalist, Sink::Stream(out), false)?,
-                batch: empty(),
-            },
+            Recording::Events => To::Events { out, text: marker(RECORDING) },
+            _ => To::Transactions { writer: anomalist_format::recorder(Sink::Stream(out))?, batch: empty() },
         };
         Ok(Recorder { workload, to })
     }
@@ -132,9 +129,17 @@ impl Recorder {
         self.flush()?;
         match self.to {
             To::Transactions { writer, .. } => writer.finish(),
-            To::Events { mut out, .. } => Ok(out.flush()?),
+            To::Events { mut out, .. } => {
+                out.write_all(marker(RECORDING_END).as_bytes())?;
+                Ok(out.flush()?)
+            }
         }
     }
+}
+
+/// A line of Jepsen operations that says where a recording begins or ends.
+fn marker(f: &str) -> String {
+    format!("{}\n", json!({"type": "info", "process": NEMESIS, "f": f, "value": null}))
 }
 
 pub(super) fn empty() -> Box<Builder> {

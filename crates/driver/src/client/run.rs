@@ -17,6 +17,7 @@ use anomalist_workload::SpecError;
 use anomalist_workload::client::{ClientSpec, Planner, Workload};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Barrier, Mutex, PoisonError};
@@ -159,6 +160,10 @@ pub enum RunError {
     /// The history cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The engine panicked. What was recorded until then is whole: a transaction that was in flight is of
+    /// unknown outcome.
+    #[error("the engine panicked: {0}")]
+    Panicked(String),
     /// No transaction ever committed.
     #[error("no transaction committed; the first failure: {0}")]
     NothingCommitted(String),
@@ -180,6 +185,8 @@ struct Shared<'a> {
     ready: Barrier,
     /// Why the run has to be given up.
     failure: Mutex<Option<EngineError>>,
+    /// What the engine said when it panicked.
+    panic: Mutex<Option<String>>,
     causes: Mutex<BTreeMap<&'static str, (u64, String)>>,
 }
 
@@ -206,6 +213,7 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
         first_patience: if faults.is_some() { PATIENCE } else { FIRST_PATIENCE },
         ready: Barrier::new(sessions as usize),
         failure: Mutex::new(None),
+        panic: Mutex::new(None),
         causes: Mutex::new(BTreeMap::new()),
     };
     let over = AtomicBool::new(false);
@@ -247,6 +255,9 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
     });
     written?;
     let online = followed.transpose()?;
+    if let Some(message) = shared.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(RunError::Panicked(message));
+    }
     let causes = shared.causes.into_inner().unwrap_or_else(PoisonError::into_inner);
     let count = |n: &AtomicU64| n.load(Relaxed);
     let tally = &control.tally;
@@ -291,6 +302,21 @@ impl Shared<'_> {
         self.control.stop.store(true, Relaxed);
     }
 
+    /// Calls the engine. If it panics, the run ends, because whoever waits for the session would wait for
+    /// ever; `None` then.
+    fn guarded<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
+        let panic = match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(answer) => return Some(answer),
+            Err(panic) => panic,
+        };
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        let message = text.unwrap_or_else(|| "without a message".to_owned());
+        self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
+        self.control.stop.store(true, Relaxed);
+        None
+    }
+
     fn count(&self, ended: &Ended) {
         let tally = &self.control.tally;
         let (count, cause) = match ended {
@@ -326,7 +352,8 @@ impl Client<'_> {
         while !shared.is_over() && shared.tickets.fetch_sub(1, Relaxed) > 0 {
             if session.as_ref().is_none_or(|s| !s.is_usable()) {
                 // The old connection first: it may hold locks.
-                drop(session.take());
+                let old = session.take();
+                shared.guarded(|| drop(old));
                 session = self.connect(PATIENCE);
             }
             let Some(open) = &mut session else { return };
@@ -336,13 +363,15 @@ impl Client<'_> {
             if shared.beginnings {
                 self.tell(Entry::Began { process, ops: ops.clone(), at: invoked });
             }
-            let ended = open.transact(&ops, &mut answers);
+            let ended = shared.guarded(|| open.transact(&ops, &mut answers));
+            let panicked = ended.is_none();
+            let ended = ended.unwrap_or_else(|| Ended::indeterminate("panic", "the engine panicked"));
             let completed = shared.now();
             shared.count(&ended);
             tries = if matches!(ended, Ended::Aborted(_)) && tries < RETRIES { tries + 1 } else { 0 };
             aborts_in_a_row = if matches!(ended, Ended::Aborted(_)) { aborts_in_a_row + 1 } else { 0 };
             let unknown = matches!(ended, Ended::Indeterminate(_));
-            let stamp = open.stamp();
+            let stamp = if panicked { None } else { shared.guarded(|| open.stamp()).flatten() };
             let number = shared.number.fetch_add(1, Relaxed);
             let ops = ops.clone();
             let finished = Finished { process, ops, answers, ended, invoked, completed, number, stamp };
@@ -352,7 +381,8 @@ impl Client<'_> {
             self.tell(Entry::Finished(finished));
             if unknown {
                 process += u64::from(shared.sessions);
-                session = None;
+                let old = session.take();
+                shared.guarded(|| drop(old));
             }
             if let Some(more) = aborts_in_a_row.checked_sub(STREAK) {
                 let longest = Duration::from_millis(1 << more.min(16)).min(LONGEST_WAIT);
@@ -370,7 +400,8 @@ impl Client<'_> {
     fn connect(&self, patience: Duration) -> Option<Box<dyn Session>> {
         let since = Instant::now();
         loop {
-            match self.shared.engine.open(self.number) {
+            let opened = self.shared.guarded(|| self.shared.engine.open(self.number))?;
+            match opened {
                 Ok(session) => return Some(session),
                 Err(_) if self.shared.is_over() => return None,
                 Err(error) if !error.passing || since.elapsed() > patience => {

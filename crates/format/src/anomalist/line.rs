@@ -13,7 +13,7 @@ pub(crate) const VERSION: i64 = 1;
 const OPERATION: &str = "an operation such as [\"r\", \"x\", 1]";
 const FIELDS: &str =
     "a transaction has session, id, ops, outcome, start, commit, snapshot, xid, invoked, completed and meta";
-const HEADER_FIELDS: &str = "a header has anomalist, initial and initial_keys";
+const HEADER_FIELDS: &str = "a header has anomalist, initial, initial_keys, ends and end";
 
 /// One line as parsed. Nearly all are transactions, so those are not boxed.
 #[allow(clippy::large_enum_variant)]
@@ -24,6 +24,10 @@ pub(crate) enum Line {
         initial: Option<Option<Value>>,
         /// Reads of the keys with an initial value of their own.
         keys: Range<usize>,
+        /// An end marker is announced.
+        ends: bool,
+        /// This is the end marker of a recording of so many transactions.
+        end: Option<u64>,
     },
     Transaction(Transaction),
 }
@@ -71,6 +75,7 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
         _ => return Err(Fault::new(at, format!("expected the version of the format, {VERSION}"))),
     }
     let (mut initial, mut first) = (None, false);
+    let (mut ends, mut end) = (false, None);
     let start = columns.mops.len();
     loop {
         let before = json.at();
@@ -85,6 +90,20 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
                         return Err(Fault::new(name_at(json, before), "expected one value as initial value"));
                     }
                 });
+            }
+            b"ends" => {
+                ends = match json.scalar("true or false")? {
+                    Scalar::Bool(ends) => ends,
+                    _ => return Err(Fault::new(name_at(json, before), "expected true or false")),
+                };
+            }
+            b"end" => {
+                end = match json.scalar("the number of transactions")? {
+                    Scalar::Int(n) if n >= 0 => Some(n as u64),
+                    _ => {
+                        return Err(Fault::new(name_at(json, before), "expected the number of transactions"));
+                    }
+                };
             }
             b"initial_keys" => {
                 json.open(b'[', "a list of keys and values such as [[\"x\", 1]]")?;
@@ -114,7 +133,7 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
             _ => return Err(unknown_field(json, before, &name, HEADER_FIELDS)),
         }
     }
-    Ok(Line::Header { at: line_at, initial, keys: start..columns.mops.len() })
+    Ok(Line::Header { at: line_at, initial, keys: start..columns.mops.len(), ends, end })
 }
 
 /// Where the name of the field before whose comma the reader stood begins.

@@ -16,7 +16,7 @@ pub(crate) mod line;
 mod schema;
 mod write;
 
-pub(crate) use write::writer;
+pub(crate) use write::{recorder, writer};
 
 use crate::load::ops::{Assembler, Columns};
 use crate::load::records::{Layout, read_records};
@@ -53,6 +53,10 @@ struct Merger {
     timed: [usize; 2],
     /// Some transaction has timestamps.
     stamped: bool,
+    /// A header announced an end marker.
+    announced: bool,
+    /// The number of transactions that the end marker, or several of joined recordings, counts.
+    ended: Option<u64>,
 }
 
 impl Merger {
@@ -61,7 +65,9 @@ impl Merger {
         let assembler = &mut self.assembler;
         let t = match line {
             Line::Transaction(t) => t,
-            Line::Header { at, initial, keys } => {
+            Line::Header { at, initial, keys, ends, end } => {
+                self.announced |= ends;
+                self.ended = end.map_or(self.ended, |n| Some(self.ended.unwrap_or(0) + n));
                 let initial = initial.map(|v| v.map(|v| assembler.value(columns, v)));
                 if initial.is_some() && self.initial.is_some_and(|before| Some(before) != initial) {
                     return Err(Fault::new(at, "a second header with another initial value"));
@@ -112,6 +118,19 @@ impl Merger {
         Ok(())
     }
 
+    /// A recording that announced an end marker and has none was cut off: the process that wrote it was
+    /// killed, or still runs.
+    fn look_for_the_end(&self, reading: &mut Reading<'_>) -> Result<(), ReadError> {
+        let recorded = self.assembler.builder.txn_count() as u64;
+        let message = match self.ended {
+            _ if !self.announced => return Ok(()),
+            Some(n) if n <= recorded => return Ok(()),
+            Some(n) => format!("the recording was cut: {recorded} of {n} transactions are left"),
+            None => "the recording was cut off: its end marker is missing".to_owned(),
+        };
+        reading.cut_off(message)
+    }
+
     /// The history.
     fn finish(mut self, mut reading: Reading<'_>) -> Result<Loaded, ReadError> {
         let txns = self.assembler.builder.txn_count();
@@ -124,6 +143,7 @@ impl Merger {
                 reading.warn(1, format!("{missing} of {txns} transactions have no {what}: none are used"));
             }
         }
+        self.look_for_the_end(&mut reading)?;
         let given = initial::given(reading.options, &mut self.assembler.builder)?;
         reading.finish(self.assembler.finish(given.or(self.initial)))
     }

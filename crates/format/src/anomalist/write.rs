@@ -19,6 +19,21 @@ pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, 
         out: stream(Format::Anomalist, sink)?,
         default: None,
         told: FxHashSet::default(),
+        marks: false,
+        written: 0,
+    }))
+}
+
+/// Makes a writer for a recording: its header announces an end marker, so that a reader can tell a
+/// recording that was cut off.
+pub(crate) fn recorder(sink: Sink) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    Ok(Box::new(AnomalistWriter {
+        lossy: false,
+        out: stream(Format::Anomalist, sink)?,
+        default: None,
+        told: FxHashSet::default(),
+        marks: true,
+        written: 0,
     }))
 }
 
@@ -29,6 +44,10 @@ struct AnomalistWriter {
     default: Option<String>,
     /// Keys and initial values written.
     told: FxHashSet<String>,
+    /// The end is announced, and marked.
+    marks: bool,
+    /// Transactions so far.
+    written: u64,
 }
 
 impl AnomalistWriter {
@@ -56,7 +75,8 @@ impl AnomalistWriter {
         }
         match &self.default {
             None => {
-                let _ = write!(out, "{{\"anomalist\":{VERSION},\"initial\":{default}");
+                let ends = if self.marks { ",\"ends\":true" } else { "" };
+                let _ = write!(out, "{{\"anomalist\":{VERSION}{ends},\"initial\":{default}");
                 self.default = Some(default);
             }
             Some(before) if *before != default => {
@@ -81,6 +101,7 @@ impl HistoryWriter for AnomalistWriter {
         admit(batch, Format::Anomalist, &Capabilities::ALL, self.lossy)?;
         let mut out = String::new();
         self.header(&mut out, batch)?;
+        self.written += batch.txn_count() as u64;
         for t in in_position_order(batch) {
             transaction(&mut out, batch, t);
             // A batch may be large.
@@ -94,6 +115,9 @@ impl HistoryWriter for AnomalistWriter {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
+        if self.marks && self.default.is_some() {
+            writeln!(self.out, "{{\"anomalist\":{VERSION},\"end\":{}}}", self.written)?;
+        }
         self.out.flush()?;
         Ok(())
     }
@@ -225,6 +249,26 @@ mod tests {
         read_bytes("h", text.as_bytes(), Format::Anomalist, &ReadOptions::default()).unwrap_err().to_string()
     }
 
+    /// A recording announces its end; without it, reads whose writer is missing are nobody's fault.
+    #[test]
+    fn a_recording_without_its_end_was_cut_off() {
+        let options = ReadOptions::default();
+        let lossy = ReadOptions { lossy: true, ..ReadOptions::default() };
+        let header = "{\"anomalist\":1,\"ends\":true,\"initial\":null}\n";
+        let read = "{\"session\":1,\"ops\":[[\"r\",\"x\",7]]}\n";
+        let whole = format!("{header}{read}{{\"anomalist\":1,\"end\":1}}\n");
+        let loaded = read_bytes("h", whole.as_bytes(), Format::Anomalist, &options).unwrap();
+        assert_eq!((loaded.unexplained, loaded.history.txn_count()), (0, 1));
+        for cut in [format!("{header}{read}"), whole.replace("\"end\":1", "\"end\":2")] {
+            let error = read_bytes("h", cut.as_bytes(), Format::Anomalist, &options).unwrap_err();
+            assert!(error.to_string().contains("the recording was cut"), "{error}");
+            let loaded = read_bytes("h", cut.as_bytes(), Format::Anomalist, &lossy).unwrap();
+            assert_eq!(loaded.unexplained, 1);
+        }
+        // A file of a user has no marker, and a thin-air read in it is one.
+        assert_eq!(read_bytes("h", read.as_bytes(), Format::Anomalist, &lossy).unwrap().unexplained, 0);
+    }
+
     #[test]
     fn everything_is_read_and_written_back() {
         let history = read(TEXT);
@@ -299,7 +343,7 @@ mod tests {
         );
         assert_eq!(
             first("{\"anomalist\":2}"),
-            "error: h:1:11: version 2 of the format is newer than this program, which knows 1"
+            "error: h:1:14: version 2 of the format is newer than this program, which knows 1"
         );
         assert_eq!(
             first("{\"session\":1,\"ops\":[],\"commit\":1,\"snapshot\":\"9:7:\"}"),

@@ -14,6 +14,11 @@ use crate::text::json::{DEPTH_LIMIT, Json, Scalar};
 use crate::{Diagnostic, Format, Input, Place, ReadError, ReadOptions, detect};
 use anomalist_history::{Datum, Event, EventKind, Events, Process};
 
+/// What a recording that announces its end begins with: an operation of the nemesis, of this name.
+pub const RECORDING: &str = "recording-with-end";
+/// What it ends with.
+pub const RECORDING_END: &str = "end-of-recording";
+
 /// A recording of Jepsen operations, as read.
 #[derive(Debug)]
 pub struct LoadedEvents {
@@ -23,6 +28,9 @@ pub struct LoadedEvents {
     pub format: Format,
     /// Oddities that did not prevent reading.
     pub warnings: Vec<Diagnostic>,
+    /// The recording announces its end, and has none: operations that were in flight are missing. Only with
+    /// `lossy`; else it is an error.
+    pub cut_off: bool,
 }
 
 /// Reads Jepsen operations whose values need not be transactions.
@@ -62,7 +70,12 @@ pub fn read_events(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded
         let then = "operations without a process: none is known to come before another";
         reading.warn(event.line, then.to_owned());
     }
-    Ok(LoadedEvents { events, format, warnings: reading.warnings })
+    let says = |f: &str| events.iter().any(|e| e.process == Process::Other && &*e.f == f);
+    let cut_off = says(RECORDING) && !says(RECORDING_END);
+    if cut_off {
+        reading.cut_off("the recording was cut off: its end marker is missing".to_owned())?;
+    }
+    Ok(LoadedEvents { events, format, warnings: reading.warnings, cut_off })
 }
 
 /// The operations at the beginning of an input, as far as 64 KiB reach; none if it does not look like Jepsen operations.

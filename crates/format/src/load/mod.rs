@@ -20,11 +20,20 @@ pub(crate) struct Reading<'a> {
     format: Format,
     /// Some of the input is missing.
     cut: bool,
+    /// It is a recording that was killed.
+    cut_off: bool,
 }
 
 impl<'a> Reading<'a> {
     pub fn new(input: &Input, format: Format, options: &'a ReadOptions<'a>) -> Reading<'a> {
-        Reading { name: input.name().to_owned(), options, warnings: Vec::new(), format, cut: false }
+        Reading {
+            name: input.name().to_owned(),
+            options,
+            warnings: Vec::new(),
+            format,
+            cut: false,
+            cut_off: false,
+        }
     }
 
     /// All bytes of an input. With `lossy`, a damaged archive yields what could be decoded, and a warning.
@@ -51,6 +60,14 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The end of a recording is missing, although every line of it is whole. What was in flight may have
+    /// been read from.
+    pub fn cut_off(&mut self, message: String) -> Result<(), ReadError> {
+        self.cut_off = true;
+        let error = Diagnostic::error(&self.name, Place::File, message).help(CUT);
+        self.keep_the_beginning(Err(ReadError::Malformed(vec![error])))
+    }
+
     /// A warning about something that begins on this line.
     pub fn warn(&mut self, line: u32, message: String) {
         self.warnings.push(Diagnostic::warning(&self.name, Place::Line { line, column: 1 }, message));
@@ -69,7 +86,12 @@ impl<'a> Reading<'a> {
         let history = history.map_err(|source| ReadError::TooLarge { file: self.name.clone(), source })?;
         match two_kinds(&history) {
             Some(mixed) => Err(ReadError::Malformed(vec![mixed.diagnostic(&history, &self.name)])),
-            None => Ok(Loaded { history, format: self.format, warnings: self.warnings }),
+            None => Ok(Loaded {
+                history,
+                format: self.format,
+                warnings: self.warnings,
+                unexplained: if self.cut_off { forgotten } else { 0 },
+            }),
         }
     }
 }

@@ -429,3 +429,9 @@ pub(crate) fn stream(format: Format, sink: Sink) -> Result<Box<dyn Write + Send>
 pub fn writer(format: Format, sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
     crate::detect::writer(format, sink, lossy)
 }
+
+/// Opens a writer for a recording in Anomalist's own format, as it grows: the header announces an end
+/// marker, which `finish` writes. A reader refuses a recording without its end.
+pub fn recorder(sink: Sink) -> Result<Box<dyn HistoryWriter>, WriteError> {
+    crate::anomalist::recorder(sink)
+}

@@ -3,7 +3,7 @@
 
 use crate::{HistoryFacts, Subject, Timing};
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{AtomKind, Builder, History, Index, OpKind, Outcome, Value};
+use anomalist_history::{AtomKind, Builder, History, Index, Interval, OpKind, Outcome, Value};
 use anomalist_level::{Anomaly, AnomalyKind, Judgement, Level};
 
 /// A checked history.
@@ -22,6 +22,7 @@ impl Checked {
             judgement: &self.judgement,
             timing: Some(Timing { load_ms: 12.1, check_ms: 3.4 }),
             required: &self.required,
+            declared: false,
         }
     }
 
@@ -49,6 +50,17 @@ pub fn example(kind: AnomalyKind) -> Checked {
 }
 
 pub fn history(text: &str) -> History {
+    build(text, false)
+}
+
+/// The same with real time: transactions of different sessions overlap as far as the order of sessions lets
+/// them.
+pub fn timed_history(text: &str) -> History {
+    build(text, true)
+}
+
+fn build(text: &str, timed: bool) -> History {
+    const WHOLE: u64 = 1_000_000;
     let mut b = Builder::new();
     let zero = b.int(0);
     b.set_initial_default(Some(zero));
@@ -56,8 +68,12 @@ pub fn history(text: &str) -> History {
     for (s, session) in text.split("||").enumerate() {
         let label = b.int(s as i64 + 1);
         let session_id = b.session(label);
-        for txn in session.split(';') {
+        let part = WHOLE / session.split(';').count() as u64;
+        for (at, txn) in (0..).zip(session.split(';')) {
             let t = b.transaction(session_id);
+            if timed {
+                b.set_interval(t, Interval { invoked: at * part, completed: Some((at + 1) * part) });
+            }
             line += 1;
             b.set_line(t, line);
             let (ops, aborts) = match txn.trim().strip_suffix("!abort") {

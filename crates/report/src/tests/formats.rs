@@ -1,7 +1,7 @@
 //! What programs read, and pictures.
 
 use super::fixture::{checked, example};
-use crate::{dot, github, json, json_text, junit, levels_json, sarif, svg};
+use crate::{dot, github, json, json_text, junit, levels_json, sarif, step_summary, svg};
 use anomalist_level::{AnomalyKind, Level, Verdict};
 use serde_json::Value;
 
@@ -84,6 +84,7 @@ fn json_of_one_history() {
         "writes-follow-reads",
         "serializable"
       ],
+      "strongest_of": "all levels",
       "anomalies": [
         {
           "kind": "fractured-read-co",
@@ -237,12 +238,45 @@ fn without_required_levels_nothing_fails_in_junit() {
 #[test]
 fn github_annotations() {
     let c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::ReadAtomic]);
-    insta::assert_snapshot!(github(&[c.subject()]), @r"::error file=h.txt,line=1,title=anomalist%3A fractured-read-co (TAP-k)::TAP-k (fractured read), once; rules out read-atomic%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
+    insta::assert_snapshot!(github(&[c.subject()]), @r"::error file=h.txt,line=3,title=anomalist%3A fractured-read-co (TAP-k)::TAP-k (fractured read), once; breaks read-atomic, which is required%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
     let nasty = nasty().requiring(&[Level::ReadUncommitted]);
     let text = github(&[nasty.subject()]);
-    let start = "::notice file=a%2Cb%3A<c>&\"d'.txt,line=1,title=anomalist%3A non-mono-read-co (TAP-h)::";
+    let start = "::notice file=a%2Cb%3A<c>&\"d'.txt,line=3,title=anomalist%3A non-mono-read-co (TAP-h)::";
     assert!(text.starts_with(start), "{text}");
     assert_eq!(text.lines().count(), nasty.judgement.anomalies.len());
+}
+
+/// A required level of which nothing is known is green nowhere.
+#[test]
+fn a_required_unknown_is_an_error_everywhere() {
+    let mut c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::StrictSerializable]);
+    c.judgement.levels.retain(|l| l.level == Level::StrictSerializable);
+    c.judgement.anomalies.clear();
+    c.judgement.levels[0].verdict = Verdict::Unknown { reason: "no time".to_owned() };
+    let subject = [c.subject()];
+    let xml = junit(&subject);
+    assert!(xml.contains("errors=\"1\"") && xml.contains("<error type=\"unknown\""), "{xml}");
+    assert!(!xml.contains("<skipped"), "{xml}");
+    assert!(
+        github(&subject)
+            .starts_with("::error file=h.txt,title=anomalist%3A strict-serializable is unknown::")
+    );
+    let log: Value = serde_json::from_str(&sarif(&subject)).unwrap();
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!((&result["level"], &result["ruleId"]), (&"error".into(), &"required-level-not-proven".into()));
+    assert!(result["partialFingerprints"]["anomalist/v1"].is_string());
+    assert!(step_summary(&subject).contains("**strict-serializable unknown**"));
+}
+
+/// The line is that of a transaction that saw the violation, the level the one that was required.
+#[test]
+fn annotations_point_at_the_violation_and_name_what_was_required() {
+    let c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::Serializable, Level::Causal]);
+    let text = github(&[c.subject()]);
+    assert!(text.contains(",line=3,") && text.contains("breaks causal, which is required"), "{text}");
+    let summary = step_summary(&[c.subject()]);
+    assert!(summary.contains("**causal violated**") && summary.contains("line 3"), "{summary}");
+    assert!(summary.contains("| causal | **violated** |"), "{summary}");
 }
 
 #[test]
@@ -268,6 +302,17 @@ fn sarif_log() {
                   "help": {
                     "text": "A read returned a value whose only writer aborted. Rules out: adya-read-committed, read-your-writes, monotonic-reads, monotonic-writes, writes-follow-reads. Source: Plume (Liu et al. 2024), Table 1."
                   }
+                },
+                {
+                  "id": "required-level-not-proven",
+                  "name": "required-level-not-proven",
+                  "shortDescription": {
+                    "text": "A required level is not decided, or is violated without an example."
+                  },
+                  "fullDescription": {
+                    "text": "A required level is not decided, or is violated without an example."
+                  },
+                  "help": {"text": "What was required is not known to hold. The message has the reason."}
                 }
               ]
             }
@@ -278,10 +323,10 @@ fn sarif_log() {
               "ruleIndex": 0,
               "level": "error",
               "message": {
-                "text": "TAP-b (dirty read), once.\nLet T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).\n1. T2 read x = 1, which T1 wrote. T1 aborted, so nobody should have seen that."
+                "text": "TAP-b (dirty read), once; rules out adya-read-committed, read-your-writes, monotonic-reads, monotonic-writes, writes-follow-reads.\nLet T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).\n1. T2 read x = 1, which T1 wrote. T1 aborted, so nobody should have seen that."
               },
               "locations": [
-                {"physicalLocation": {"artifactLocation": {"uri": "h.txt"}, "region": {"startLine": 1}}}
+                {"physicalLocation": {"artifactLocation": {"uri": "h.txt"}, "region": {"startLine": 2}}}
               ],
               "relatedLocations": [
                 {
@@ -293,7 +338,8 @@ fn sarif_log() {
                   "message": {"text": "transaction 2:1"}
                 }
               ],
-              "occurrenceCount": 1
+              "occurrenceCount": 1,
+              "partialFingerprints": {"anomalist/v1": "d1a178c20ad59529"}
             }
           ]
         }

@@ -63,11 +63,10 @@ impl Problem<'_> {
         for &literal in assumed {
             match literal {
                 Literal::Before(a, b) => links.push((a, b, vec![!literal])),
-                Literal::ReadsFrom(c) => links.push((
-                    self.commit(self.history.txn_of(c.write)),
-                    self.begin(self.history.txn_of(c.read)),
-                    vec![!literal],
-                )),
+                Literal::ReadsFrom(c) => links.extend(c.write.map(|write| {
+                    let (commit, begin) = (self.history.txn_of(write), self.history.txn_of(c.read));
+                    (self.commit(commit), self.begin(begin), vec![!literal])
+                })),
                 _ => {}
             }
         }

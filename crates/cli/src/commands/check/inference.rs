@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Assumptions about the order in which registers were written. A wrong one gives wrong answers, or shows as
 /// cyclic-versions.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct InferenceFlags {
     /// Assume of registers: a transaction that reads a key and then writes it writes a later version
     #[arg(long)]
@@ -34,11 +34,6 @@ pub struct InferenceFlags {
 }
 
 impl InferenceFlags {
-    /// True if timestamps order values.
-    pub fn timestamp_order(&self) -> bool {
-        self.timestamp_order
-    }
-
     /// The history with the database's clock for real time, if that is wanted.
     pub fn timed(&self, history: History) -> Result<History, Failure> {
         match self.timestamp_order {

@@ -3,29 +3,25 @@
 //! Histories are judged one after another, and each is shown as soon as it is judged. Ctrl-C spends the budget of the one
 //! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
 
-mod basis;
 mod inference;
 mod outputs;
+mod within;
 
 use crate::cli::{Global, ReadFlags};
+use crate::destination::write_step_summary;
 use crate::exit::{Exit, Failure};
-use crate::progress::Progress;
-use crate::{bug, interrupt, load, terminal, values};
-use anomalist_check::{Budget, Inference, Request, datatypes};
-use anomalist_history::{Builder, History, Index};
-use anomalist_level::{AnomalyKind, By, Judgement, Level, Verdict};
+use crate::judging::Question;
+use crate::{basis, interrupt, load, terminal, values};
+use anomalist_history::{Builder, History};
+use anomalist_level::{AnomalyKind, Judgement, Level, Sought, Verdict};
 use anomalist_report::{HistoryFacts, Subject, Timing};
-use anomalist_verify::Verifier;
 use clap::Args;
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
-
-/// How long searches for the order behind strong levels may take, all together, unless `--timeout` says otherwise.
-const SEARCH_LIMIT: Duration = Duration::from_secs(30);
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Flags of `check`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples: anomalist check history.edn\n          \
     anomalist check --level read-committed,causal --json runs/*.txt.gz\n\n\
     Exit status: 0 every --level holds, 1 one is violated, 2 one is undecided,\n\
@@ -41,7 +37,7 @@ pub struct Flags {
     /// The levels that transactions declare (metadata `level`), each its own, must hold too
     #[arg(long)]
     declared: bool,
-    /// Look for just these anomalies (TAP-h, G1a …); levels can then be refuted, not proven
+    /// Look for just these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if there is none, 2 if unknown
     #[arg(long, value_name = "A", value_delimiter = ',')]
     anomalies: Vec<AnomalyKind>,
     /// Print one JSON document and nothing else (an array for several histories)
@@ -53,7 +49,7 @@ pub struct Flags {
     basis: basis::BasisFlags,
     #[command(flatten)]
     inference: inference::InferenceFlags,
-    /// Time limit per history, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
+    /// Time limit per history, reading included, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
     /// Show an example from every component of the dependency graph that has a cycle, not only the smallest of its kind
@@ -88,20 +84,23 @@ pub struct Flags {
 /// A history and what was found out about it.
 struct Judged {
     /// Gone when nothing needs it any more.
-    history: Option<History>,
+    history: Option<Arc<History>>,
     facts: HistoryFacts,
     judgement: Judgement,
     timing: Timing,
+    /// The user ended it before everything was decided.
+    stopped: bool,
 }
 
 impl Judged {
-    fn subject<'a>(&'a self, gone: &'a History, required: &'a [Level]) -> Subject<'a> {
+    fn subject<'a>(&'a self, gone: &'a History, flags: &'a Flags) -> Subject<'a> {
         Subject {
-            history: self.history.as_ref().unwrap_or(gone),
+            history: self.history.as_deref().unwrap_or(gone),
             facts: &self.facts,
             judgement: &self.judgement,
             timing: Some(self.timing),
-            required,
+            required: &flags.level,
+            declared: flags.declared,
         }
     }
 }
@@ -113,24 +112,20 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
     let keep = flags.json
         || annotate
+        || std::env::var_os("GITHUB_STEP_SUMMARY").is_some()
         || [&flags.report, &flags.junit, &flags.sarif].into_iter().any(Option::is_some);
     let gone = Builder::new().finish().map_err(Failure::input)?;
     let mut outputs = outputs::Outputs::new(flags);
     outputs.can_be_written()?;
-    // Who closes the pipe has seen enough; the files asked for are written all the same.
-    let mut read = true;
-    let mut show = |outputs: &outputs::Outputs<'_>, text: &str| match terminal::print(text) {
-        Err(Failure::ClosedPipe) if outputs.are_wanted() => {
-            read = false;
-            Ok(())
-        }
-        result => result,
-    };
     let mut done: Vec<Judged> = Vec::new();
     let mut unreadable = 0;
+    let mut left_out = false;
     for path in &flags.histories {
-        let answer =
-            if interrupt::is_requested() { Err(Failure::Interrupted) } else { judge(path, flags, global) };
+        let answer = if interrupt::is_requested() {
+            Err(Failure::Interrupted)
+        } else {
+            within::judge(path, flags, global)
+        };
         let mut judged = match answer {
             Ok(judged) => judged,
             Err(failure @ Failure::Input(_)) if several => {
@@ -140,252 +135,98 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             }
             Err(Failure::Interrupted) if !done.is_empty() => {
                 terminal::tell(&format!("interrupted: {} and what follows are left out", path.display()));
+                left_out = true;
                 break;
             }
             Err(failure) => return Err(failure),
         };
-        let subject = judged.subject(&gone, &flags.level);
+        let subject = judged.subject(&gone, flags);
         outputs.of_one(&subject)?;
         if !flags.json {
             let end = if several { "\n" } else { "" };
-            show(&outputs, &format!("{}{end}", anomalist_report::text(&subject, &style)))?;
+            terminal::print(&format!("{}{end}", anomalist_report::text(&subject, &style)))?;
         }
         if !keep {
             judged.history = None;
         }
         done.push(judged);
     }
-    let subjects: Vec<Subject<'_>> = done.iter().map(|j| j.subject(&gone, &flags.level)).collect();
+    let subjects: Vec<Subject<'_>> = done.iter().map(|j| j.subject(&gone, flags)).collect();
     outputs.of_all(&subjects)?;
     if flags.json {
         let text = anomalist_report::json_text(&subjects);
         // One readable history of several is still an array.
         let lone = several && subjects.len() == 1;
-        show(&outputs, &if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
+        terminal::print(&if lone { format!("[\n{}\n]", text.trim_end()) } else { text })?;
     } else if several {
         let mut table = anomalist_report::summary_table(&subjects, &style);
         if unreadable > 0 {
             table += &format!("{unreadable} of {} could not be read\n", flags.histories.len());
         }
-        show(&outputs, &table)?;
+        terminal::print(&table)?;
     }
+    write_step_summary(&subjects)?;
     if annotate {
         let notes = anomalist_report::github(&subjects);
         if !flags.json {
-            show(&outputs, &notes)?;
+            terminal::print(&notes)?;
         } else if !notes.is_empty() {
             terminal::tell(notes.trim_end());
         }
     }
     Ok(match unreadable {
-        _ if !read => Failure::ClosedPipe.exit(),
-        0 => exit(&done, flags),
+        0 => exit(&done, flags, left_out),
         _ => Exit::BadInput,
     })
 }
 
-/// How long to look for a smaller proof that no order exists.
-const TIGHTENING: Duration = Duration::from_secs(3);
-
-fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
-    let since = Instant::now();
-    let load::Read { history, format } = match load::judgeable(path, &flags.read, global)? {
-        load::Judgeable::Plain(read) => *read,
-        load::Judgeable::Other(lowered, format) => {
-            return Ok(judge_datatype(path, *lowered, (format.name(), since.elapsed()), flags, global));
-        }
-    };
-    let path = path.display().to_string();
-    let history = flags.inference.timed(history)?;
-    let split = flags
-        .basis
-        .split(&history, &flags.level, &flags.anomalies, flags.inference.timestamp_order())
-        .map_err(|error| Failure::input(format_args!("{path}: {error}")))?;
-    let index = split.values.is_some().then(|| Index::build(&history, load::threads(global)));
-    let load = since.elapsed();
-    let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {path}"));
-    let spent = || {
-        bar.pulse();
-        interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
-    };
-    // Searches that can take exponential time share a limit, counted from the first of them.
-    let searching = OnceLock::new();
-    let searched = || {
-        let began = searching.get_or_init(Instant::now);
-        spent() || flags.timeout.is_none() && began.elapsed() >= SEARCH_LIMIT
-    };
-    let budget = Budget::new(&spent).with_search(&searched);
-    let facts = HistoryFacts::of(&history, &path, format.name());
-    let anomalies = (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone());
-    // For test runs: verify everything, whoever asked.
-    let verify = flags.verify || std::env::var_os("ANOMALIST_VERIFY").is_some_and(|value| !value.is_empty());
-    let mut doubted = Duration::ZERO;
-    let by_values = match (index, split.values.clone()) {
-        (Some(index), Some(levels)) => {
-            let certificates = flags.certificate.is_some() || verify;
-            let request = Request {
-                levels,
-                anomalies: anomalies.clone(),
-                certificates,
-                inference: flags.inference.of(&history)?,
-                every_component: flags.every_component,
-                ..Request::default()
-            };
-            let mut judgement = anomalist_check::check(&history, &index, &request, &budget);
-            let since = Instant::now();
-            let long = || spent() || since.elapsed() >= TIGHTENING;
-            anomalist_check::shrink::tighten(&history, &mut judgement, &Budget::new(&long));
-            let since = Instant::now();
-            let doubt = Doubt { verify, cross_check: flags.cross_check };
-            doubt
-                .judgement((&history, &index), &request, &judgement, &budget)
-                .map_err(|what| bug::report(&history, &facts, &judgement, &what))?;
-            doubted = since.elapsed();
-            Some(judgement)
-        }
-        _ => None,
-    };
-    let certificates = flags.certificate.is_some() || verify;
-    let exclusive = split.is_exclusive();
-    let (judgement, violations) =
-        split.judge(&history, by_values, anomalies, certificates, load::threads(global), &budget);
-    if verify && judgement.levels.iter().any(|l| l.by == By::Timestamps) {
-        let since = Instant::now();
-        basis::verify(&history, &judgement, exclusive).map_err(|flaw| {
-            let what = format!("an answer's proof does not verify: {}", flaw.message(&history));
-            bug::report(&history, &facts, &judgement, &what)
-        })?;
-        doubted += since.elapsed();
-    }
-    if flags.cross_check {
-        let since = Instant::now();
-        let found = anomalist_check::cross_check_stamps(&history, &judgement, &budget);
-        if !found.is_empty() {
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-            return Err(bug::report(&history, &facts, &judgement, &found.join("; ")));
-        }
-        doubted += since.elapsed();
-    }
-    drop(bar);
-    let check = since.elapsed() - doubted;
-    if let Some(file) = &flags.basis.violations {
-        basis::write_violations(file, &history, &violations)?;
-    }
-    let timing = Timing { load_ms: millis(load), check_ms: millis(check) };
-    Ok(Judged { history: Some(history), facts, judgement, timing })
-}
-
-/// Judges sets, counters, banks and predicates. Reasons that are no reads and writes cannot be verified again.
-fn judge_datatype(
-    path: &std::path::Path,
-    lowered: datatypes::Lowered,
-    (format, load): (&str, Duration),
-    flags: &Flags,
-    global: &Global,
-) -> Judged {
-    let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {}", path.display()));
-    let spent = || {
-        bar.pulse();
-        interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
-    };
-    let request = Request {
-        levels: flags.level.clone(),
-        anomalies: (!flags.anomalies.is_empty()).then(|| flags.anomalies.clone()),
-        certificates: flags.certificate.is_some(),
-        ..Request::default()
-    };
-    let judgement = datatypes::check(&lowered, &request, &Budget::new(&spent));
-    drop(bar);
-    let facts = HistoryFacts::of(&lowered.history, &path.display().to_string(), format);
-    let facts = HistoryFacts { kind: lowered.datatype.name(), ..facts };
-    let timing = Timing { load_ms: millis(load), check_ms: millis(since.elapsed()) };
-    Judged { history: Some(lowered.history), facts, judgement, timing }
-}
-
-/// Which of our own answers not to take on trust.
-struct Doubt {
-    verify: bool,
-    cross_check: bool,
-}
-
-impl Doubt {
-    /// Looks for a mistake in a judgement by values, and says what it is.
-    fn judgement(
-        &self,
-        (history, index): (&History, &Index),
-        request: &Request,
-        judgement: &Judgement,
-        budget: &Budget<'_>,
-    ) -> Result<(), String> {
-        // What the user assumes about the database is in no history. What only some anomalies were looked for in is not
-        // decided, and needs no proof.
-        let assumes = request.inference != Inference::default();
-        if self.verify
-            && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)
-        {
-            return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
-        }
-        if self.cross_check {
-            second_opinion((history, index), request, judgement, budget)?;
-        }
-        Ok(())
+impl Flags {
+    /// What is asked about a history.
+    fn question(&self, history: &History, global: &Global) -> Result<Question, Failure> {
+        let usual = Question::about(&self.level, load::threads(global));
+        Ok(Question {
+            anomalies: self.anomalies.clone(),
+            by: self.basis.by,
+            tie: self.basis.tie,
+            inference: self.inference.of(history)?,
+            certificates: self.certificate.is_some(),
+            every_component: self.every_component,
+            verify: self.verify || usual.verify,
+            cross_check: self.cross_check,
+            ..usual
+        })
     }
 }
 
-/// Asks other algorithms; where the history is tiny, also one that tries everything.
-fn second_opinion(
-    (history, index): (&History, &Index),
-    request: &Request,
-    judgement: &Judgement,
-    budget: &Budget<'_>,
-) -> Result<(), String> {
-    let found = anomalist_check::cross_check(history, index, request, judgement, budget);
-    if !found.is_empty() {
-        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        return Err(found.join("; "));
-    }
-    let verifier = Verifier::new(history);
-    let assumes = request.inference != Inference::default();
-    for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
-        let tried = verifier.try_everything(answer.level);
-        let disagree = match answer.verdict {
-            Verdict::Holds => tried == Some(false),
-            // What is assumed rules orders out.
-            Verdict::Violated => tried == Some(true) && !assumes,
-            Verdict::Unknown { .. } => false,
-        };
-        if disagree {
-            return Err(format!("{} is not {}: every order was tried", answer.level, answer.verdict.name()));
-        }
-    }
-    let declared = judgement.mixed.as_ref().map(|mixed| (&mixed.verdict, verifier.try_everything_declared()));
-    if let Some((verdict @ Verdict::Holds, Some(false)) | (verdict @ Verdict::Violated, Some(true))) =
-        declared
-    {
-        return Err(format!("the mix of declared levels is not {}: every order was tried", verdict.name()));
-    }
-    Ok(())
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
-}
-
-/// A violated level decides; then an undecided one, or an interrupt that left histories out.
-fn exit(done: &[Judged], flags: &Flags) -> Exit {
+/// A violated level decides; then an undecided one, or an interrupt that left something out. If no level is
+/// required, but anomalies are asked for: one that was found decides, then one of which nothing is known.
+fn exit(done: &[Judged], flags: &Flags, left_out: bool) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         let mixed = |j: &Judged| j.judgement.mixed.as_ref().is_some_and(|mixed| wanted(&mixed.verdict));
         let level = |j: &Judged| flags.level.iter().any(|&l| j.judgement.verdict(l).is_some_and(wanted));
         done.iter().any(|j| level(j) || flags.declared && mixed(j))
     };
+    let sought = |wanted: fn(&Sought) -> bool| {
+        let found = |j: &Judged| flags.anomalies.iter().any(|kind| wanted(&answer(&j.judgement, *kind)));
+        flags.level.is_empty() && done.iter().any(found)
+    };
     let undeclared = flags.declared && done.iter().any(|j| j.judgement.mixed.is_none());
-    if any(|v| *v == Verdict::Violated) {
+    if any(|v| *v == Verdict::Violated) || sought(|s| *s == Sought::Found) {
         Exit::Violated
-    } else if any(|v| matches!(v, Verdict::Unknown { .. })) || undeclared || interrupt::is_requested() {
+    } else if any(|v| matches!(v, Verdict::Unknown { .. }))
+        || sought(|s| matches!(s, Sought::Unknown { .. }))
+        || undeclared
+        || left_out
+        || done.iter().any(|j| j.stopped)
+    {
         Exit::Undecided
     } else {
         Exit::Holds
     }
+}
+
+/// The answer for an anomaly that was asked for.
+fn answer(judgement: &Judgement, kind: AnomalyKind) -> Sought {
+    let known = judgement.sought.iter().find(|(sought, _)| *sought == kind);
+    known.map_or(Sought::Unknown { reason: "it was not looked for".to_owned() }, |(_, answer)| answer.clone())
 }

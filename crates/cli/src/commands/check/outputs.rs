@@ -27,11 +27,6 @@ impl<'a> Outputs<'a> {
         can_be_written(self.files())
     }
 
-    /// Whether there is something to write when nobody reads the answer any more.
-    pub fn are_wanted(&self) -> bool {
-        self.files().next().is_some()
-    }
-
     fn files(&self) -> impl Iterator<Item = &'a PathBuf> {
         let flags = self.flags;
         [&flags.certificate, &flags.report, &flags.junit, &flags.sarif].into_iter().flatten()

@@ -1,5 +1,6 @@
 //! Finding the database that `test` and `sql` are about: what users name, what the environment adds, what is started for them.
 
+pub mod claim;
 mod environment;
 
 use crate::cli::Global;

@@ -48,6 +48,11 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         if interrupt::is_requested() {
             break;
         }
+        if !global.quiet
+            && let Some(level) = opened.in_force(isolation)?
+        {
+            terminal::tell(&format!("{isolation}: the server says that {level} is in force"));
+        }
         let mut told = Instant::now();
         let mut progress = |summary: &Summary| {
             if !global.quiet && !flags.json && told.elapsed() > Duration::from_secs(10) {
@@ -99,10 +104,17 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         true => terminal::print(&format!("{:#}", shown.document()))?,
         false => terminal::print(&shown.text(terminal::style(global).width))?,
     }
-    Ok(exit(&summaries))
+    Ok(exit(&summaries, flags))
 }
 
-fn exit(summaries: &[Summary]) -> Exit {
+/// What is required decides; if nothing is, what the vendor documents.
+fn exit(summaries: &[Summary], flags: &DriveFlags) -> Exit {
+    let held_to_it = flags.level.is_empty() && !flags.no_claim;
+    let breaks =
+        |s: &Summary| s.counts.iter().any(|(&name, &count)| count > 0 && s.promise.documented.forbids(name));
+    if held_to_it && summaries.iter().any(breaks) {
+        return Exit::Violated;
+    }
     let verdicts = || summaries.iter().flat_map(|s| s.required.iter().map(|(_, verdict)| verdict));
     if verdicts().any(|v| *v == Verdict::Violated) {
         Exit::Violated

@@ -2,6 +2,7 @@
 
 use super::Where;
 use crate::cli::Global;
+use crate::commands::database::claim::in_force;
 use crate::commands::database::{self, Scratch, unreached};
 use crate::exit::Failure;
 use crate::interrupt;
@@ -72,6 +73,12 @@ impl Opened {
                 )))
             }
         }
+    }
+
+    /// The level in force when a transaction was begun at this one, as the server tells it.
+    pub fn in_force(&self, isolation: &Isolation) -> Result<Option<String>, Failure> {
+        let asked = self.target.connect().and_then(|mut session| in_force(&mut *session, isolation));
+        asked.map_err(|error| unreached(&self.target, &error))
     }
 
     /// The level of a client that says nothing, as the server has it.

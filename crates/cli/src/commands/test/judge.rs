@@ -2,23 +2,17 @@
 
 use crate::cli::{Global, ReadFlags};
 use crate::exit::Failure;
+use crate::judging::{self, Limits, Prepared, Question};
 use crate::progress::Progress;
 use crate::{bug, interrupt, load};
-use anomalist_check::{Budget, Request, datatypes};
+use anomalist_check::lint;
 use anomalist_driver::client::Summary;
-use anomalist_history::{History, Index};
+use anomalist_history::History;
 use anomalist_level::{By, Judgement, Level, LevelVerdict, Verdict};
 use anomalist_report::{HistoryFacts, Timing};
 use anomalist_timestamp::Mode;
-use anomalist_verify::Verifier;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-/// How long searches for strong levels may take, unless told otherwise.
-const SEARCH_LIMIT: Duration = Duration::from_secs(30);
-/// How long to look for a smaller proof that no order exists.
-const TIGHTENING: Duration = Duration::from_secs(3);
 
 /// A history and what was found out about it.
 pub struct Judged {
@@ -28,59 +22,65 @@ pub struct Judged {
     pub timing: Timing,
 }
 
-/// Reads and judges a history. With `timeout`, nothing takes longer.
+/// Reads and judges a recording that has come to its end. With `timeout`, nothing takes longer.
 pub fn file(
     path: &Path,
     levels: &[Level],
     timeout: Option<Duration>,
     global: &Global,
 ) -> Result<Judged, Failure> {
+    recording(path, levels, timeout, false, global)
+}
+
+/// Reads and judges a recording that is still written: what is missing from it is not held against it.
+pub fn unfinished(path: &Path, timeout: Duration, global: &Global) -> Result<Judged, Failure> {
+    recording(path, &[], Some(timeout), true, global)
+}
+
+fn recording(
+    path: &Path,
+    levels: &[Level],
+    timeout: Option<Duration>,
+    lossy: bool,
+    global: &Global,
+) -> Result<Judged, Failure> {
     let since = Instant::now();
-    let read = ReadFlags { format: None, initial: None, lossy: true };
+    let read = ReadFlags { format: None, initial: None, lossy };
     let name = path.display().to_string();
-    let judgeable = load::judgeable(path, &read, global)?;
+    let judgeable = load::judgeable(path, &read, global, &|| false)?;
     let began = Instant::now();
     let bar = Progress::spinner(global, &format!("checking {name}"));
     let spent = || {
         bar.pulse();
         interrupt::is_requested() || timeout.is_some_and(|limit| began.elapsed() >= limit)
     };
-    let searching = OnceLock::new();
-    let searched = || {
-        let first = searching.get_or_init(Instant::now);
-        spent() || timeout.is_none() && first.elapsed() >= SEARCH_LIMIT
-    };
-    let budget = Budget::new(&spent).with_search(&searched);
-    let verify = std::env::var_os("ANOMALIST_VERIFY").is_some_and(|value| !value.is_empty());
-    let request = Request { levels: levels.to_vec(), certificates: verify, ..Request::default() };
+    let limits = Limits { spent: &spent, timed: timeout.is_some(), known: &|_| {} };
+    let question = Question::about(levels, load::threads(global));
     let timing = |load: Duration| {
         let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
-        Timing { load_ms: millis(load), check_ms: millis(began.elapsed()) }
+        Timing { load_ms: millis(load), check_ms: millis(since.elapsed() - load) }
     };
     match judgeable {
-        load::Judgeable::Other(lowered, format) => {
-            let judgement = datatypes::check(&lowered, &request, &budget);
-            let facts = HistoryFacts {
-                kind: lowered.datatype.name(),
-                ..HistoryFacts::of(&lowered.history, &name, format.name())
-            };
-            let timing = timing(began - since);
-            Ok(Judged { history: lowered.history, facts, judgement, timing })
+        load::Judgeable::Other(other) => {
+            let load::Other { lowered, format, cut_off } = *other;
+            let mut judgement = judging::lowered(&lowered, &question, limits);
+            if cut_off {
+                judging::admit_unknown_loss(&mut judgement);
+            }
+            let facts =
+                HistoryFacts::of(&lowered.history, &name, format.name()).of_datatype(lowered.datatype.name());
+            Ok(Judged { history: lowered.history, facts, judgement, timing: timing(began - since) })
         }
         load::Judgeable::Plain(read) => {
-            let load::Read { history, format } = *read;
-            let index = Index::build(&history, load::threads(global));
+            let load::Read { history, format, .. } = *read;
+            let facts =
+                HistoryFacts::of(&history, &name, format.name()).with_vacuity(lint::vacuity(&history));
+            let prepared = Prepared::new(&history, question).map_err(Failure::input)?;
             let load = since.elapsed();
-            let mut judgement = anomalist_check::check(&history, &index, &request, &budget);
-            let tightening = Instant::now();
-            let long = || spent() || tightening.elapsed() >= TIGHTENING;
-            anomalist_check::shrink::tighten(&history, &mut judgement, &Budget::new(&long));
-            let facts = HistoryFacts::of(&history, &name, format.name());
-            if verify && let Err(flaw) = Verifier::new(&history).judgement(&judgement) {
-                let what = format!("an answer's proof does not verify: {}", flaw.message(&history));
-                return Err(bug::report(&history, &facts, &judgement, &what));
-            }
-            Ok(Judged { history, facts, judgement, timing: timing(load) })
+            let answer = prepared.judge(limits);
+            let answer =
+                answer.map_err(|wrong| bug::report(&history, &facts, &wrong.judgement, &wrong.what))?;
+            Ok(Judged { history, facts, judgement: answer.judgement, timing: timing(load) })
         }
     }
 }

@@ -119,7 +119,7 @@ impl Live {
         let (history, global) = (self.history.clone(), self.global.clone());
         std::thread::spawn(move || {
             // An incomplete last line or an empty file is nothing to report: the real check comes at the end.
-            let judged = judge::file(&history, &[], Some(GLANCE), &global);
+            let judged = judge::unfinished(&history, GLANCE, &global);
             let kinds = |judged: judge::Judged| judged.judgement.anomalies.iter().map(|a| a.kind).collect();
             _ = sender.send(judged.map_or(String::new(), |judged| told(kinds(judged))));
         });

@@ -15,7 +15,7 @@ pub use flags::Flags;
 pub use folder::RECORDINGS;
 
 use crate::cli::Global;
-use crate::destination::{can_be_written, write_file};
+use crate::destination::{can_be_written, write_file, write_step_summary};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use anomalist_driver::broken::Bug;
@@ -45,6 +45,10 @@ struct Done {
     folder: PathBuf,
     /// Whether the user ended it early.
     interrupted: bool,
+    /// The level that the vendor documents, if the run is held to it.
+    claim: Option<Level>,
+    /// The level in force, as the server tells it.
+    in_force: Option<String>,
 }
 
 impl Done {
@@ -66,6 +70,7 @@ impl Done {
             judgement: &self.judged.judgement,
             timing: Some(self.judged.timing),
             required,
+            declared: false,
         }
     }
 }
@@ -116,6 +121,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     if let Some(path) = &flags.markdown {
         write_file(path, markdown(&done).as_bytes())?;
     }
+    write_step_summary(&subjects)?;
     if annotate {
         terminal::tell(anomalist_report::github(&subjects).trim_end());
     }
@@ -174,6 +180,8 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
         judged,
         folder: folder.path().to_owned(),
         interrupted,
+        claim: candidate.claim.filter(|_| flags.level.is_empty() && !flags.no_claim),
+        in_force: candidate.in_force,
     };
     let subject = done.subject(&flags.level);
     let report = format!("{}\n{}", heading(&done), anomalist_report::text(&subject, &Default::default()));
@@ -201,6 +209,13 @@ fn heading(done: &Done) -> String {
     );
     if s.faults > 0 {
         let _ = write!(out, "; {} faults", s.faults);
+    }
+    if let Some(level) = &done.in_force {
+        let _ = write!(out, "\n  in force, as the server says: {level}");
+    }
+    if let Some(claim) = done.claim {
+        let verdict = done.judged.judgement.verdict(claim).map_or("not decided", Verdict::name);
+        let _ = write!(out, "\n  documented by the vendor: {claim} ({verdict})",);
     }
     if done.interrupted {
         out.push_str("; interrupted");
@@ -255,6 +270,11 @@ fn document(done: &Done, flags: &Flags) -> Value {
         "target": done.described,
         "name": done.head,
         "workload": done.spec.workload.name(),
+        "in_force": done.in_force,
+        "claim": done.claim.map(|claim| json!({
+            "level": claim.name(),
+            "verdict": done.judged.judgement.verdict(claim).map_or("not decided", Verdict::name),
+        })),
         "started": done.started,
         "settings": settings(done, flags),
         "sessions": flags.sessions,
@@ -358,12 +378,15 @@ fn telling(done: &[Done]) -> Option<(&Done, &anomalist_level::Anomaly)> {
     of_kind(Some(AnomalyKind::G2Item)).or_else(|| of_kind(None))
 }
 
-/// A violated level decides; then an undecided one, or a run that did not come to its end.
+/// A violated level decides, a required one or the one that the vendor documents; then an undecided one, or
+/// a run that did not come to its end.
 fn exit(done: &[Done], required: &[Level]) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
         done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))
     };
-    if any(|v| *v == Verdict::Violated) {
+    let broken =
+        |d: &Done| d.claim.is_some_and(|l| d.judged.judgement.verdict(l) == Some(&Verdict::Violated));
+    if any(|v| *v == Verdict::Violated) || done.iter().any(broken) {
         Exit::Violated
     } else if any(|v| matches!(v, Verdict::Unknown { .. }))
         || interrupt::is_requested()

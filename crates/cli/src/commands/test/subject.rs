@@ -3,7 +3,7 @@
 use super::faults;
 use super::flags::Flags;
 use crate::cli::Global;
-use crate::commands::database::{self, Scratch, unreached};
+use crate::commands::database::{self, Scratch, claim, unreached};
 use crate::exit::Failure;
 use crate::interrupt;
 use anomalist_driver::broken::{Broken, Bug};
@@ -97,6 +97,10 @@ pub struct Candidate<'a> {
     /// Its heading.
     pub head: String,
     pub spec: ClientSpec,
+    /// The level that the vendor documents, if it is a database with a vendor.
+    pub claim: Option<Level>,
+    /// The level in force, as the server tells it.
+    pub in_force: Option<String>,
     make: Box<Make<'a>>,
 }
 
@@ -223,6 +227,8 @@ impl Arena {
         let simulated = |level: SimLevel, head: String| Candidate {
             head,
             spec: spec.clone(),
+            claim: None,
+            in_force: None,
             make: Box::new(move |spec| Ok(Box::new(SimulatedEngine::new(level, spec, sessions)))),
         };
         match &self.kind {
@@ -249,6 +255,8 @@ impl Arena {
                 all.push(Candidate {
                     head: format!("weakdb {level}"),
                     spec: spec.clone(),
+                    claim: None,
+                    in_force: None,
                     make: Box::new(move |spec| {
                         Ok(Box::new(WeakEngine::new(level, spec).map_err(Failure::input)?))
                     }),
@@ -262,6 +270,8 @@ impl Arena {
                 all.push(Candidate {
                     head: "exec".to_owned(),
                     spec: spec.clone(),
+                    claim: None,
+                    in_force: None,
                     make: Box::new(move |spec| {
                         let isolation = isolation.as_deref();
                         Ok(Box::new(ExecEngine::new(&command, spec, isolation, interrupt::is_requested)))
@@ -335,7 +345,17 @@ impl Arena {
                 )));
             }
         }
-        let runs = chosen.into_iter().map(|isolation| {
+        // A cluster promises less than its nodes.
+        let claimed = |isolation: &Isolation| {
+            (targets.len() == 1).then(|| claim::claimed(&product.name, isolation.name()))
+        };
+        let mut session = first.connect().map_err(reached)?;
+        let mut told = Vec::new();
+        for isolation in chosen {
+            let in_force = claim::in_force(&mut *session, &isolation).map_err(reached)?;
+            told.push((claimed(&isolation), in_force, isolation));
+        }
+        let runs = told.into_iter().map(|(claim, in_force, isolation)| {
             let targets = targets.clone();
             let mut head = match name {
                 Some(name) => format!("{name} {isolation}"),
@@ -351,7 +371,7 @@ impl Arena {
                 let engine = engine.map_err(Failure::input)?;
                 Ok(Box::new(if online { engine.with_stamps() } else { engine }))
             };
-            Candidate { head, spec: spec.clone(), make: Box::new(make) }
+            Candidate { head, spec: spec.clone(), claim, in_force, make: Box::new(make) }
         });
         Ok(runs.collect())
     }

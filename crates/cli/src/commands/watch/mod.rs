@@ -6,6 +6,7 @@
 //! Channels are bounded, so a source waits when the checker is behind. The checker is `anomalist-online`'s; here are its
 //! clock, its store, what comes in and what goes out.
 
+mod growing;
 mod http;
 pub mod ingest;
 mod metrics;
@@ -29,7 +30,9 @@ use std::time::Duration;
 #[command(after_help = "Examples: anomalist watch history.jsonl --level si\n          \
     tail -f log.jsonl | anomalist watch - --json\n          \
     anomalist watch --listen 9000 --metrics 9001 --state /var/lib/anomalist --memory 700MB\n\n\
-    Exit status: 0 no violation stands at the end, 1 one does, 3 bad usage.")]
+    Exit status: 0 no violation stands at the end, 1 one does,\n\
+    2 unknown: no transaction could be used, or the file was rotated away,\n\
+    3 bad usage.")]
 pub struct Flags {
     /// A file, or - for standard input [default: -, unless --listen or --http is given]
     #[arg(value_name = "SOURCE")]

@@ -42,8 +42,9 @@ impl Voice {
         Axiom::ALL.iter().filter(|&&axiom| self.forbids(axiom)).map(|&axiom| stats.standing(axiom)).sum()
     }
 
-    /// What is to be said of the level in the end, and what is against saying more.
-    pub fn verdict<S: Store>(&self, checker: &Checker<S>) -> (Exit, Option<String>) {
+    /// The verdict on the level at the end, and the reason if it is unknown. `doubt` says why the absence of violations proves
+    /// nothing.
+    pub fn verdict<S: Store>(&self, checker: &Checker<S>, doubt: Option<&str>) -> (Exit, Option<String>) {
         let stats = checker.stats();
         let violated = self.standing(stats) > 0;
         let reason = if stats.no_start > 0 {
@@ -62,8 +63,12 @@ impl Voice {
                 "{} reads are right only if a transaction of unknown outcome committed, and more than one may have",
                 checker.open()
             )
+        } else if violated {
+            return (Exit::Violated, None);
+        } else if let Some(doubt) = doubt {
+            doubt.to_owned()
         } else {
-            return (if violated { Exit::Violated } else { Exit::Holds }, None);
+            return (Exit::Holds, None);
         };
         (Exit::Undecided, Some(reason))
     }
@@ -128,12 +133,17 @@ impl Voice {
         out.end()
     }
 
-    /// The last line.
-    pub fn summary<S: Store>(&self, checker: &Checker<S>, lines: Lines, took: Duration) -> String {
+    /// The last line. `doubt` says why the absence of violations proves nothing.
+    pub fn summary<S: Store>(
+        &self,
+        checker: &Checker<S>,
+        lines: Lines,
+        took: Duration,
+        doubt: Option<&str>,
+    ) -> String {
         let stats = checker.stats();
-        let standing = self.standing(stats);
         if !self.json {
-            return self.summary_text(checker, lines, took);
+            return self.summary_text(checker, lines, took, doubt);
         }
         let by_code = |count: &dyn Fn(Axiom) -> u64| {
             let counts = Axiom::ALL.iter().map(|&axiom| (axiom.code().to_owned(), Value::from(count(axiom))));
@@ -147,7 +157,7 @@ impl Voice {
         let mut out = Object::new("summary");
         out.put("anomalist", env!("CARGO_PKG_VERSION"));
         out.put("level", self.level.name());
-        let (exit, reason) = self.verdict(checker);
+        let (exit, reason) = self.verdict(checker, doubt);
         out.put("verdict", word(exit));
         out.put_some("reason", reason);
         out.put("transactions", stats.arrived);
@@ -155,7 +165,7 @@ impl Voice {
         out.put("not_committed", stats.not_committed);
         out.put("operations", stats.operations);
         out.put("keys", checker.keys());
-        out.put("standing", standing);
+        out.put("standing", self.standing(stats));
         out.put("unsettled", checker.unsettled());
         out.put("violations", by_code(&|axiom| stats.standing(axiom)));
         out.put("reported", by_code(&|axiom| stats.violations[axiom as usize]));
@@ -192,11 +202,17 @@ impl Voice {
         out.end()
     }
 
-    fn summary_text<S: Store>(&self, checker: &Checker<S>, lines: Lines, took: Duration) -> String {
+    fn summary_text<S: Store>(
+        &self,
+        checker: &Checker<S>,
+        lines: Lines,
+        took: Duration,
+        doubt: Option<&str>,
+    ) -> String {
         let stats = checker.stats();
         let open = checker.open() as u64;
         let unsettled = checker.unsettled() as u64 - open;
-        let (exit, reason) = self.verdict(checker);
+        let (exit, reason) = self.verdict(checker, doubt);
         let mut out = format!(
             "{} {}: {} transactions, {} operations in {:.1} s",
             self.level.name(),

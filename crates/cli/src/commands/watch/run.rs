@@ -180,6 +180,8 @@ struct Watch {
     shared: Arc<Mutex<Snapshot>>,
     /// Draw a status line.
     status: bool,
+    /// A source may go on for ever.
+    endless: bool,
     settle_ms: u64,
     /// When transactions arrived that have not settled.
     arrivals: VecDeque<u64>,
@@ -261,6 +263,7 @@ impl Watch {
             checker,
             shared: Arc::default(),
             status: false,
+            endless: flags.follow || flags.source.as_deref().is_none_or(|path| path.as_os_str() == "-"),
             settle_ms: options.settle_ms,
             arrivals: VecDeque::new(),
             spare: None,
@@ -343,10 +346,16 @@ impl Watch {
             if self.shown.0.elapsed() >= SHOW {
                 self.show();
             }
-            if interrupt::is_requested() {
+            if interrupt::is_requested() || self.is_of_no_use() {
                 return Ok(());
             }
         }
+    }
+
+    /// The reader of the events has gone, the answer is known, and the stream may never end. A file is read
+    /// to its end, so that the exit status is the one that a reader would have seen.
+    fn is_of_no_use(&self) -> bool {
+        terminal::is_closed() && self.endless && self.voice.standing(self.checker.stats()) > 0
     }
 
     /// Takes in a block: keeps it if it cannot be had again, checks it, reports, and tells whoever sent it.
@@ -536,7 +545,25 @@ impl Watch {
         self.make_checkpoint()?;
         self.show();
         self.clear_status();
-        terminal::print(&self.voice.summary(&self.checker, self.lines, self.began.elapsed()))?;
-        Ok(self.voice.verdict(&self.checker).0)
+        let doubt = self.doubt();
+        let took = self.began.elapsed();
+        terminal::print(&self.voice.summary(&self.checker, self.lines, took, doubt.as_deref()))?;
+        Ok(self.voice.verdict(&self.checker, doubt.as_deref()).0)
+    }
+
+    /// Why finding no violation proves nothing.
+    fn doubt(&self) -> Option<String> {
+        let lost = self.known.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if lost.is_some() {
+            return lost;
+        }
+        let stats = self.checker.stats();
+        let (read, unusable) = (self.lines.read, self.lines.malformed + self.lines.untimed);
+        match (stats.checked, stats.arrived) {
+            (0, 0) if unusable > 0 => Some(format!("none of {read} lines could be used")),
+            (0, 0) => Some("no transaction arrived".to_owned()),
+            (0, arrived) => Some(format!("none of {arrived} transactions could be checked")),
+            _ => None,
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Where transactions come from: a file, standard input, a file that grows, sockets. One thread each; blocks of whole lines
 //! go to the parser through a bounded channel, so a source waits when the checker is behind.
 
+use super::growing::{Growing, Patient};
 use super::ingest::{Block, Taken};
 use crate::exit::Failure;
-use crate::interrupt;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,14 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 /// Bytes of a block.
 const BLOCK: usize = 128 << 10;
 /// A line longer than this is not one.
 pub const LONGEST_LINE: usize = 64 << 20;
-/// How often a file that does not grow is looked at.
-const POLL: Duration = Duration::from_millis(20);
 
 /// What is known about sources.
 #[derive(Default)]
@@ -29,6 +26,8 @@ pub struct Known {
     names: Mutex<Vec<Arc<str>>>,
     /// Connections that are open.
     pub open: AtomicUsize,
+    /// Why a source could not be read to its end, if one could not.
+    pub lost: Mutex<Option<String>>,
     /// How many lines of each source that has given itself a name have been taken in.
     pub lines: Mutex<BTreeMap<String, u64>>,
 }
@@ -50,6 +49,11 @@ impl Known {
     pub fn name(&self, source: u32) -> String {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.get(source as usize).map_or_else(|| "?".to_owned(), ToString::to_string)
+    }
+
+    /// Notes that a source could not be read to its end. The first reason stays.
+    pub fn lose(&self, reason: String) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
     }
 
     /// Lines taken in of a source with a name.
@@ -104,7 +108,10 @@ pub fn read_all(
     let hub = hub.clone();
     let standard = path.as_os_str() == "-";
     let mut reader: Box<dyn Read + Send> = if standard {
-        Box::new(io::stdin())
+        match follow {
+            true => Box::new(Patient(io::stdin())),
+            false => Box::new(io::stdin()),
+        }
     } else {
         let mut file = File::open(path).map_err(io)?;
         if file.metadata().map_err(io)?.is_dir() {
@@ -122,7 +129,10 @@ pub fn read_all(
             }
             file.seek(SeekFrom::Start(resume.offset)).map_err(io)?;
         }
-        Box::new(file)
+        match follow {
+            true => Box::new(Growing::new(file, path, resume.offset).map_err(io)?),
+            false => Box::new(file),
+        }
     };
     thread::spawn(move || {
         let mut first = Vec::new();
@@ -135,10 +145,12 @@ pub fn read_all(
                 first.clear();
             }
         }
-        // A source that fails has ended; whoever watches sees that from the summary.
-        _ = pump(reader, first, follow, |bytes, last| {
+        let pumped = pump(reader, first, |bytes, last| {
             hub.send(Block { source, name: name.clone(), bytes, last, reply: None, replayed: false })
         });
+        if let Err(error) = pumped {
+            hub.known.lose(format!("{name}: {error}"));
+        }
     });
     Ok(())
 }
@@ -147,7 +159,6 @@ pub fn read_all(
 fn pump(
     mut reader: impl Read,
     first: Vec<u8>,
-    follow: bool,
     mut more: impl FnMut(Vec<u8>, bool) -> bool,
 ) -> io::Result<()> {
     let mut buffer = first;
@@ -166,7 +177,6 @@ fn pump(
         let read = reader.read(&mut buffer[searched..]);
         buffer.truncate(searched + read.as_ref().map_or(0, |n| *n));
         match read {
-            Ok(0) if follow && !interrupt::is_requested() => thread::sleep(POLL),
             Ok(0) => {
                 more(buffer, true);
                 return Ok(());
@@ -267,7 +277,7 @@ where
             }
         }
         let (source, name) = hub.known.register(&name);
-        _ = pump(reader, first, false, |bytes, last| {
+        _ = pump(reader, first, |bytes, last| {
             hub.send(Block { source, name: name.clone(), bytes, last, reply: acks.clone(), replayed: false })
         });
         hub.known.open.fetch_sub(1, Ordering::SeqCst);

@@ -57,3 +57,55 @@ fn a_database_that_is_lost_leaves_what_was_recorded() {
     assert!(matches!(live(0), Err(RunError::Engine(_))));
     assert_eq!(live(2_000).unwrap().lost, None);
 }
+
+/// A database whose client panics: when the second session is opened, or in its n-th transaction.
+struct Panicky {
+    opens: bool,
+    transactions: AtomicI64,
+}
+
+struct PanickySession<'a>(&'a Panicky);
+
+impl Engine for &'static Panicky {
+    fn describe(&self) -> String {
+        "panicky".into()
+    }
+
+    fn open(&self, session: u32) -> Result<Box<dyn Session>, EngineError> {
+        assert!(!(self.opens && session == 1), "no second session");
+        Ok(Box::new(PanickySession(self)))
+    }
+}
+
+impl Session for PanickySession<'_> {
+    fn transact(&mut self, ops: &[Op], answers: &mut Vec<Answer>) -> Ended {
+        assert!(self.0.transactions.fetch_sub(1, Relaxed) != 1, "the last straw");
+        answers.extend(ops.iter().map(|_| Answer::Done));
+        Ended::Committed
+    }
+
+    fn is_usable(&self) -> bool {
+        true
+    }
+}
+
+/// A panic ends the run with an error, whenever it comes, instead of leaving other sessions at the barrier;
+/// the recording has its end.
+#[test]
+fn a_panic_of_the_engine_ends_the_run() {
+    for (opens, expected) in [(true, "no second session"), (false, "the last straw")] {
+        let engine: &'static Panicky =
+            Box::leak(Box::new(Panicky { opens, transactions: AtomicI64::new(if opens { 0 } else { 50 }) }));
+        let plan = Plan {
+            engine: &engine,
+            spec: &ClientSpec::of(Workload::ListAppend),
+            sessions: 3,
+            limit: Limit::Time(Duration::from_secs(3600)),
+            faults: None,
+            online: None,
+        };
+        let output = Output { history: Box::new(std::io::sink()), log: Box::new(std::io::sink()) };
+        let error = run(plan, &Control::default(), output).unwrap_err();
+        assert!(matches!(&error, RunError::Panicked(message) if message == expected), "{error}");
+    }
+}

@@ -5,6 +5,7 @@
 
 use crate::destination::write_file;
 use crate::exit::Failure;
+use crate::judging::Question;
 use anomalist_check::Budget;
 use anomalist_check::stamps::{self, ByStamps, Findings};
 use anomalist_history::{History, OpId, TxnId};
@@ -21,10 +22,10 @@ use std::path::{Path, PathBuf};
 pub struct BasisFlags {
     /// What verdicts rest on [default: timestamps for the levels they speak about, where the history has them]
     #[arg(long, value_name = "BASIS")]
-    by: Option<Basis>,
+    pub by: Option<Basis>,
     /// Timestamps: whether a snapshot contains what committed at its very timestamp (inclusive) or not (exclusive)
     #[arg(long, value_name = "RULE", default_value = "inclusive")]
-    tie: Tie,
+    pub tie: Tie,
     /// Write what contradicts the timestamps, one JSON object per line: the first 1,000 of each axiom
     #[arg(long, value_name = "FILE")]
     pub violations: Option<PathBuf>,
@@ -32,7 +33,7 @@ pub struct BasisFlags {
 
 /// What verdicts rest on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Basis {
+pub enum Basis {
     /// What was read and written.
     Values,
     /// The database's timestamps as well.
@@ -50,18 +51,14 @@ pub struct Split {
     both: bool,
 }
 
-impl BasisFlags {
-    /// Divides the levels asked for (none: all). `values`: they are the default, timestamps or not. Anomalies that timestamps do
-    /// not speak of are looked for by values.
-    pub fn split(
-        &self,
-        history: &History,
-        levels: &[Level],
-        anomalies: &[AnomalyKind],
-        values: bool,
-    ) -> Result<Split, &'static str> {
+impl Split {
+    /// Divides the levels asked for (none: all). Assumptions from commit timestamps are about values.
+    /// Anomalies that timestamps do not speak of are looked for by values.
+    pub fn new(history: &History, question: &Question) -> Result<Split, &'static str> {
+        let Question { levels, anomalies, by, tie, inference, .. } = question;
         let stamped = history.stamps().is_some();
-        let basis = self.by.unwrap_or(if stamped && !values { Basis::Timestamps } else { Basis::Values });
+        let usual = if stamped && !inference.commit_stamps { Basis::Timestamps } else { Basis::Values };
+        let basis = by.unwrap_or(usual);
         if basis != Basis::Values && !stamped {
             return Err("the history has no timestamps; leave out --by, or use --by values");
         }
@@ -71,15 +68,13 @@ impl BasisFlags {
         let by_values = anomalies.iter().any(|kind| !kind.is_stamp());
         let others = if levels.is_empty() && !by_values { Vec::new() } else { others };
         let (values, stamps) = match basis {
-            Basis::Values => (Some(levels.to_vec()), Vec::new()),
-            Basis::Both => (Some(levels.to_vec()), stamps),
+            Basis::Values => (Some(levels.clone()), Vec::new()),
+            Basis::Both => (Some(levels.clone()), stamps),
             Basis::Timestamps => ((!others.is_empty()).then_some(others), stamps),
         };
-        Ok(Split { values, stamps, tie: self.tie, both: basis == Basis::Both })
+        Ok(Split { values, stamps, tie: *tie, both: basis == Basis::Both })
     }
-}
 
-impl Split {
     /// A snapshot does not contain what committed at its very timestamp.
     pub fn is_exclusive(&self) -> bool {
         self.tie == Tie::Exclusive

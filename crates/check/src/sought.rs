@@ -1,0 +1,90 @@
+//! Anomalies that were asked for by name: which engines they need, and when it is decided that there is
+//! none.
+//!
+//! Reads that no write explains, non-repeatable reads and the patterns of the weak engine are counted
+//! completely (Plume, Theorems 2 to 5), so what was not found is not there; unless values repeat and
+//! sources are open. Of cycles in the graph of dependencies a bounded number is looked at. That there is
+//! none of a kind follows from a level that forbids the kind and holds, so that level is decided, as if it
+//! had been asked for. Costs what the engines cost that are needed.
+
+use crate::Request;
+use crate::adya::{Analyser, Registers};
+use crate::budget::Budget;
+use crate::verdicts::{self, Board};
+use crate::weak::{Guarantee, Problem};
+use anomalist_level::{AnomalyKind, Level, Sought, Verdict};
+
+/// The levels about which the engine for dependencies has to be asked. Nothing, if patterns answer
+/// everything.
+pub(crate) fn needed(request: &Request, asked: &[Level]) -> Vec<Level> {
+    match &request.anomalies {
+        Some(kinds) if request.levels.is_empty() => {
+            kinds.iter().filter(|kind| !is_pattern(**kind)).flat_map(|kind| kind.rules_out()).collect()
+        }
+        _ => asked.to_vec(),
+    }
+}
+
+/// Whether instances are counted completely, without the graph of dependencies.
+fn is_pattern(kind: AnomalyKind) -> bool {
+    use AnomalyKind as A;
+    let direct = matches!(
+        kind,
+        A::ThinAirRead
+            | A::AbortedRead
+            | A::FutureRead
+            | A::NotMyOwnWrite
+            | A::NotMyLastWrite
+            | A::IntermediateRead
+            | A::DuplicateElements
+            | A::IncompatibleOrder
+            | A::NonRepeatableRead
+    );
+    let weak = matches!(
+        kind,
+        A::CyclicCo
+            | A::NonMonoReadCo
+            | A::NonMonoReadCm
+            | A::FracturedReadCo
+            | A::FracturedReadCm
+            | A::CoConflictCm
+            | A::ConflictCm
+    );
+    direct || weak || Guarantee::ALL.into_iter().any(|guarantee| guarantee.violation() == kind)
+}
+
+/// The answer for each kind that was asked for, but those of timestamps.
+pub(crate) fn answers(
+    problem: Problem<'_>,
+    registers: &Registers,
+    (request, kinds): (&Request, &[AnomalyKind]),
+    analysers: &[&dyn Analyser],
+    budget: &Budget<'_>,
+    board: &Board<'_>,
+) -> Vec<(AnomalyKind, Sought)> {
+    let unknown = |reason: &str| Sought::Unknown { reason: reason.to_owned() };
+    let counted = problem.index.ambiguous_reads() == 0;
+    let answer = |kind: AnomalyKind| {
+        if board.shows(problem, kind) {
+            return Sought::Found;
+        }
+        if board.interrupted || budget.is_spent() {
+            return unknown(verdicts::STOPPED);
+        }
+        if counted && is_pattern(kind) {
+            return Sought::Absent;
+        }
+        let levels = kind.rules_out();
+        if levels.is_empty() {
+            return unknown("none was found; no level forbids it, so none proves that there is none");
+        }
+        let whole =
+            Request { levels: levels.clone(), anomalies: None, certificates: false, ..request.clone() };
+        let judgement = verdicts::judge(problem, registers, &whole, analysers, &budget.aside());
+        match levels.iter().any(|&level| judgement.verdict(level) == Some(&Verdict::Holds)) {
+            true => Sought::Absent,
+            false => unknown("none was found, but not every cycle was looked at"),
+        }
+    };
+    kinds.iter().filter(|kind| !kind.is_stamp()).map(|&kind| (kind, answer(kind))).collect()
+}

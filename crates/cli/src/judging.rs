@@ -1,0 +1,333 @@
+//! From a history to its judgement: the one way that `check` and `test` share.
+//!
+//! No flags, no files, no printing. A [`Question`] says what to find out and on what footing; [`Prepared`]
+//! resolves reads where values are asked about; [`Prepared::judge`] decides, looks for smaller refutations,
+//! and doubts the answer where that is wanted. Limits are polled.
+
+use crate::basis::{self, Basis, Split};
+use anomalist_check::datatypes::{self, Lowered};
+use anomalist_check::stamps::Findings;
+use anomalist_check::{Budget, Inference, ONLY_ASKED, Request};
+use anomalist_history::{History, Index};
+use anomalist_level::{AnomalyKind, By, Certificate, Judgement, Level, Sought, Verdict};
+use anomalist_timestamp::{Mode, Tie};
+use anomalist_verify::Verifier;
+use std::num::NonZeroUsize;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long searches for the order behind strong levels may take, all together, unless a time limit is
+/// given.
+const SEARCH_LIMIT: Duration = Duration::from_secs(30);
+/// How long to look for a smaller proof that no order exists.
+const TIGHTENING: Duration = Duration::from_secs(3);
+
+/// What to find out.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The levels; none: all.
+    pub levels: Vec<Level>,
+    /// Look for just these anomalies; none: all.
+    pub anomalies: Vec<AnomalyKind>,
+    /// What verdicts rest on, if not on what the history has.
+    pub by: Option<Basis>,
+    /// What equal timestamps mean.
+    pub tie: Tie,
+    /// What may be assumed about registers.
+    pub inference: Inference,
+    /// Keep the proofs of levels that hold.
+    pub certificates: bool,
+    /// An example of every component.
+    pub every_component: bool,
+    /// Verify every proof at once.
+    pub verify: bool,
+    /// Decide everything a second time.
+    pub cross_check: bool,
+    /// Threads to use.
+    pub threads: NonZeroUsize,
+}
+
+impl Question {
+    /// About these levels, as `check` asks without further flags.
+    pub fn about(levels: &[Level], threads: NonZeroUsize) -> Question {
+        // For test runs: verify everything, whoever asked.
+        let verify = std::env::var_os("ANOMALIST_VERIFY").is_some_and(|value| !value.is_empty());
+        Question {
+            levels: levels.to_vec(),
+            anomalies: Vec::new(),
+            by: None,
+            tie: Tie::Inclusive,
+            inference: Inference::default(),
+            certificates: false,
+            every_component: false,
+            verify,
+            cross_check: false,
+            threads,
+        }
+    }
+
+    fn anomalies(&self) -> Option<Vec<AnomalyKind>> {
+        (!self.anomalies.is_empty()).then(|| self.anomalies.clone())
+    }
+
+    fn request(&self, levels: Vec<Level>) -> Request {
+        Request {
+            levels,
+            anomalies: self.anomalies(),
+            certificates: self.certificates || self.verify,
+            inference: self.inference.clone(),
+            every_component: self.every_component,
+            ..Request::default()
+        }
+    }
+}
+
+/// How long it may take.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// True when the work is to end. Polled often.
+    pub spent: &'a (dyn Fn() -> bool + Sync),
+    /// There is a time limit, so that searches need none of their own.
+    pub timed: bool,
+    /// Learns what is known, now and then.
+    pub known: &'a (dyn Fn(Judgement) + Sync),
+}
+
+/// The answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// What was found out.
+    pub judgement: Judgement,
+    /// What contradicts the timestamps, listed.
+    pub violations: Vec<(Mode, Findings)>,
+    /// How long it took to doubt it.
+    pub doubted: Duration,
+}
+
+/// The answer is wrong: a bug.
+#[derive(Debug)]
+pub struct Wrong {
+    /// The answer.
+    pub judgement: Judgement,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// A history whose reads are resolved as far as the question needs it.
+pub struct Prepared<'a> {
+    history: &'a History,
+    question: Question,
+    split: Split,
+    index: Option<Index>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Gets ready. Fails if the history has not what the question asks about.
+    pub fn new(history: &'a History, question: Question) -> Result<Prepared<'a>, &'static str> {
+        let split = Split::new(history, &question)?;
+        let index = split.values.is_some().then(|| Index::build(history, question.threads));
+        Ok(Prepared { history, question, split, index })
+    }
+
+    /// Decides.
+    pub fn judge(self, limits: Limits<'_>) -> Result<Answer, Box<Wrong>> {
+        let Prepared { history, question, split, index } = self;
+        with_budget(limits, |budget| {
+            let mut doubted = Duration::ZERO;
+            let by_values = match (&index, split.values.clone()) {
+                (Some(index), Some(levels)) => {
+                    let request = question.request(levels);
+                    let judgement = by_values((history, index), &request, limits, budget);
+                    let since = Instant::now();
+                    doubt((history, index), &question, &request, &judgement, &budget.aside())
+                        .map_err(|what| Wrong { judgement: judgement.clone(), what })?;
+                    doubted = since.elapsed();
+                    Some(judgement)
+                }
+                _ => None,
+            };
+            let exclusive = split.is_exclusive();
+            let certificates = question.certificates || question.verify;
+            let (mut judgement, violations) =
+                split.judge(history, by_values, question.anomalies(), certificates, question.threads, budget);
+            seek_in_stamps(&mut judgement, &question.anomalies);
+            let since = Instant::now();
+            if let Err(what) = doubt_stamps(history, &question, &judgement, exclusive, &budget.aside()) {
+                return Err(Box::new(Wrong { judgement, what }));
+            }
+            Ok(Answer { judgement, violations, doubted: doubted + since.elapsed() })
+        })
+    }
+}
+
+/// Judges sets, counters, banks and predicates. Reasons that are no reads and writes cannot be verified
+/// again.
+pub fn lowered(lowered: &Lowered, question: &Question, limits: Limits<'_>) -> Judgement {
+    let request =
+        Request { certificates: question.certificates, ..question.request(question.levels.clone()) };
+    with_budget(limits, |budget| datatypes::check(lowered, &request, budget))
+}
+
+/// What a recording that was cut off does not let us say. `reads` were ignored because their writer is
+/// missing: what holds without them may not hold with them. A violation among the others is one whatever is
+/// missing.
+pub fn admit_loss(judgement: &mut Judgement, reads: usize) {
+    if reads > 0 {
+        let reason = format!(
+            "the recording was cut off, and {reads} reads returned values whose writer is missing from it"
+        );
+        let verdicts = judgement.levels.iter_mut().map(|l| &mut l.verdict);
+        for verdict in verdicts.chain(judgement.mixed.iter_mut().map(|mixed| &mut mixed.verdict)) {
+            if *verdict == Verdict::Holds {
+                *verdict = Verdict::Unknown { reason: reason.clone() };
+            }
+        }
+        for (_, sought) in judgement.sought.iter_mut().filter(|(_, sought)| *sought == Sought::Absent) {
+            *sought = Sought::Unknown { reason: reason.clone() };
+        }
+        judgement.certificates.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
+    }
+}
+
+/// The same for operations that are no reads and writes, of which nothing can be said then.
+pub fn admit_unknown_loss(judgement: &mut Judgement) {
+    let reason = "the recording was cut off, and operations that were in flight are missing from it";
+    judgement.anomalies.clear();
+    judgement.further.clear();
+    judgement.certificates.clear();
+    for l in &mut judgement.levels {
+        l.verdict = Verdict::Unknown { reason: reason.to_owned() };
+        l.anomalies.clear();
+    }
+    for (_, sought) in &mut judgement.sought {
+        *sought = Sought::Unknown { reason: reason.to_owned() };
+    }
+}
+
+/// Searches that can take exponential time share a limit, counted from the first of them.
+fn with_budget<T>(limits: Limits<'_>, work: impl FnOnce(&Budget<'_>) -> T) -> T {
+    let searching = OnceLock::new();
+    let searched = || {
+        let began = searching.get_or_init(Instant::now);
+        (limits.spent)() || !limits.timed && began.elapsed() >= SEARCH_LIMIT
+    };
+    work(&Budget::new(limits.spent).with_search(&searched).with_known(limits.known))
+}
+
+fn by_values(
+    (history, index): (&History, &Index),
+    request: &Request,
+    limits: Limits<'_>,
+    budget: &Budget<'_>,
+) -> Judgement {
+    let mut judgement = anomalist_check::check(history, index, request, budget);
+    (limits.known)(Judgement { certificates: Vec::new(), ..judgement.clone() });
+    let since = Instant::now();
+    let long = || (limits.spent)() || since.elapsed() >= TIGHTENING;
+    if !long() {
+        anomalist_check::shrink::tighten(history, &mut judgement, &Budget::new(&long));
+    }
+    judgement
+}
+
+/// The answer for anomalies of timestamps that were asked for: what was found, and what cannot be there
+/// because its levels are decided.
+fn seek_in_stamps(judgement: &mut Judgement, asked: &[AnomalyKind]) {
+    for &kind in asked.iter().filter(|kind| kind.is_stamp()) {
+        let mut levels = judgement.levels.iter().filter(|l| l.by == By::Timestamps).peekable();
+        let answer = if judgement.anomalies.iter().any(|a| a.kind.implies(kind)) {
+            Sought::Found
+        } else if levels.peek().is_none() {
+            Sought::Unknown { reason: "nothing was judged by timestamps".to_owned() }
+        } else {
+            let open = levels.find_map(|l| match &l.verdict {
+                Verdict::Unknown { reason } if reason != ONLY_ASKED => Some(reason.clone()),
+                _ => None,
+            });
+            open.map_or(Sought::Absent, |reason| Sought::Unknown { reason })
+        };
+        judgement.sought.push((kind, answer));
+    }
+}
+
+/// Looks for a mistake in a judgement by values, and says what it is.
+fn doubt(
+    (history, index): (&History, &Index),
+    question: &Question,
+    request: &Request,
+    judgement: &Judgement,
+    budget: &Budget<'_>,
+) -> Result<(), String> {
+    if budget.is_spent() {
+        return Ok(());
+    }
+    // What the user assumes about the database is in no history. What only some anomalies were looked for
+    // in is not decided, and needs no proof.
+    let assumes = request.inference != Inference::default();
+    if question.verify
+        && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)
+    {
+        return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
+    }
+    if question.cross_check {
+        second_opinion((history, index), request, judgement, budget)?;
+    }
+    Ok(())
+}
+
+/// The same by timestamps.
+fn doubt_stamps(
+    history: &History,
+    question: &Question,
+    judgement: &Judgement,
+    exclusive: bool,
+    budget: &Budget<'_>,
+) -> Result<(), String> {
+    if question.verify && judgement.levels.iter().any(|l| l.by == By::Timestamps) {
+        basis::verify(history, judgement, exclusive)
+            .map_err(|flaw| format!("an answer's proof does not verify: {}", flaw.message(history)))?;
+    }
+    if question.cross_check {
+        let found = anomalist_check::cross_check_stamps(history, judgement, budget);
+        if !found.is_empty() {
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            return Err(found.join("; "));
+        }
+    }
+    Ok(())
+}
+
+/// Asks other algorithms; where the history is tiny, also one that tries everything.
+fn second_opinion(
+    (history, index): (&History, &Index),
+    request: &Request,
+    judgement: &Judgement,
+    budget: &Budget<'_>,
+) -> Result<(), String> {
+    let found = anomalist_check::cross_check(history, index, request, judgement, budget);
+    if !found.is_empty() {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        return Err(found.join("; "));
+    }
+    let verifier = Verifier::new(history);
+    let assumes = request.inference != Inference::default();
+    for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
+        let tried = verifier.try_everything(answer.level);
+        let disagree = match answer.verdict {
+            Verdict::Holds => tried == Some(false),
+            // What is assumed rules orders out.
+            Verdict::Violated => tried == Some(true) && !assumes,
+            Verdict::Unknown { .. } => false,
+        };
+        if disagree {
+            return Err(format!("{} is not {}: every order was tried", answer.level, answer.verdict.name()));
+        }
+    }
+    let declared = judgement.mixed.as_ref().map(|mixed| (&mixed.verdict, verifier.try_everything_declared()));
+    if let Some((verdict @ Verdict::Holds, Some(false)) | (verdict @ Verdict::Violated, Some(true))) =
+        declared
+    {
+        return Err(format!("the mix of declared levels is not {}: every order was tried", verdict.name()));
+    }
+    Ok(())
+}
