@@ -301,7 +301,7 @@ mod tests {
         );
         assert_eq!(
             first("{\"anomalist\":2}"),
-            "error: h:1:11: version 2 of the format is newer than this program, which knows 1"
+            "error: h:1:14: version 2 of the format is newer than this program, which knows 1"
         );
         assert_eq!(
             first("{\"session\":1,\"ops\":[],\"commit\":1,\"snapshot\":\"9:7:\"}"),

@@ -78,9 +78,6 @@ impl Merger {
         if let Some(fault) = event.fault.take() {
             return Err(*fault);
         }
-        if event.kind == EventKind::Ok && !event.recorded {
-            return Err(Fault::new(event.at, "expected a value in this ok operation, found none"));
-        }
         let label = match event.index {
             Some(index) => self.assembler.value(columns, index),
             None => self.assembler.builder.int(position as i64),
@@ -123,7 +120,9 @@ impl Merger {
             None => self.unopened.note(here.line),
         }
         let mops = event.mops.clone();
-        if event.kind == EventKind::Ok || open.is_none() || client.asked.is_empty() {
+        // An ok without a value did what it was asked to do, and does not say what it read.
+        let told = event.kind == EventKind::Ok && event.recorded;
+        if told || open.is_none() || client.asked.is_empty() {
             assembler.add(draft, columns, mops, event.kind == EventKind::Ok);
             return;
         }
