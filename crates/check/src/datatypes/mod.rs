@@ -7,6 +7,7 @@
 //! - A *set* is a register per element, absent at first and written once: nothing is lost, and proofs stand.
 //! - A *counter*, a *bank* and *predicates* show less than the whole state. Every dependency that is added holds in every
 //!   interpretation of the recording; that none contradicts another proves nothing, so levels that "hold" become unknown.
+//!   Of predicates some are proven nevertheless, by an order in which every read returns what it returned (`replay.rs`).
 //!
 //! Where it is certain only that some transaction did a thing (some addition was missed, half of some transfer was seen),
 //! a transaction of its own stands for whichever it was. Long-fork workloads are transactions already.
@@ -16,13 +17,16 @@ mod counter;
 mod predicate_edges;
 mod predicates;
 mod recorder;
+mod replay;
 mod set;
 
 pub use crate::models::Malformed;
+pub(crate) use predicates::{Predicate, rows_of};
+pub(crate) use recorder::Recorder;
 
 use crate::{Analyser, Budget, ExtraEdge, Request, check_with};
 use anomalist_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
-use anomalist_level::{Anomaly, Judgement, Relation, Verdict};
+use anomalist_level::{Anomaly, Judgement, Level, Relation, Verdict};
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -98,6 +102,8 @@ pub struct Lowered {
     pub doubt: Option<&'static str>,
     /// How many transactions stand for ones of which nobody knows which they are.
     pub stand_ins: usize,
+    /// Of predicates: what is needed to look whether an order explains all reads.
+    pub(crate) recording: Option<predicates::Recording>,
 }
 
 /// Why a recording cannot be judged as transactions.
@@ -244,10 +250,14 @@ impl Analyser for Lowered {
 /// ```
 pub fn check(lowered: &Lowered, request: &Request, budget: &Budget<'_>) -> Judgement {
     let index = Index::build(&lowered.history, NonZeroUsize::MIN);
+    let with_orders = Request { certificates: true, ..request.clone() };
+    let request = if lowered.recording.is_some() { &with_orders } else { request };
     let mut judgement = check_with(&lowered.history, &index, request, &[lowered], budget);
     if let Some(doubt) = lowered.doubt {
+        let proven = replay::proven(lowered, &judgement, budget);
         judgement.certificates.clear();
-        for level in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds) {
+        let holds = |level: Level| proven.iter().any(|stronger| stronger.implies(level));
+        for level in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds && !holds(l.level)) {
             level.verdict = Verdict::Unknown { reason: doubt.to_owned() };
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! Lowered: insertions, writes and deletions are writes; `r`, and each row that `rp` returned, are reads of items. What
 //! `rp` did not return is where predicates matter: see `predicate_edges.rs`. A read of nil is the unborn or the deleted
-//! version if there is only one such, and says nothing otherwise.
+//! version if there is only one such, and says nothing if there are several; if there is none, nobody wrote what it shows.
 
 use super::predicate_edges;
 use super::recorder::Recorder;
@@ -19,14 +19,14 @@ const DOUBT: &str = "no violation was found, but the versions that reads by pred
 
 /// A predicate.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Predicate {
+pub(crate) enum Predicate {
     True,
     Equals(Datum),
     Mod(i64, i64),
 }
 
 impl Predicate {
-    fn parse(datum: &Datum) -> Option<Predicate> {
+    pub fn parse(datum: &Datum) -> Option<Predicate> {
         match datum {
             Datum::Bool(true) => Some(Predicate::True),
             datum if datum.as_name() == Some("true") => Some(Predicate::True),
@@ -64,9 +64,18 @@ impl std::fmt::Display for Predicate {
     }
 }
 
+/// A recording as it was, to be replayed in some order.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// The rows of `init`.
+    pub init: BTreeMap<Datum, Datum>,
+    /// By draft, which is the rank in the input.
+    pub txns: Vec<Txn>,
+}
+
 /// A micro-operation.
 #[derive(Clone, Debug)]
-pub(super) enum Mop {
+pub(crate) enum Mop {
     /// The new row; none deletes it.
     Write(Datum, Option<Datum>),
     /// What was read; none is nil.
@@ -76,7 +85,8 @@ pub(super) enum Mop {
 }
 
 /// A transaction that may have happened, or failed.
-pub(super) struct Txn {
+#[derive(Debug)]
+pub(crate) struct Txn {
     pub draft: Draft,
     pub ok: bool,
     pub failed: bool,
@@ -158,7 +168,8 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
         operations(&mut recorder, txn, i, &stored[i], &mut rows);
     }
     predicate_edges::add(&mut recorder, &txns, &rows);
-    recorder.finish(Datatype::Predicates, Some(DOUBT))
+    let lowered = recorder.finish(Datatype::Predicates, Some(DOUBT))?;
+    Ok(Lowered { recording: Some(Recording { init, txns }), ..lowered })
 }
 
 /// The rows of an `init` operation.
@@ -177,7 +188,7 @@ fn initial_rows(events: &Events, op: &Operation) -> Result<Option<BTreeMap<Datum
     }
 }
 
-fn rows_of(map: &Datum) -> Option<BTreeMap<Datum, Datum>> {
+pub(crate) fn rows_of(map: &Datum) -> Option<BTreeMap<Datum, Datum>> {
     if map.is_nil() {
         return Some(BTreeMap::new());
     }
@@ -278,6 +289,8 @@ fn nil_version(versions: Option<&Vec<Version>>) -> Value {
     let mut nils = versions.iter().filter(|version| version.value.is_none());
     match (nils.next(), nils.next()) {
         (Some(only), None) => only.stored,
+        // The row was there in every version: no transaction left it like this.
+        (None, _) => Value::NIL,
         _ => Value::UNKNOWN,
     }
 }
