@@ -5,14 +5,17 @@
 //! `init` is unborn at first; unborn and deleted rows match nothing. A value may be a list that every mutation appends
 //! to: its last element is what predicates look at, and its prefixes are the versions before.
 //!
-//! Lowered: insertions, writes and deletions are writes; `r`, and each row that `rp` returned, are reads of items. What
-//! `rp` did not return is where predicates matter: see `predicate_edges.rs`. A read of nil is the unborn or the deleted
-//! version if there is only one such, and says nothing if there are several; if there is none, nobody wrote what it shows.
+//! Lowered: insertions, writes and deletions are writes; `r`, and each row that `rp` returned, are reads of
+//! items. What `rp` did not return is where predicates matter: see `predicate_edges.rs`. A read of nil is
+//! the unborn or the deleted version if there is only one such, and says nothing if there are several. If
+//! there is none, the read missed a row that was there in every version, as a read by predicate may
+//! (`predicate-read-miss`).
 
 use super::predicate_edges;
 use super::recorder::Recorder;
 use super::{Datatype, LowerError, Lowered, Malformed};
 use anomalist_history::{Datum, Draft, Events, KeyId, OpKind, Operation, Value};
+use anomalist_level::AnomalyKind;
 use std::collections::BTreeMap;
 
 const DOUBT: &str = "no violation was found, but the versions that reads by predicate saw, and their order, are not all known";
@@ -259,9 +262,9 @@ fn operations(recorder: &mut Recorder<'_>, txn: &Txn, number: usize, stored: &[V
                     version.op = place;
                 }
             }
-            Mop::Read(key, value) => {
-                let id = key_of(recorder, key);
-                let value = match (value, txn.own_before(key, i)) {
+            Mop::Read(key, row) => {
+                let (id, own) = (key_of(recorder, key), txn.own_before(key, i));
+                let value = match (row, own) {
                     (Some(value), _) => recorder.value(value),
                     // The transaction's own deletion, whatever others did.
                     (None, Some(None)) => {
@@ -271,7 +274,11 @@ fn operations(recorder: &mut Recorder<'_>, txn: &Txn, number: usize, stored: &[V
                     }
                     (None, _) => nil_version(rows.get(key)),
                 };
-                recorder.op(txn.draft, OpKind::Read, id, value);
+                let at = recorder.op(txn.draft, OpKind::Read, id, value);
+                let was_there = |versions: &Vec<Version>| versions.iter().all(|v| v.value.is_some());
+                if own.is_none() && row.is_none() && rows.get(key).is_some_and(was_there) {
+                    recorder.flaw(AnomalyKind::PredicateReadMiss, txn.draft, vec![at]);
+                }
             }
             Mop::Rows(_, found) => {
                 for (key, value) in found {
@@ -289,8 +296,6 @@ fn nil_version(versions: Option<&Vec<Version>>) -> Value {
     let mut nils = versions.iter().filter(|version| version.value.is_none());
     match (nils.next(), nils.next()) {
         (Some(only), None) => only.stored,
-        // The row was there in every version: no transaction left it like this.
-        (None, _) => Value::NIL,
         _ => Value::UNKNOWN,
     }
 }

@@ -34,7 +34,8 @@ pub struct Cycle {
 /// same answer; large enough for components of a million transactions with anomalies at hand.
 const EFFORT: u64 = 2_000_000_000;
 
-/// Searches the graph and adds what it finds. An edge that several relations hold is told by the first of `precedence`.
+/// Searches the graph and adds what it finds. An edge that several relations hold is explained by the first
+/// of `precedence`.
 pub(super) fn search(
     ground: &Ground<'_>,
     edges: Vec<(u32, u32, Labels)>,

@@ -11,9 +11,9 @@
 //! [`anomalist_level::elle`]. The one thing not Elle's is the search itself, which is polynomial (`anomalist_graph::labelled`): nothing
 //! depends on the speed of the machine. Deliberate differences: `docs/elle-differences.md`.
 //!
-//! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle: every
-//! transaction that read the last version precedes every writer of an unobserved one. Past twenty million some are left out,
-//! and finding nothing is then unknown.
+//! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle:
+//! every transaction that read the last version precedes every writer of an unobserved one. Past three
+//! million some are left out, and finding nothing is then unknown.
 
 mod append;
 mod cycles;

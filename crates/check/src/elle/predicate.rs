@@ -1,17 +1,19 @@
 //! Elle's own answer about rows read by predicate: what `elle.closed-predicate` infers.
 //!
-//! - The *versions* of a key are its mutations in the order of the file, those of transactions that failed left out;
-//!   before them the row of `init`, or else the unborn version. Unborn and dead versions match no predicate.
-//! - A read of nil is of the unborn or of the dead version, if the key has only one of them, one first or the other last;
-//!   of the unborn one if it has neither: somebody looked before `init`.
-//! - A predicate read *selects* of each key the version that it returned, or else the only one that does not match; the
-//!   unborn one if all match, which is `predicate-read-miss`.
-//! - `wr`, `wrp`: from the writer of a version to who read or selected it. `rw`: to the writer of the next version. `rwp`:
-//!   to the writer of any later version that matches where the selected one does not, or the other way round. `ww`: from
-//!   the writer of the version before, for insertions and deletions.
+//! - The *versions* of a key are its mutations in the order of the file, those of transactions that failed
+//!   left out; before them the row of `init`, or else the unborn version. Unborn and dead versions match no
+//!   predicate.
+//! - A read of nil is of the unborn or of the dead version, if the key has only one of them, one first or
+//!   the other last; of the unborn one if it has neither: the read came before `init`.
+//! - A predicate read *selects* of each key the version that it returned, or else the only one that does
+//!   not match; the unborn one if all match, which is `predicate-read-miss`.
+//! - `wr`, `wrp`: from the writer of a version to who read or selected it. `rw`: to the writer of the next
+//!   version. `rwp`: to the writer of any later version that matches where the selected one does not, or
+//!   the other way round. `ww`: from the writer of the version before, for insertions and deletions.
 //!
-//! So the answer is right where each key is mutated at most once after `init`, as Elle's generator has it. A key that is
-//! mutated more often is told to the caller. Elle stops if a value is written twice. O(reads × keys × versions).
+//! So the answer is right where each key is mutated at most once after `init`, as Elle's generator has it.
+//! A key that is mutated more often is reported to the caller. Elle stops if a value is written twice.
+//! O(reads × keys × versions).
 
 use super::ground::{Graph, Ground};
 use super::{Answer, Case, Datatype, Findings, Inference, Options, cycles, orders, steps, verdict};
@@ -42,7 +44,7 @@ impl Version {
         }
     }
 
-    fn told(&self) -> Datum {
+    fn shown(&self) -> Datum {
         match self {
             Version::Unborn => Datum::keyword("elle/unborn"),
             Version::Dead => Datum::keyword("elle/dead"),
@@ -67,7 +69,7 @@ enum Mop {
     ByPredicate {
         predicate: Predicate,
         rows: BTreeMap<Datum, Datum>,
-        told: Datum,
+        shown: Datum,
     },
 }
 
@@ -154,7 +156,7 @@ fn parse(mop: &Datum) -> Option<Mop> {
         "rp" => Mop::ByPredicate {
             predicate: Predicate::parse(parts.get(1)?)?,
             rows: rows_of(parts.get(2).unwrap_or(&Datum::Nil))?,
-            told: mop.clone(),
+            shown: mop.clone(),
         },
         _ => return None,
     })
@@ -198,9 +200,9 @@ impl<'a> Analysis<'a> {
                 }
             }
             for (key, (version, place)) in installed {
-                let told = version.told();
+                let shown = version.shown();
                 if new.writers.insert((key, version), (node as u32, place)).is_some() {
-                    new.twice.get_or_insert_with(|| format!("{key} was set to {told} twice"));
+                    new.twice.get_or_insert_with(|| format!("{key} was set to {shown} twice"));
                 }
             }
         }
@@ -276,8 +278,8 @@ impl<'a> Analysis<'a> {
                 match mop {
                     Mop::Mutation { key, to, ordered: true } => self.mutation(&mut drawing, key, to, at),
                     Mop::Read { key, row } if txn.ok => self.read(&mut drawing, key, row.as_ref(), at),
-                    Mop::ByPredicate { predicate, rows, told } if txn.ok => {
-                        self.by_predicate(&mut drawing, (predicate, rows, told), at);
+                    Mop::ByPredicate { predicate, rows, shown } if txn.ok => {
+                        self.by_predicate(&mut drawing, (predicate, rows, shown), at);
                         for key in self.missed(predicate, rows) {
                             findings.push((
                                 AnomalyKind::PredicateReadMiss,
@@ -285,9 +287,9 @@ impl<'a> Analysis<'a> {
                             ));
                             misses.push(Datum::map([
                                 ("op", events.datum(txn.position)),
-                                ("mop", told.clone()),
+                                ("mop", shown.clone()),
                                 ("key", key.clone()),
-                                ("versions", Datum::List(self.of(key).iter().map(Version::told).collect())),
+                                ("versions", Datum::List(self.of(key).iter().map(Version::shown).collect())),
                             ]));
                         }
                     }
@@ -315,44 +317,44 @@ impl<'a> Analysis<'a> {
         if let Some(before) = before
             && let Some(writer) = self.writer(key, before)
         {
-            let told = [("key", key.clone()), ("value", before.told()), ("value'", to.told())];
-            drawing.edge(Edge::Ww, writer, at, &told);
+            let shown = [("key", key.clone()), ("value", before.shown()), ("value'", to.shown())];
+            drawing.edge(Edge::Ww, writer, at, &shown);
         }
     }
 
     fn read(&self, drawing: &mut Drawing, key: &'a Datum, row: Option<&Datum>, at: (u32, usize)) {
         let Some(version) = self.resolve(key, row) else { return };
         if let Some(writer) = self.writer(key, &version) {
-            drawing.edge(Edge::Wr, writer, at, &[("key", key.clone()), ("value", version.told())]);
+            drawing.edge(Edge::Wr, writer, at, &[("key", key.clone()), ("value", version.shown())]);
         }
         if let Some(next) = self.next(key, &version)
             && let Some(writer) = self.writer(key, next)
         {
-            let told = [("key", key.clone()), ("value", version.told()), ("value'", next.told())];
-            drawing.edge(Edge::Rw, at, writer, &told);
+            let shown = [("key", key.clone()), ("value", version.shown()), ("value'", next.shown())];
+            drawing.edge(Edge::Rw, at, writer, &shown);
         }
     }
 
     fn by_predicate(
         &self,
         drawing: &mut Drawing,
-        (predicate, rows, told): (&Predicate, &'a BTreeMap<Datum, Datum>, &Datum),
+        (predicate, rows, shown): (&Predicate, &'a BTreeMap<Datum, Datum>, &Datum),
         at: (u32, usize),
     ) {
-        let read = || ("predicate-read", told.clone());
+        let read = || ("predicate-read", shown.clone());
         for (key, version) in self.selected(predicate, rows) {
             if let Some(writer) = self.writer(key, &version) {
-                let told = [("key", key.clone()), ("value", version.told()), read()];
-                drawing.edge(Edge::Wrp, writer, at, &told);
+                let shown = [("key", key.clone()), ("value", version.shown()), read()];
+                drawing.edge(Edge::Wrp, writer, at, &shown);
             }
             let versions = self.of(key);
             let Some(place) = versions.iter().position(|v| *v == version) else { continue };
             let matches = |v: &Version| predicate.matches(v.row());
             for later in versions[place + 1..].iter().filter(|later| matches(later) != matches(&version)) {
                 if let Some(writer) = self.writer(key, later) {
-                    let told =
-                        [("key", key.clone()), ("value", version.told()), ("value'", later.told()), read()];
-                    drawing.edge(Edge::Rwp, at, writer, &told);
+                    let shown =
+                        [("key", key.clone()), ("value", version.shown()), ("value'", later.shown()), read()];
+                    drawing.edge(Edge::Rwp, at, writer, &shown);
                 }
             }
         }
@@ -374,15 +376,15 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn edge(&mut self, edge: Edge, from: (u32, usize), to: (u32, usize), told: &[(&str, Datum)]) {
+    fn edge(&mut self, edge: Edge, from: (u32, usize), to: (u32, usize), shown: &[(&str, Datum)]) {
         if from.0 == to.0 {
             return;
         }
         self.graph.add(from.0, to.0, edge);
         let places = [("a-mop-index", Datum::count(from.1)), ("b-mop-index", Datum::count(to.1))];
         self.steps.entry((from.0, to.0, edge)).or_insert_with(|| {
-            let told = told.iter().map(|(name, value)| (*name, value.clone()));
-            Datum::map([("type", Datum::keyword(edge.name()))].into_iter().chain(told).chain(places))
+            let shown = shown.iter().map(|(name, value)| (*name, value.clone()));
+            Datum::map([("type", Datum::keyword(edge.name()))].into_iter().chain(shown).chain(places))
         });
     }
 }
@@ -391,12 +393,12 @@ impl Predicates {
     /// What was found, by type, as Elle tells it.
     pub fn anomalies(&self, events: &Events) -> Datum {
         let of = |(kind, cases): &(AnomalyKind, Vec<Case>)| {
-            let told = match cases.as_slice() {
+            let shown = match cases.as_slice() {
                 [Case::EmptyGraph] => Datum::Bool(true),
                 [Case::PredicateReadMiss { .. }, ..] => Datum::List(self.misses.clone()),
                 cases => Datum::List(cases.iter().map(|case| self.case(events, kind, case)).collect()),
             };
-            (Datum::keyword(kind.code()), told)
+            (Datum::keyword(kind.code()), shown)
         };
         Datum::Map(self.answer.reported.iter().map(of).collect())
     }
@@ -413,8 +415,10 @@ impl Predicates {
                 let first = cycle.steps.first().map(|s| op(s.from));
                 let ops = cycle.steps.iter().map(|s| op(s.from)).chain(first);
                 let steps = cycle.steps.iter().map(|s| {
-                    let told = self.steps.get(&(node(s.from), node(s.to), s.relation));
-                    told.cloned().unwrap_or_else(|| Datum::map([("type", Datum::keyword(s.relation.name()))]))
+                    let shown = self.steps.get(&(node(s.from), node(s.to), s.relation));
+                    shown
+                        .cloned()
+                        .unwrap_or_else(|| Datum::map([("type", Datum::keyword(s.relation.name()))]))
                 });
                 Datum::map([
                     ("cycle", Datum::List(ops.collect())),

@@ -56,7 +56,7 @@ pub(crate) enum Evidence {
     Lists { writer: FxHashMap<(KeyId, Value), OpId>, versions: Versions },
     /// Registers: versions that directly precede others, by key, ascending.
     Registers { versions: Vec<(KeyId, Value, Value)> },
-    /// Kept by whoever asked.
+    /// Kept by the caller.
     Elsewhere,
 }
 

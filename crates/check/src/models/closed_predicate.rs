@@ -2,9 +2,11 @@
 //!
 //! Elle's answer (`crate::elle::predicate`) with Elle's types and boundary, about the levels asked for
 //! (strict-serializable if none is named), with three differences:
-//! - Elle takes the order in the file for the order of versions. Where a key is mutated more than once, what follows from
-//!   that order is no proof, and the answer is unknown unless the violation is proven without it.
-//! - What [`crate::datatypes`] proves violated is invalid, whether Elle sees it or not; then the types are those found.
+//! - Elle takes the order in the file for the order of versions. Where a key is mutated more than once,
+//!   what follows from that order is no proof, and the answer is unknown unless the violation is proven
+//!   without it.
+//! - What [`crate::datatypes`] proves violated is invalid, whether Elle sees it or not; then the types are
+//!   those found.
 //! - Elle stops where a value is written twice. Here the answer is what can be proven, else unknown.
 
 use super::{Malformed, ModelResult, Options, Valid};
@@ -60,7 +62,7 @@ fn verdict(elle: &Predicates, broken: bool, holds: &[bool]) -> Valid {
         return Valid::True;
     }
     if let Some(stopped) = &elle.stopped {
-        return Valid::Unknown(format!("{stopped}: the versions of that key cannot be told apart"));
+        return Valid::Unknown(format!("{stopped}: the versions of that key cannot be distinguished"));
     }
     match (elle.answer.validity, &elle.mutated_twice) {
         (Validity::Valid, _) => Valid::True,

@@ -59,7 +59,7 @@ pub fn read_events(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded
         return Err(ReadError::Malformed(found));
     }
     if let Some(event) = events.iter().find(|e| e.process == Process::Missing) {
-        let then = "operations without a process: none is known to come before another";
+        let then = "operations without a process: paired where only one invocation fits";
         reading.warn(event.line, then.to_owned());
     }
     Ok(LoadedEvents { events, format, warnings: reading.warnings })

@@ -1,10 +1,10 @@
 //! One text per number, so that numbers which are equal are one value however they are written.
 //!
-//! JSON has one type of numbers: `1e2`, `100` and `100.0` are the same, compared exactly, digit by digit. EDN follows
-//! Clojure's `=`, which compares within a category only (`clojure.lang.Numbers/equal`): integers (`31`, `0x1F`, `31N`),
-//! ratios (`2/4` is `1/2`, `4/2` the integer 2), doubles (`1.0`, `1e0`) and decimals (`1.0M`, `1.00M`: numerically equal
-//! since Clojure 1.6, CLJ-1118). `100`, `1e2` and `100M` are three values. O(digits), but for huge numbers of another
-//! base than ten.
+//! JSON has one type of numbers: `1e2`, `100` and `100.0` are the same, compared exactly, digit by digit.
+//! EDN follows Clojure's `=`, which compares within a category only (`clojure.lang.Numbers/equal`):
+//! integers (`31`, `0x1F`, `31N`), ratios (`2/4` is `1/2`, `4/2` the integer 2), doubles (`1.0`, `1e0`) and
+//! decimals (`1.0M`, `1.00M`: numerically equal since Clojure 1.6, CLJ-1118). `100`, `1e2` and `100M` are
+//! three values. O(digits), but for huge numbers of another base than ten.
 
 use std::borrow::Cow;
 
@@ -54,7 +54,8 @@ pub(crate) fn edn(word: &str) -> Option<Number<'_>> {
     }))
 }
 
-/// The decimal digits of an integer without its sign. `None`: not written as an integer; `Some(None)`: a wrong one, as `08`.
+/// The decimal digits of an integer without its sign. `None`: not written as an integer; `Some(None)`: a
+/// wrong one, as `08`.
 #[allow(clippy::option_option)]
 fn integer_digits(text: &str) -> Option<Option<Cow<'_, str>>> {
     let all = |text: &str, radix: u32| !text.is_empty() && text.chars().all(|c| c.is_digit(radix));

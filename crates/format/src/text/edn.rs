@@ -1,11 +1,13 @@
 //! A pull reader for EDN, the notation Jepsen and Elle write histories in.
 //!
-//! One flat stream of tokens; the caller keeps track of the shape. Comments, commas, `#_` discards, `^` metadata and tags
-//! (the value after `#inst`, `#object` or `#jepsen.history.Op` stands for itself) never reach the caller. Discarded and unwanted values are
-//! walked over with an explicit stack of bounded depth: nothing recurses on input. O(n).
+//! One flat stream of tokens; the caller keeps track of the shape. Comments, commas, `#_` discards, `^`
+//! metadata and tags (the value after `#inst`, `#object` or `#jepsen.history.Op` stands for itself) never
+//! reach the caller. Discarded and unwanted values are walked over with an explicit stack of bounded depth:
+//! nothing recurses on input. O(n).
 //!
-//! Grammar: <https://github.com/edn-format/edn>, with what Clojure's own printer writes beyond it: `##NaN`, `#:ns{…}` maps,
-//! `0x1F`, `017`, `2r101`, `#'var`, `#"pattern"`, any symbol characters. No other reader macros.
+//! Grammar: <https://github.com/edn-format/edn>, with what Clojure's own printer writes beyond it: `##NaN`,
+//! `#:ns{…}` maps, `0x1F`, `017`, `2r101`, `#'var`, `#"pattern"`, any symbol characters. No other reader
+//! macros.
 
 use super::decimal::{self, Number};
 use super::fault::Fault;

@@ -1,8 +1,9 @@
 //! Collections out of EDN and JSON: as trees, and as the one text that equal collections share.
 //!
-//! Equality is Clojure's: a vector equals a list with the same elements, maps and sets are equal whatever their order, and
-//! so are numbers of one category (`decimal.rs`). JSON's arrays and objects follow the same rules. A collection is built
-//! from the inside with an explicit stack of bounded depth: nothing recurses on input. O(n log n).
+//! Equality is Clojure's: a vector equals a list with the same elements, maps and sets are equal whatever
+//! their order, and so are numbers of one category (`decimal.rs`). JSON's arrays and objects follow the
+//! same rules. A collection is built from the inside with an explicit stack of bounded depth: nothing
+//! recurses on input. O(n log n).
 
 use super::edn::{Edn, Token};
 use super::fault::Fault;

@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::{bug, interrupt, load, terminal, values};
 use anomalist_check::{Budget, Inference, Request, datatypes};
+use anomalist_format::Format;
 use anomalist_history::{Builder, History, Index};
 use anomalist_level::{AnomalyKind, By, Judgement, Level, Verdict};
 use anomalist_report::{HistoryFacts, Subject, Timing};
@@ -109,7 +110,8 @@ impl Judged {
 /// Checks.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let style = terminal::style(global);
-    let several = flags.histories.len() > 1;
+    let histories = load::runs(&flags.histories);
+    let mut several = histories.len() > 1;
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
     let keep = flags.json
         || annotate
@@ -128,11 +130,11 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     };
     let mut done: Vec<Judged> = Vec::new();
     let mut unreadable = 0;
-    for path in &flags.histories {
+    for path in &histories {
         let answer =
             if interrupt::is_requested() { Err(Failure::Interrupted) } else { judge(path, flags, global) };
-        let mut judged = match answer {
-            Ok(judged) => judged,
+        let answers = match answer {
+            Ok(answers) => answers,
             Err(failure @ Failure::Input(_)) if several => {
                 terminal::tell(failure.message().unwrap_or_default());
                 unreadable += 1;
@@ -144,16 +146,19 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             }
             Err(failure) => return Err(failure),
         };
-        let subject = judged.subject(&gone, &flags.level);
-        outputs.of_one(&subject)?;
-        if !flags.json {
-            let end = if several { "\n" } else { "" };
-            show(&outputs, &format!("{}{end}", anomalist_report::text(&subject, &style)))?;
+        several |= answers.len() > 1;
+        for mut judged in answers {
+            let subject = judged.subject(&gone, &flags.level);
+            outputs.of_one(&subject)?;
+            if !flags.json {
+                let end = if several { "\n" } else { "" };
+                show(&outputs, &format!("{}{end}", anomalist_report::text(&subject, &style)))?;
+            }
+            if !keep {
+                judged.history = None;
+            }
+            done.push(judged);
         }
-        if !keep {
-            judged.history = None;
-        }
-        done.push(judged);
     }
     let subjects: Vec<Subject<'_>> = done.iter().map(|j| j.subject(&gone, &flags.level)).collect();
     outputs.of_all(&subjects)?;
@@ -165,7 +170,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     } else if several {
         let mut table = anomalist_report::summary_table(&subjects, &style);
         if unreadable > 0 {
-            table += &format!("{unreadable} of {} could not be read\n", flags.histories.len());
+            table += &format!("{unreadable} of {} could not be read\n", histories.len());
         }
         show(&outputs, &table)?;
     }
@@ -187,15 +192,31 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 /// How long to look for a smaller proof that no order exists.
 const TIGHTENING: Duration = Duration::from_secs(3);
 
-fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
+/// Judges what a file holds: one history, or one per key of independent systems.
+fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Vec<Judged>, Failure> {
     let since = Instant::now();
-    let load::Read { history, format } = match load::judgeable(path, &flags.read, global)? {
-        load::Judgeable::Plain(read) => *read,
-        load::Judgeable::Other(lowered, format) => {
-            return Ok(judge_datatype(path, *lowered, (format.name(), since.elapsed()), flags, global));
-        }
+    let path_shown = path.display().to_string();
+    let judge = |name: &str, lowered, format: Format| {
+        judge_datatype(name, lowered, (format.name(), since.elapsed()), flags, global)
     };
-    let path = path.display().to_string();
+    Ok(match load::judgeable(path, &flags.read, global)? {
+        load::Judgeable::Plain(read) => vec![judge_plain(&path_shown, *read, since, flags, global)?],
+        load::Judgeable::Other(lowered, format) => vec![judge(&path_shown, *lowered, format)],
+        load::Judgeable::Independent(keys, format) => keys
+            .into_iter()
+            .map(|(key, lowered)| judge(&format!("{path_shown} key {key}"), lowered, format))
+            .collect(),
+    })
+}
+
+fn judge_plain(
+    path: &str,
+    load::Read { history, format }: load::Read,
+    since: Instant,
+    flags: &Flags,
+    global: &Global,
+) -> Result<Judged, Failure> {
+    let path = path.to_owned();
     let history = flags.inference.timed(history)?;
     let split = flags
         .basis
@@ -278,14 +299,14 @@ fn judge(path: &std::path::Path, flags: &Flags, global: &Global) -> Result<Judge
 
 /// Judges sets, counters, banks and predicates. Reasons that are no reads and writes cannot be verified again.
 fn judge_datatype(
-    path: &std::path::Path,
+    path: &str,
     lowered: datatypes::Lowered,
     (format, load): (&str, Duration),
     flags: &Flags,
     global: &Global,
 ) -> Judged {
     let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {}", path.display()));
+    let bar = Progress::spinner(global, &format!("checking {path}"));
     let spent = || {
         bar.pulse();
         interrupt::is_requested() || flags.timeout.is_some_and(|limit| since.elapsed() >= limit)
@@ -298,7 +319,7 @@ fn judge_datatype(
     };
     let judgement = datatypes::check(&lowered, &request, &Budget::new(&spent));
     drop(bar);
-    let facts = HistoryFacts::of(&lowered.history, &path.display().to_string(), format);
+    let facts = HistoryFacts::of(&lowered.history, path, format);
     let facts = HistoryFacts { kind: lowered.datatype.name(), ..facts };
     let timing = Timing { load_ms: millis(load), check_ms: millis(since.elapsed()) };
     Judged { history: Some(lowered.history), facts, judgement, timing }

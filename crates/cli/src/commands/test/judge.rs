@@ -67,6 +67,10 @@ pub fn file(
             let timing = timing(began - since);
             Ok(Judged { history: lowered.history, facts, judgement, timing })
         }
+        // No workload here records independent systems.
+        load::Judgeable::Independent(..) => {
+            Err(Failure::input(format_args!("{name}: several systems in one")))
+        }
         load::Judgeable::Plain(read) => {
             let load::Read { history, format } = *read;
             let index = Index::build(&history, load::threads(global));
