@@ -12,7 +12,7 @@
 //! so. O(n), but for operations of no process times their concurrency.
 
 use crate::Datum;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The type of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -203,7 +203,7 @@ impl Events {
         let mut ops: Vec<Operation> = Vec::new();
         // Per process: its open operation, and the position after its last completion.
         let mut clients: HashMap<i64, (Option<usize>, usize)> = HashMap::new();
-        let mut nameless: Vec<usize> = Vec::new();
+        let (mut nameless, mut tainted): (Vec<usize>, HashSet<&str>) = (Vec::new(), HashSet::new());
         for (position, event) in self.events.iter().enumerate() {
             let fresh = |began| Operation {
                 invocation: None,
@@ -239,13 +239,16 @@ impl Events {
                     ops.push(invoked);
                 }
                 (Process::Missing, kind) => match self.asked(event, &nameless, &ops) {
-                    Asked::By(place) => {
+                    Asked::By(place) if !tainted.contains(&*event.f) => {
                         let op = nameless.remove(place);
                         ops[op].completion = Some(position);
                         ops[op].outcome = kind;
                     }
-                    // Which of several does not matter; when it was asked for stays open.
-                    Asked::BySome(place) => ops[nameless.remove(place)] = fresh(0),
+                    // When it was asked for stays open, and with it which invocations of the function are.
+                    Asked::By(place) | Asked::BySome(place) => {
+                        tainted.insert(&*event.f);
+                        ops[nameless.remove(place)] = fresh(0);
+                    }
                     Asked::ByNone => ops.push(fresh(0)),
                 },
             }

@@ -259,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn operations_without_a_process_that_cannot_be_told_apart_are_unknown() {
-        let text = "- invoke add 1; - ok add 1; - invoke read; - invoke read; - ok read 1; - ok read 0";
+    fn operations_without_a_process_that_cannot_be_paired_are_unknown() {
+        let text = "- invoke read; - invoke add 1; - ok add 1; - invoke read; - ok read 1; - ok read 0";
         assert!(matches!(judge(Model::Counter, text).valid, Valid::Unknown(_)));
         assert!(matches!(judge(Model::Counter, "- ok add 1; - ok read 1").valid, Valid::Unknown(_)));
     }

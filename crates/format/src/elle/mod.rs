@@ -121,7 +121,10 @@ pub(crate) fn sniff_edn(head: &[u8]) -> bool {
         match edn.next() {
             Ok(Token::Open(_)) => open += 1,
             Ok(Token::Keyword(name)) if open > 0 && FIELDS.contains(&name) => return true,
-            Ok(Token::Text(name)) if open > 0 && FIELDS.contains(&&*name) => return true,
+            // In JSON a colon follows the name.
+            Ok(Token::Text(name)) if open > 0 && FIELDS.contains(&&*name) => {
+                return head.get(edn.at()) != Some(&b':');
+            }
             // No operation at all, but the brackets for some.
             Ok(Token::Close(b']' | b')')) if open == 1 => return edn.next() == Ok(Token::End),
             Ok(Token::End) | Err(_) => return false,

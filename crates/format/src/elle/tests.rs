@@ -132,7 +132,7 @@ fn odd_processes_are_told() {
         shown(Format::ElleEdn, nameless),
         "?1 #1 ok a(1,1)\n?3 #3 ok r(1,[1])\n?2 #2 info a(1,2)\n\
          warning: h:1:1: 4 operations without a process: each transaction is taken as a session of its own\n\
-         warning: h:2:40: one completion without an invocation: real-time order is not used\n"
+         warning: h:2:1: one completion without an invocation: real-time order is not used\n"
     );
     let overlapping = r#"{:type :invoke :process 0 :value [[:w 1 1]]} {:type :invoke :process 0 :value [[:w 1 2]]}
 {:type :ok :process 0 :value [[:w 1 2]]} {:type :ok :process 1 :value [[:r 1 2]]}"#;
