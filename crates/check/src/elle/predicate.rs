@@ -81,6 +81,9 @@ struct Txn {
     possible: bool,
 }
 
+/// The reason for each edge.
+type Steps = BTreeMap<(u32, u32, Edge), Datum>;
+
 /// Elle's answer, with what is needed to tell it.
 pub(crate) struct Predicates {
     pub answer: Answer,
@@ -91,7 +94,7 @@ pub(crate) struct Predicates {
     /// Where transactions are shown.
     positions: Vec<usize>,
     ground: History,
-    steps: BTreeMap<(u32, u32, Edge), Datum>,
+    steps: Steps,
     misses: Vec<Datum>,
 }
 
@@ -268,7 +271,7 @@ impl<'a> Analysis<'a> {
         history: &History,
         models: &[Level],
         budget: &Budget<'_>,
-    ) -> (Answer, BTreeMap<(u32, u32, Edge), Datum>, Vec<Datum>) {
+    ) -> (Answer, Steps, Vec<Datum>) {
         let ground = Ground::new(history);
         let mut drawing = Drawing { steps: BTreeMap::new(), graph: Graph::new(&ground) };
         let (mut misses, mut findings): (Vec<Datum>, Findings) = (Vec::new(), Vec::new());
@@ -372,7 +375,7 @@ impl<'a> Analysis<'a> {
 /// Edges so far, each with the first reason for it.
 struct Drawing {
     graph: Graph,
-    steps: BTreeMap<(u32, u32, Edge), Datum>,
+    steps: Steps,
 }
 
 impl Drawing {
