@@ -8,6 +8,7 @@ use crate::{interrupt, terminal};
 use anomalist_check::datatypes::{self, Lowered};
 use anomalist_format::{Diagnostic, Format, Input, ReadError, ReadOptions};
 use anomalist_history::{Events, History, Index};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -48,12 +49,14 @@ pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events,
     Ok(loaded.events)
 }
 
-/// What a file holds, for `check`.
+/// What a file holds, for `check`: one history, or one per key of `jepsen.independent`.
 pub enum Judgeable {
     /// Transactions of reads, writes and appends.
     Plain(Box<Read>),
     /// Jepsen operations of another datatype, as transactions.
     Other(Box<Other>),
+    /// The same for each key of independent systems.
+    Independent(Vec<(String, Other)>),
 }
 
 /// Jepsen operations of another datatype, as transactions.
@@ -97,15 +100,25 @@ pub fn judgeable(
     };
     warn(global, &loaded.warnings);
     let name = path.display();
-    let Some(datatype) = datatypes::recognise(&loaded.events) else {
-        return Err(Failure::input(format_args!(
-            "{name}: these operations are no transactions, and no read shows what they are about \
-             (anomalist elle --model may name it)"
-        )));
+    let lower = |events: &Events| {
+        let Some(datatype) = datatypes::recognise(events) else {
+            return Err(Failure::input(format_args!(
+                "{name}: these operations are no transactions, and no read shows what they are about \
+                 (anomalist elle --model may name it)"
+            )));
+        };
+        let lowered = datatypes::lower(datatype, events);
+        lowered.map_err(|error| Failure::input(format_args!("{name}: {error}")))
     };
-    let lowered = datatypes::lower(datatype, &loaded.events);
-    let lowered = lowered.map_err(|error| Failure::input(format_args!("{name}: {error}")))?;
-    Ok(Judgeable::Other(Box::new(Other { lowered, format: loaded.format, cut_off: loaded.cut_off })))
+    let (format, cut_off) = (loaded.format, loaded.cut_off);
+    let other = |events: &Events| -> Result<Other, Failure> {
+        Ok(Other { lowered: lower(events)?, format, cut_off })
+    };
+    if let Some(keys) = datatypes::independent(&loaded.events) {
+        let each = keys.iter().map(|(key, events)| Ok((key.to_string(), other(events)?)));
+        return Ok(Judgeable::Independent(each.collect::<Result<_, Failure>>()?));
+    }
+    Ok(Judgeable::Other(Box::new(other(&loaded.events)?)))
 }
 
 fn with_progress<T>(
@@ -116,6 +129,13 @@ fn with_progress<T>(
     read: impl FnOnce(Input, &ReadOptions<'_>) -> Result<T, ReadError>,
 ) -> Result<T, Failure> {
     let path = &recorded(path);
+    let binary = path.is_dir() && path.join("test.jepsen").is_file();
+    if binary || path.extension().is_some_and(|extension| extension == "jepsen") {
+        return Err(Failure::input(format_args!(
+            "{}: test.jepsen is Jepsen's own binary format, which is not read\n  help: use history.edn",
+            path.display()
+        )));
+    }
     let input = Input::open(path)?;
     let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
     let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
@@ -133,10 +153,52 @@ fn with_progress<T>(
     Ok(read(input, &options)?)
 }
 
+/// What a run's folder keeps its history in: ours, or Jepsen's.
+const HISTORIES: [&str; 4] = [RECORDINGS[0], RECORDINGS[1], "history.edn", "history.json"];
+
+/// Folders between a store of Jepsen and its runs: the test's name, and the time.
+const STORE_DEPTH: usize = 3;
+
 /// The history of a run's folder, such as `runs/latest`; any other path as it is.
 fn recorded(path: &Path) -> PathBuf {
-    let kept = RECORDINGS.iter().map(|name| path.join(name)).find(|kept| kept.is_file());
+    let kept = HISTORIES.iter().map(|name| path.join(name)).find(|kept| kept.is_file());
     kept.unwrap_or_else(|| path.to_owned())
+}
+
+/// The paths to read: a folder of several runs, such as Jepsen's `store`, stands for its runs, each once
+/// however many links lead to it.
+pub fn runs(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for path in paths {
+        let before = all.len();
+        if path.is_dir() && recorded(path) == *path {
+            let mut seen = HashSet::new();
+            collect_runs(path, STORE_DEPTH, &mut seen, &mut all);
+        }
+        if all.len() == before {
+            all.push(path.clone());
+        }
+    }
+    all
+}
+
+fn collect_runs(folder: &Path, depth: usize, seen: &mut HashSet<PathBuf>, runs: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut inner: Vec<(bool, PathBuf)> =
+        entries.flatten().map(|e| (e.path().is_symlink(), e.path())).filter(|(_, p)| p.is_dir()).collect();
+    // Folders before links to them.
+    inner.sort();
+    for (_, path) in inner {
+        let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        if !seen.insert(real) {
+            continue;
+        }
+        if recorded(&path) != path {
+            runs.push(path);
+        } else if depth > 1 {
+            collect_runs(&path, depth - 1, seen, runs);
+        }
+    }
 }
 
 fn warn(global: &Global, warnings: &[Diagnostic]) {

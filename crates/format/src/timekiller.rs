@@ -100,7 +100,7 @@ fn name_value(json: &mut Json<'_>, columns: &mut Columns) -> Result<Value, Fault
     let at = json.at();
     match json.scalar("a number or string")? {
         Scalar::Int(i) => Ok(columns.int(i)),
-        Scalar::Number(text) => Ok(columns.atom(AtomKind::Token, text)),
+        Scalar::Number(text) => Ok(columns.atom(AtomKind::Token, &text)),
         Scalar::Text(text) => Ok(match text.parse::<i64>() {
             Ok(i) if i.to_string() == text => columns.int(i),
             _ => columns.atom(AtomKind::Text, &text),

@@ -187,7 +187,7 @@ fn value(json: &mut Json<'_>, columns: &mut Columns) -> Result<Cell, Fault> {
     Ok(match json.scalar("a number or a text")? {
         Scalar::Null => Cell::Nil,
         Scalar::Int(i) => Cell::One(columns.int(i)),
-        Scalar::Number(text) => Cell::One(columns.atom(AtomKind::Token, text)),
+        Scalar::Number(text) => Cell::One(columns.atom(AtomKind::Token, &text)),
         Scalar::Text(text) if text == "nil" => Cell::Nil,
         Scalar::Text(text) => Cell::One(columns.atom(AtomKind::Text, &text)),
         Scalar::Bool(_) => return Err(Fault::new(at, "expected a number or a text")),

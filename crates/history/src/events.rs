@@ -4,13 +4,15 @@
 //! models of elle-cli (bank, counter, set, …) and the linearizability checker read. Order is position in the file, as
 //! in Jepsen, where `time` is for people.
 //!
-//! Pairing is per process: an invocation opens, the next completion of the process closes. What never completes, or is
-//! followed by another invocation of its process, is indeterminate. A completion without an invocation is an operation
-//! that began at any time after the process's last one. Operations of no process are paired by function and value,
-//! without using the place of the invocation. O(n).
+//! Pairing is per process: an invocation opens, the next completion of the process closes. What never
+//! completes, or is followed by another invocation of its process, is indeterminate. A completion without
+//! an invocation is an operation that began at any time after the process's last one. A completion of no
+//! process is paired with the one open invocation that fits: of the same function and value, where nil
+//! stands for what is not known yet. If several fit, it began at any time, and [`Events::unpaired`] says
+//! so. O(n), but for operations of no process times their concurrency.
 
 use crate::Datum;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The type of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -201,7 +203,7 @@ impl Events {
         let mut ops: Vec<Operation> = Vec::new();
         // Per process: its open operation, and the position after its last completion.
         let mut clients: HashMap<i64, (Option<usize>, usize)> = HashMap::new();
-        let mut nameless: HashMap<(&str, &Datum), Vec<usize>> = HashMap::new();
+        let (mut nameless, mut tainted): (Vec<usize>, HashSet<&str>) = (Vec::new(), HashSet::new());
         for (position, event) in self.events.iter().enumerate() {
             let fresh = |began| Operation {
                 invocation: None,
@@ -233,21 +235,68 @@ impl Events {
                     *after = position + 1;
                 }
                 (Process::Missing, EventKind::Invoke) => {
-                    nameless.entry((&event.f, &event.value)).or_default().push(ops.len());
+                    nameless.push(ops.len());
                     ops.push(invoked);
                 }
-                (Process::Missing, _) => {
-                    // Which of several that ask for the same does not matter; when it was asked for stays open.
-                    match nameless.get_mut(&(&*event.f, &event.value)).and_then(Vec::pop) {
-                        Some(op) => ops[op] = fresh(0),
-                        None => ops.push(fresh(0)),
+                (Process::Missing, kind) => match self.asked(event, &nameless, &ops) {
+                    Asked::By(place) if !tainted.contains(&*event.f) => {
+                        let op = nameless.remove(place);
+                        ops[op].completion = Some(position);
+                        ops[op].outcome = kind;
                     }
-                }
+                    // When it was asked for stays open, and with it which invocations of the function are.
+                    Asked::By(place) | Asked::BySome(place) => {
+                        tainted.insert(&*event.f);
+                        ops[nameless.remove(place)] = fresh(0);
+                    }
+                    Asked::ByNone => ops.push(fresh(0)),
+                },
             }
         }
         ops.sort_by_key(|op| (op.began, op.shown()));
         ops
     }
+
+    /// Which of the open invocations of no process this completion answers.
+    fn asked(&self, completion: &Event, open: &[usize], ops: &[Operation]) -> Asked {
+        let fits = |place: &usize| {
+            let invocation = ops[open[*place]].invocation.map(|at| &self.events[at]);
+            invocation
+                .is_some_and(|asked| asked.f == completion.f && is_answer(&asked.value, &completion.value))
+        };
+        let mut fitting = (0..open.len()).filter(fits);
+        match (fitting.next(), fitting.next()) {
+            (None, _) => Asked::ByNone,
+            (Some(only), None) => Asked::By(only),
+            (Some(first), Some(_)) => Asked::BySome(first),
+        }
+    }
+
+    /// True if some operation of no process completed, and it is not known when it began.
+    pub fn unpaired(&self) -> bool {
+        let unknown =
+            |op: &Operation| op.invocation.is_none() && self.events[op.shown()].process == Process::Missing;
+        self.events.iter().any(|e| e.process == Process::Missing) && self.operations().iter().any(unknown)
+    }
+}
+
+/// True if a value may be the answer to another: nil stands for what was not known yet.
+fn is_answer(asked: &Datum, answer: &Datum) -> bool {
+    match (asked, answer) {
+        (Datum::Nil, _) => true,
+        (Datum::List(a), Datum::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_answer(a, b))
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// Which invocation a completion of no process answers, by its place among the open ones.
+enum Asked {
+    By(usize),
+    /// One of several, of which this is the first.
+    BySome(usize),
+    ByNone,
 }
 
 #[cfg(test)]
@@ -271,7 +320,11 @@ mod tests {
             event(EventKind::Invoke, Process::Missing, 5),
             event(EventKind::Ok, Process::Missing, 5),
             event(EventKind::Fail, Process::Missing, 6),
+            event(EventKind::Invoke, Process::Missing, 7),
+            event(EventKind::Invoke, Process::Missing, 7),
+            event(EventKind::Ok, Process::Missing, 7),
         ]);
+        assert!(events.unpaired());
         let shown: Vec<_> = events
             .operations()
             .iter()
@@ -281,11 +334,13 @@ mod tests {
             shown,
             [
                 (Some(0), Some(3), "ok", 0),
-                (None, Some(7), "ok", 0),
                 (None, Some(8), "fail", 0),
+                (None, Some(11), "ok", 0),
                 (Some(1), None, "info", 1),
                 (Some(4), None, "info", 4),
                 (None, Some(5), "ok", 4),
+                (Some(6), Some(7), "ok", 6),
+                (Some(10), None, "info", 10),
             ]
         );
     }

@@ -21,6 +21,7 @@
 //! ```
 
 mod anomaly;
+mod berenson;
 pub mod elle;
 mod level;
 mod names;
@@ -29,6 +30,7 @@ mod proof;
 mod result;
 
 pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
+pub use berenson::{PHENOMENA, Phenomenon};
 pub use level::{Level, LevelInfo, UnknownLevel};
 pub use proof::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation, Step};
 pub use result::{

@@ -65,7 +65,7 @@ pub use sarif::sarif;
 pub use summary::summary_table;
 pub use svg::svg;
 pub use text::{example_text, text};
-pub use vocabulary::{explain_anomaly, explain_level, levels_json, levels_text};
+pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
 use anomalist_history::{History, Outcome, TxnId};
 use anomalist_level::{Anomaly, Edge, Evidence, Judgement, Level, Node, Sought, Verdict};

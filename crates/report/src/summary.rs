@@ -1,13 +1,16 @@
 //! Many histories at a glance: the strongest level of each, and Plume's table of anomalies (its Table 4): how many
 //! instances of each kind, in how many histories.
 
-use crate::layout::{Style, Tone, head, padded, tail, thousands, width};
+use crate::layout::{Style, Tone, padded, tail, thousands, width, wrap};
 use crate::{Subject, titled};
 use anomalist_level::{AnomalyKind, Level, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// One line per history, then one line per kind of anomaly.
+/// The least room for levels.
+const NARROWEST: usize = 24;
+
+/// A line per history, or more where its levels need them, then one line per kind of anomaly.
 pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
     let columns = style.columns();
     let paths: Vec<String> = subjects.iter().map(|s| crate::cast::clean(&s.facts.path)).collect();
@@ -21,8 +24,13 @@ pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
         let (answer, tone) = answer(s);
         let start =
             format!("{}  {:>12}  ", padded(&tail(path, first), first), thousands(s.facts.transactions));
-        let answer = head(&answer, columns.saturating_sub(width(&start)));
-        let _ = writeln!(out, "{start}{}", style.paint(tone, &answer));
+        // Levels that do not fit continue below; a column too narrow for any name has the whole line.
+        let indent = width(&start);
+        let room = columns.max(indent + NARROWEST);
+        for (i, line) in wrap("", 0, room - indent, &answer).lines().enumerate() {
+            let start = if i == 0 { start.clone() } else { " ".repeat(indent) };
+            let _ = writeln!(out, "{start}{}", style.paint(tone, line));
+        }
     }
     let mut kinds: BTreeMap<AnomalyKind, (u64, u64)> = BTreeMap::new();
     for anomaly in subjects.iter().flat_map(|s| &s.judgement.anomalies) {

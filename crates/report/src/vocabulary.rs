@@ -4,7 +4,7 @@ use crate::doc::Doc;
 use crate::example::draw;
 use crate::layout::{Style, Tone, padded, width, wrap};
 use crate::titled;
-use anomalist_level::{AnomalyKind, Level};
+use anomalist_level::{AnomalyKind, Level, Phenomenon};
 
 /// All levels and anomalies with their definitions, every name that `check` prints: the canonical levels,
 /// weakest first, then Elle's further models and the anomalies.
@@ -255,6 +255,24 @@ pub(crate) fn broken_by_example(kind: AnomalyKind) -> &'static [Level] {
         A::GCursor => &[L::ParallelSnapshotIsolation],
         _ => &[],
     }
+}
+
+/// A phenomenon of Berenson et al.: its definition, and the anomalies that show it.
+pub fn explain_phenomenon(phenomenon: &Phenomenon, style: &Style) -> String {
+    let columns = style.columns();
+    let title = format!("{}: {}", phenomenon.code, phenomenon.name);
+    let mut out = format!("{}\n\n", style.paint(Tone::Strong, &title));
+    out.push_str(&wrap("  ", 2, columns, phenomenon.definition));
+    out.push('\n');
+    let shown_as: Vec<String> = phenomenon.shown_as.iter().map(|&kind| titled(kind)).collect();
+    let rows =
+        [("shown as", shown_as.join(", ")), ("source", format!("Berenson et al. 1995, {}", phenomenon.code))];
+    out.push_str(&facts(&rows, columns));
+    for &kind in phenomenon.shown_as {
+        out.push('\n');
+        out.push_str(&explain_anomaly(kind, style));
+    }
+    out
 }
 
 fn names(levels: &[Level]) -> String {

@@ -1,10 +1,14 @@
-//! What the caller assumes about the versions of registers, and the facts that follow.
+//! What the caller assumes about the versions of keys, and the facts that follow.
 //!
 //! A fact says that one version of a key comes before another, and why. Each assumption is a rule about single keys:
 //! - *writes follow reads*: who reads a key and then writes it writes a later version;
 //! - *sequential keys*: along a session, operation by operation, versions of a key never go back;
 //! - *linearizable keys*: that, and also from a transaction that ended to one that began after it;
 //! - *a given order, commit timestamps, version numbers*: versions are in the order of these numbers.
+//!
+//! The version of a list is its last element: an append makes one, a read shows one. What lists show of
+//! their order by themselves joins the facts about a key, so that an assumption which contradicts it is
+//! found. Orders by number are of registers only: lists have theirs.
 //!
 //! Between versions that two sessions touch, only neighbours become facts; the rest is their transitive closure. O(operations),
 //! with linearizable keys times their concurrency.
@@ -16,7 +20,8 @@ use anomalist_level::VersionReason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What may be assumed about the versions of registers. By default nothing, and only the initial state's place is known.
+/// What may be assumed about the versions of keys. By default nothing, and only the initial state's place
+/// is known, and what lists show.
 ///
 /// A wrong assumption gives wrong answers, or shows itself as `cyclic-versions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +58,7 @@ impl Inference {
             ),
         ];
         let made: Vec<&str> = all.iter().filter(|(made, _)| *made).map(|(_, what)| *what).collect();
-        (!made.is_empty()).then(|| format!("Assumed of registers: {}.", made.join("; ")))
+        (!made.is_empty()).then(|| format!("Assumed: {}.", made.join("; ")))
     }
 }
 
@@ -82,25 +87,53 @@ pub(super) fn facts(problem: Problem<'_>, assumed: &Inference) -> Vec<Fact> {
         linearizable(problem, &mut facts);
     }
     numbered(problem, assumed, &mut facts);
+    shown(problem, &mut facts);
     facts.retain(|f| f.from != f.to);
     facts.sort_unstable();
     facts.dedup_by_key(|f| (f.key, f.from, f.to));
     facts
 }
 
-/// The version of a register that an operation of a committed transaction read or wrote. Reads after an own write, of lists
-/// and of what no transaction installed show none.
+/// What lists show of the order of their versions, for the keys that other facts are about.
+fn shown(problem: Problem<'_>, facts: &mut Vec<Fact>) {
+    let mut keys: Vec<KeyId> = facts.iter().map(|f| f.key).collect();
+    keys.sort_unstable();
+    for order in problem.index.version_orders().iter().filter(|o| keys.binary_search(&o.key).is_ok()) {
+        let txn = |op: OpId| problem.history.txn_of(op);
+        let reason = VersionReason::Shown { read: order.read };
+        facts.extend(order.appends.windows(2).map(|pair| Fact {
+            key: order.key,
+            from: Some(txn(pair[0])),
+            to: Some(txn(pair[1])),
+            reason,
+        }));
+    }
+}
+
+/// The version of a key that an operation of a committed transaction read or wrote. Reads after an own
+/// write and of what no transaction installed show none.
 fn version(problem: Problem<'_>, txn: TxnId, op: OpId) -> Option<Version> {
     let o = problem.history.op(op);
     match (o.kind, problem.index.source(op)) {
-        (OpKind::Write, _) => Some(Some(txn)),
-        (OpKind::Read, Source::From(writer)) if problem.history.list(o.value).is_none() => {
+        (OpKind::Write | OpKind::Append, _) => Some(Some(txn)),
+        // A list after own appends has the source of what was there before them.
+        (OpKind::Read, _) if appended_before(problem, txn, op) => None,
+        (OpKind::Read, Source::From(writer)) => {
             let read = Read { op, key: o.key, from: Some(writer) };
             problem.is_installed(read).then_some(Some(writer))
         }
-        (OpKind::Read, Source::Initial) if problem.history.list(o.value).is_none() => Some(None),
+        (OpKind::Read, Source::Initial) => Some(None),
         _ => None,
     }
+}
+
+fn appended_before(problem: Problem<'_>, txn: TxnId, op: OpId) -> bool {
+    let history = problem.history;
+    history.list(history.op(op).value).is_some()
+        && history
+            .ops(txn)
+            .take_while(|(other, _)| *other < op)
+            .any(|(_, o)| o.kind == OpKind::Append && o.key == history.op(op).key)
 }
 
 /// The operations of a committed transaction that show versions.
@@ -240,6 +273,10 @@ fn numbers(problem: Problem<'_>) -> Vec<(KeyId, Vec<(i64, Version)>)> {
         let last = |op: OpId, key: KeyId| problem.write_of(t, key) == Some(op);
         for (op, key, version) in touched(problem, t) {
             let Some(number) = problem.history.version(op) else { continue };
+            let o = problem.history.op(op);
+            if o.kind == OpKind::Append || problem.history.list(o.value).is_some() {
+                continue;
+            }
             if version == Some(t) && !last(op, key) {
                 continue;
             }

@@ -38,7 +38,8 @@ impl Registers {
         let mut count = 0;
         for of_key in facts.chunk_by(|a, b| a.key == b.key) {
             match contradiction(of_key) {
-                None => registers.facts.extend(of_key),
+                // What lists show every engine knows by itself.
+                None => registers.facts.extend(of_key.iter().filter(|f| !is_shown(f))),
                 Some(cycle) => {
                     count += 1;
                     if shortest.as_ref().is_none_or(|best| best.len() > cycle.len()) {
@@ -127,10 +128,18 @@ fn contradiction(facts: &[Fact]) -> Option<Vec<Fact>> {
     cycles.min_by_key(Vec::len).map(|steps| steps.into_iter().map(|(_, step)| step.label).collect())
 }
 
+fn is_shown(fact: &Fact) -> bool {
+    matches!(fact.reason, VersionReason::Shown { .. })
+}
+
 fn edge(problem: Problem<'_>, fact: &Fact) -> Edge {
     let node = |v: Version| v.map_or(Node::Initial, Node::Txn);
     let write = |v: Version| v.and_then(|t| problem.write_of(t, fact.key));
     let evidence = match (write(fact.from), write(fact.to), fact.reason) {
+        (Some(first), Some(second), VersionReason::Shown { read }) => Evidence::Given {
+            reason: "a list shows this order".into(),
+            operations: vec![first, second, read],
+        },
         (Some(first), Some(second), reason) => Evidence::Ordered { first, second, reason },
         // A later operation met the initial version.
         (

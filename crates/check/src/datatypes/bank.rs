@@ -9,9 +9,10 @@
 //!
 //! Reads of the right total, and transfers, prove nothing here. O(size of the reads).
 
-use super::recorder::Recorder;
+use super::recorder::{At, Recorder};
 use super::{Datatype, Dependency, LowerError, Lowered};
-use anomalist_history::{Events, OpKind};
+use crate::models::torn_transfers;
+use anomalist_history::{Events, OpKind, Operation, Value};
 
 const DOUBT: &str =
     "no violation was found, but a bank's reads show totals, not which transfers they include";
@@ -24,7 +25,8 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
     reads.sort_by_key(|op| op.shown());
     let mut expected = None;
     for op in reads {
-        let total = crate::models::total(&crate::models::balances(events, op)?);
+        let balances = crate::models::balances(events, op)?;
+        let total = crate::models::total(&balances);
         let draft = recorder.transaction(op);
         let shown = recorder.token(&total.to_string());
         let expected = *expected.get_or_insert_with(|| {
@@ -35,17 +37,33 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
             recorder.op(draft, OpKind::Read, all, shown);
             continue;
         }
-        // A key for this read alone: totals are no versions of anything, and may come and go.
-        let key = recorder.key(&format!("total of the balances at {}", op.shown()));
-        recorder.builder.set_initial(key, shown);
-        let at = recorder.op(draft, OpKind::Read, key, shown);
+        // Keys for this read alone: balances are no versions of anything, and may come and go.
+        let at: Vec<At> = balances
+            .iter()
+            .map(|(account, balance)| {
+                let key = recorder.key(&format!("account {account} at {}", op.shown()));
+                let shown = balance.map_or(Value::NIL, |b| recorder.builder.int(b));
+                recorder.builder.set_initial(key, shown);
+                recorder.op(draft, OpKind::Read, key, shown)
+            })
+            .collect();
+        let torn = torn_transfers(events, &ops, op.shown(), total - expected).unwrap_or_default();
+        let torn: Vec<String> = torn.iter().map(|half| told(events, &half.transfer)).collect();
+        let such =
+            if torn.is_empty() { String::new() } else { format!(" (it may be {})", torn.join(" and ")) };
         let other = recorder.stand_in(&format!("some transfer before {}", op.shown()));
-        let missed =
-            format!("the total is {total} instead of {expected}, so something of that transfer is missing");
-        recorder.depends(draft, other, Dependency::Rw, missed, vec![at]);
+        let missed = format!(
+            "the total is {total} instead of {expected}, so something of that transfer is missing{such}"
+        );
+        recorder.depends(draft, other, Dependency::Rw, missed, at.clone());
         let seen =
             format!("the total of {total} shows something of that transfer, or of one that overwrote it");
-        recorder.depends(other, draft, Dependency::Ww, seen, vec![at]);
+        recorder.depends(other, draft, Dependency::Ww, seen, at);
     }
     recorder.finish(Datatype::Bank, Some(DOUBT))
+}
+
+/// A transfer with its place in the file.
+fn told(events: &Events, transfer: &Operation) -> String {
+    format!("{} in line {}", events.argument(transfer), events.get(transfer.shown()).line)
 }

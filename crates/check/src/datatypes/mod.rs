@@ -1,28 +1,38 @@
-//! Sets, counters, banks and predicates as transactions: what they show of who came before whom, for the Adya engine.
+//! Sets, counters, banks, registers and predicates as transactions: what they show of who came before whom,
+//! for the Adya engine.
 //!
 //! [`lower`] turns a recording of such operations into a [`History`] of reads and writes, as far as that can express it,
 //! and adds dependencies with their reasons where it cannot. All engines then apply, and their examples and
 //! explanations. One file per datatype, which states what each read proves.
 //!
-//! - A *set* is a register per element, absent at first and written once: nothing is lost, and proofs stand.
-//! - A *counter*, a *bank* and *predicates* show less than the whole state. Every dependency that is added holds in every
-//!   interpretation of the recording; that none contradicts another proves nothing, so levels that "hold" become unknown.
+//! - A *set* is a register per element, absent at first and written once: nothing is lost, and proofs
+//!   stand. So they do for a *register*.
+//! - A *counter*, a *bank* and *predicates* show less than the whole state. Every dependency that is added
+//!   holds in every interpretation of the recording; that none contradicts another proves nothing, so
+//!   levels that "hold" become unknown. Of predicates some are proven nevertheless, by an order in which
+//!   every read returns what it returned (`replay.rs`).
 //!
 //! Where it is certain only that some transaction did a thing (some addition was missed, half of some transfer was seen),
 //! a transaction of its own stands for whichever it was. Long-fork workloads are transactions already.
 
 mod bank;
 mod counter;
+mod independent;
 mod predicate_edges;
 mod predicates;
 mod recorder;
+mod register;
+mod replay;
 mod set;
 
 pub use crate::models::Malformed;
+pub use independent::independent;
+pub(crate) use predicates::{Predicate, rows_of};
+pub(crate) use recorder::Recorder;
 
 use crate::{Analyser, Budget, ExtraEdge, Request, check_with};
 use anomalist_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
-use anomalist_level::{Anomaly, Judgement, Relation, Verdict};
+use anomalist_level::{Anomaly, Judgement, Level, Relation, Verdict};
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -37,6 +47,8 @@ pub enum Datatype {
     Bank,
     /// Rows that are inserted, written and deleted, and read by key and by predicate.
     Predicates,
+    /// `read`, `write` and `cas` of one register.
+    Register,
 }
 
 impl Datatype {
@@ -47,6 +59,7 @@ impl Datatype {
             Datatype::Counter => "counter",
             Datatype::Bank => "bank",
             Datatype::Predicates => "predicates",
+            Datatype::Register => "register",
         }
     }
 }
@@ -98,6 +111,8 @@ pub struct Lowered {
     pub doubt: Option<&'static str>,
     /// How many transactions stand for ones of which nobody knows which they are.
     pub stand_ins: usize,
+    /// Of predicates: what is needed to look whether an order explains all reads.
+    pub(crate) recording: Option<predicates::Recording>,
 }
 
 /// Why a recording cannot be judged as transactions.
@@ -148,6 +163,11 @@ pub fn recognise(events: &Events) -> Option<Datatype> {
         Some(Datatype::Set)
     } else if calls("add") && reads(|v| v.as_int().is_some()) {
         Some(Datatype::Counter)
+    } else if (calls("write") || calls("cas"))
+        && clients().all(|e| matches!(&*e.f, "read" | "write" | "cas"))
+        && !reads(|v| v.as_list().is_some())
+    {
+        Some(Datatype::Register)
     } else {
         None
     }
@@ -173,7 +193,9 @@ fn by_micro_ops(event: &Event) -> Option<Option<Datatype>> {
 
 /// True if the beginning of a recording shows that it is none of transactions, though perhaps not yet what it is.
 pub fn is_foreign(beginning: &Events) -> bool {
-    let foreign = |e: &Event| e.process != Process::Other && matches!(&*e.f, "add" | "transfer" | "init");
+    let foreign = |e: &Event| {
+        e.process != Process::Other && matches!(&*e.f, "add" | "transfer" | "init" | "cas" | "write" | "read")
+    };
     recognise(beginning).is_some()
         || (beginning.iter().any(foreign) && !beginning.iter().any(|e| &*e.f == "txn"))
 }
@@ -185,6 +207,7 @@ pub fn lower(datatype: Datatype, events: &Events) -> Result<Lowered, LowerError>
         Datatype::Counter => counter::lower(events),
         Datatype::Bank => bank::lower(events),
         Datatype::Predicates => predicates::lower(events),
+        Datatype::Register => register::lower(events),
     }
 }
 
@@ -244,10 +267,14 @@ impl Analyser for Lowered {
 /// ```
 pub fn check(lowered: &Lowered, request: &Request, budget: &Budget<'_>) -> Judgement {
     let index = Index::build(&lowered.history, NonZeroUsize::MIN);
+    let with_orders = Request { certificates: true, ..request.clone() };
+    let request = if lowered.recording.is_some() { &with_orders } else { request };
     let mut judgement = check_with(&lowered.history, &index, request, &[lowered], budget);
     if let Some(doubt) = lowered.doubt {
+        let proven = replay::proven(lowered, &judgement, budget);
         judgement.certificates.clear();
-        for level in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds) {
+        let holds = |level: Level| proven.iter().any(|stronger| stronger.implies(level));
+        for level in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds && !holds(l.level)) {
             level.verdict = Verdict::Unknown { reason: doubt.to_owned() };
         }
     }

@@ -5,28 +5,31 @@
 //! `init` is unborn at first; unborn and deleted rows match nothing. A value may be a list that every mutation appends
 //! to: its last element is what predicates look at, and its prefixes are the versions before.
 //!
-//! Lowered: insertions, writes and deletions are writes; `r`, and each row that `rp` returned, are reads of items. What
-//! `rp` did not return is where predicates matter: see `predicate_edges.rs`. A read of nil is the unborn or the deleted
-//! version if there is only one such, and says nothing otherwise.
+//! Lowered: insertions, writes and deletions are writes; `r`, and each row that `rp` returned, are reads of
+//! items. What `rp` did not return is where predicates matter: see `predicate_edges.rs`. A read of nil is
+//! the unborn or the deleted version if there is only one such, and says nothing if there are several. If
+//! there is none, the read missed a row that was there in every version, as a read by predicate may
+//! (`predicate-read-miss`).
 
 use super::predicate_edges;
 use super::recorder::Recorder;
 use super::{Datatype, LowerError, Lowered, Malformed};
 use anomalist_history::{Datum, Draft, Events, KeyId, OpKind, Operation, Value};
+use anomalist_level::AnomalyKind;
 use std::collections::BTreeMap;
 
 const DOUBT: &str = "no violation was found, but the versions that reads by predicate saw, and their order, are not all known";
 
 /// A predicate.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Predicate {
+pub(crate) enum Predicate {
     True,
     Equals(Datum),
     Mod(i64, i64),
 }
 
 impl Predicate {
-    fn parse(datum: &Datum) -> Option<Predicate> {
+    pub fn parse(datum: &Datum) -> Option<Predicate> {
         match datum {
             Datum::Bool(true) => Some(Predicate::True),
             datum if datum.as_name() == Some("true") => Some(Predicate::True),
@@ -64,9 +67,18 @@ impl std::fmt::Display for Predicate {
     }
 }
 
+/// A recording as it was, to be replayed in some order.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// The rows of `init`.
+    pub init: BTreeMap<Datum, Datum>,
+    /// By draft, which is the rank in the input.
+    pub txns: Vec<Txn>,
+}
+
 /// A micro-operation.
 #[derive(Clone, Debug)]
-pub(super) enum Mop {
+pub(crate) enum Mop {
     /// The new row; none deletes it.
     Write(Datum, Option<Datum>),
     /// What was read; none is nil.
@@ -76,7 +88,8 @@ pub(super) enum Mop {
 }
 
 /// A transaction that may have happened, or failed.
-pub(super) struct Txn {
+#[derive(Debug)]
+pub(crate) struct Txn {
     pub draft: Draft,
     pub ok: bool,
     pub failed: bool,
@@ -158,7 +171,8 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
         operations(&mut recorder, txn, i, &stored[i], &mut rows);
     }
     predicate_edges::add(&mut recorder, &txns, &rows);
-    recorder.finish(Datatype::Predicates, Some(DOUBT))
+    let lowered = recorder.finish(Datatype::Predicates, Some(DOUBT))?;
+    Ok(Lowered { recording: Some(Recording { init, txns }), ..lowered })
 }
 
 /// The rows of an `init` operation.
@@ -177,7 +191,7 @@ fn initial_rows(events: &Events, op: &Operation) -> Result<Option<BTreeMap<Datum
     }
 }
 
-fn rows_of(map: &Datum) -> Option<BTreeMap<Datum, Datum>> {
+pub(crate) fn rows_of(map: &Datum) -> Option<BTreeMap<Datum, Datum>> {
     if map.is_nil() {
         return Some(BTreeMap::new());
     }
@@ -248,9 +262,9 @@ fn operations(recorder: &mut Recorder<'_>, txn: &Txn, number: usize, stored: &[V
                     version.op = place;
                 }
             }
-            Mop::Read(key, value) => {
-                let id = key_of(recorder, key);
-                let value = match (value, txn.own_before(key, i)) {
+            Mop::Read(key, row) => {
+                let (id, own) = (key_of(recorder, key), txn.own_before(key, i));
+                let value = match (row, own) {
                     (Some(value), _) => recorder.value(value),
                     // The transaction's own deletion, whatever others did.
                     (None, Some(None)) => {
@@ -260,7 +274,11 @@ fn operations(recorder: &mut Recorder<'_>, txn: &Txn, number: usize, stored: &[V
                     }
                     (None, _) => nil_version(rows.get(key)),
                 };
-                recorder.op(txn.draft, OpKind::Read, id, value);
+                let at = recorder.op(txn.draft, OpKind::Read, id, value);
+                let was_there = |versions: &Vec<Version>| versions.iter().all(|v| v.value.is_some());
+                if own.is_none() && row.is_none() && rows.get(key).is_some_and(was_there) {
+                    recorder.flaw(AnomalyKind::PredicateReadMiss, txn.draft, vec![at]);
+                }
             }
             Mop::Rows(_, found) => {
                 for (key, value) in found {

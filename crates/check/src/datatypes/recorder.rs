@@ -18,7 +18,7 @@ struct Pending {
     operations: Vec<At>,
 }
 
-pub(super) struct Recorder<'e> {
+pub(crate) struct Recorder<'e> {
     pub builder: Builder,
     events: &'e Events,
     /// Every operation has its invocation, so positions are real time.
@@ -167,6 +167,7 @@ impl<'e> Recorder<'e> {
                 }
             }
         }
-        Ok(Lowered { datatype, history, dependencies, anomalies, doubt, stand_ins: self.stand_ins })
+        let stand_ins = self.stand_ins;
+        Ok(Lowered { datatype, history, dependencies, anomalies, doubt, stand_ins, recording: None })
     }
 }

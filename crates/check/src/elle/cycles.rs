@@ -9,7 +9,7 @@
 
 use super::ground::{ALL, Ground, label, labels};
 use super::steps::Step;
-use super::{Case, Datatype, Findings, Inference};
+use super::{Case, Findings, Inference};
 use crate::Budget;
 use anomalist_graph::components;
 use anomalist_graph::labelled::{
@@ -34,12 +34,13 @@ pub struct Cycle {
 /// same answer; large enough for components of a million transactions with anomalies at hand.
 const EFFORT: u64 = 2_000_000_000;
 
-/// Searches the graph and adds what it finds.
+/// Searches the graph and adds what it finds. An edge that several relations hold is explained by the first
+/// of `precedence`.
 pub(super) fn search(
     ground: &Ground<'_>,
     edges: Vec<(u32, u32, Labels)>,
     inference: &Inference,
-    datatype: Datatype,
+    precedence: &[Edge],
     budget: &Budget<'_>,
     findings: &mut Findings,
 ) {
@@ -50,7 +51,8 @@ pub(super) fn search(
     let whole = Labelled::from_edges(ground.len(), edges);
     for members in whole.cyclic_components(Labels::MAX) {
         let graph = whole.induced(&members);
-        let told = graph.map_labels(|set| told_by(set, datatype).map_or(0, label));
+        let told_by = |set: Labels| precedence.iter().copied().find(|&edge| set & label(edge) != 0);
+        let told = graph.map_labels(|set| told_by(set).map_or(0, label));
         let component = Component { graph, told, members, ground, inference };
         component.search(budget, findings);
     }
@@ -158,15 +160,6 @@ impl Component<'_, '_> {
         let relations: Vec<Edge> = steps.iter().map(|step| step.relation).collect();
         Cycle { kind: classify(&relations), steps }
     }
-}
-
-/// The relation that tells an edge which several hold.
-fn told_by(set: Labels, datatype: Datatype) -> Option<Edge> {
-    let precedence = match datatype {
-        Datatype::ListAppend => [Edge::Ww, Edge::Wr, Edge::Rw, Edge::Process, Edge::Realtime],
-        Datatype::RwRegister => [Edge::Wr, Edge::Ww, Edge::Rw, Edge::Process, Edge::Realtime],
-    };
-    precedence.into_iter().find(|&edge| set & label(edge) != 0)
 }
 
 /// The type and variant of a kind of cycle.

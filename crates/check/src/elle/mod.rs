@@ -1,23 +1,25 @@
 //! Elle's own answer: what Elle 0.2.8 infers from a history, searches for and reports, for the drop-in `anomalist elle`.
 //!
 //! Verdict, anomaly types and boundary are meant to be Elle's, blind spots included: what Anomalist can say beyond is
-//! [`crate::check`]'s business. Two datatypes, each a set of direct checks and a source of edges:
+//! [`crate::check`]'s business. Three datatypes, each a set of direct checks and a source of edges:
 //! - `append`: lists that grow by appends; the longest read of a key is its version order;
-//! - `register`: registers; version orders come from assumptions the user makes (`versions`).
+//! - `register`: registers; version orders come from assumptions the user makes (`versions`);
+//! - `predicate`: rows read by predicate; versions are in the order of the file.
 //!
 //! `orders` adds process or real-time order, `cycles` searches each component for Elle's types of cycle in Elle's order
 //! with Elle's suppression, and `verdict` computes `valid?`, `not` and `also-not` with the tables of
 //! [`anomalist_level::elle`]. The one thing not Elle's is the search itself, which is polynomial (`anomalist_graph::labelled`): nothing
 //! depends on the speed of the machine. Deliberate differences: `docs/elle-differences.md`.
 //!
-//! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle: every
-//! transaction that read the last version precedes every writer of an unobserved one. Past twenty million some are left out,
-//! and finding nothing is then unknown.
+//! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle:
+//! every transaction that read the last version precedes every writer of an unobserved one. Past three
+//! million some are left out, and finding nothing is then unknown.
 
 mod append;
 mod cycles;
 mod ground;
 mod orders;
+mod predicate;
 mod register;
 mod steps;
 mod updates;
@@ -26,11 +28,12 @@ mod versions;
 
 pub use cycles::Cycle;
 pub use ground::Graph;
+pub(crate) use predicate::{Predicates, closed_predicate};
 pub use steps::Step;
 
 use crate::Budget;
 use anomalist_history::{History, KeyId, OpId, TxnId, Value};
-use anomalist_level::elle;
+use anomalist_level::elle::{self, Edge};
 use anomalist_level::{AnomalyKind, Level};
 use ground::Ground;
 use rustc_hash::FxHashMap;
@@ -43,6 +46,16 @@ pub enum Datatype {
     ListAppend,
     /// Registers that are read and written.
     RwRegister,
+}
+
+impl Datatype {
+    /// Which relation tells an edge that several hold: the first of these.
+    fn precedence(self) -> &'static [Edge] {
+        match self {
+            Datatype::ListAppend => &[Edge::Ww, Edge::Wr, Edge::Rw, Edge::Process, Edge::Realtime],
+            Datatype::RwRegister => &[Edge::Wr, Edge::Ww, Edge::Rw, Edge::Process, Edge::Realtime],
+        }
+    }
 }
 
 /// What to assume and what to look for.
@@ -153,6 +166,11 @@ pub enum Case {
         values: Vec<Value>,
         /// What the order of versions was inferred from, the last of which broke it.
         sources: Vec<&'static str>,
+    },
+    /// A read by predicate that missed a row which matched in every version.
+    PredicateReadMiss {
+        /// The reader.
+        txn: TxnId,
     },
     /// A cycle of transactions.
     Cycle(Cycle),
@@ -313,6 +331,7 @@ pub fn check(history: &History, options: &Options, budget: &Budget<'_>) -> Resul
     }
     let mut findings = std::mem::take(&mut inference.findings);
     let edges = std::mem::take(&mut inference.graph.edges);
-    cycles::search(&ground, edges, &inference, options.datatype, budget, &mut findings);
+    let precedence = options.datatype.precedence();
+    cycles::search(&ground, edges, &inference, precedence, budget, &mut findings);
     Ok(verdict::answer(findings, &prohibited, inference.objection))
 }

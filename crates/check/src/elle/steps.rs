@@ -56,6 +56,8 @@ pub(crate) enum Evidence {
     Lists { writer: FxHashMap<(KeyId, Value), OpId>, versions: Versions },
     /// Registers: versions that directly precede others, by key, ascending.
     Registers { versions: Vec<(KeyId, Value, Value)> },
+    /// Kept by the caller.
+    Elsewhere,
 }
 
 impl Evidence {
@@ -66,6 +68,7 @@ impl Evidence {
             _ => match self {
                 Evidence::Lists { writer, versions } => lists(ground, writer, versions, from, to, relation),
                 Evidence::Registers { versions } => registers(ground, versions, from, to, relation),
+                Evidence::Elsewhere => (None, None),
             },
         };
         Step { from: ground.txn(from), to: ground.txn(to), relation, first, second }

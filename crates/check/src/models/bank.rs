@@ -144,33 +144,51 @@ fn errors(events: &Events, faults: &[Fault]) -> Datum {
     Datum::map(kinds)
 }
 
-/// One or two transfers open during a read that account for its total, half done each: too much money if the read saw
-/// what they paid in and not what they took out.
+/// The transfers that tore a read, as Jepsen would show them.
 fn torn(events: &Events, ops: &[Operation], fault: &Fault, expected: i128) -> Option<Datum> {
-    let read = ops.iter().find(|op| op.shown() == fault.position)?;
-    let difference = fault.total - expected;
-    let open: Vec<(&Operation, i128)> = ops
-        .iter()
-        .filter(|op| !op.failed() && events.f(op) == "transfer" && op.began < fault.position)
-        .filter(|op| op.ended().is_none_or(|ended| ended > read.began))
-        .filter_map(|op| Some((op, i128::from(events.argument(op).get("amount")?.as_int()?))))
-        .take(64)
-        .collect();
-    let half = |(op, amount): &(&Operation, i128), paid_in: bool| {
-        let seen = if paid_in { "credit" } else { "debit" };
-        (if paid_in { *amount } else { -*amount }, (events.datum(op.shown()), Datum::keyword(seen)))
+    let halves = torn_transfers(events, ops, fault.position, fault.total - expected)?;
+    let show = |half: &Half| {
+        let seen = if half.paid_in { "credit" } else { "debit" };
+        Datum::map([("op", events.datum(half.transfer.shown())), ("saw-only", Datum::keyword(seen))])
     };
-    let halves: Vec<_> = open.iter().flat_map(|t| [half(t, true), half(t, false)]).collect();
-    let show = |(op, seen): &(Datum, Datum)| Datum::map([("op", op.clone()), ("saw-only", seen.clone())]);
-    if let Some((_, one)) = halves.iter().find(|(sum, _)| *sum == difference) {
-        return Some(Datum::List(vec![show(one)]));
+    Some(Datum::List(halves.iter().map(show).collect()))
+}
+
+/// Half of a transfer.
+#[derive(Clone, Copy)]
+pub(crate) struct Half {
+    pub transfer: Operation,
+    /// What it paid in, not what it took out.
+    paid_in: bool,
+    sum: i128,
+}
+
+/// One or two transfers open during a read that account for the difference of its total, half done each:
+/// too much money if the read saw what they paid in and not what they took out.
+pub(crate) fn torn_transfers(
+    events: &Events,
+    ops: &[Operation],
+    position: usize,
+    difference: i128,
+) -> Option<Vec<Half>> {
+    let read = ops.iter().find(|op| op.shown() == position)?;
+    let halves: Vec<Half> = ops
+        .iter()
+        .filter(|op| !op.failed() && events.f(op) == "transfer" && op.began < position)
+        .filter(|op| op.ended().is_none_or(|ended| ended > read.began))
+        .filter_map(|op| Some((*op, i128::from(events.argument(op).get("amount")?.as_int()?))))
+        .take(64)
+        .flat_map(|(transfer, amount)| {
+            [(true, amount), (false, -amount)].map(|(paid_in, sum)| Half { transfer, paid_in, sum })
+        })
+        .collect();
+    if let Some(one) = halves.iter().find(|half| half.sum == difference) {
+        return Some(vec![*one]);
     }
-    for (i, (a, first)) in halves.iter().enumerate() {
+    for (i, first) in halves.iter().enumerate() {
         // The other half of the same transfer stands next to it: both together are nothing torn.
-        for (b, second) in &halves[(i | 1) + 1..] {
-            if a + b == difference {
-                return Some(Datum::List(vec![show(first), show(second)]));
-            }
+        if let Some(second) = halves[(i | 1) + 1..].iter().find(|half| first.sum + half.sum == difference) {
+            return Some(vec![*first, *second]);
         }
     }
     None

@@ -29,7 +29,7 @@ mod show;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use bank::{balances, total};
+pub(crate) use bank::{balances, torn_transfers, total};
 pub(crate) use counter::bounded_reads;
 pub(crate) use set::elements;
 
@@ -188,7 +188,9 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Judges a history by a model. Linear in the size of the history, but for cas-register, mutex and closed-predicate, which search.
+/// Judges a history by a model. If the rule holds only because it is not known which invocation a
+/// completion without a process belongs to, the answer is unknown. Linear in the size of the history, but
+/// for cas-register, mutex and closed-predicate, which search.
 ///
 /// ```
 /// use anomalist_check::{Budget, models::{self, Model, Options, Valid}};
@@ -213,6 +215,20 @@ pub fn check(
     options: &Options,
     budget: &Budget<'_>,
 ) -> Result<ModelResult, Malformed> {
+    let result = by_rule(model, events, options, budget)?;
+    if result.valid == Valid::True && events.unpaired() {
+        let reason = "operations without a process cannot be paired, so their order is not known";
+        return Ok(ModelResult::new(Valid::Unknown(reason.into()), []));
+    }
+    Ok(result)
+}
+
+fn by_rule(
+    model: Model,
+    events: &Events,
+    options: &Options,
+    budget: &Budget<'_>,
+) -> Result<ModelResult, Malformed> {
     match model {
         Model::Bank => bank::check(events, options),
         Model::Counter => counter::check(events),
@@ -224,5 +240,28 @@ pub fn check(
         Model::Comments => comments::check(events),
         Model::Sequential => sequential::check(events),
         Model::ClosedPredicate => closed_predicate::check(events, options, budget),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{expect, judge};
+    use super::{Model, Valid};
+
+    /// One operation at a time: which invocation a completion belongs to is plain.
+    #[test]
+    fn operations_without_a_process_are_paired_where_that_is_plain() {
+        expect(Model::Counter, "- invoke add 1; - ok add 1; - invoke read; - ok read 0", false);
+        expect(Model::Counter, "- invoke add 1; - ok add 1; - invoke read; - ok read 1", true);
+        let writes = "- invoke write 1; - ok write 1; - invoke write 2; - ok write 2; - invoke read; ";
+        expect(Model::CasRegister, &format!("{writes} - ok read 1"), false);
+        expect(Model::Set, "- invoke add 1; - ok add 1; - invoke read; - ok read []", false);
+    }
+
+    #[test]
+    fn operations_without_a_process_that_cannot_be_paired_are_unknown() {
+        let text = "- invoke read; - invoke add 1; - ok add 1; - invoke read; - ok read 1; - ok read 0";
+        assert!(matches!(judge(Model::Counter, text).valid, Valid::Unknown(_)));
+        assert!(matches!(judge(Model::Counter, "- ok add 1; - ok read 1").valid, Valid::Unknown(_)));
     }
 }

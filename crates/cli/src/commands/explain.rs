@@ -3,14 +3,14 @@
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use anomalist_level::{AnomalyKind, Level};
+use anomalist_level::{AnomalyKind, Level, Phenomenon};
 use clap::Args;
 
 /// Flags of `explain`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: anomalist explain TAP-k")]
 pub struct Flags {
-    /// Name, alias or code: snapshot-isolation, si, G-single, TAP-k …
+    /// Name, alias or code: snapshot-isolation, si, G-single, TAP-k, or Berenson's P0 to P4, P4C, A5A, A5B
     #[arg(value_name = "LEVEL|ANOMALY")]
     name: String,
 }
@@ -18,6 +18,10 @@ pub struct Flags {
 /// Prints the explanation.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let style = terminal::style(global);
+    if let Some(phenomenon) = Phenomenon::of(&flags.name) {
+        terminal::print(&anomalist_report::explain_phenomenon(phenomenon, &style))?;
+        return Ok(Exit::Holds);
+    }
     let text = match (flags.name.parse::<Level>(), flags.name.parse::<AnomalyKind>()) {
         (Ok(level), _) => anomalist_report::explain_level(level, &style),
         (_, Ok(kind)) => anomalist_report::explain_anomaly(kind, &style),

@@ -2,6 +2,7 @@
 
 use crate::elle::lossy;
 use crate::load::ops::{Cell, Columns, Mop};
+use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
 use anomalist_history::{AtomKind, Interval, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
@@ -274,17 +275,20 @@ fn special(json: &mut Json<'_>, columns: &mut Columns) -> Result<Written, Fault>
     let mut first = true;
     let name = json.key(&mut first)?.ok_or_else(|| Fault::new(at, WHAT))?;
     let content = json.scalar("text or true")?;
-    let mut atom = |kind, text: &str| {
-        let value = match text.parse::<i64>() {
-            Ok(i) if kind == AtomKind::Token && i.to_string() == text => columns.int(i),
-            _ => columns.atom(kind, text),
-        };
-        Written::Cell(Cell::One(value))
-    };
+    let mut atom = |kind, text: &str| Written::Cell(Cell::One(columns.atom(kind, text)));
     let value = match (&*name, &content) {
         (b"keyword", Scalar::Text(text)) => atom(AtomKind::Keyword, text),
-        (b"token", Scalar::Text(text)) => atom(AtomKind::Token, text),
-        (b"edn", Scalar::Text(text)) => atom(AtomKind::Compound, text),
+        // Written by hand, it may be another spelling than the one text that equal values share.
+        (b"token", Scalar::Text(text)) => match Edn::new(text.as_bytes()).next() {
+            Ok(Token::Int(i)) => Written::Cell(Cell::One(columns.int(i))),
+            Ok(Token::Number(number)) => atom(AtomKind::Token, &number),
+            _ => atom(AtomKind::Token, text),
+        },
+        (b"edn", Scalar::Text(text)) => {
+            let mut edn = Edn::new(text.as_bytes());
+            let canonical = edn.next().and_then(|first| edn.canonical(first));
+            atom(AtomKind::Compound, canonical.as_deref().unwrap_or(text))
+        }
         (b"unknown", Scalar::Bool(true)) => Written::Cell(Cell::One(Value::UNKNOWN)),
         (b"none", Scalar::Bool(true)) => Written::Nothing,
         _ => return Err(Fault::new(at, WHAT)),

@@ -91,7 +91,7 @@ fn operation(edn: &mut Edn<'_>, columns: &mut Columns) -> Result<Event, Fault> {
                 event.process = match value {
                     Token::Int(i) => Process::Client(columns.int(i)),
                     Token::Number(n) if n.bytes().all(|b| b.is_ascii_digit()) => {
-                        Process::Client(columns.atom(AtomKind::Token, n))
+                        Process::Client(columns.atom(AtomKind::Token, &n))
                     }
                     Token::Nil => Process::Missing,
                     other => {
@@ -214,10 +214,9 @@ fn value<'a>(edn: &mut Edn<'a>, token: Token<'a>, columns: &mut Columns) -> Resu
         Token::Keyword(name) => columns.atom(AtomKind::Keyword, name),
         Token::Text(text) => columns.atom(AtomKind::Text, &text),
         Token::Bool(b) => columns.atom(AtomKind::Token, if b { "true" } else { "false" }),
-        Token::Number(text) | Token::Symbol(text) => columns.atom(AtomKind::Token, text),
+        Token::Number(text) | Token::Symbol(text) => columns.atom(AtomKind::Token, &text),
         open => {
-            let mut text = String::new();
-            edn.canonical(&open, &mut text)?;
+            let text = edn.canonical(open)?;
             columns.atom(AtomKind::Compound, &text)
         }
     }))

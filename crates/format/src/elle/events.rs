@@ -1,7 +1,7 @@
 //! Jepsen operations of any shape: the same three notations, read into [`Events`] instead of transactions.
 //!
 //! Where `mod.rs` insists on micro-operations, this takes every value as a [`Datum`] tree: what a bank, a counter, a
-//! set or a register was asked. Trees are built with an explicit stack of bounded depth. O(n).
+//! set or a register was asked (`crate::text::tree`). O(n log n), for the entries of maps.
 
 use super::edn::{self, Shape};
 use super::{event_kind, json};
@@ -10,7 +10,7 @@ use crate::load::Reading;
 use crate::load::records::{Layout, LineCounter, read_records};
 use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
-use crate::text::json::{DEPTH_LIMIT, Json, Scalar};
+use crate::text::json::Json;
 use crate::{Diagnostic, Format, Input, Place, ReadError, ReadOptions, detect};
 use anomalist_history::{Datum, Event, EventKind, Events, Process};
 
@@ -67,7 +67,7 @@ pub fn read_events(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded
         return Err(ReadError::Malformed(found));
     }
     if let Some(event) = events.iter().find(|e| e.process == Process::Missing) {
-        let then = "operations without a process: none is known to come before another";
+        let then = "operations without a process: paired where only one invocation fits";
         reading.warn(event.line, then.to_owned());
     }
     let says = |f: &str| events.iter().any(|e| e.process == Process::Other && &*e.f == f);
@@ -194,7 +194,7 @@ fn json_event(json: &mut Json<'_>) -> Result<Event, Fault> {
         }
         json.peek();
         let at = json.at();
-        let value = json_datum(json)?;
+        let value = json.tree()?;
         draft.field(&name, value, at)?;
     }
     draft.close()
@@ -227,143 +227,11 @@ fn edn_event(edn: &mut Edn<'_>) -> Result<Event, Fault> {
                 ));
             }
             first => {
-                let value = edn_datum(edn, first)?;
+                let value = edn.tree(first)?;
                 draft.field(name.as_bytes(), value, at)?;
             }
         }
     }
-}
-
-/// Collections that have begun: what closes each, whether it is a map, and its parts so far.
-#[derive(Default)]
-struct Nest(Vec<(u8, bool, Vec<Datum>)>);
-
-impl Nest {
-    fn open(&mut self, close: u8, map: bool, at: usize) -> Result<(), Fault> {
-        if self.0.len() as u32 == DEPTH_LIMIT {
-            return Err(Fault::new(at, format!("more than {DEPTH_LIMIT} levels of nesting")));
-        }
-        self.0.push((close, map, Vec::new()));
-        Ok(())
-    }
-
-    /// Adds a value to the innermost collection; gives it back if there is none.
-    fn add(&mut self, value: Datum) -> Option<Datum> {
-        match self.0.last_mut() {
-            Some((_, _, parts)) => {
-                parts.push(value);
-                None
-            }
-            None => Some(value),
-        }
-    }
-
-    /// Ends the innermost collection, which this bracket must close.
-    fn close(&mut self, bracket: u8, at: usize) -> Result<Datum, Fault> {
-        match self.0.pop() {
-            Some((close, map, parts)) if close == bracket => {
-                if !map {
-                    return Ok(Datum::List(parts));
-                }
-                if parts.len() % 2 == 1 {
-                    return Err(Fault::new(at, "expected a value after the last key of this map"));
-                }
-                Ok(Datum::Map(entries(parts)))
-            }
-            Some((close, ..)) => {
-                let message =
-                    format!("expected a value or \"{}\", found \"{}\"", close as char, bracket as char);
-                Err(Fault::new(at, message))
-            }
-            None => Err(Fault::new(at, format!("expected a value, found \"{}\"", bracket as char))),
-        }
-    }
-}
-
-/// Keys and values in turn, as the entries of a map: sorted, the last of several with one key.
-fn entries(parts: Vec<Datum>) -> Vec<(Datum, Datum)> {
-    let mut parts = parts.into_iter();
-    let mut entries = Vec::with_capacity(parts.len() / 2);
-    while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-        entries.push((key, value));
-    }
-    entries.reverse();
-    entries.sort_by(|a: &(Datum, Datum), b| a.0.cmp(&b.0));
-    entries.dedup_by(|later, kept| later.0 == kept.0);
-    entries
-}
-
-/// A value whose first token was taken.
-fn edn_datum<'a>(edn: &mut Edn<'a>, first: Token<'a>) -> Result<Datum, Fault> {
-    let (mut nest, mut token) = (Nest::default(), first);
-    loop {
-        let at = edn.token_at();
-        let value = match token {
-            Token::Open(close) => {
-                nest.open(close, close == b'}' && !edn.at_set(), at)?;
-                None
-            }
-            Token::Close(bracket) => Some(nest.close(bracket, at)?),
-            Token::Nil => Some(Datum::Nil),
-            Token::Bool(b) => Some(Datum::Bool(b)),
-            Token::Int(i) => Some(Datum::Int(i)),
-            Token::Number(text) => Some(Datum::Number(text.into())),
-            Token::Keyword(name) => Some(Datum::Keyword(name.into())),
-            Token::Symbol(text) => Some(Datum::Text(text.into())),
-            Token::Text(text) => Some(Datum::Text(text.into())),
-            Token::End => return Err(edn.expected("a value")),
-        };
-        if let Some(whole) = value.and_then(|value| nest.add(value)) {
-            return Ok(whole);
-        }
-        token = edn.next()?;
-    }
-}
-
-/// The value that stands here.
-fn json_datum(json: &mut Json<'_>) -> Result<Datum, Fault> {
-    let mut nest = Nest::default();
-    let mut first = true;
-    loop {
-        // Standing before a value, or before the next part of the innermost collection.
-        let value = match nest.0.last() {
-            Some((b']', ..)) if !json.element(&mut first)? => Some(nest.close(b']', json.at())?),
-            Some((b'}', ..)) => match json.key(&mut first)? {
-                None => Some(nest.close(b'}', json.at())?),
-                Some(name) => {
-                    let name = String::from_utf8(name.into_owned());
-                    let name =
-                        name.map_err(|_| Fault::new(json.at(), "expected UTF-8, found other bytes"))?;
-                    nest.add(Datum::text(name));
-                    json_part(json, &mut nest, &mut first)?
-                }
-            },
-            _ => json_part(json, &mut nest, &mut first)?,
-        };
-        if let Some(value) = value {
-            first = false;
-            if let Some(whole) = nest.add(value) {
-                return Ok(whole);
-            }
-        }
-    }
-}
-
-/// A scalar; or nothing, a collection having begun.
-fn json_part(json: &mut Json<'_>, nest: &mut Nest, first: &mut bool) -> Result<Option<Datum>, Fault> {
-    if let Some(bracket @ (b'[' | b'{')) = json.peek() {
-        nest.open(bracket + 2, bracket == b'{', json.at())?; // ASCII: `]` and `}` come two later
-        json.open(bracket, "a value")?;
-        *first = true;
-        return Ok(None);
-    }
-    Ok(Some(match json.scalar("a value")? {
-        Scalar::Null => Datum::Nil,
-        Scalar::Bool(b) => Datum::Bool(b),
-        Scalar::Int(i) => Datum::Int(i),
-        Scalar::Number(text) => Datum::Number(text.into()),
-        Scalar::Text(text) => Datum::Text(text.into()),
-    }))
 }
 
 /// A datum as JSON: keywords become strings, keys that are no strings their EDN text.
@@ -443,7 +311,7 @@ mod tests {
         assert_eq!(
             shown(Format::ElleEdn, EDN),
             "1: {:index 0, :type :invoke, :process 0, :f :transfer, :value {:amount 5, :from 0, :to \"b\"}}\n\
-             2: {:index 9, :type :ok, :process 0, :f :read, :value [3 1 [2 nil]], :time 12}\n\
+             2: {:index 9, :type :ok, :process 0, :f :read, :value [1 3 [2 nil]], :time 12}\n\
              3: {:index 0, :type :info, :process :nemesis, :f :kill, :value true}\n\
              4: {:index 0, :type :fail, :process nil, :f :add, :value [1.5 -2]}\n"
         );
@@ -525,9 +393,9 @@ mod tests {
     fn json_of_a_datum_reads_back() {
         for line in JSON.lines() {
             let mut json = Json::new(line.as_bytes());
-            let datum = json_datum(&mut json).unwrap();
+            let datum: Datum = json.tree().unwrap();
             let written = datum_json(&datum);
-            assert_eq!(json_datum(&mut Json::new(written.as_bytes())).unwrap(), datum, "{written}");
+            assert_eq!(Json::new(written.as_bytes()).tree::<Datum>().unwrap(), datum, "{written}");
         }
     }
 }

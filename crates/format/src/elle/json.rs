@@ -62,7 +62,7 @@ fn process(json: &mut Json<'_>, columns: &mut Columns) -> Result<Process, Fault>
     Ok(match json.scalar("a process")? {
         Scalar::Int(i) => Process::Client(columns.int(i)),
         Scalar::Number(text) if text.bytes().all(|b| b.is_ascii_digit()) => {
-            Process::Client(columns.atom(AtomKind::Token, text))
+            Process::Client(columns.atom(AtomKind::Token, &text))
         }
         Scalar::Null => Process::Missing,
         _ => Process::Other,

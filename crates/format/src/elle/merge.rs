@@ -4,7 +4,7 @@ use super::{Event, Process};
 use crate::load::ops::{Assembler, Cell, Columns, Operation};
 use crate::load::{Reading, initial};
 use crate::text::fault::Fault;
-use crate::{Loaded, ReadError};
+use crate::{Diagnostic, Loaded, Place, ReadError};
 use anomalist_history::{AtomKind, Draft, EventKind, Interval, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
 
@@ -48,7 +48,8 @@ impl Oddity {
     }
 }
 
-/// Operations without a process: the writes an invocation asks for tell which completion is its own.
+/// Operations without a process: what an invocation asks for tells which completion is its own, if no other
+/// asks the same.
 type Nameless = FxHashMap<Vec<Operation>, Vec<Open>>;
 
 /// Pairs events.
@@ -64,6 +65,10 @@ pub(crate) struct Merger {
     missing: Oddity,
     overlapping: Oddity,
     unopened: Oddity,
+    /// Operations that are ok and have no value.
+    silent: Oddity,
+    /// Some operation has a list of micro-operations, be it empty.
+    speaks: bool,
 }
 
 impl Merger {
@@ -78,8 +83,9 @@ impl Merger {
         if let Some(fault) = event.fault.take() {
             return Err(*fault);
         }
+        self.speaks |= event.recorded;
         if event.kind == EventKind::Ok && !event.recorded {
-            return Err(Fault::new(event.at, "expected a value in this ok operation, found none"));
+            self.silent.note(line);
         }
         let label = match event.index {
             Some(index) => self.assembler.value(columns, index),
@@ -107,7 +113,7 @@ impl Merger {
             self.invocations += 1;
             if let Some(open) = client.open.replace(here) {
                 self.overlapping.note(open.line);
-                abandon(assembler, client.session, &open, &client.asked, true);
+                abandon(assembler, client.session, &open, &client.asked);
             }
             assembler.keep(columns, event.mops.clone(), &mut client.asked);
             return;
@@ -123,7 +129,9 @@ impl Merger {
             None => self.unopened.note(here.line),
         }
         let mops = event.mops.clone();
-        if event.kind == EventKind::Ok || open.is_none() || client.asked.is_empty() {
+        // An ok without a value did what it was asked to do, and does not say what it read.
+        let told = event.kind == EventKind::Ok && event.recorded;
+        if told || open.is_none() || client.asked.is_empty() {
             assembler.add(draft, columns, mops, event.kind == EventKind::Ok);
             return;
         }
@@ -138,25 +146,34 @@ impl Merger {
         self.missing.note(here.line);
         let assembler = &mut self.assembler;
         assembler.keep(columns, event.mops.clone(), &mut self.scratch);
-        self.scratch.retain(|&(kind, _, _)| kind != OpKind::Read);
         if event.kind == EventKind::Invoke {
-            // A read-only invocation says nothing.
-            if !self.scratch.is_empty() {
-                self.nameless.entry(self.scratch.clone()).or_default().push(here);
-            }
+            self.invocations += 1;
+            self.nameless.entry(self.scratch.clone()).or_default().push(here);
             return;
-        }
-        // Which of several that ask for the same does not matter.
-        if let Some(open) = self.nameless.get_mut(&self.scratch) {
-            open.pop();
         }
         let session = own_session(assembler, here.position);
         let draft = begin(assembler, session, event.kind, &here);
+        let open = self.nameless.get_mut(&self.scratch);
+        let alone = open.as_ref().is_some_and(|open| open.len() == 1);
+        match open.and_then(Vec::pop) {
+            Some(open) if alone => {
+                let completed = (event.kind != EventKind::Info).then_some(here.position);
+                assembler.builder.set_interval(draft, Interval { invoked: open.position, completed });
+            }
+            // Which of several that ask for the same does not matter, but then it is not known when it
+            // began.
+            _ => self.unopened.note(here.line),
+        }
         assembler.add(draft, columns, event.mops.clone(), event.kind == EventKind::Ok);
     }
 
     /// The history.
     pub fn finish(mut self, mut reading: Reading<'_>) -> Result<Loaded, ReadError> {
+        if self.silent.count > 0 && !self.speaks {
+            let message = "expected a value in this ok operation, found none in the whole file";
+            let place = Place::Line { line: self.silent.line, column: 1 };
+            return Err(ReadError::Malformed(vec![Diagnostic::error(reading.name, place, message)]));
+        }
         let assembler = &mut self.assembler;
         let mut left: Vec<(Option<SessionId>, Open, Vec<Operation>)> = Vec::new();
         for client in self.clients.into_values() {
@@ -164,14 +181,16 @@ impl Merger {
                 left.push((Some(client.session), open, client.asked));
             }
         }
-        for (asked, open) in self.nameless {
+        // What only asked to read says nothing.
+        let asks_to_write = |asked: &[Operation]| asked.iter().any(|&(kind, _, _)| kind != OpKind::Read);
+        for (asked, open) in self.nameless.into_iter().filter(|(asked, _)| asks_to_write(asked)) {
             left.extend(open.into_iter().map(|open| (None, open, asked.clone())));
         }
         // Also undoes the order of the maps.
         left.sort_unstable_by_key(|(_, open, _)| open.position);
         for (session, open, asked) in left {
             let own = session.unwrap_or_else(|| own_session(assembler, open.position));
-            abandon(assembler, own, &open, &asked, session.is_some());
+            abandon(assembler, own, &open, &asked);
         }
         self.other.tell(
             &mut reading,
@@ -183,7 +202,7 @@ impl Merger {
             &mut reading,
             "one operation without a process",
             "operations without a process",
-            ": each transaction is taken as a session of its own, and none is known to come before another",
+            ": each transaction is taken as a session of its own",
         );
         self.overlapping.tell(
             &mut reading,
@@ -225,11 +244,9 @@ fn begin(assembler: &mut Assembler, session: SessionId, kind: EventKind, here: &
 }
 
 /// An invocation that will not complete.
-fn abandon(assembler: &mut Assembler, session: SessionId, open: &Open, asked: &[Operation], timed: bool) {
+fn abandon(assembler: &mut Assembler, session: SessionId, open: &Open, asked: &[Operation]) {
     let draft = begin(assembler, session, EventKind::Invoke, open);
-    if timed {
-        assembler.builder.set_interval(draft, Interval { invoked: open.position, completed: None });
-    }
+    assembler.builder.set_interval(draft, Interval { invoked: open.position, completed: None });
     assembler.add_operations(draft, asked);
 }
 

@@ -109,6 +109,9 @@ pub(crate) fn bad_micro_op(at: usize, found: &str) -> Fault {
     Fault::new(at, format!("expected the micro-operation r, w or append, found \"{found}\""))
 }
 
+/// Fields of an operation.
+const FIELDS: [&str; 6] = ["type", "process", "f", "index", "value", "time"];
+
 /// True if the text looks like Elle operations in EDN.
 pub(crate) fn sniff_edn(head: &[u8]) -> bool {
     let mut edn = Edn::new(head);
@@ -117,9 +120,13 @@ pub(crate) fn sniff_edn(head: &[u8]) -> bool {
     for _ in 0..64 {
         match edn.next() {
             Ok(Token::Open(_)) => open += 1,
-            Ok(Token::Keyword("type" | "process" | "f" | "index" | "value" | "time")) if open > 0 => {
-                return true;
+            Ok(Token::Keyword(name)) if open > 0 && FIELDS.contains(&name) => return true,
+            // In JSON a colon follows the name.
+            Ok(Token::Text(name)) if open > 0 && FIELDS.contains(&&*name) => {
+                return head.get(edn.at()) != Some(&b':');
             }
+            // No operation at all, but the brackets for some.
+            Ok(Token::Close(b']' | b')')) if open == 1 => return edn.next() == Ok(Token::End),
             Ok(Token::End) | Err(_) => return false,
             Ok(_) if open == 0 => return false,
             Ok(_) => {}

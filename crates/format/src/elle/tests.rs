@@ -131,8 +131,8 @@ fn odd_processes_are_told() {
     assert_eq!(
         shown(Format::ElleEdn, nameless),
         "?1 #1 ok a(1,1)\n?3 #3 ok r(1,[1])\n?2 #2 info a(1,2)\n\
-         warning: h:1:1: 4 operations without a process: each transaction is taken as a session of its own, \
-         and none is known to come before another\n"
+         warning: h:1:1: 4 operations without a process: each transaction is taken as a session of its own\n\
+         warning: h:2:1: one completion without an invocation: real-time order is not used\n"
     );
     let overlapping = r#"{:type :invoke :process 0 :value [[:w 1 1]]} {:type :invoke :process 0 :value [[:w 1 2]]}
 {:type :ok :process 0 :value [[:w 1 2]]} {:type :ok :process 1 :value [[:r 1 2]]}"#;
@@ -304,22 +304,22 @@ fn every_kind_of_token() {
             Token::Keyword("a/b"),
             Token::Nil,
             Token::Bool(true),
-            Token::Symbol("x"),
+            Token::Symbol("x".into()),
             Token::Int(-5),
             Token::Int(5),
             Token::Int(7),
-            Token::Int(7),
+            Token::Number("7M".into()),
             Token::Close(b']'),
             Token::Open(b')'),
-            Token::Number("1.5"),
-            Token::Number("1/2"),
-            Token::Symbol("\\["),
-            Token::Symbol("\\newline"),
+            Token::Number("1.5M".into()),
+            Token::Number("1/2".into()),
+            Token::Symbol("\\[".into()),
+            Token::Symbol("\\newline".into()),
             Token::Close(b')'),
             Token::Open(b'}'),
             Token::Text("a\n".into()),
             Token::Close(b'}'),
-            Token::Symbol("##NaN"),
+            Token::Symbol("##NaN".into()),
         ]
     );
 }
@@ -331,16 +331,44 @@ fn tags_and_discards_do_not_show() {
     assert_eq!(tokens("[#inst ]").unwrap_err(), "7: expected a value after the tag, found \"]\"");
     assert_eq!(tokens("#_").unwrap_err(), "2: expected a value, found the end of the file");
     assert_eq!(tokens("-9223372036854775808").unwrap(), [Token::Int(i64::MIN)]);
-    assert_eq!(tokens("-9223372036854775809N").unwrap(), [Token::Number("-9223372036854775809")]);
+    assert_eq!(tokens("-9223372036854775809N").unwrap(), [Token::Number("-9223372036854775809".into())]);
     assert_eq!(tokens("12a").unwrap_err(), "0: expected a number, found \"12a\"");
 }
 
 #[test]
-fn composite_values_have_one_text() {
-    for text in ["[1,  :b ; c\n {\"x\" #{2}}]", "[1 :b #_ z {\"x\" #{2}}]"] {
+fn what_clojure_prints_is_read() {
+    let shown = |text| tokens(text).unwrap().iter().map(|t| format!("{t:?} ")).collect::<String>();
+    assert_eq!(shown("[0x1F 017 2r101 31]"), "Open(93) Int(31) Int(15) Int(5) Int(31) Close(93) ");
+    let object = "#object[java.lang.Object 0x1f \"java.lang.Object@1f\"]";
+    assert!(shown(object).starts_with("Open(93) Symbol(\"java.lang.Object\") Int(31) Text("));
+    assert_eq!(shown("^{:line 1} [1] ^:dynamic x ^String y #^:z 2"), shown("[1] x y 2"));
+    assert_eq!(shown("#_ ^:a b 1 [^{:a [1]} #_ 2 3]"), shown("1 [3]"));
+    assert_eq!(shown("#'user/x #\"a.b\""), shown("user/x \"a.b\""));
+    assert_eq!(shown("\\u0061 \\o141 \\u0020 \\u \\o"), shown("\\a \\a \\space \\u \\o"));
+    assert_eq!(tokens("[^:a ]").unwrap_err(), "5: expected a value after the tag, found \"]\"");
+    assert_eq!(tokens("08").unwrap_err(), "0: expected a number, found \"08\"");
+}
+
+#[test]
+fn equal_collections_have_one_text() {
+    let text = |text: &str| {
         let mut edn = Edn::new(text.as_bytes());
-        let (first, mut out) = (edn.next().unwrap(), String::new());
-        edn.canonical(&first, &mut out).unwrap();
-        assert_eq!(out, "[1 :b {\"x\" #{2}}]");
+        let first = edn.next().unwrap();
+        edn.canonical(first).unwrap()
+    };
+    assert_eq!(text("[1,  :b ; c\n {\"x\" #{2}}]"), "[1 :b {\"x\" #{2}}]");
+    let equal: [&[&str]; 4] = [
+        &["[1 2]", "(1 2)", "[0x1 2N]", "^:m (1 #_ x 4/2)"],
+        &["{:b 1.0, :a #{2 1}}", "{:a #{1 2} :b 1.00}"],
+        &["{:n/a 1, :b 2}", "#:n{:a 1 :_/b 2}"],
+        &["[100]", "[100N]"],
+    ];
+    for class in equal {
+        assert!(class.iter().all(|other| text(other) == text(class[0])), "{class:?}");
     }
+    for (a, b) in [("[100]", "[1e2]"), ("[1 2]", "#{1 2}"), ("[1 2]", "[2 1]"), ("{1 2}", "[1 2]")] {
+        assert_ne!(text(a), text(b));
+    }
+    let json = |text: &str| crate::text::json::Json::new(text.as_bytes()).canonical().unwrap();
+    assert_eq!(json(r#"{"b":[1e2,1.50],"a":{"y":1,"x":2}}"#), json(r#"{"a":{"x":2.0,"y":1},"b":[100,1.5]}"#));
 }

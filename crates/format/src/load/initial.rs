@@ -20,7 +20,7 @@ pub(crate) fn given(
         Scalar::Null => Value::NIL,
         Scalar::Int(i) => builder.int(i),
         Scalar::Bool(b) => builder.atom(AtomKind::Token, if b { "true" } else { "false" }),
-        Scalar::Number(text) => builder.atom(AtomKind::Token, text),
+        Scalar::Number(text) => builder.atom(AtomKind::Token, &text),
         Scalar::Text(text) => builder.atom(AtomKind::Text, &text),
     });
     match value {

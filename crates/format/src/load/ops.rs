@@ -134,15 +134,14 @@ impl Columns {
     fn other_value(&mut self, json: &mut Json<'_>, what: &str) -> Result<Option<Value>, Fault> {
         Ok(Some(match json.peek() {
             Some(b'[' | b'{') => {
-                let mut text = String::new();
-                json.canonical(&mut text)?;
+                let text = json.canonical()?;
                 self.atom(AtomKind::Compound, &text)
             }
             _ => match json.scalar(what)? {
                 Scalar::Null => return Ok(None),
                 Scalar::Int(i) => self.int(i),
                 Scalar::Bool(b) => self.atom(AtomKind::Token, if b { "true" } else { "false" }),
-                Scalar::Number(text) => self.atom(AtomKind::Token, text),
+                Scalar::Number(text) => self.atom(AtomKind::Token, &text),
                 Scalar::Text(text) => self.atom(AtomKind::Text, &text),
             },
         }))

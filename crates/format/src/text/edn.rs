@@ -1,15 +1,17 @@
 //! A pull reader for EDN, the notation Jepsen and Elle write histories in.
 //!
-//! One flat stream of tokens; the caller keeps track of the shape. Comments, commas, `#_` discards and tags (the value
-//! after `#inst` or `#jepsen.history.Op` stands for itself) never reach the caller. Discarded and unwanted values are
-//! walked over with an explicit stack of bounded depth: nothing recurses on input. O(n).
+//! One flat stream of tokens; the caller keeps track of the shape. Comments, commas, `#_` discards, `^`
+//! metadata and tags (the value after `#inst`, `#object` or `#jepsen.history.Op` stands for itself) never
+//! reach the caller. Discarded and unwanted values are walked over with an explicit stack of bounded depth:
+//! nothing recurses on input. O(n).
 //!
-//! Grammar: <https://github.com/edn-format/edn>. Deliberately lenient where Clojure's own printer is (`##NaN`,
-//! `#:ns{…}` maps, any symbol characters), and no reader macros beyond EDN's.
+//! Grammar: <https://github.com/edn-format/edn>, with what Clojure's own printer writes beyond it: `##NaN`,
+//! `#:ns{…}` maps, `0x1F`, `017`, `2r101`, `#'var`, `#"pattern"`, any symbol characters. No other reader
+//! macros.
 
+use super::decimal::{self, Number};
 use super::fault::Fault;
 use super::json::DEPTH_LIMIT;
-use crate::text::value::quote;
 use std::borrow::Cow;
 
 /// One token.
@@ -22,12 +24,12 @@ pub(crate) enum Token<'a> {
     Nil,
     Bool(bool),
     Int(i64),
-    /// A number that is not an integer of 64 bits, as written, without `N` or `M`.
-    Number(&'a str),
+    /// A number that is not an integer of 64 bits, in the one text that equal numbers share.
+    Number(Cow<'a, str>),
     /// Without its colon.
     Keyword(&'a str),
-    /// A symbol, or a character with its backslash.
-    Symbol(&'a str),
+    /// A symbol, or a character with its backslash, in the one text of that character.
+    Symbol(Cow<'a, str>),
     Text(Cow<'a, str>),
     /// The end of the text.
     End,
@@ -37,7 +39,10 @@ pub(crate) enum Token<'a> {
 enum Raw<'a> {
     Token(Token<'a>),
     Discard,
+    /// `#inst`: the value that follows stands for itself.
     Tag,
+    /// `^`: a value about the value after it.
+    Meta,
 }
 
 /// The reader.
@@ -45,12 +50,14 @@ pub(crate) struct Edn<'a> {
     text: &'a [u8],
     at: usize,
     token_at: usize,
+    /// Of the tag `#:namespace` right before the last token.
+    namespace: Option<&'a str>,
 }
 
 impl<'a> Edn<'a> {
     pub fn new(text: &'a [u8]) -> Edn<'a> {
         let at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        Edn { text, at, token_at: at }
+        Edn { text, at, token_at: at, namespace: None }
     }
 
     /// Offset of the token that [`Edn::next`] gave last.
@@ -68,6 +75,11 @@ impl<'a> Edn<'a> {
         self.text.get(self.token_at) == Some(&b'#')
     }
 
+    /// The namespace that a map lends its keys, if [`Edn::next`] gave the bracket of `#:namespace{…}` last.
+    pub fn namespace(&self) -> Option<&'a str> {
+        self.namespace
+    }
+
     /// Goes back to an offset [`Edn::at`] gave.
     pub fn rewind(&mut self, at: usize) {
         self.at = at;
@@ -82,6 +94,7 @@ impl<'a> Edn<'a> {
     #[inline]
     pub fn next(&mut self) -> Result<Token<'a>, Fault> {
         let mut tagged = false;
+        self.namespace = None;
         loop {
             match self.raw()? {
                 Raw::Token(Token::Close(_) | Token::End) if tagged => {
@@ -90,6 +103,10 @@ impl<'a> Edn<'a> {
                 Raw::Token(token) => return Ok(token),
                 Raw::Tag => tagged = true,
                 Raw::Discard => self.discard()?,
+                Raw::Meta => {
+                    self.discard()?;
+                    tagged = true;
+                }
             }
         }
     }
@@ -129,32 +146,20 @@ impl<'a> Edn<'a> {
             value = value.wrapping_mul(10).wrapping_add(i64::from(b - b'0'));
             at += 1;
         }
-        let plain = (1..=18).contains(&(at - digits)) && self.text.get(at).is_none_or(|&b| ends_word(b));
+        // A zero in front makes a number octal.
+        let plain = match at - digits {
+            1 => true,
+            count => (2..=18).contains(&count) && self.text[digits] != b'0',
+        } && self.text.get(at).is_none_or(|&b| ends_word(b));
         self.at = if plain { at } else { self.token_at };
         plain.then(|| if negative { -value } else { value })
     }
 
     /// Walks over the rest of a value whose first token the caller has taken.
     pub fn skip(&mut self, first: &Token<'a>) -> Result<(), Fault> {
-        self.walk(first, None)
-    }
-
-    /// Appends a value, whose first token the caller has taken, to `out`: one space between parts, no commas or comments.
-    pub fn canonical(&mut self, first: &Token<'a>, out: &mut String) -> Result<(), Fault> {
-        self.walk(first, Some(out))
-    }
-
-    fn walk(&mut self, first: &Token<'a>, mut out: Option<&mut String>) -> Result<(), Fault> {
         let mut open: Vec<u8> = Vec::new();
         let mut token = Cow::Borrowed(first);
         loop {
-            if let Some(out) = &mut out {
-                if !out.is_empty() && !out.ends_with(['[', '(', '{']) && !matches!(*token, Token::Close(_)) {
-                    out.push(' ');
-                }
-                let set = matches!(*token, Token::Open(b'}')) && self.at_set();
-                print(out, &token, set);
-            }
             self.nest(&token, &mut open)?;
             if open.is_empty() {
                 return Ok(());
@@ -184,13 +189,13 @@ impl<'a> Edn<'a> {
         }
     }
 
-    /// Walks over what a `#_` discards; `#_ #_ a b` discards both.
+    /// Walks over what a `#_` discards, or what `^` says about a value; `#_ #_ a b` discards both.
     fn discard(&mut self) -> Result<(), Fault> {
         let (mut pending, mut open) = (1u64, Vec::new());
         while pending > 0 {
             match self.raw()? {
-                Raw::Discard if open.is_empty() => pending += 1,
-                Raw::Discard | Raw::Tag => {}
+                Raw::Discard | Raw::Meta if open.is_empty() => pending += 1,
+                Raw::Discard | Raw::Meta | Raw::Tag => {}
                 Raw::Token(token) => {
                     self.nest(&token, &mut open)?;
                     pending -= u64::from(open.is_empty());
@@ -230,12 +235,16 @@ impl<'a> Edn<'a> {
             b'"' => self.string()?,
             b'\\' => self.character()?,
             b'#' => return self.dispatch(),
+            b'^' => {
+                self.at += 1;
+                return Ok(Raw::Meta);
+            }
             _ => match self.word(self.at)? {
                 "nil" => Token::Nil,
                 "true" => Token::Bool(true),
                 "false" => Token::Bool(false),
                 "" => return Err(self.expected("a value")),
-                symbol => Token::Symbol(symbol),
+                symbol => Token::Symbol(symbol.into()),
             },
         };
         Ok(Raw::Token(token))
@@ -257,8 +266,21 @@ impl<'a> Edn<'a> {
                 self.at += 2;
                 Ok(Raw::Token(Token::Open(b'}')))
             }
-            Some(b'#') => Ok(Raw::Token(Token::Symbol(self.word(self.at)?))),
-            Some(b) if b.is_ascii_alphabetic() || *b == b':' => {
+            Some(b'#') => Ok(Raw::Token(Token::Symbol(self.word(self.at)?.into()))),
+            Some(b'^') => {
+                self.at += 2;
+                Ok(Raw::Meta)
+            }
+            // What Clojure prints of variables and of patterns: the symbol, the text.
+            Some(b'\'' | b'"') => {
+                self.at += 1 + usize::from(self.text[self.at + 1] == b'\'');
+                Ok(Raw::Tag)
+            }
+            Some(b':') => {
+                self.namespace = Some(self.word(self.at + 2)?.trim_start_matches(':'));
+                Ok(Raw::Tag)
+            }
+            Some(b) if b.is_ascii_alphabetic() => {
                 self.word(self.at + 1)?;
                 Ok(Raw::Tag)
             }
@@ -286,20 +308,13 @@ impl<'a> Edn<'a> {
         }
         let start = self.at;
         let word = self.word(start)?;
-        // An integer is the same value however it is marked: 7, +7, 7N, 7M.
-        let number = word.strip_suffix(['N', 'M']).unwrap_or(word).trim_start_matches('+');
-        if let Ok(i) = number.parse() {
-            return Ok(Token::Int(i));
-        }
-        let ratio = |n: &str| n.split_once('/').is_some_and(|(a, b)| is_integer(a) && is_integer(b));
-        // Rust's grammar of floats also has names ("inf"), which cannot follow a digit.
-        if is_integer(number) || number.parse::<f64>().is_ok() || ratio(number) {
-            Ok(Token::Number(number))
-        } else {
-            Err(Fault::new(
+        match decimal::edn(word) {
+            Some(Number::Int(i)) => Ok(Token::Int(i)),
+            Some(Number::Other(text)) => Ok(Token::Number(text)),
+            None => Err(Fault::new(
                 start,
                 format!("expected a number, found \"{}\"", word.chars().take(40).collect::<String>()),
-            ))
+            )),
         }
     }
 
@@ -311,7 +326,7 @@ impl<'a> Edn<'a> {
             Some(&b) if ends_word(b) => self.at = after + 1,
             Some(_) => drop(self.word(after)?),
         }
-        Ok(Token::Symbol(self.utf8(start, self.at)?))
+        Ok(Token::Symbol(one_character(self.utf8(start, self.at)?)))
     }
 
     fn string(&mut self) -> Result<Token<'a>, Fault> {
@@ -364,9 +379,24 @@ impl<'a> Edn<'a> {
     }
 }
 
-fn is_integer(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+/// The one text of a character: `\u0061` and `\o141` are `\a`.
+fn one_character(text: &str) -> Cow<'_, str> {
+    let code = |radix: u32, from: usize| u32::from_str_radix(&text[from..], radix).ok();
+    let code = match text.as_bytes() {
+        [b'\\', b'u', _, ..] => code(16, 2),
+        [b'\\', b'o', _, ..] => code(8, 2),
+        _ => None,
+    };
+    match code.and_then(char::from_u32) {
+        None => text.into(),
+        Some('\n') => "\\newline".into(),
+        Some(' ') => "\\space".into(),
+        Some('\t') => "\\tab".into(),
+        Some('\r') => "\\return".into(),
+        Some('\u{8}') => "\\backspace".into(),
+        Some('\u{c}') => "\\formfeed".into(),
+        Some(c) => format!("\\{c}").into(),
+    }
 }
 
 /// Bytes that end a name or number.
@@ -382,24 +412,4 @@ const ENDS_WORD: [bool; 256] = {
 #[inline]
 fn ends_word(b: u8) -> bool {
     ENDS_WORD[b as usize]
-}
-
-/// Appends a token.
-fn print(out: &mut String, token: &Token<'_>, set: bool) {
-    match token {
-        Token::Open(b']') => out.push('['),
-        Token::Open(b')') => out.push('('),
-        Token::Open(_) => out.push_str(if set { "#{" } else { "{" }),
-        Token::Close(b) => out.push(*b as char),
-        Token::Nil => out.push_str("nil"),
-        Token::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-        Token::Int(i) => out.push_str(&i.to_string()),
-        Token::Number(text) | Token::Symbol(text) => out.push_str(text),
-        Token::Keyword(name) => {
-            out.push(':');
-            out.push_str(name);
-        }
-        Token::Text(text) => quote(out, text),
-        Token::End => {}
-    }
 }

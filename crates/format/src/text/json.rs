@@ -7,8 +7,8 @@
 //!
 //! Grammar: RFC 8259. O(n), each byte is looked at once (twice where text is kept and must be UTF-8).
 
+use super::decimal::{self, Number};
 use super::fault::Fault;
-use super::value::quote;
 use std::borrow::Cow;
 
 /// How deep arrays and objects may nest.
@@ -20,8 +20,8 @@ pub(crate) enum Scalar<'a> {
     Null,
     Bool(bool),
     Int(i64),
-    /// A number that is not an integer of 64 bits, as written.
-    Number(&'a str),
+    /// A number that is not an integer of 64 bits, in the one text that equal numbers share.
+    Number(Cow<'a, str>),
     Text(Cow<'a, str>),
 }
 
@@ -195,6 +195,18 @@ impl<'a> Json<'a> {
 
     fn number(&mut self) -> Result<Scalar<'a>, Fault> {
         let start = self.at;
+        if let Some(i) = self.raw_number()? {
+            return Ok(Scalar::Int(i));
+        }
+        Ok(match decimal::json(self.utf8(start, self.at)?) {
+            Number::Int(i) => Scalar::Int(i),
+            Number::Other(text) => Scalar::Number(text),
+        })
+    }
+
+    /// Walks over a number; gives it if it is an integer of at most 18 digits.
+    fn raw_number(&mut self) -> Result<Option<i64>, Fault> {
+        let start = self.at;
         let negative = self.text[start] == b'-';
         self.at += usize::from(negative);
         let digits = self.at;
@@ -211,10 +223,9 @@ impl<'a> Json<'a> {
         if let Some(b'.' | b'e' | b'E') = self.text.get(self.at) {
             self.fraction()?;
         } else if count <= 18 {
-            return Ok(Scalar::Int(if negative { -value } else { value }));
+            return Ok(Some(if negative { -value } else { value }));
         }
-        let text = self.utf8(start, self.at)?;
-        Ok(text.parse().map_or(Scalar::Number(text), Scalar::Int))
+        Ok(None)
     }
 
     /// The fraction and exponent of a number.
@@ -341,21 +352,7 @@ impl<'a> Json<'a> {
 
     /// Walks over one value of any kind.
     pub fn skip(&mut self) -> Result<(), Fault> {
-        self.walk(None)
-    }
-
-    /// Walks over one value and appends it to `out` as EDN, the canonical text of composite values in a history.
-    pub fn canonical(&mut self, out: &mut String) -> Result<(), Fault> {
-        self.walk(Some(out))
-    }
-
-    fn walk(&mut self, mut out: Option<&mut String>) -> Result<(), Fault> {
-        let (mut depth, mut objects, kept) = (0u32, 0u128, out.is_some());
-        let mut put = |s: &str| {
-            if let Some(out) = &mut out {
-                out.push_str(s);
-            }
-        };
+        let (mut depth, mut objects) = (0u32, 0u128);
         'value: loop {
             match self.peek() {
                 Some(bracket @ (b'[' | b'{')) => {
@@ -369,21 +366,16 @@ impl<'a> Json<'a> {
                     self.at += 1;
                     depth += 1;
                     objects = objects << 1 | u128::from(object);
-                    put(if object { "{" } else { "[" });
                     if self.peek() != Some(if object { b'}' } else { b']' }) {
                         if object {
-                            self.name(kept, &mut put)?;
+                            self.skip_name()?;
                         }
                         continue 'value;
                     }
                 }
-                Some(b'"') if !kept => drop(self.raw_string()?),
-                _ => {
-                    let scalar = self.scalar("a value")?;
-                    if kept {
-                        put(&edn_scalar(&scalar));
-                    }
-                }
+                Some(b'"') => drop(self.raw_string()?),
+                Some(b'-' | b'0'..=b'9') => drop(self.raw_number()?),
+                _ => drop(self.scalar("a value")?),
             }
             // A value has ended (or a bracket closes): what follows belongs to the enclosing levels.
             while depth > 0 {
@@ -391,14 +383,13 @@ impl<'a> Json<'a> {
                 match self.peek() {
                     Some(b',') => {
                         self.at += 1;
-                        put(" ");
                         if object {
-                            self.name(kept, &mut put)?;
+                            self.skip_name()?;
                         }
                         continue 'value;
                     }
-                    Some(b'}') if object => put("}"),
-                    Some(b']') if !object => put("]"),
+                    Some(b'}') if object => {}
+                    Some(b']') if !object => {}
                     _ => return Err(self.expected(if object { "\",\" or \"}\"" } else { "\",\" or \"]\"" })),
                 }
                 self.at += 1;
@@ -409,32 +400,12 @@ impl<'a> Json<'a> {
         }
     }
 
-    fn name(&mut self, kept: bool, put: &mut impl FnMut(&str)) -> Result<(), Fault> {
+    fn skip_name(&mut self) -> Result<(), Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a name in double quotes"));
         }
-        if kept {
-            put(&edn_scalar(&Scalar::Text(self.string()?)));
-            put(" ");
-        } else {
-            self.raw_string()?;
-        }
+        self.raw_string()?;
         if self.take(b':') { Ok(()) } else { Err(self.expected("\":\"")) }
-    }
-}
-
-/// A scalar as EDN.
-fn edn_scalar<'s>(scalar: &'s Scalar<'_>) -> Cow<'s, str> {
-    match scalar {
-        Scalar::Null => "nil".into(),
-        Scalar::Bool(b) => b.to_string().into(),
-        Scalar::Int(i) => i.to_string().into(),
-        Scalar::Number(text) => (*text).into(),
-        Scalar::Text(text) => {
-            let mut out = String::new();
-            quote(&mut out, text);
-            out.into()
-        }
     }
 }
 
@@ -451,9 +422,10 @@ mod tests {
     fn scalars() {
         assert_eq!(scalar(" -12 "), Ok(Scalar::Int(-12)));
         assert_eq!(scalar("9223372036854775807"), Ok(Scalar::Int(i64::MAX)));
-        assert_eq!(scalar("9223372036854775808"), Ok(Scalar::Number("9223372036854775808")));
+        assert_eq!(scalar("9223372036854775808"), Ok(Scalar::Number("9223372036854775808".into())));
         assert_eq!(scalar("-9223372036854775808"), Ok(Scalar::Int(i64::MIN)));
-        assert_eq!(scalar("1.5e-3,"), Ok(Scalar::Number("1.5e-3")));
+        assert_eq!(scalar("1.5e-3,"), Ok(Scalar::Number("0.0015".into())));
+        assert_eq!(scalar("1.5e1,"), Ok(Scalar::Int(15)));
         assert_eq!(scalar(r#""a\"\u00e9\ud83d\ude00\n""#), Ok(Scalar::Text("a\"é😀\n".into())));
         assert!(matches!(scalar("\"plain\""), Ok(Scalar::Text(Cow::Borrowed("plain")))));
         assert_eq!(scalar("01").unwrap_err(), "1: expected a digit, found \"1\"");
@@ -495,9 +467,8 @@ mod tests {
     #[test]
     fn any_value_is_walked_over() {
         let text = br#"{"a": [1, {"b": []}, "x\ty"], "c": null} 7"#;
-        let (mut json, mut edn) = (Json::new(text), String::new());
-        json.canonical(&mut edn).unwrap();
-        assert_eq!(edn, r#"{"a" [1 {"b" []} "x\ty"] "c" nil}"#);
+        let mut json = Json::new(text);
+        assert_eq!(json.canonical().unwrap(), r#"{"a" [1 {"b" []} "x\ty"] "c" nil}"#);
         assert_eq!(json.small_int(), Some(7));
         for bad in ["[1 2]", "[1,]", "{\"a\"}", "{1:2}", "[}", "{\"a\":1,}"] {
             assert!(Json::new(bad.as_bytes()).skip().is_err(), "{bad}");

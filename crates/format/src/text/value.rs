@@ -55,10 +55,9 @@ pub(crate) fn is_json_atom(kind: AtomKind, text: &str) -> bool {
         AtomKind::Keyword => false,
         AtomKind::Token => is_json(text),
         AtomKind::Compound => {
-            let (mut json, mut again) = (String::new(), String::new());
+            let mut json = String::new();
             json_compound(&mut json, text).is_some()
-                && Json::new(json.as_bytes()).canonical(&mut again).is_ok()
-                && again == text
+                && Json::new(json.as_bytes()).canonical().is_ok_and(|again| again == text)
         }
     }
 }
@@ -101,7 +100,7 @@ fn json_compound(out: &mut String, text: &str) -> Option<()> {
                 Token::Nil => out.push_str("null"),
                 Token::Bool(b) => out.push_str(if b { "true" } else { "false" }),
                 Token::Int(i) => out.push_str(&i.to_string()),
-                Token::Number(n) if is_json(n) => out.push_str(n),
+                Token::Number(n) if is_json(&n) => out.push_str(&n),
                 Token::Text(s) => quote(out, &s),
                 _ => return None,
             }
@@ -157,15 +156,12 @@ pub(crate) fn is_edn_atom(kind: AtomKind, text: &str) -> bool {
     };
     let mut edn = Edn::new(written.as_bytes());
     let Ok(first) = edn.next() else { return false };
-    let same = match (&first, kind) {
-        (Token::Keyword(name), AtomKind::Keyword) => *name == text,
-        (Token::Number(t) | Token::Symbol(t), AtomKind::Token) => *t == text,
+    let same = match (first, kind) {
+        (Token::Keyword(name), AtomKind::Keyword) => name == text,
+        (Token::Number(t) | Token::Symbol(t), AtomKind::Token) => t == text,
         (Token::Bool(b), AtomKind::Token) => b.to_string() == text,
         (Token::Int(i), AtomKind::Token) => i.to_string() == text,
-        (Token::Open(_), AtomKind::Compound) => {
-            let mut again = String::new();
-            edn.canonical(&first, &mut again).is_ok() && again == text
-        }
+        (first @ Token::Open(_), AtomKind::Compound) => edn.canonical(first).is_ok_and(|again| again == text),
         _ => false,
     };
     same && edn.next() == Ok(Token::End)

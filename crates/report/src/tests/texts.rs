@@ -222,8 +222,11 @@ fn many_histories() {
     insta::assert_snapshot!(summary_table(&subjects, &PLAIN), @r"
     history    transactions  strongest level that holds
     run-0.txt             2  strong-session-serializable
-    run-1.txt             2  read-committed, monotonic-reads, monotonic-writes, wri…
-    run-2.txt             3  VIOLATED: read-atomic; read-your-writes, monotonic-rea…
+    run-1.txt             2  read-committed, monotonic-reads, monotonic-writes,
+                             writes-follow-reads, serializable
+    run-2.txt             3  VIOLATED: read-atomic; read-your-writes,
+                             monotonic-reads, monotonic-writes, writes-follow-reads,
+                             serializable
 
     anomaly                        instances  histories
     non-mono-read-co (TAP-h)               1          1

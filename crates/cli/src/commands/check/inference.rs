@@ -1,4 +1,4 @@
-//! What the caller assumes about registers: flags, and the file of a transaction order.
+//! What the caller assumes about the versions of keys: flags, and the file of a transaction order.
 
 use crate::exit::Failure;
 use anomalist_check::Inference;
@@ -7,17 +7,17 @@ use clap::Args;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// Assumptions about the order in which registers were written. A wrong one gives wrong answers, or shows as
+/// Assumptions about the order in which keys were written. A wrong one gives wrong answers, or shows as
 /// cyclic-versions.
 #[derive(Args, Clone, Debug, Default)]
 pub struct InferenceFlags {
-    /// Assume of registers: a transaction that reads a key and then writes it writes a later version
+    /// Assume: a transaction that reads a key and then writes it writes a later version
     #[arg(long)]
     wfr_keys: bool,
-    /// Assume of registers: each key by itself is sequentially consistent
+    /// Assume: each key by itself is sequentially consistent
     #[arg(long)]
     sequential_keys: bool,
-    /// Assume of registers: each key by itself is linearizable
+    /// Assume: each key by itself is linearizable
     #[arg(long)]
     linearizable_keys: bool,
     /// Assume that registers were written in the order of this file: a transaction's name per line, then if you like its

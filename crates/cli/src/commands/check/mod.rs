@@ -108,7 +108,8 @@ impl Judged {
 /// Checks.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let style = terminal::style(global);
-    let several = flags.histories.len() > 1;
+    let histories = load::runs(&flags.histories);
+    let mut several = histories.len() > 1;
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
     let keep = flags.json
         || annotate
@@ -120,14 +121,14 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let mut done: Vec<Judged> = Vec::new();
     let mut unreadable = 0;
     let mut left_out = false;
-    for path in &flags.histories {
+    for path in &histories {
         let answer = if interrupt::is_requested() {
             Err(Failure::Interrupted)
         } else {
             within::judge(path, flags, global)
         };
-        let mut judged = match answer {
-            Ok(judged) => judged,
+        let answers = match answer {
+            Ok(answers) => answers,
             Err(failure @ Failure::Input(_)) if several => {
                 terminal::tell(failure.message().unwrap_or_default());
                 unreadable += 1;
@@ -140,16 +141,19 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             }
             Err(failure) => return Err(failure),
         };
-        let subject = judged.subject(&gone, flags);
-        outputs.of_one(&subject)?;
-        if !flags.json {
-            let end = if several { "\n" } else { "" };
-            terminal::print(&format!("{}{end}", anomalist_report::text(&subject, &style)))?;
+        several |= answers.len() > 1;
+        for mut judged in answers {
+            let subject = judged.subject(&gone, flags);
+            outputs.of_one(&subject)?;
+            if !flags.json {
+                let end = if several { "\n" } else { "" };
+                terminal::print(&format!("{}{end}", anomalist_report::text(&subject, &style)))?;
+            }
+            if !keep {
+                judged.history = None;
+            }
+            done.push(judged);
         }
-        if !keep {
-            judged.history = None;
-        }
-        done.push(judged);
     }
     let subjects: Vec<Subject<'_>> = done.iter().map(|j| j.subject(&gone, flags)).collect();
     outputs.of_all(&subjects)?;
@@ -161,7 +165,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     } else if several {
         let mut table = anomalist_report::summary_table(&subjects, &style);
         if unreadable > 0 {
-            table += &format!("{unreadable} of {} could not be read\n", flags.histories.len());
+            table += &format!("{unreadable} of {} could not be read\n", histories.len());
         }
         terminal::print(&table)?;
     }

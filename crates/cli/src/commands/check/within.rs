@@ -47,8 +47,8 @@ struct Work {
     known: Mutex<Known>,
 }
 
-/// Reads and judges a history.
-pub fn judge(path: &Path, flags: &Flags, global: &Global) -> Result<Judged, Failure> {
+/// Reads and judges what a file holds: one history, or one per key of independent systems.
+pub fn judge(path: &Path, flags: &Flags, global: &Global) -> Result<Vec<Judged>, Failure> {
     let work = Arc::new(Work {
         path: path.to_owned(),
         flags: flags.clone(),
@@ -68,7 +68,7 @@ pub fn judge(path: &Path, flags: &Flags, global: &Global) -> Result<Judged, Fail
             Ok(answer) => return answer,
             Err(RecvTimeoutError::Timeout) if work.is_over() => {
                 if over.get_or_insert_with(Instant::now).elapsed() >= GRACE {
-                    return work.so_far();
+                    return work.so_far().map(|judged| vec![judged]);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -93,10 +93,12 @@ impl Work {
         note(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn judge(&self) -> Result<Judged, Failure> {
+    fn judge(&self) -> Result<Vec<Judged>, Failure> {
         let late = || self.is_late();
         let judgeable = match load::judgeable(&self.path, &self.flags.read, &self.global, &late) {
-            Err(Failure::Interrupted) if !interrupt::is_requested() => return self.so_far(),
+            Err(Failure::Interrupted) if !interrupt::is_requested() => {
+                return self.so_far().map(|judged| vec![judged]);
+            }
             result => result?,
         };
         let path = self.path.display().to_string();
@@ -107,21 +109,31 @@ impl Work {
         };
         let tell = |judgement: Judgement| self.known(|known| known.judgement = Some(judgement));
         let limits = Limits { spent: &spent, timed: self.flags.timeout.is_some(), known: &tell };
-        match judgeable {
-            load::Judgeable::Plain(read) => self.plain(*read, &path, limits),
-            load::Judgeable::Other(other) => {
-                let load::Other { lowered, format, cut_off } = *other;
-                let load = self.since.elapsed();
-                let question = self.flags.question(&lowered.history, &self.global)?;
-                let mut judgement = judging::lowered(&lowered, &question, limits);
-                if cut_off {
-                    judging::admit_unknown_loss(&mut judgement);
+        Ok(match judgeable {
+            load::Judgeable::Plain(read) => vec![self.plain(*read, &path, limits)?],
+            load::Judgeable::Other(other) => vec![self.other(*other, &path, limits)?],
+            load::Judgeable::Independent(keys) => {
+                let mut judged = Vec::with_capacity(keys.len());
+                for (key, other) in keys {
+                    judged.push(self.other(other, &format!("{path} key {key}"), limits)?);
                 }
-                let facts = HistoryFacts::of(&lowered.history, &path, format.name())
-                    .of_datatype(lowered.datatype.name());
-                Ok(self.judged(Arc::new(lowered.history), facts, judgement, load, Duration::ZERO))
+                judged
             }
+        })
+    }
+
+    /// Judges sets, counters, banks and predicates.
+    fn other(&self, other: load::Other, path: &str, limits: Limits<'_>) -> Result<Judged, Failure> {
+        let load::Other { lowered, format, cut_off } = other;
+        let load = self.since.elapsed();
+        let question = self.flags.question(&lowered.history, &self.global)?;
+        let mut judgement = judging::lowered(&lowered, &question, limits);
+        if cut_off {
+            judging::admit_unknown_loss(&mut judgement);
         }
+        let facts =
+            HistoryFacts::of(&lowered.history, path, format.name()).of_datatype(lowered.datatype.name());
+        Ok(self.judged(Arc::new(lowered.history), facts, judgement, load, Duration::ZERO))
     }
 
     fn plain(&self, read: load::Read, path: &str, limits: Limits<'_>) -> Result<Judged, Failure> {

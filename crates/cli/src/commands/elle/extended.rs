@@ -19,6 +19,8 @@ pub(super) const GLANCE: Duration = Duration::from_secs(2);
 /// Anomalist's findings.
 pub(super) struct Beyond {
     judgement: Judgement,
+    /// The levels that count: those with the names of the models asked about.
+    asked: Vec<Level>,
     /// The anomalies that Elle's answer does not name: type, count, explanation.
     more: Vec<(&'static str, u64, String)>,
 }
@@ -42,24 +44,46 @@ impl Beyond {
             transaction_order: ranks(history, options),
             ..Inference::default()
         };
-        let request = Request { levels: options.models.clone(), inference, ..Request::default() };
+        let asked: Vec<Level> =
+            options.models.iter().map(|&model| namesake(model).unwrap_or(model)).collect();
+        let mut levels: Vec<Level> = options.models.iter().chain(&asked).copied().collect();
+        if !levels.is_empty() {
+            // What is only a name holds if this does.
+            levels.push(Level::StrictSerializable);
+        }
+        let request = Request { levels, inference, ..Request::default() };
         let judgement = anomalist_check::check(history, &index, &request, &Budget::new(&spent));
         let named = |code: &str| answer.reported.iter().any(|(kind, _)| kind.code() == code);
         let more = judgement.anomalies.iter().filter(|a| !named(a.kind.code()));
         let more = more.map(|a| (a.kind.code(), a.count, explain(history, a))).collect();
-        Beyond { judgement, more }
+        let asked = if asked.is_empty() { judgement.levels.iter().map(|l| l.level).collect() } else { asked };
+        Beyond { judgement, asked, more }
     }
 
     /// The levels that are violated, whatever Elle says.
     pub fn violated(&self) -> Vec<&'static str> {
-        let violated = self.judgement.levels.iter().filter(|l| l.verdict == Verdict::Violated);
-        violated.map(|l| l.level.name()).collect()
+        self.broken().map(Level::name).collect()
     }
 
-    /// Lets these findings count: the verdict and the boundary become at least as bad.
+    fn broken(&self) -> impl Iterator<Item = Level> {
+        let violated = |level: &Level| self.judgement.verdict(*level) == Some(&Verdict::Violated);
+        self.asked.iter().copied().filter(violated)
+    }
+
+    /// Lets these findings count: the verdict and the boundary become at least as bad. What is valid for
+    /// Elle and not proven is unknown.
     pub fn merge_into(&self, answer: &mut Answer) {
-        let violated = self.judgement.levels.iter().filter(|l| l.verdict == Verdict::Violated);
-        let mut broken: Vec<Level> = violated.map(|l| l.level).collect();
+        let undecided = self.asked.iter().find_map(|&level| match self.judgement.verdict(level) {
+            Some(Verdict::Unknown { reason }) => Some(format!("{} is not decided: {reason}", level.name())),
+            _ => None,
+        });
+        if answer.validity == Validity::Valid
+            && let Some(undecided) = undecided
+        {
+            answer.validity = Validity::Unknown;
+            answer.objection.get_or_insert(undecided);
+        }
+        let mut broken: Vec<Level> = self.broken().collect();
         if broken.is_empty() {
             return;
         }
@@ -89,6 +113,11 @@ impl Beyond {
             self.anomalies().map(|(code, case)| (code.to_owned(), case)).collect();
         json!({"levels": levels, "anomalies": more})
     }
+}
+
+/// The level that has the name of one of Elle's models and asks for more than Elle looks for.
+fn namesake(model: Level) -> Option<Level> {
+    model.name().strip_prefix("elle:")?.parse().ok()
 }
 
 /// The places of transactions in the order given.

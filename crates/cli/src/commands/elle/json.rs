@@ -97,6 +97,7 @@ fn case(history: &History, kind: &str, case: &Case) -> Json {
             let key = value(history, history.key_label(*key));
             json!({"key": key, "scc": values(scc), "sources": sources})
         }
+        Case::PredicateReadMiss { txn } => json!({"op": transaction(history, *txn)}),
         Case::Cycle(found) => cycle(history, found),
         Case::CycleExists { model, txns } => {
             let exists = CYCLE_EXISTS.iter().find(|e| e.model == *model);

@@ -17,6 +17,7 @@ use anomalist_check::Budget;
 use anomalist_check::elle::{self, Datatype, Options, Validity};
 use anomalist_check::models::{self, Model, Valid};
 use anomalist_format::Format;
+use anomalist_history::{AtomKind, History, View};
 use anomalist_level::elle as lattice;
 use anomalist_level::{AnomalyKind, Level};
 use clap::Args;
@@ -132,13 +133,14 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let question = question(flags)?;
     let mut exit = Exit::Holds;
     let mut unreadable = false;
-    for path in &flags.histories {
+    let histories = load::runs(&flags.histories);
+    for path in &histories {
         if interrupt::is_requested() {
             return Err(Failure::Interrupted);
         }
         match judge(path, flags, &question, global) {
             Ok(validity) => exit = exit.max_by_weight(validity),
-            Err(failure @ Failure::Input(_)) if flags.histories.len() > 1 => {
+            Err(failure @ Failure::Input(_)) if histories.len() > 1 => {
                 terminal::tell(failure.message().unwrap_or_default());
                 unreadable = true;
             }
@@ -280,7 +282,13 @@ fn transactions(
     let answer = with_budget(path, limit, global, |budget| elle::check(&history, options, budget));
     let mut answer =
         answer.map_err(|unfit| Failure::input(format_args!("{name}: {}", unfit.describe(&history))))?;
-    if let Some(objection) = answer.objection.as_ref().filter(|_| !global.quiet) {
+    if answer.validity == Validity::Valid && asks_for_order(options) && is_unordered(&history) {
+        answer.validity = Validity::Unknown;
+        let why = "operations without a process cannot be paired, so their order is not known";
+        answer.objection.get_or_insert(why.to_owned());
+    }
+    let objection = answer.objection.as_ref().filter(|_| answer.validity != Validity::Unknown);
+    if let Some(objection) = objection.filter(|_| !global.quiet) {
         terminal::tell(&format!("warning: {name}: {objection}"));
     }
     let wanted = global.verbose > 0 || flags.extended;
@@ -302,6 +310,12 @@ fn transactions(
     if let (true, Some(beyond)) = (flags.extended, &beyond) {
         beyond.merge_into(&mut answer);
     }
+    if answer.validity == Validity::Unknown && !global.quiet {
+        let reasons = answer.reported.iter().flat_map(|(_, cases)| cases);
+        let reason = reasons.map(|case| sentences::case(&history, case)).next();
+        let reason = answer.objection.clone().or(reason).unwrap_or_default();
+        terminal::tell(&format!("{name}: unknown: {}", reason.trim_end()));
+    }
     if let Some(folder) = &flags.directory {
         files::write(&files::folder(folder, path, flags.histories.len() > 1), &history, &answer, flags)?;
     }
@@ -309,6 +323,22 @@ fn transactions(
     // The document keeps Elle's own word beside ours; one word alone, and the exit status, must not call this valid.
     let validity = if missed.is_empty() { answer.validity } else { Validity::Unknown };
     Ok((validity, document))
+}
+
+/// True if sessions or real time matter for the answer.
+fn asks_for_order(options: &Options) -> bool {
+    let ordered =
+        |kind: &AnomalyKind| kind.code().ends_with("-process") || kind.code().ends_with("-realtime");
+    options.prohibited().iter().any(ordered)
+}
+
+/// True if it is not known who ran the transactions, nor when: each is a session of its own.
+fn is_unordered(history: &History) -> bool {
+    let is_nameless = |session| match history.session_label(session).view() {
+        View::Atom(id) => matches!(history.atom(id), (AtomKind::Token, name) if name.starts_with('?')),
+        _ => false,
+    };
+    history.intervals().is_none() && history.sessions().any(is_nameless)
 }
 
 fn other_model(
@@ -324,10 +354,15 @@ fn other_model(
         with_budget(path, Some(limit), global, |budget| models::check(model, &events, options, budget));
     let result =
         result.map_err(|malformed| Failure::input(format_args!("{}: {malformed}", path.display())))?;
-    let validity = match result.valid {
+    let validity = match &result.valid {
         Valid::True => Validity::Valid,
         Valid::False => Validity::Invalid,
-        Valid::Unknown(_) => Validity::Unknown,
+        Valid::Unknown(reason) => {
+            if !global.quiet {
+                terminal::tell(&format!("{}: unknown: {reason}", path.display()));
+            }
+            Validity::Unknown
+        }
     };
     let document = serde_json::from_str(&anomalist_format::datum_json(&result.details));
     Ok((validity, document.map_err(Failure::input)?))

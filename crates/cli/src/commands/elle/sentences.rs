@@ -12,6 +12,9 @@ pub(super) fn case(history: &History, case: &Case) -> String {
     let value = |op: OpId| history.show(history.op(op).value);
     match case {
         Case::Cycle(found) => cycle(history, found),
+        Case::PredicateReadMiss { txn } => {
+            format!("{} missed a row that matched its predicate in every version.\n", history.txn_name(*txn))
+        }
         Case::Internal { read, expected, suffix } => {
             let shown = list(history, expected);
             let should = match (history.list(history.op(*read).value), suffix) {

@@ -71,6 +71,10 @@ fn recording(
                 HistoryFacts::of(&lowered.history, &name, format.name()).of_datatype(lowered.datatype.name());
             Ok(Judged { history: lowered.history, facts, judgement, timing: timing(began - since) })
         }
+        // No workload here records independent systems.
+        load::Judgeable::Independent(..) => {
+            Err(Failure::input(format_args!("{name}: several systems in one")))
+        }
         load::Judgeable::Plain(read) => {
             let load::Read { history, format, .. } = *read;
             let facts =
