@@ -1,18 +1,21 @@
 //! Levels with one commit order and a source for every read (Biswas & Enea 2019).
 //!
-//! MonkeyDB, Definition 3.3: a history with a write-read relation `wr` satisfies a level if there is a strict total order
-//! `co` of its transactions that contains `wr` and `so`, in which the level's axiom holds. All axioms are instances of
-//! MonkeyDB's (1): *if a read takes key k from t1, and another transaction t2 that writes k is visible to that read,
-//! then t2 comes before t1 in co*. A history includes a transaction that writes the initial values and precedes all
-//! others (MonkeyDB, after Definition 3.2).
+//! MonkeyDB, Definition 3.3: a history with a write-read relation `wr` satisfies a level if there is a
+//! strict total order `co` of its transactions that contains `wr` and `so`, in which the level's axiom
+//! holds. All axioms are instances of MonkeyDB's (1): *if a read takes key k from t1, and another
+//! transaction t2 that writes k is visible to that read, then t2 comes before t1 in co*. A history
+//! includes a transaction that writes the initial values and precedes all others (MonkeyDB, after
+//! Definition 3.2).
 //!
-//! The original (Biswas & Enea, "On the complexity of checking transactional consistency", OOPSLA 2019) is not among our
-//! papers. Read committed, causal and serializable are restated in MonkeyDB, Figure 3, read atomic and causal in Plume,
-//! Definitions 5 and 6; for the axioms Prefix and Conflict MonkeyDB refers to the original, which is restated from
-//! memory. The session guarantees are those of `algorithms.md` 2.2: the papers have none.
+//! The original (Biswas & Enea, "On the complexity of checking transactional consistency", OOPSLA 2019)
+//! is not among our papers. Read committed, causal and serializable are restated in MonkeyDB, Figure 3,
+//! read atomic and causal in Plume, Definitions 5 and 6; for the axioms Prefix and Conflict MonkeyDB
+//! refers to the original, which is restated from memory. The session guarantees are those of
+//! `algorithms.md` 2.2: the papers have none.
 //!
-//! What is visible to a read concerns only transactions that are earlier in `co`, so transactions are placed one by one,
-//! the sources of a transaction's reads are chosen when it is placed, and the axiom is checked at once.
+//! What is visible to a read concerns only transactions that are earlier in `co`, so transactions are
+//! placed one by one, the sources of a transaction's reads are chosen when it is placed, and the axiom is
+//! checked at once.
 
 use crate::facts::{Effect, External, Parts, Set, members};
 use crate::model::{Atom, History, Key, Seen};
@@ -21,10 +24,11 @@ use crate::order::{Before, complete, next};
 /// What is visible to a read of a transaction `t`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Axiom {
-    /// Nothing. There is only an order that contains `wr` (and the versions of each key, as every order does).
+    /// Nothing. There is only an order that contains `wr` (and the versions of each key, as every order
+    /// does).
     None,
-    /// MonkeyDB, Figure 3a, Read Committed: from whom `t` read, whatever the key, earlier in program order. (Plume's RC-(4)
-    /// says "another key"; Biswas & Enea do not.)
+    /// MonkeyDB, Figure 3a, Read Committed: from whom `t` read, whatever the key, earlier in program
+    /// order. (Plume's RC-(4) says "another key"; Biswas & Enea do not.)
     ReadCommitted,
     /// Plume, Definition 5, Read Atomic: what precedes `t` by `so ∪ wr`.
     ReadAtomic,
@@ -32,8 +36,8 @@ pub enum Axiom {
     Causal,
     /// Biswas & Enea 2019, Prefix: what precedes `t` by `co* ; (so ∪ wr)`.
     Prefix,
-    /// Biswas & Enea 2019, Prefix and Conflict together: also what precedes or is, in `co`, a transaction before `t` in `co`
-    /// that writes a key that `t` writes.
+    /// Biswas & Enea 2019, Prefix and Conflict together: also what precedes or is, in `co`, a transaction
+    /// before `t` in `co` that writes a key that `t` writes.
     Snapshot,
     /// MonkeyDB, Figure 3c, Serializability: what precedes `t` in `co`.
     Serializable,
@@ -67,8 +71,14 @@ pub struct Execution<'p> {
     past: [Set; History::MOST],
 }
 
-/// Whether there are outcomes, an order that contains `so`, and sources, such that the axiom holds, and `also` at the end.
-pub fn satisfies(parts: &Parts<'_>, so: &Before, axiom: Axiom, also: &dyn Fn(&Execution<'_>) -> bool) -> bool {
+/// Whether there are outcomes, an order that contains `so`, and sources, such that the axiom holds, and
+/// `also` at the end.
+pub fn satisfies(
+    parts: &Parts<'_>,
+    so: &Before,
+    axiom: Axiom,
+    also: &dyn Fn(&Execution<'_>) -> bool,
+) -> bool {
     let count = parts.history.txns.len();
     let mut execution = Execution {
         parts,
@@ -129,13 +139,13 @@ impl Execution<'_> {
         false
     }
 
-    /// From whom a read can be: the initial state, or a transaction placed before whose version it returned.
+    /// From whom a read can be: the initial state, or a transaction placed before whose version it
+    /// returned.
     fn candidates(&self, read: &External) -> Vec<usize> {
         match &read.seen {
             Seen::Atom(value) => {
-                let wrote = |&&t: &&usize| {
-                    matches!(self.parts.facts[t].effect[read.key], Some(Effect::Value(v)) if v == *value)
-                };
+                let effect = |t: usize| &self.parts.facts[t].effect[read.key];
+                let wrote = |t: &&usize| matches!(effect(**t), Some(Effect::Value(v)) if v == value);
                 let init = (self.parts.history.initial == *value).then_some(INIT);
                 init.into_iter().chain(self.order.iter().filter(wrote).copied()).collect()
             }
@@ -162,7 +172,8 @@ impl Execution<'_> {
     fn axiom_holds(&self, t: usize) -> bool {
         let facts = &self.parts.facts;
         facts[t].reads.iter().zip(&self.sources[t]).enumerate().all(|(place, (read, &t1))| {
-            let newer = |t2: usize| t2 != t1 && facts[t2].writes(read.key) && self.rank_of(t2) > self.rank_of(t1);
+            let newer =
+                |t2: usize| t2 != t1 && facts[t2].writes(read.key) && self.rank_of(t2) > self.rank_of(t1);
             !members(self.visible(t, place)).any(newer)
         })
     }
@@ -202,7 +213,9 @@ impl Execution<'_> {
     /// Transactions placed that write a key that `t` writes.
     fn conflicting(&self, t: usize) -> Set {
         let facts = &self.parts.facts;
-        let conflict = |&p: &usize| (0..self.parts.history.kinds.len()).any(|k| facts[p].writes(k) && facts[t].writes(k));
+        let conflict = |&p: &usize| {
+            (0..self.parts.history.kinds.len()).any(|k| facts[p].writes(k) && facts[t].writes(k))
+        };
         members(self.placed).filter(conflict).fold(0, |set, p| set | 1 << p)
     }
 }

@@ -6,12 +6,13 @@ use crate::facts::{External, Parts, Set, members, set};
 use crate::model::{Atom, Key, Op, Outcome, Seen};
 use crate::order::{FREE, complete, next};
 
-/// Cut isolation: if a transaction reads a key from other transactions more than once, it reads the same value each time,
-/// unless one transaction wrote all of them (Plume, Definition 3 and the note after it).
+/// Cut isolation: if a transaction reads a key from other transactions more than once, it reads the same
+/// value each time, unless one transaction wrote all of them (Plume, Definition 3 and the note after it).
 ///
-/// The definition is about a relation between reads and writes, of committed transactions or the initial one. Where a read has
-/// no such write, or does not return an own write, or a list was read before and after an own append (Plume has only
-/// registers), it says nothing: not defined. Reads that follow own writes are own (`algorithms.md` 2.1).
+/// The definition is about a relation between reads and writes, of committed transactions or the initial
+/// one. Where a read has no such write, or does not return an own write, or a list was read before and
+/// after an own append (Plume has only registers), it says nothing: not defined. Reads that follow own
+/// writes are own (`algorithms.md` 2.1).
 pub fn cut_isolation(parts: &Parts<'_>) -> Answer {
     let reads = |t: usize| &parts.facts[t].reads;
     let unclear = |t: usize| {
@@ -24,10 +25,12 @@ pub fn cut_isolation(parts: &Parts<'_>) -> Answer {
     let outcomes = (0..=parts.open).filter(|kept| kept & !parts.open == 0).map(|kept| kept | parts.committed);
     let answers = outcomes.map(|there| {
         let keys = 0..parts.history.kinds.len();
-        keys.map(|key| cut_of_key(parts, there, key)).fold(Answer::Holds, |worst, answer| match (worst, answer) {
-            (Answer::Undefined, _) | (_, Answer::Undefined) => Answer::Undefined,
-            (Answer::Violated, _) | (_, Answer::Violated) => Answer::Violated,
-            _ => Answer::Holds,
+        keys.map(|key| cut_of_key(parts, there, key)).fold(Answer::Holds, |worst, answer| {
+            match (worst, answer) {
+                (Answer::Undefined, _) | (_, Answer::Undefined) => Answer::Undefined,
+                (Answer::Violated, _) | (_, Answer::Violated) => Answer::Violated,
+                _ => Answer::Holds,
+            }
         })
     });
     answers.fold(Answer::Undefined, |best, answer| match (best, answer) {

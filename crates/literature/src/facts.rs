@@ -1,9 +1,11 @@
-//! What a transaction does to others and what it wants from others: its final writes and its external reads.
+//! What a transaction does to others and what it wants from others: its final writes and its external
+//! reads.
 //!
-//! MonkeyDB, Definition 3.1 and the paragraph after it: a read that follows an own write of the same key returns the last
-//! such write, "implicit in the definition of every isolation level"; the other reads are external, and only the last
-//! write of a key is visible to others. For lists: the elements appended so far by the transaction itself are the
-//! end of what it reads, and what is before them is an external read. Costs one pass.
+//! MonkeyDB, Definition 3.1 and the paragraph after it: a read that follows an own write of the same key
+//! returns the last such write, "implicit in the definition of every isolation level"; the other reads
+//! are external, and only the last write of a key is visible to others. For lists: the elements appended
+//! so far by the transaction itself are the end of what it reads, and what is before them is an external
+//! read. Costs one pass.
 
 use crate::model::{Atom, History, Key, Kind, Op, Outcome, Seen};
 
@@ -115,7 +117,8 @@ impl<'h> Parts<'h> {
         let facts: Vec<Facts> = history.txns.iter().map(|t| Facts::of(&t.ops, history.kinds.len())).collect();
         let with = |outcome: Outcome| set(history, |t| history.txns[t].outcome == outcome);
         let (committed, open) = (with(Outcome::Committed), with(Outcome::Indeterminate));
-        // What does not return its own writes satisfies no definition: if it is indeterminate, it did not commit.
+        // What does not return its own writes satisfies no definition: if it is indeterminate, it did not
+        // commit.
         let broken = set(history, |t| !facts[t].internal);
         Parts { history, facts, committed, open: open & !broken }
     }

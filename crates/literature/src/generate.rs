@@ -1,9 +1,9 @@
 //! Random histories, seeded.
 //!
-//! A history is what a small simulated store answers to interleaved sessions, then, every second time, damaged in one or two
-//! places: so that levels hold often and are violated often, by little. Values repeat, the initial value is written,
-//! rows are deleted (a write of nil), elements are appended twice, transactions of unknown outcome take effect late or never and
-//! their sessions go on, clocks are coarse.
+//! A history is what a small simulated store answers to interleaved sessions, then, every second time,
+//! damaged in one or two places: so that levels hold often and are violated often, by little. Values
+//! repeat, the initial value is written, rows are deleted (a write of nil), elements are appended twice,
+//! transactions of unknown outcome take effect late or never and their sessions go on, clocks are coarse.
 
 use crate::model::{Atom, History, Key, Kind, Op, Outcome, Seen, Txn};
 use fastrand::Rng;
@@ -30,33 +30,39 @@ enum Store {
     /// A transaction happens at its commit.
     Serial,
     /// Reads are of the state at its beginning; writers of the same key may abort it.
-    Snapshot {
-        checked: bool,
-    },
+    Snapshot { checked: bool },
     /// Reads are of the last commit.
     Committed,
     /// Reads are of any older state.
     Stale,
     /// Writes are seen at once.
     Dirty,
+    /// Reads are of any state, later ones included.
+    Any,
 }
 
 /// A random history.
 pub fn history(rng: &mut Rng, clock: Clock) -> History {
+    if clock == Clock::Stamps && rng.u8(..16) == 0 {
+        return burst(rng);
+    }
     let single = clock == Clock::Intervals && rng.u8(..3) == 0;
     let mut history = skeleton(rng, clock, single);
     let store = match rng.u8(..12) {
-        0..4 => Store::Serial,
-        4..6 => Store::Snapshot { checked: true },
-        6 => Store::Snapshot { checked: false },
-        7..9 => Store::Committed,
-        9..11 => Store::Stale,
-        _ => Store::Dirty,
+        0..3 => Store::Serial,
+        3 => Store::Snapshot { checked: true },
+        4 => Store::Snapshot { checked: false },
+        5 => Store::Committed,
+        6 => Store::Stale,
+        7..9 => Store::Dirty,
+        _ => Store::Any,
     };
     let reuse = rng.u8(..3);
     fill_writes(rng, &mut history, reuse);
-    Simulation::new(&history, store).run(rng, &mut history);
-    if rng.bool() {
+    let states = Simulation::new(&history, store).run(rng, &mut history);
+    if store == Store::Any {
+        answer_anything(rng, &mut history, &states);
+    } else if rng.u8(..3) != 0 {
         for _ in 0..rng.usize(1..3) {
             damage(rng, &mut history);
         }
@@ -65,32 +71,73 @@ pub fn history(rng: &mut Rng, clock: Clock) -> History {
     history
 }
 
+/// Several transactions that append to one list at one time, and one that reads it then or later.
+fn burst(rng: &mut Rng) -> History {
+    let mut blocks: Vec<Vec<Op>> = (0..rng.usize(2..MOST_TXNS))
+        .map(|_| (0..rng.usize(1..3)).map(|_| Op::Append(0, Some(rng.i32(1..3)))).collect())
+        .collect();
+    let mut txns: Vec<Txn> = Vec::new();
+    for (t, ops) in blocks.iter().enumerate() {
+        let session = if rng.u8(..4) == 0 { 0 } else { t };
+        let outcome = [Outcome::Committed, Outcome::Indeterminate][usize::from(rng.u8(..8) == 0)];
+        txns.push(Txn { session, ops: ops.clone(), outcome, interval: (5, Some(5)), stamps: (5, 5) });
+    }
+    rng.shuffle(&mut blocks);
+    let shown =
+        blocks.iter().flatten().filter_map(|op| if let Op::Append(_, e) = op { Some(*e) } else { None });
+    let mut list: Vec<Atom> = shown.collect();
+    if rng.u8(..4) == 0 {
+        damage_list(rng, &mut list, Some(1));
+    }
+    let (ops, at) = (vec![Op::Read(0, Seen::List(list))], rng.i64(5..7));
+    let session = rng.usize(..MOST_TXNS);
+    txns.push(Txn { session, ops, outcome: Outcome::Committed, interval: (6, Some(6)), stamps: (at, at) });
+    txns.sort_by_key(|t| t.session);
+    History { txns, kinds: vec![Kind::List], initial: None, has_intervals: false, has_stamps: true }
+}
+
 fn skeleton(rng: &mut Rng, clock: Clock, single: bool) -> History {
-    let keys = rng.usize(1..4);
-    let style = if single { 0 } else { rng.u8(..4) };
+    let keys = [1, 2, 2, 2, 2, 3][rng.usize(..6)];
+    let of_kinds = if single { 0 } else { rng.u8(..4) };
     let kinds: Vec<Kind> = (0..keys)
-        .map(|_| match style {
+        .map(|_| match of_kinds {
             0 | 1 => Kind::Register,
             2 => Kind::List,
             _ => [Kind::Register, Kind::List][rng.usize(..2)],
         })
         .collect();
-    let (open, aborted) = ([0, 25, 50][rng.usize(..3)], [0, 0, 20][rng.usize(..3)]);
-    let count = rng.usize(2..MOST_TXNS + 1);
-    let sessions = rng.usize(1..4.min(count + 1));
-    let most = if single { 1 } else { rng.usize(1..5) };
-    let mut left = MOST_OPS;
+    let (mut open, mut aborted) = ([0, 0, 25, 50][rng.usize(..4)], [0, 0, 20][rng.usize(..3)]);
+    let count = [2, 3, 4, 4, 4, MOST_TXNS, MOST_TXNS, MOST_TXNS][rng.usize(..8)];
+    let sessions = [1, 2, 2, 3, 4, 5, 5][rng.usize(..7)];
+    let most = if single { 1 } else { rng.usize(2..5) };
+    let (mut left, mut key, reads) = (MOST_OPS, 0, rng.u8(3..7));
+    let style = if single { 0 } else { rng.u8(..4) };
+    let plan = PLANS[rng.usize(..PLANS.len())];
+    if style == 3 && rng.bool() {
+        (open, aborted) = (0, 0);
+    }
+    let apart = style == 3 && rng.bool();
+    let count = if style == 3 { (plan.len() + usize::from(rng.bool())).min(MOST_TXNS) } else { count };
     let mut txns: Vec<Txn> = (0..count)
-        .map(|_| {
-            let size = rng.usize(1..most + 1).min(left);
+        .map(|t| {
+            let size = rng.usize(most.div_ceil(2)..most + 1).min(left);
             left -= size;
             let outcome = match rng.u8(..100) {
                 p if p < open => Outcome::Indeterminate,
                 p if p < open + aborted => Outcome::Aborted,
                 _ => Outcome::Committed,
             };
-            let ops = (0..size).map(|_| operation(rng, &kinds)).collect();
-            Txn { session: rng.usize(..sessions), ops, outcome, interval: (0, None), stamps: (0, 0) }
+            let mut any = || {
+                key = if rng.u8(..4) == 0 { key } else { rng.usize(..kinds.len()) };
+                operation(key, kinds[key], rng.u8(..10) < reads)
+            };
+            let ops = match style {
+                0 | 1 => (0..size).map(|_| any()).collect(),
+                3 if t < plan.len() => planned(plan[t], &kinds),
+                _ => template(rng, &kinds),
+            };
+            let session = if apart { t } else { rng.usize(..sessions) };
+            Txn { session, ops, outcome, interval: (0, None), stamps: (0, 0) }
         })
         .collect();
     txns.sort_by_key(|t| t.session);
@@ -99,9 +146,44 @@ fn skeleton(rng: &mut Rng, clock: Clock, single: bool) -> History {
     History { txns, kinds, initial, has_intervals, has_stamps }
 }
 
-fn operation(rng: &mut Rng, kinds: &[Kind]) -> Op {
-    let key = rng.usize(..kinds.len());
-    match (rng.bool(), kinds[key]) {
+/// Transactions that together tell levels apart: `w0 r1` writes the first key and reads the second.
+const PLANS: &[&[&str]] = &[
+    &["w0", "w1", "r0 r1", "r1 r0"],
+    &["r0 w1", "r1 w0"],
+    &["r0 r1 w0", "r0 r1 w1", "r0 r1"],
+    &["w0", "r0 w1", "r1 r0"],
+    &["r0 w0", "r0 w0", "r0"],
+    &["w0 w1", "w0 w1", "r0 r1", "r1 r0"],
+    &["w0 w0", "r0 r0", "w0"],
+    &["w0", "w0 w1", "r1 r0", "r0"],
+    &["w0", "w0 w0", "w0", "w0 w0", "r0"],
+];
+
+fn planned(ops: &str, kinds: &[Kind]) -> Vec<Op> {
+    let key = |op: &str| usize::from(op.ends_with('1')) % kinds.len();
+    ops.split(' ').map(|op| operation(key(op), kinds[key(op)], op.starts_with('r'))).collect()
+}
+
+/// The small transactions that anomalies are made of.
+fn template(rng: &mut Rng, kinds: &[Kind]) -> Vec<Op> {
+    let a = rng.usize(..kinds.len());
+    let b = (a + 1) % kinds.len();
+    let (read, write) =
+        (|key: Key| operation(key, kinds[key], true), |key: Key| operation(key, kinds[key], false));
+    match rng.u8(..8) {
+        0 => vec![write(a)],
+        1 => vec![write(a), write(b)],
+        2..4 => vec![read(a), read(b)],
+        4 => vec![read(a), write(b)],
+        5 => vec![read(a), write(a)],
+        6 => vec![read(a), read(b), write(a)],
+        _ => vec![read(a)],
+    }
+}
+
+/// An operation without its value.
+fn operation(key: Key, kind: Kind, read: bool) -> Op {
+    match (read, kind) {
         (true, Kind::Register) => Op::Read(key, Seen::Atom(None)),
         (true, Kind::List) => Op::Read(key, Seen::List(Vec::new())),
         (false, Kind::Register) => Op::Write(key, None),
@@ -153,14 +235,23 @@ impl Simulation {
         };
         let states = vec![history.kinds.iter().map(initial).collect()];
         let count = history.txns.len();
-        Simulation { store, states, place: vec![0; count], snapshot: vec![0; count], late: Vec::new(), now: 1 }
+        Simulation {
+            store,
+            states,
+            place: vec![0; count],
+            snapshot: vec![0; count],
+            late: Vec::new(),
+            now: 1,
+        }
     }
 
-    fn run(mut self, rng: &mut Rng, history: &mut History) {
+    fn run(mut self, rng: &mut Rng, history: &mut History) -> Vec<Vec<Seen>> {
         loop {
             let ready = |&t: &usize| {
                 let over = |t: usize| self.place[t] > history.txns[t].ops.len() + 1;
-                !over(t) && (0..t).all(|before| over(before) || history.txns[before].session != history.txns[t].session)
+                !over(t)
+                    && (0..t)
+                        .all(|before| over(before) || history.txns[before].session != history.txns[t].session)
             };
             let ready: Vec<usize> = (0..history.txns.len()).filter(ready).collect();
             if ready.is_empty() {
@@ -174,6 +265,7 @@ impl Simulation {
             }
             self.now += i64::from(rng.u8(..4) != 0);
         }
+        self.states
     }
 
     fn step(&mut self, rng: &mut Rng, history: &mut History, t: usize) {
@@ -244,6 +336,18 @@ impl Simulation {
     }
 }
 
+/// Answers every read from a state of its own.
+fn answer_anything(rng: &mut Rng, history: &mut History, states: &[Vec<Seen>]) {
+    for ops in history.txns.iter_mut().map(|t| &mut t.ops) {
+        for place in 0..ops.len() {
+            if let Op::Read(key, _) = ops[place] {
+                let state = &states[rng.usize(..states.len())];
+                ops[place] = Op::Read(key, apply(state, &ops[..place]).swap_remove(key));
+            }
+        }
+    }
+}
+
 fn apply(state: &[Seen], ops: &[Op]) -> Vec<Seen> {
     let mut state = state.to_vec();
     for op in ops {
@@ -278,7 +382,12 @@ fn damage(rng: &mut Rng, history: &mut History) {
         2 => txn.stamps.1 += rng.i64(-2..3),
         _ if txn.ops.is_empty() => {}
         _ => {
-            let place = rng.usize(..txn.ops.len());
+            let reads: Vec<usize> =
+                (0..txn.ops.len()).filter(|&i| matches!(txn.ops[i], Op::Read(..))).collect();
+            let place = match rng.u8(..4) {
+                1.. if !reads.is_empty() => reads[rng.usize(..reads.len())],
+                _ => rng.usize(..txn.ops.len()),
+            };
             let any = elsewhere[rng.usize(..elsewhere.len())];
             match &mut txn.ops[place] {
                 Op::Write(_, value) | Op::Read(_, Seen::Atom(value)) => *value = any,
@@ -317,18 +426,10 @@ fn damage_list(rng: &mut Rng, list: &mut Vec<Atom>, element: Atom) {
 
 /// A clock that ticks rarely makes ties.
 fn coarsen(rng: &mut Rng, history: &mut History) {
-    let tick = [1, 1, 2, 3, 5][rng.usize(..5)];
+    let tick = [1, 1, 2, 3, 5, 100][rng.usize(..6)];
     for txn in &mut history.txns {
         txn.stamps = (txn.stamps.0 / tick, txn.stamps.1 / tick);
         let (from, to) = txn.interval;
         txn.interval = (from / tick as u64, to.map(|to| to / tick as u64));
     }
-}
-
-/// The keys that a history uses, for shrinking.
-pub fn used(history: &History) -> Vec<Key> {
-    let mut keys: Vec<Key> = history.txns.iter().flat_map(|t| &t.ops).map(Op::key).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys
 }

@@ -1,21 +1,23 @@
 //! Dev only: an oracle from the literature alone.
 //!
-//! It knows no anomaly. A history is what clients observed ([`History`]); a level is *there is* a choice of outcomes, a source for
-//! each read and an order (or orders), such that the definition holds. All of them are tried, so histories are tiny. Each
-//! module transcribes definitions and names their source and number:
+//! It knows no anomaly. A history is what clients observed ([`History`]); a level is *there is* a choice
+//! of outcomes, a source for each read and an order (or orders), such that the definition holds. All of
+//! them are tried, so histories are tiny. Each module transcribes definitions and names their source and
+//! number:
 //!
 //! | module | levels | source |
 //! |---|---|---|
-//! | [`axioms`] | read committed to prefix, strong session serializable, session guarantees | Biswas & Enea 2019 |
+//! | [`axioms`] | read committed to prefix, session serializable, session guarantees | Biswas & Enea 2019 |
 //! | [`serial`] | serializable, strict serializable, linearizable | Papadimitriou 1979; Herlihy & Wing 1990 |
-//! | [`snapshot`] | snapshot isolation and its variants, parallel snapshot isolation | Crooks et al. 2017; Cerone et al. 2015 |
+//! | [`snapshot`] | snapshot isolation, session, strong, parallel | Crooks et al. 2017; Cerone et al. 2015 |
 //! | [`adya`] | PL-1, PL-2, PL-2.99, PL-3U | Adya 1999 |
 //! | [`cut`] | cut isolation | Plume 2024 |
 //! | [`stamps`] | snapshot isolation and serializability by timestamps | Chronos/AION 2025 |
 //!
-//! It shares nothing with the engines, the verifier, the index or the oracle of `crates/testkit`, nor the words in which they
-//! were specified. [`generate`] makes histories with what those never had: writes of the initial value, deletes, repeated
-//! values and elements, several indeterminate writers of one value, ties. `tests/compare.rs` compares.
+//! It shares nothing with the engines, the verifier, the index or the oracle of `crates/testkit`, nor the
+//! words in which they were specified. [`generate`] makes histories with what those never had: writes of
+//! the initial value, deletes, repeated values and elements, several indeterminate writers of one value,
+//! ties. `tests/compare.rs` compares.
 
 pub mod adya;
 pub mod axioms;

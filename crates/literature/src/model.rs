@@ -1,8 +1,9 @@
-//! Histories as the papers have them: sessions of transactions of operations, outcomes, and optionally times.
+//! Histories as the papers have them: sessions of transactions of operations, outcomes, and optionally
+//! times.
 //!
-//! The model is that of Plume's Definitions 1 and 2 and MonkeyDB's Definitions 3.1 and 3.2, *before* a write-read relation
-//! is chosen: which write a read saw is not part of what a client observes. Aborted and indeterminate transactions are
-//! kept, because a read may have seen them.
+//! The model is that of Plume's Definitions 1 and 2 and MonkeyDB's Definitions 3.1 and 3.2, *before* a
+//! write-read relation is chosen: which write a read saw is not part of what a client observes. Aborted
+//! and indeterminate transactions are kept, because a read may have seen them.
 
 use std::fmt;
 
@@ -144,7 +145,8 @@ impl fmt::Display for Op {
 }
 
 impl fmt::Display for History {
-    /// In the mini-language of `crates/testkit`, with `nil`, and `@` before intervals and `#` before timestamps.
+    /// In the mini-language of `crates/testkit`, with `nil`, and `@` before intervals and `#` before
+    /// timestamps.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("init=")?;
         atom(f, self.initial)?;

@@ -1,7 +1,7 @@
 //! Orders of transactions, tried one transaction at a time; what every definition below is made of.
 //!
-//! An indeterminate transaction took effect or did not: it is placed somewhere or left out. All committed ones are
-//! placed. Exponential: for a handful of transactions.
+//! An indeterminate transaction took effect or did not: it is placed somewhere or left out. All committed
+//! ones are placed. Exponential: for a handful of transactions.
 
 use crate::facts::{Parts, Set, members, set};
 use crate::model::{History, Outcome};
@@ -9,14 +9,14 @@ use crate::model::{History, Outcome};
 /// What session order says of transactions of unknown outcome; the papers have none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sessions {
-    /// Elle, section 3.2 and Jepsen: a client does not learn when such a transaction took effect, so nothing follows it;
-    /// it follows what its session had committed before.
+    /// Elle, section 3.2 and Jepsen: a client does not learn when such a transaction took effect, so
+    /// nothing follows it; it follows what its session had committed before.
     Issued,
-    /// The same, but one that others of its session follow is not ordered after those before it either: what
-    /// `crates/history/src/builder/indeterminate.rs` makes of a history. Weaker than `Issued`.
+    /// The same, but one that others of its session follow is not ordered after those before it either:
+    /// what `crates/history/src/builder/indeterminate.rs` makes of a history. Weaker than `Issued`.
     Detached,
-    /// The order in which the session issued them, whatever their outcome: Chronos, section III-B, where a transaction has a
-    /// sequence number in its session.
+    /// The order in which the session issued them, whatever their outcome: Chronos, section III-B, where
+    /// a transaction has a sequence number in its session.
     Numbered,
 }
 
@@ -35,7 +35,7 @@ pub fn session_order(history: &History, rule: Sessions) -> Before {
             && match rule {
                 Sessions::Numbered => true,
                 Sessions::Issued => !open(a),
-                Sessions::Detached => !open(a) && !(open(b) && followed(b)),
+                Sessions::Detached => !open(a) && (!open(b) || !followed(b)),
             }
     })
 }
@@ -56,7 +56,11 @@ fn relation(history: &History, holds: impl Fn(usize, usize) -> bool) -> Before {
 }
 
 /// The transactions that may be placed next.
-pub fn next<'p>(parts: &'p Parts<'_>, before: &'p Before, placed: Set) -> impl Iterator<Item = usize> + use<'p> {
+pub fn next<'p>(
+    parts: &'p Parts<'_>,
+    before: &'p Before,
+    placed: Set,
+) -> impl Iterator<Item = usize> + use<'p> {
     let committed = parts.committed;
     let fits = move |&t: &usize| {
         let too_late = members(placed).any(|p| before[p] >> t & 1 == 1);

@@ -1,10 +1,11 @@
 //! One transaction after the other: serializability and linearizability.
 //!
-//! The transactions that took effect are executed in some order on the initial state, and every read returns what is there:
-//! the definition of Papadimitriou 1979 by reads of values, as MonkeyDB restates it after Figure 3 ("each transaction
-//! observes the effects of all the co predecessors"). Without sessions any order will do, which is Adya's PL-3 on items (Elle,
-//! section 2: an equivalent serial history). Strict: a transaction that was over before another began comes first
-//! (Herlihy & Wing 1990, section 3.3; restated in Elle, section 5: real-time dependencies), and sessions count (`product.md`).
+//! The transactions that took effect are executed in some order on the initial state, and every read
+//! returns what is there: the definition of Papadimitriou 1979 by reads of values, as MonkeyDB restates
+//! it after Figure 3 ("each transaction observes the effects of all the co predecessors"). Without
+//! sessions any order will do, which is Adya's PL-3 on items (Elle, section 2: an equivalent serial
+//! history). Strict: a transaction that was over before another began comes first (Herlihy & Wing 1990,
+//! section 3.3; restated in Elle, section 5: real-time dependencies), and sessions count (`product.md`).
 
 use crate::Answer;
 use crate::facts::{Parts, Set};
@@ -23,9 +24,10 @@ fn execute(parts: &Parts<'_>, before: &Before, placed: Set, state: &[Seen]) -> b
             .any(|t| execute(parts, before, placed | 1 << t, &parts.after(state, t)))
 }
 
-/// Linearizability of registers (Herlihy & Wing 1990, Definition in section 2.3): operations, some of those without a response
-/// left out, have a sequential order that is legal for a register and contains their order in real time. Sessions
-/// are sequential, so their order is real time. Objects are independent (Theorem 1), so is each key here.
+/// Linearizability of registers (Herlihy & Wing 1990, Definition in section 2.3): operations, some of
+/// those without a response left out, have a sequential order that is legal for a register and contains
+/// their order in real time. Sessions are sequential, so their order is real time. Objects are
+/// independent (Theorem 1), so is each key here.
 ///
 /// Only for histories with intervals whose every transaction is one operation on a register.
 pub fn linearizable(parts: &Parts<'_>) -> Answer {

@@ -11,7 +11,8 @@ pub fn shrink(history: &History, interesting: &dyn Fn(&History) -> bool) -> Hist
     best
 }
 
-/// One step: without a transaction, without an operation, a transaction committed, without clocks, one session less.
+/// One step: without a transaction, without an operation, a transaction committed, without clocks, one
+/// session less.
 fn candidates(history: &History) -> Vec<History> {
     let mut found = Vec::new();
     let mut with = |change: &dyn Fn(&mut History)| {

@@ -8,11 +8,11 @@ fn conflict(parts: &Parts<'_>, a: usize, b: usize) -> bool {
     (0..parts.history.kinds.len()).any(|key| parts.facts[a].writes(key) && parts.facts[b].writes(key))
 }
 
-/// Snapshot isolation without sessions (Crooks et al. 2017, commit test of Adya's or generalised SI; the paper is not among
-/// ours, restated from memory). An execution is a sequence of states, each made from the one before by one transaction.
-/// A transaction may commit if there is a state, at or before the one it commits on, that is *complete* (it has all values
-/// that the transaction read) and without *conflict* (no transaction between that state and the commit writes a key
-/// that this one writes).
+/// Snapshot isolation without sessions (Crooks et al. 2017, commit test of Adya's or generalised SI; the
+/// paper is not among ours, restated from memory). An execution is a sequence of states, each made from
+/// the one before by one transaction. A transaction may commit if there is a state, at or before the one
+/// it commits on, that is *complete* (it has all values that the transaction read) and without *conflict*
+/// (no transaction between that state and the commit writes a key that this one writes).
 pub fn crooks(parts: &Parts<'_>) -> bool {
     parts.internal() && commit(parts, 0, &mut Vec::new(), &mut vec![parts.initial_state()])
 }
@@ -38,8 +38,8 @@ fn commit(parts: &Parts<'_>, placed: Set, order: &mut Vec<usize>, states: &mut V
     false
 }
 
-/// An abstract execution being built (Chronos/AION, Definition 3, after Cerone, Bernardi & Gotsman 2015): arbitration is the
-/// order of `arbitration`, visibility the sets of `sees`.
+/// An abstract execution being built (Chronos/AION, Definition 3, after Cerone, Bernardi & Gotsman 2015):
+/// arbitration is the order of `arbitration`, visibility the sets of `sees`.
 struct Abstract<'p> {
     parts: &'p Parts<'p>,
     session: &'p Before,
@@ -50,17 +50,18 @@ struct Abstract<'p> {
     sees: [Set; History::MOST],
 }
 
-/// Strong session snapshot isolation (Chronos/AION, Definition 4): there is an abstract execution with SESSION (so ⊆ VIS), INT,
-/// EXT (an external read returns what the last transaction in AR, among those visible that write the key, wrote), PREFIX
-/// (AR ; VIS ⊆ VIS) and NOCONFLICT (of two writers of a key one is visible to the other). Strong snapshot isolation is
-/// the same with what was over before the transaction began in place of the session (Daudjee & Salem 2006; Elle, section 5:
-/// real-time dependencies).
+/// Strong session snapshot isolation (Chronos/AION, Definition 4): there is an abstract execution with
+/// SESSION (so ⊆ VIS), INT, EXT (an external read returns what the last transaction in AR, among those
+/// visible that write the key, wrote), PREFIX (AR ; VIS ⊆ VIS) and NOCONFLICT (of two writers of a key
+/// one is visible to the other). Strong snapshot isolation is the same with what was over before the
+/// transaction began in place of the session (Daudjee & Salem 2006; Elle, section 5: real-time
+/// dependencies).
 pub fn cerone(parts: &Parts<'_>, session: &Before) -> bool {
     exists(parts, session, true)
 }
 
-/// Parallel snapshot isolation (Cerone, Bernardi & Gotsman 2015, Figure 1, not among our papers): as above with TRANSVIS (VIS is
-/// transitive) in place of PREFIX.
+/// Parallel snapshot isolation (Cerone, Bernardi & Gotsman 2015, Figure 1, not among our papers): as
+/// above with TRANSVIS (VIS is transitive) in place of PREFIX.
 pub fn parallel(parts: &Parts<'_>, session: &Before) -> bool {
     exists(parts, session, false)
 }
@@ -100,7 +101,9 @@ impl Abstract<'_> {
         let conflicting = members(self.placed).filter(|&p| conflict(self.parts, p, t));
         let must = conflicting.fold(self.session[t] & self.placed, |set, p| set | 1 << p);
         let fits = |&seen: &Set| {
-            seen & !self.placed == 0 && must & !seen == 0 && if self.prefix { self.is_prefix(seen) } else { self.is_closed(seen) }
+            seen & !self.placed == 0
+                && must & !seen == 0
+                && if self.prefix { self.is_prefix(seen) } else { self.is_closed(seen) }
         };
         (0..=self.placed).filter(fits).collect()
     }
@@ -114,7 +117,8 @@ impl Abstract<'_> {
         members(seen).all(|t| self.sees[t] & !seen == 0)
     }
 
-    /// EXT for all external reads of `t`. A list holds what the visible transactions append, in arbitration order.
+    /// EXT for all external reads of `t`. A list holds what the visible transactions append, in
+    /// arbitration order.
     fn ext(&self, t: usize, seen: Set) -> bool {
         let visible = || self.arbitration.iter().filter(move |&&p| seen >> p & 1 == 1);
         self.parts.facts[t].reads.iter().all(|read| {

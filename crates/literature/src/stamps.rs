@@ -1,17 +1,19 @@
 //! Levels by timestamps (Chronos/AION, Definitions 4 to 6, and section VI-A for serializability).
 //!
-//! Snapshot isolation: arbitration is the order of commit timestamps (Definition 5), a transaction sees those whose commit
-//! timestamp is at most its start timestamp (Definition 6), and INT, EXT and NOCONFLICT hold, `start <= commit` (1); with
-//! sessions also SESSION. PREFIX follows. Serializability: "all transactions appear to execute sequentially in commit
-//! timestamp order", start timestamps are ignored and there is no NOCONFLICT; with sessions, commit timestamps do not
-//! decrease in a session.
+//! Snapshot isolation: arbitration is the order of commit timestamps (Definition 5), a transaction sees
+//! those whose commit timestamp is at most its start timestamp (Definition 6), and INT, EXT and
+//! NOCONFLICT hold, `start <= commit` (1); with sessions also SESSION. PREFIX follows. Serializability:
+//! "all transactions appear to execute sequentially in commit timestamp order", start timestamps are
+//! ignored and there is no NOCONFLICT; with sessions, commit timestamps do not decrease in a session.
 //!
-//! The paper's timestamps are unique. Ties (issue 16, item 3): a violation only if no order of the tied transactions that
-//! keeps sessions explains the read. Each read may use an order of its own. Under snapshot isolation what commits at the
-//! start timestamp of a transaction is visible (Definition 6), except what its own session issued later.
+//! The paper's timestamps are unique. Ties (issue 16, item 3): a violation only if no order of the tied
+//! transactions that keeps sessions explains the read. Each read may use an order of its own. Under
+//! snapshot isolation what commits at the start timestamp of a transaction is visible (Definition 6),
+//! except what its own session issued later.
 //!
-//! INT (Chronos, after Definition 4): a read that is not the first operation on its key returns what the last one on that key
-//! in the transaction wrote or read. Transactions of unknown outcome: there is a choice of those that took effect.
+//! INT (Chronos, after Definition 4): a read that is not the first operation on its key returns what the
+//! last one on that key in the transaction wrote or read. Transactions of unknown outcome: there is a
+//! choice of those that took effect.
 
 use crate::facts::{External, Parts, Set, members};
 use crate::model::Seen;
@@ -28,7 +30,8 @@ pub enum Axioms {
 
 /// Whether a choice of outcomes satisfies the axioms, with SESSION if `sessions`.
 pub fn satisfies(parts: &Parts<'_>, axioms: Axioms, sessions: bool) -> bool {
-    let mut outcomes = (0..=parts.open).filter(|kept| kept & !parts.open == 0).map(|kept| kept | parts.committed);
+    let mut outcomes =
+        (0..=parts.open).filter(|kept| kept & !parts.open == 0).map(|kept| kept | parts.committed);
     parts.internal() && outcomes.any(|there| holds(parts, there, axioms, sessions))
 }
 
@@ -75,7 +78,8 @@ fn value(parts: &Parts<'_>, order: &[usize], t: usize, read: &External, snapshot
         commit < start || commit == start && s != t && !history.issued_before(t, s)
     };
     let before = order.iter().position(|&other| other == t).unwrap_or(0);
-    let seen = order.iter().enumerate().filter(|&(place, &s)| if snapshot { sees(s) } else { place < before });
+    let seen =
+        order.iter().enumerate().filter(|&(place, &s)| if snapshot { sees(s) } else { place < before });
     let mut state = parts.initial_state();
     for (_, &s) in seen {
         state = parts.after(&state, s);
@@ -83,9 +87,14 @@ fn value(parts: &Parts<'_>, order: &[usize], t: usize, read: &External, snapshot
     state.swap_remove(read.key)
 }
 
-/// Visits the orders of commit timestamps in which transactions of one session with one timestamp keep their order, until
-/// `done`.
-fn orders(parts: &Parts<'_>, rest: Set, order: &mut Vec<usize>, done: &mut dyn FnMut(&[usize]) -> bool) -> bool {
+/// Visits the orders of commit timestamps in which transactions of one session with one timestamp keep
+/// their order, until `done`.
+fn orders(
+    parts: &Parts<'_>,
+    rest: Set,
+    order: &mut Vec<usize>,
+    done: &mut dyn FnMut(&[usize]) -> bool,
+) -> bool {
     if rest == 0 {
         return done(order);
     }
