@@ -7,8 +7,8 @@
 //! read, without the phenomena that the level proscribes. For lists the version order must be one that
 //! the versions read allow (Elle, 3.1.3: consistent with the version graph).
 //!
-//! Dependencies (Elle, 3.1.4): `ww` to whoever installs the next version, `wr` from the installer to a
-//! reader, `rw` from a reader to whoever installs the next version; none from a transaction to itself.
+//! Dependencies (Elle, 3.1.4): `ww` to the installer of the next version, `wr` from the installer to a
+//! reader, `rw` from a reader to the installer of the next version; none from a transaction to itself.
 //!
 //! A version order without G0 is part of a total order of all transactions, one without G1c part of a
 //! total order that contains `wr`. So orders of transactions are enumerated, and version orders are their
@@ -96,7 +96,7 @@ pub fn pl_2(parts: &Parts<'_>) -> Answer {
     portable(parts, &|_| true)
 }
 
-/// PL-2.99 also proscribes G2-item: cycles with one or more item anti-dependencies. All of ours are.
+/// PL-2.99 also proscribes G2-item: cycles with one or more item anti-dependencies; there are no others here.
 pub fn pl_2_99(parts: &Parts<'_>) -> Answer {
     portable(parts, &|execution| acyclic(&dependencies(execution), execution.placed))
 }

@@ -28,7 +28,7 @@ pub struct Complaint {
     pub expected: Answer,
 }
 
-/// What somebody says.
+/// What an engine, the verifier or the old oracle says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Said {
     /// The level holds.
@@ -71,7 +71,7 @@ struct Case<'h> {
     complaints: Vec<Complaint>,
 }
 
-/// Asks everybody; `way` chooses among the ways in which the engine can decide.
+/// Asks all of them; `way` chooses among the ways in which the engine can decide.
 pub fn ask(history: &History, way: u64) -> Verdicts {
     let by = if history.has_stamps { By::Timestamps } else { By::Values };
     let expected: Vec<Answer> =

@@ -12,7 +12,7 @@ type Applies = fn(&History, &Complaint) -> bool;
 /// Name, and to which disagreements it applies.
 pub const KNOWN: &[(&str, Applies)] = &[
     ("D: an indeterminate transaction that others follow is not after those before it", detached),
-    ("S1: somebody writes the initial value", writes_initial),
+    ("S1: a transaction writes the initial value", writes_initial),
     ("S2: an element is appended twice", repeats_element),
     ("P1: PL-1, an indeterminate transaction whose register value was read counts as committed", observed),
     ("S4: timestamps, several transactions of unknown outcome wrote one value", open_writers),
