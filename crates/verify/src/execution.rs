@@ -151,7 +151,8 @@ impl<'a> Commits<'a> {
 /// Checks an execution against the definition of a level.
 pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Result<(), Flaw> {
     if level == Level::CutIsolation {
-        return repeatable(reading);
+        repeatable(reading)?;
+        return lists_are_versions(reading);
     }
     let commits = match order {
         Order::Any => return Err(Flaw::new(FlawKind::WrongKind)),
@@ -210,6 +211,44 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
 /// No transaction has read a key from two transactions.
 fn repeatable(reading: &Reading<'_>) -> Result<(), Flaw> {
     reading.txns().try_for_each(|t| repeats(reading, t))
+}
+
+/// Where elements were appended more than once, what lists show is a choice, and must be versions of the key in some order of
+/// its writers: each begins the longest, in which every transaction's appends stand together, in program order and complete
+/// but for the last.
+fn lists_are_versions(reading: &Reading<'_>) -> Result<(), Flaw> {
+    let (facts, history) = (reading.facts, reading.facts.history);
+    let mut by_key: FxHashMap<KeyId, (bool, Vec<(OpId, &[OpId])>)> = FxHashMap::default();
+    for (read, shown) in reading.lists() {
+        let key = history.op(read).key;
+        let reader = facts.owner(read);
+        let choice = |&append: &OpId| facts.candidates(reader, key, history.op(append).value).len() > 1;
+        let (chosen, lists) = by_key.entry(key).or_default();
+        *chosen |= shown.iter().any(choice);
+        lists.push((read, shown));
+    }
+    for (key, (_, lists)) in by_key.into_iter().filter(|(_, (chosen, _))| *chosen) {
+        let Some(&(last, longest)) = lists.iter().max_by_key(|(_, shown)| shown.len()) else { continue };
+        let stray = lists.iter().find(|(_, shown)| !longest.starts_with(shown));
+        if let Some(&(read, _)) = stray {
+            return Err(Flaw::new(FlawKind::ListOrder).ops([read, last]));
+        }
+        let mut rest = longest;
+        let mut met: Vec<TxnId> = Vec::new();
+        while let Some(&first) = rest.first() {
+            let t = facts.owner(first);
+            let own = history.ops(t).filter(|(_, o)| o.kind == OpKind::Append && o.key == key);
+            let own: Vec<OpId> = own.map(|(op, _)| op).collect();
+            let run = own.len().min(rest.len());
+            let partial = || rest.iter().all(|&append| facts.owner(append) == t) && own.starts_with(rest);
+            if met.contains(&t) || !rest.starts_with(&own) && !partial() {
+                return Err(Flaw::new(FlawKind::ListOrder).ops([last]));
+            }
+            met.push(t);
+            rest = &rest[run..];
+        }
+    }
+    Ok(())
 }
 
 /// The transaction has read no key from two transactions.

@@ -159,7 +159,12 @@ impl<'a> Stamped<'a> {
         match (self.history.snapshot(viewer), self.history.snapshot_id(other)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.exclusive => self.at(other).commit < self.at(viewer).start,
-            _ => self.at(other).commit <= self.at(viewer).start,
+            _ => {
+                // Of equal timestamps in one session the session decides.
+                let (commit, start) = (self.at(other).commit, self.at(viewer).start);
+                let session = |t: TxnId| self.history.session_of(t);
+                commit < start || commit == start && !(session(other) == session(viewer) && other > viewer)
+            }
         }
     }
 

@@ -127,7 +127,13 @@ impl Checker<'_> {
             None => {
                 let bound = timeline.bound[viewer as usize];
                 let end = self.versions.partition_point(|v| v.place() < bound);
-                let own = self.versions.partition_point(|v| v.place() < viewer);
+                let own = match timeline.is_outrun(viewer) {
+                    false => self.versions.partition_point(|v| v.place() < viewer),
+                    true => {
+                        let start = timeline.start(viewer);
+                        self.versions.partition_point(|v| timeline.commit(v.place()) < start)
+                    }
+                };
                 (end.min(own), end)
             }
         };

@@ -5,6 +5,7 @@
 
 use super::facts::Facts;
 use super::model::{Family, Rules};
+use super::open_lists;
 use super::search::{self, Found, Progress, Ways};
 use super::story;
 use crate::Request;
@@ -139,6 +140,9 @@ fn undecided(verdict: &Verdict) -> bool {
 pub(super) const FORGIVEN: &str =
     "a read that nothing explains, which the level forgives, may still show an order of its own";
 
+/// Why sources that repeat prove nothing about lists.
+const NO_VERSIONS: &str = "lists show elements that were appended more than once, and the appends chosen for them are no versions of their keys";
+
 struct Engine<'a> {
     problem: Problem<'a>,
     facts: &'a Facts<'a>,
@@ -192,6 +196,12 @@ impl Engine<'_> {
         match search::decide(self.facts, rules, ways, &self.budget, &mut progress) {
             Ok(Found::Holds(_)) if self.facts.forgiven(rules).is_some() => {
                 board.decide(level, unknown(FORGIVEN.to_owned()));
+            }
+            Ok(Found::Holds(execution))
+                if rules.family == Family::Cut
+                    && !open_lists::are_versions(self.facts, &execution.choices) =>
+            {
+                board.decide(level, unknown(NO_VERSIONS.to_owned()));
             }
             Ok(Found::Holds(execution)) => board.prove(level, execution),
             Ok(found) => {

@@ -12,6 +12,7 @@ use super::model::Model;
 use super::scan::{Decided, Demand};
 use crate::weak::Problem;
 use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use anomalist_level::Choice;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// An element of a list.
@@ -183,4 +184,40 @@ pub(crate) fn unseen(
         }
     }
     demands
+}
+
+/// Whether the lists of each open key are versions of it, in some order of its own: all begin the longest, and in that each
+/// transaction's appends stand together, in program order and complete but for the last. Cut isolation asks for no order of
+/// transactions, so the search does not see to that.
+pub(crate) fn are_versions(facts: &Facts<'_>, choices: &[Choice]) -> bool {
+    let chosen: FxHashMap<(OpId, u32), OpId> =
+        choices.iter().filter_map(|c| Some(((c.read, c.element), c.write?))).collect();
+    let mut longest: FxHashMap<KeyId, Vec<OpId>> = FxHashMap::default();
+    for list in &facts.open_lists {
+        let append = |(at, element): (usize, &Element)| match element {
+            Element::Certain(write) => Some(*write),
+            Element::Open(_) => chosen.get(&(list.op, at as u32)).copied(),
+        };
+        // What a transaction read that did not take effect shows nothing.
+        let Some(shown) = list.elements.iter().enumerate().map(append).collect::<Option<Vec<OpId>>>() else {
+            continue;
+        };
+        let known = longest.entry(list.key).or_default();
+        let common = known.len().min(shown.len());
+        if known[..common] != shown[..common] {
+            return false;
+        }
+        if shown.len() > known.len() {
+            *known = shown;
+        }
+    }
+    longest.values().all(|shown| {
+        let mut runs = shown.chunk_by(|&a, &b| facts.history.txn_of(a) == facts.history.txn_of(b)).peekable();
+        let mut met: FxHashSet<TxnId> = FxHashSet::default();
+        std::iter::from_fn(|| runs.next().map(|run| (run, runs.peek().is_none()))).all(|(run, last)| {
+            let in_order = (0..).zip(run).all(|(at, &append)| facts.appends.place(append).0 == at);
+            let complete = run.last().is_none_or(|&append| facts.appends.place(append).1 == 0);
+            in_order && (complete || last) && met.insert(facts.history.txn_of(run[0]))
+        })
+    })
 }

@@ -17,7 +17,7 @@ pub(super) fn satisfies(history: &History, level: WeakLevel, versions: &[(usize,
 
 fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel, versions: &[(usize, usize)]) -> bool {
     if level == WeakLevel::CutIsolation {
-        return repeatable(reading);
+        return repeatable(reading) && facts.lists_are_versions(reading);
     }
     if reading.read_taps != [0; 6] || reading.duplicate_elements > 0 {
         return false;

@@ -361,6 +361,37 @@ impl<'a> Facts<'a> {
         reading
     }
 
+    /// Where an element that was shown was appended more than once: whether the lists of the key are versions of it in some
+    /// order of its writers. All begin the longest, whose appends are complete transactions' but for the last.
+    pub fn lists_are_versions(&self, reading: &Reading) -> bool {
+        let own = |txn: usize, key: usize| -> Vec<usize> {
+            let of_key = |w: &usize| self.ops[*w].txn == txn && self.ops[*w].key == key;
+            (0..self.ops.len()).filter(|w| self.ops[*w].kind == OpKind::Append && of_key(w)).collect()
+        };
+        let several = |body: &&Body| {
+            let live = |w: &usize| self.ops[*w].txn != body.reader && !self.aborted(self.ops[*w].txn);
+            let times = |w: usize| self.writes_of(body.key, self.ops[w].value).filter(live).count();
+            body.appends.iter().any(|&w| times(w) > 1)
+        };
+        reading.bodies.iter().filter(several).all(|chosen| {
+            let lists = || reading.bodies.iter().filter(|body| body.key == chosen.key);
+            let Some(longest) = lists().map(|body| &body.appends).max_by_key(|appends| appends.len()) else {
+                return true;
+            };
+            let (mut rest, mut met) = (&longest[..], Vec::new());
+            while let Some(&first) = rest.first() {
+                let txn = self.ops[first].txn;
+                let all = own(txn, chosen.key);
+                if met.contains(&txn) || !(rest.starts_with(&all) || all.starts_with(rest)) {
+                    return false;
+                }
+                met.push(txn);
+                rest = &rest[all.len().min(rest.len())..];
+            }
+            lists().all(|body| longest.starts_with(&body.appends))
+        })
+    }
+
     /// True if a transaction writes (appends to) a key.
     pub fn writes(&self, txn: usize, key: usize) -> bool {
         let ops = self.history.op_range(anomalist_history::TxnId(txn as u32));

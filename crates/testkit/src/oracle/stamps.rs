@@ -164,7 +164,11 @@ impl World<'_> {
         match (self.history.snapshot(to), self.history.snapshot_id(a)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.rule.exclusive => self.commit(a) < self.start(to),
-            _ => self.commit(a) <= self.start(to),
+            _ => {
+                // Of equal timestamps in one session the session decides.
+                let later = self.history.session_of(a) == self.history.session_of(to) && a > to;
+                self.commit(a) < self.start(to) || self.commit(a) == self.start(to) && !later
+            }
         }
     }
 
