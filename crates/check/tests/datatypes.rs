@@ -58,9 +58,9 @@ fn what_a_recording_is_shows_in_its_names() {
     assert_eq!(is("0 ok add 1; 0 ok read [1]"), Some(Datatype::Set));
     assert_eq!(is("0 ok add 1; 0 ok read 1"), Some(Datatype::Counter));
     assert_eq!(is("0 ok transfer 1; 0 ok read [5 5]"), Some(Datatype::Bank));
-    assert_eq!(is("0 ok write 1; 0 ok read 1"), None);
+    assert_eq!(is("0 ok write 1; 0 ok read 1"), Some(Datatype::Register));
     assert!(datatypes::is_foreign(&events("0 ok add 1")));
-    assert!(!datatypes::is_foreign(&events("0 ok write 1")));
+    assert!(datatypes::is_foreign(&events("0 ok write 1")));
     let mop = |name: &str| Datum::List(vec![Datum::keyword(name), Datum::Int(1), Datum::Int(2)]);
     let txn = |mops: Vec<Datum>| Events::new(vec![event(0, EventKind::Ok, "txn", Datum::List(mops))]);
     assert_eq!(datatypes::recognise(&txn(vec![mop("r"), mop("rp")])), Some(Datatype::Predicates));

@@ -213,12 +213,15 @@ fn repeatable(reading: &Reading<'_>) -> Result<(), Flaw> {
     reading.txns().try_for_each(|t| repeats(reading, t))
 }
 
+/// A list read, and the appends that it shows.
+type Shown<'a> = (OpId, &'a [OpId]);
+
 /// Where elements were appended more than once, what lists show is a choice, and must be versions of the key in some order of
 /// its writers: each begins the longest, in which every transaction's appends stand together, in program order and complete
 /// but for the last.
 fn lists_are_versions(reading: &Reading<'_>) -> Result<(), Flaw> {
     let (facts, history) = (reading.facts, reading.facts.history);
-    let mut by_key: FxHashMap<KeyId, (bool, Vec<(OpId, &[OpId])>)> = FxHashMap::default();
+    let mut by_key: FxHashMap<KeyId, (bool, Vec<Shown<'_>>)> = FxHashMap::default();
     for (read, shown) in reading.lists() {
         let key = history.op(read).key;
         let reader = facts.owner(read);

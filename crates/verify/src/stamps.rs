@@ -159,13 +159,17 @@ impl<'a> Stamped<'a> {
         match (self.history.snapshot(viewer), self.history.snapshot_id(other)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.exclusive => self.at(other).commit < self.at(viewer).start,
-            _ => {
-                // Of equal timestamps in one session the session decides.
-                let (commit, start) = (self.at(other).commit, self.at(viewer).start);
-                let session = |t: TxnId| self.history.session_of(t);
-                commit < start || commit == start && !(session(other) == session(viewer) && other > viewer)
-            }
+            _ => self.at(other).commit <= self.at(viewer).start,
         }
+    }
+
+    /// A later transaction of the viewer's session that commits when the viewer starts: the session decides, so that its
+    /// effects are not seen, whatever the timestamp says.
+    fn outruns(&self, viewer: TxnId, other: TxnId) -> bool {
+        other > viewer
+            && self.history.session_of(other) == self.history.session_of(viewer)
+            && self.history.snapshot(viewer).is_none()
+            && self.at(other).commit == self.at(viewer).start
     }
 
     fn breaks_session(&self, t: TxnId, serial: bool, counts: &[bool]) -> bool {
@@ -252,7 +256,7 @@ impl<'a> Stamped<'a> {
             self.writers(key).iter().copied().filter(|&w| w != t && counts[w.index()]).collect();
         all.sort_by_key(|&w| (self.at(w).commit, w));
         if !serial {
-            all.retain(|&w| self.sees(t, w));
+            all.retain(|&w| self.sees(t, w) && !self.outruns(t, w));
             return (all, Vec::new());
         }
         all.retain(|&w| self.at(w).commit <= self.at(t).commit);

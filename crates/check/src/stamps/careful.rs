@@ -141,7 +141,11 @@ impl Checker<'_> {
         // The viewer itself may be among the first ones of a set that counts its own id as ended.
         let own = self.versions[..start].binary_search_by_key(&viewer, |v| v.place());
         let start = own.unwrap_or(start);
-        let sees = |i: &usize| timeline.sees(viewer, self.versions[*i].place());
+        let outrun = timeline.is_outrun(viewer) && timeline.set(viewer).is_none();
+        let sees = |i: &usize| {
+            let place = self.versions[*i].place();
+            timeline.sees(viewer, place) && !(outrun && timeline.outruns(viewer, place))
+        };
         (start, (start..end).filter(sees).collect())
     }
 

@@ -102,6 +102,11 @@ impl<'a> Timeline<'a> {
             && self.txn_of[other as usize] > self.txn_of[place as usize]
     }
 
+    /// Whether another place is a later transaction of the viewer's session that commits when the viewer starts.
+    pub fn outruns(&self, viewer: u32, place: u32) -> bool {
+        self.is_later(viewer, place) && self.commit(place) == self.start(viewer)
+    }
+
     /// Whether a later transaction of a place's session commits when it starts.
     #[inline]
     pub fn is_outrun(&self, place: u32) -> bool {
@@ -160,10 +165,7 @@ impl<'a> Timeline<'a> {
         }
         match (self.set(viewer), self.id(place)) {
             (Some(set), Some(id)) => set.sees(id),
-            _ => {
-                let outruns = || self.is_later(viewer, place) && self.commit(place) == self.start(viewer);
-                place < self.bound[viewer as usize] && !(self.is_outrun(viewer) && outruns())
-            }
+            _ => place < self.bound[viewer as usize],
         }
     }
 

@@ -256,15 +256,16 @@ impl<'a, 's> Writer<'a, 's> {
                 self.observed(list.reader, Choice::append(list.op, element_at as u32, write), None);
             }
         }
-        if rules.family == Family::Cut {
+        // Cut isolation asks for no order; there, a list only says which choices are no version of its key.
+        let free = rules.family == Family::Cut;
+        if free {
             self.distinct(list);
-            return;
         }
         let rules = rules.own(list.reader);
         let absent = self.absent(list.reader);
         let Some((&first, &last)) = list.elements.first().zip(list.elements.last()) else { return };
         for write in self.appends(first) {
-            if facts.appends.place(write).0 > 0 {
+            if facts.appends.place(write).0 > 0 && !(free && is_certain_element(first)) {
                 let clause = self.element(first, write).map(|l| !l).into_iter().chain(absent).collect();
                 let first = facts.appends.previous(list.key, write);
                 self.solver.add(clause, Cause::Version { read: list.op, first, second: write });
@@ -316,9 +317,16 @@ impl<'a, 's> Writer<'a, 's> {
         if t == u && before + 1 == before_second {
             return;
         }
+        let free = rules.family == Family::Cut;
+        if free && is_certain_element(a) && is_certain_element(b) {
+            return;
+        }
         let unlikely = [self.element(a, first), self.element(b, second)];
         let mut clause: Vec<Lit> = unlikely.into_iter().flatten().map(|l| !l).chain(absent).collect();
         if t != u && after_first == 0 && before_second == 0 {
+            if free {
+                return;
+            }
             if clause.is_empty() && !self.neighbours.insert((first, second)) {
                 return;
             }
@@ -405,6 +413,10 @@ impl<'a, 's> Writer<'a, 's> {
             }
         }
     }
+}
+
+fn is_certain_element(element: Element) -> bool {
+    matches!(element, Element::Certain(_))
 }
 
 /// "This transaction did not take effect", where that is possible.

@@ -192,8 +192,10 @@ pub(crate) fn unseen(
 pub(crate) fn are_versions(facts: &Facts<'_>, choices: &[Choice]) -> bool {
     let chosen: FxHashMap<(OpId, u32), OpId> =
         choices.iter().filter_map(|c| Some(((c.read, c.element), c.write?))).collect();
+    let is_open = |list: &&OpenList| list.elements.iter().any(|e| matches!(e, Element::Open(_)));
+    let open: FxHashSet<KeyId> = facts.open_lists.iter().filter(is_open).map(|list| list.key).collect();
     let mut longest: FxHashMap<KeyId, Vec<OpId>> = FxHashMap::default();
-    for list in &facts.open_lists {
+    for list in facts.open_lists.iter().filter(|list| open.contains(&list.key)) {
         let append = |(at, element): (usize, &Element)| match element {
             Element::Certain(write) => Some(*write),
             Element::Open(_) => chosen.get(&(list.op, at as u32)).copied(),

@@ -164,12 +164,16 @@ impl World<'_> {
         match (self.history.snapshot(to), self.history.snapshot_id(a)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.rule.exclusive => self.commit(a) < self.start(to),
-            _ => {
-                // Of equal timestamps in one session the session decides.
-                let later = self.history.session_of(a) == self.history.session_of(to) && a > to;
-                self.commit(a) < self.start(to) || self.commit(a) == self.start(to) && !later
-            }
+            _ => self.commit(a) <= self.start(to),
         }
+    }
+
+    /// Of equal timestamps in one session the session decides: what it issued after the viewer is not seen.
+    fn outruns(&self, a: TxnId, viewer: TxnId) -> bool {
+        a > viewer
+            && self.history.session_of(a) == self.history.session_of(viewer)
+            && self.history.snapshot(viewer).is_none()
+            && self.commit(a) == self.start(viewer)
     }
 
     fn breaks_session(&self, t: TxnId) -> bool {
@@ -295,7 +299,7 @@ impl World<'_> {
     fn views(&self, t: TxnId, key: KeyId) -> Vec<Vec<TxnId>> {
         let writers = self.counted.iter().copied().filter(|&w| w != t && self.writes(w, key));
         if !self.rule.serial {
-            return self.orders(writers.filter(|&w| self.visible(w, t)).collect());
+            return self.orders(writers.filter(|&w| self.visible(w, t) && !self.outruns(w, t)).collect());
         }
         let mut all: Vec<TxnId> = writers.filter(|&w| self.commit(w) <= self.commit(t)).collect();
         all.push(t);

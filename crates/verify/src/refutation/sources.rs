@@ -77,7 +77,7 @@ impl Proof<'_> {
         let appended = [first, second]
             .iter()
             .all(|&op| history.op(op).kind == OpKind::Append && history.op(op).key == history.op(read).key);
-        if !appended || matches!(self.levels, Levels::One(Level::CutIsolation)) {
+        if !appended {
             return Err(flaw());
         }
         self.guarded(clause, reader)?;
@@ -96,7 +96,8 @@ impl Proof<'_> {
         if side_by_side && impossible {
             return Ok(());
         }
-        if a == b {
+        // Cut isolation asks for no order.
+        if a == b || matches!(self.levels, Levels::One(Level::CutIsolation)) {
             return Err(flaw());
         }
         if firsts.iter().any(|i| seconds.iter().any(|j| i < j)) {

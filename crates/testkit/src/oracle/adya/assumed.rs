@@ -1,4 +1,4 @@
-//! Assumptions about the order of a key's versions, as rules that an order of versions keeps or breaks.
+//! Assumptions about the order of a register's versions, as rules that an order of versions keeps or breaks.
 //!
 //! The rank of a version is its place in the order; the initial version has rank 0. An operation that shows a version has its
 //! rank: a write that of what its transaction installs, an external read of an installed version that version's.
@@ -33,6 +33,9 @@ impl Raw<'_> {
         order: &[usize],
         assumed: &Assumed,
     ) -> bool {
+        if self.lists[key] {
+            return true;
+        }
         let ranks: Vec<(usize, usize)> = (0..self.ops.len())
             .filter(|&i| self.ops[i].key == key)
             .filter_map(|i| Some((i, self.rank(exists, seen, order, i)?)))
@@ -42,7 +45,7 @@ impl Raw<'_> {
         let follows = pairs().all(|((i, a), (j, b))| {
             let own = self.ops[i].txn == self.ops[j].txn
                 && self.ops[i].kind == OpKind::Read
-                && self.ops[j].kind != OpKind::Read;
+                && self.ops[j].kind == OpKind::Write;
             !assumed.writes_follow_reads || !own || j < i || a < b
         });
         let sequential = assumed.sequential_keys || assumed.linearizable_keys;
@@ -63,10 +66,6 @@ impl Raw<'_> {
             (Some(a), Some(b)) => a <= b,
             _ => true,
         });
-        // Lists show their order: that by numbers is of registers.
-        if self.lists[key] {
-            return follows && in_sessions && in_time;
-        }
         let as_committed = !assumed.commit_stamps || written().all(|(a, b)| commit(a) <= commit(b));
         let numbers = self.numbers(&ranks);
         let as_numbered = !assumed.version_numbers
@@ -93,7 +92,7 @@ impl Raw<'_> {
     fn rank(&self, exists: &[bool], seen: &[bool], order: &[usize], op: usize) -> Option<usize> {
         let place = |t: usize| order.iter().position(|&w| self.ops[w].txn == t).map(|i| i + 1);
         let o = &self.ops[op];
-        if o.kind != OpKind::Read {
+        if o.kind == OpKind::Write {
             return exists[o.txn].then(|| place(o.txn))?;
         }
         if !self.own_before(op).is_empty() || !self.reads(seen).contains(&op) {
