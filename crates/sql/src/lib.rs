@@ -16,6 +16,7 @@ pub mod instrument;
 pub mod judge;
 pub mod mapping;
 pub mod namespace;
+pub mod overlap;
 pub mod predicate;
 pub mod record;
 pub mod replay;

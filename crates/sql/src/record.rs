@@ -204,7 +204,7 @@ pub struct Executed {
     pub steps: Vec<Step>,
     /// Its fate.
     pub outcome: Outcome,
-    /// Why it could not be committed, if that was tried.
+    /// Why it could not begin, or could not be committed if that was tried.
     pub failed: Option<Failed>,
     /// When it began and ended, in nanoseconds since the run began.
     pub interval: (u64, u64),

@@ -78,5 +78,5 @@ fn a_server_that_dies_leaves_what_was_seen() {
     let mut progress = |_: &Summary| server.kill(0);
     let summary = subject.campaign(&isolation, &settings, &mut progress).unwrap();
     assert_eq!((summary.rounds, &summary.verdict), (1, &Verdict::Holds));
-    assert!(summary.committed > 0 && summary.lost.is_some());
+    assert!(summary.committed > 0 && summary.ended.is_some());
 }

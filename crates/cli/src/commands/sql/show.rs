@@ -3,8 +3,9 @@
 use super::DriveFlags;
 use super::subject::Opened;
 use crate::terminal::wrap;
+use anomalist_driver::{Error, Kind};
 use anomalist_level::Verdict;
-use anomalist_sql::campaign::{Class, Summary};
+use anomalist_sql::campaign::{Class, Failures, Summary};
 use anomalist_sql::cause::Cause;
 use anomalist_sql::judge::Link;
 use anomalist_sql::record::Executed;
@@ -23,6 +24,28 @@ pub fn verdict(verdict: &Verdict) -> &'static str {
         Verdict::Holds => "holds",
         Verdict::Violated => "violated",
         Verdict::Unknown { .. } => "unknown",
+    }
+}
+
+/// What ended a level before its time.
+pub fn early(error: &Error) -> &'static str {
+    match error.kind() {
+        Kind::Lost => "ended early, the database was lost",
+        _ => "ended early, no further round could be run",
+    }
+}
+
+/// Failures that are not what concurrency and constraints are expected to cause.
+pub fn surprising(s: &Summary) -> impl Iterator<Item = (&&'static str, &Failures)> {
+    let expected = [Kind::Conflict, Kind::Deadlock, Kind::Constraint, Kind::Timeout].map(Kind::name);
+    s.failures.iter().filter(move |(kind, _)| !expected.contains(kind))
+}
+
+/// Why a verdict is unknown.
+fn reason(verdict: &Verdict) -> Option<&str> {
+    match verdict {
+        Verdict::Unknown { reason } => Some(reason),
+        _ => None,
     }
 }
 
@@ -48,15 +71,22 @@ impl Shown<'_> {
                 s.statements,
                 total as f64 / seconds
             );
-            let failures: Vec<String> = s.failures.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+            let failures: Vec<String> =
+                s.failures.iter().map(|(kind, f)| format!("{} {kind}", f.count)).collect();
             let failed = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
             out += &lines(&format!(
                 "{} committed, {} aborted, {} unknown; failures: {failed}",
                 s.committed, s.aborted, s.unknown
             ));
+            for (kind, failures) in surprising(s) {
+                out += &lines(&format!("first {kind}: {}", failures.first));
+            }
             out += &lines(&format!("documented: {}", s.promise.documented.text()));
-            if let Some(error) = &s.lost {
-                out += &lines(&format!("ended early, the database was lost: {error}"));
+            if let Some(error) = &s.ended {
+                out += &lines(&format!("{}: {error}", early(error)));
+            }
+            if let Verdict::Unknown { reason } = &s.verdict {
+                out += &lines(&format!("unknown: {reason}"));
             }
             for (level, v) in &s.required {
                 _ = writeln!(out, "  required {}: {}", level.name(), verdict(v));
@@ -169,8 +199,11 @@ pub fn causes(s: &Summary) -> BTreeMap<Cause, usize> {
 }
 
 fn level(s: &Summary) -> Value {
-    let required: Vec<Value> =
-        s.required.iter().map(|(l, v)| json!({"level": l.name(), "verdict": verdict(v)})).collect();
+    let required: Vec<Value> = s
+        .required
+        .iter()
+        .map(|(l, v)| json!({"level": l.name(), "verdict": verdict(v), "reason": reason(v)}))
+        .collect();
     let anomalies: Vec<Value> = s
         .counts
         .iter()
@@ -191,6 +224,7 @@ fn level(s: &Summary) -> Value {
         "isolation": s.isolation.name(),
         "level": s.promise.adya.name(),
         "verdict": verdict(&s.verdict),
+        "reason": reason(&s.verdict),
         "documented": s.promise.documented.text(),
         "required": required,
         "rounds": s.rounds,
@@ -199,8 +233,12 @@ fn level(s: &Summary) -> Value {
         "aborted": s.aborted,
         "indeterminate": s.unknown,
         "statements": s.statements,
-        "failures": s.failures,
-        "lost": s.lost.as_ref().map(ToString::to_string),
+        "failed_statements": s.failed_statements,
+        "failures": s.failures.iter().map(|(kind, f)| (*kind, f.count)).collect::<BTreeMap<_, _>>(),
+        "first_failures": s.failures.iter().map(|(kind, f)| (*kind, &f.first)).collect::<BTreeMap<_, _>>(),
+        "overlapping": s.overlapping,
+        "lost": s.ended.as_ref().filter(|e| e.kind() == Kind::Lost).map(ToString::to_string),
+        "ended": s.ended.as_ref().map(ToString::to_string),
         "seconds": s.driving.as_secs_f64(),
         "anomalies": anomalies,
     })
