@@ -69,6 +69,8 @@ pub struct Class {
     pub transactions: Vec<Executed>,
     /// How to make it happen again, before shrinking.
     pub script: Script,
+    /// The same with every transaction that was open at the same time, an aborted one too: it may be what it takes.
+    pub whole: Script,
     /// The smallest script that was seen to show it, and in how many of ten replays it did.
     pub shrunk: Option<(Script, u32)>,
 }
@@ -234,7 +236,11 @@ impl Summary {
     }
 
     fn class(&self, flavour: Flavour, round: &Round, found: Found, transactions: Vec<Executed>) -> Class {
-        let script = reproduce::script(flavour, &self.isolation, &round.schema, &round.run, &found);
+        let script = |places: &[usize]| {
+            reproduce::script(flavour, &self.isolation, (&round.schema, &round.run), &found, places)
+        };
+        let whole = script(&reproduce::with_bystanders(&round.run, &found.transactions));
+        let script = script(&found.transactions);
         Class {
             count: 0,
             cause: cause(flavour, &round.run, &found.links),
@@ -242,6 +248,7 @@ impl Summary {
             tables: round.schema.create(flavour),
             transactions,
             script,
+            whole,
             shrunk: None,
             found,
         }
@@ -336,14 +343,17 @@ impl Subject<'_> {
         Ok(summary)
     }
 
-    /// Shrinks the script of a class on the database, until `enough`, and counts in how many of ten replays the result shows the
+    /// Shrinks the script of a class on the database, with all that was open at the same time if it takes that, until `enough`, and counts in how many of ten replays the result shows the
     /// anomaly. Nothing is told of what was not counted to the end.
     pub fn minimise(&self, isolation: &Isolation, class: &mut Class, enough: &dyn Fn() -> bool) {
         let name = class.found.name;
         let shows = |script: &Script| self.found(isolation, script).is_ok_and(|found| found.contains(&name));
         // A first replay that does not show it may only have been unlucky in what waited for what.
         if !shows(&class.script) && !shows(&class.script) {
-            return;
+            class.script.clone_from(&class.whole);
+            if !shows(&class.script) && !shows(&class.script) {
+                return;
+            }
         }
         let small = shrink(self.flavour, &class.script, shows, || (self.stop)() || enough());
         let seen = (0..10).filter(|_| !(self.stop)() && shows(&small)).count() as u32;

@@ -122,6 +122,9 @@ impl Shown<'_> {
                     _ = writeln!(out, "    {line}");
                 }
             }
+            for class in unreplayed(s) {
+                out += &evidence(class);
+            }
         }
         out
     }
@@ -185,6 +188,48 @@ pub fn script(class: &Class) -> String {
         Some((script, seen)) => format!("-- replayed: shown in {seen} of 10\n{}", script.print()),
         None => format!("-- not replayed: cut out of a run as it was\n{}", class.script.print()),
     }
+}
+
+/// One instance of everything that the vendor rules out and no replay has shown.
+fn unreplayed(s: &Summary) -> impl Iterator<Item = &Class> {
+    let forbidden = s.counts.keys().filter(|name| s.promise.documented.forbids(**name));
+    forbidden.filter_map(|name| {
+        let mut of = s.classes.iter().filter(|c| c.found.name == *name);
+        if of.clone().any(|c| c.shrunk.is_some()) { None } else { of.next() }
+    })
+}
+
+/// What was seen of an instance, and the script it was cut out as.
+fn evidence(class: &Class) -> String {
+    let name = class.found.name.kind();
+    let mut out = format!("\n  {name}, not seen in a replay, as it was in round {}:\n\n", class.round);
+    for t in &class.transactions {
+        _ = writeln!(out, "    T{} (session {}): {:?}", t.id, t.session, t.outcome);
+        for step in &t.steps {
+            let rows: Vec<String> = step
+                .visible
+                .iter()
+                .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+                .collect();
+            let rows = if rows.is_empty() { String::new() } else { format!("  → {}", rows.join(" | ")) };
+            let failed = step.failed.as_ref().map_or(String::new(), |f| format!("  [{}]", f.message));
+            _ = writeln!(out, "      {}{rows}{failed}", step.text);
+        }
+    }
+    for link in &class.found.links {
+        let name = |place| transaction_name(class, place);
+        _ = writeln!(out, "    {} {}({}) {}", name(link.from), link.relation, link.row, name(link.to));
+    }
+    out.push('\n');
+    for line in script(class).lines() {
+        _ = writeln!(out, "    {line}");
+    }
+    out
+}
+
+fn transaction_name(class: &Class, place: usize) -> String {
+    let at = class.found.transactions.iter().position(|t| *t == place);
+    at.map_or_else(String::new, |at| format!("T{}", class.transactions[at].id))
 }
 
 /// Causes of what the level's name forbids, with the number of shapes each.
@@ -261,10 +306,7 @@ fn example(class: &Class) -> Value {
 }
 
 fn edge(link: &Link, class: &Class) -> Value {
-    let name = |place: usize| {
-        let at = class.found.transactions.iter().position(|t| *t == place);
-        at.map_or_else(String::new, |at| format!("T{}", class.transactions[at].id))
-    };
+    let name = |place: usize| transaction_name(class, place);
     json!({"from": name(link.from), "to": name(link.to), "type": link.relation.name(), "key": link.row})
 }
 
