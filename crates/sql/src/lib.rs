@@ -17,6 +17,7 @@ pub mod judge;
 pub mod mapping;
 pub mod namespace;
 pub mod overlap;
+mod plain;
 pub mod predicate;
 pub mod record;
 pub mod replay;

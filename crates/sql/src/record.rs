@@ -166,6 +166,11 @@ impl Step {
         }
     }
 
+    /// Whether the database did not understand it, or something that it names is not there.
+    pub fn is_unsupported(&self) -> bool {
+        self.failed.as_ref().is_some_and(|f| f.kind == anomalist_driver::Kind::Unsupported)
+    }
+
     /// It wrote nothing.
     pub fn undo(&mut self) {
         self.undone = true;

@@ -58,7 +58,8 @@ pub fn script(
         let mut add =
             |at: u64, text: &str| lines.push((at, lines.len(), Line { session, text: text.to_owned() }));
         add(txn.interval.0, begin);
-        for step in &txn.steps {
+        // What the database does not understand did nothing.
+        for step in txn.steps.iter().filter(|s| !s.is_unsupported()) {
             add(step.interval.0, &step.text);
         }
         let given_up = txn.outcome == Outcome::Aborted && txn.failed.is_none();
