@@ -69,7 +69,8 @@ pub struct Class {
     pub transactions: Vec<Executed>,
     /// How to make it happen again, before shrinking.
     pub script: Script,
-    /// The same with every transaction that was open at the same time, an aborted one too: it may be what it takes.
+    /// The same with every transaction that was open at the same time, an aborted one too: it may be what it
+    /// takes.
     pub whole: Script,
     /// The smallest script that was seen to show it, and in how many of ten replays it did.
     pub shrunk: Option<(Script, u32)>,
@@ -104,7 +105,8 @@ pub struct Summary {
     pub failed_statements: usize,
     /// Failures of statements, of BEGIN and COMMIT, and of rounds as a whole, by kind.
     pub failures: BTreeMap<&'static str, Failures>,
-    /// Committed transactions that were open together with another session's (see [`overlap`](crate::overlap)).
+    /// Committed transactions that were open together with another session's (see
+    /// [`overlap`](crate::overlap)).
     pub overlapping: usize,
     /// Why it ended before its time. What was seen until then counts.
     pub ended: Option<Error>,
@@ -343,8 +345,9 @@ impl Subject<'_> {
         Ok(summary)
     }
 
-    /// Shrinks the script of a class on the database, with all that was open at the same time if it takes that, until `enough`, and counts in how many of ten replays the result shows the
-    /// anomaly. Nothing is told of what was not counted to the end.
+    /// Shrinks the script of a class on the database, with all that was open at the same time if it takes
+    /// that, until `enough`, and counts in how many of ten replays the result shows the anomaly. What was
+    /// not counted to the end is left out.
     pub fn minimise(&self, isolation: &Isolation, class: &mut Class, enough: &dyn Fn() -> bool) {
         let name = class.found.name;
         let shows = |script: &Script| self.shown(isolation, script, name).is_some();

@@ -12,10 +12,12 @@
 //! | `ww`, `wr` and both `wr` | circular information flow (G1c) | the same |
 //! | `ww`, `ww` | dirty write (G0) | the same |
 //!
-//! The first four are G-single, write skew is G2-item. With an `rw` through a predicate (`rwp`, `predicate.rs`) instead of a row, the cycle
-//! with one of them is a predicate read skew (G-single), that with two a predicate write skew (G2, a phantom). An intermediate read is G1b, and no non-repeatable one as well; an aborted read is G1a; both come from the
-//! engine, and so do longer cycles: with adjacent `rw` they are write skew too, others go by their Adya codes. The pairs are read off the very dependencies
-//! that the engine's graph is made of.
+//! The first four are G-single, write skew is G2-item. With an `rw` through a predicate (`rwp`,
+//! `predicate.rs`) instead of a row, the cycle with one of them is a predicate read skew (G-single), that
+//! with two a predicate write skew (G2, a phantom). An intermediate read is G1b, and no non-repeatable one
+//! as well; an aborted read is G1a; both come from the engine, and so do longer cycles: with adjacent `rw`
+//! they are write skew too, others go by their Adya codes. The pairs are read off the very dependencies that
+//! the engine's graph is made of.
 
 use crate::Flavour;
 use crate::instrument::Effect;
@@ -414,7 +416,8 @@ fn pairs(run: &Run, links: &[Link], excused: bool) -> Vec<(Found, u64)> {
     found
 }
 
-/// Whether both dependencies are of one read of one version: one that its writer overwrote itself, which is an intermediate read.
+/// Whether both dependencies are of one read of one version: one that its writer overwrote itself, which is
+/// an intermediate read.
 fn is_intermediate(run: &Run, x: &Link, y: &Link) -> bool {
     let (read, overwritten) = if x.relation == Relation::WriteRead { (x, y) } else { (y, x) };
     let step = &run.transactions[read.to].steps[read.second];

@@ -46,8 +46,8 @@ struct Drafted {
 }
 
 impl Mapped {
-    /// The ids of a history are not those of the drafts: a transaction of unknown outcome gets a session of its own, behind
-    /// all others. What stays is its position, which is the place of its draft.
+    /// The ids of a history are not those of the drafts: a transaction of unknown outcome gets a session of
+    /// its own, behind all others. What stays is its position, which is the place of its draft.
     fn new(history: History, drafts: &[Drafted]) -> Mapped {
         let mut mapped =
             Mapped { statements: Vec::new(), places: Vec::new(), txns: FxHashMap::default(), history };

@@ -1,9 +1,11 @@
-//! How many transactions of a run could have shown something: those that were open together with another session's.
+//! How many transactions of a run could have shown something: those that were open together with another
+//! session's.
 //!
-//! An anomaly takes two transactions that are open at once, one of which writes. A transaction is certainly open from
-//! the answer to its first statement until the answer to its last one, because COMMIT was not sent yet; when its BEGIN was
-//! sent says nothing, as the database may have let it wait. A database that lets transactions in one by one therefore has
-//! none, and neither has a single session. Costs a sort, and a look at every pair that overlaps.
+//! A level is put to the test by two transactions that are open at once, one of which writes. One is
+//! certainly open from the answer to its first statement until the answer to its last one, because COMMIT
+//! was not sent yet; when its BEGIN was sent says nothing, as the database may have let it wait. A database
+//! that lets transactions in one by one therefore has none, and neither has a single session. Costs a sort,
+//! and a look at every pair that overlaps.
 
 use crate::instrument::Effect;
 use crate::record::{Executed, Outcome, Run, Step};
@@ -30,7 +32,8 @@ impl Span {
     }
 }
 
-/// The number of committed transactions that were open together with one of another session, one of the two a writer.
+/// The number of committed transactions that were open together with one of another session, one of the two
+/// a writer.
 pub fn overlapping(run: &Run) -> usize {
     let mut spans: Vec<Span> = run.transactions.iter().enumerate().filter_map(Span::of).collect();
     spans.sort_by_key(|s| s.from);

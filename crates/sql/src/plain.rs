@@ -1,8 +1,9 @@
 //! Whether a script changes values in a plain client, too.
 //!
-//! Instrumented, every `UPDATE` changes its rows: it appends to their lists. By itself it may set a column to the value that it has, and then a plain client
-//! sees nothing, and MySQL writes nothing. So a script is replayed without instrumentation, with one thing added to the condition of each `UPDATE`: that
-//! a value changes. An `UPDATE` that then finds no row is a no-op by value.
+//! Instrumented, every `UPDATE` changes its rows: it appends to their lists. By itself it may set a column
+//! to the value that it has, and then a plain client sees nothing, and MySQL writes nothing. So a script is
+//! replayed without instrumentation, with one thing added to the condition of each `UPDATE`: that a value
+//! changes. An `UPDATE` that then finds no row is a no-op by value.
 
 use crate::Flavour;
 use crate::campaign::Subject;
@@ -15,7 +16,8 @@ use anomalist_sqltext::ast::{Assignment, AssignmentTarget, Statement};
 use anomalist_sqltext::parse;
 
 impl Subject<'_> {
-    /// How many statements of a script, which ran like this with instrumentation, update rows and change no value.
+    /// How many statements of a script, which ran like this with instrumentation, update rows and change no
+    /// value.
     pub(crate) fn no_ops(&self, isolation: &Isolation, script: &Script, run: &Run) -> Result<usize, Error> {
         let mut plain = script.clone();
         for line in &mut plain.steps {

@@ -1,11 +1,12 @@
 //! From an instance of an anomaly in a long run to a script of its own.
 //!
-//! The script has the transactions involved, their statements in the order in which they were sent, and the rows that were
-//! committed when the first of them began: of each row, the version whose writers had all been committed by then, with
-//! the values that some statement returned for it. At the end every table is read, because an order of versions has to be seen.
-//! Whether the anomaly comes back is for a replay to tell. If it does not, a transaction beside the cycle may be what it takes, an aborted one
-//! too: PostgreSQL 12.2 lost track of a conflict when a third transaction failed to update the row in question. Therefore there is a
-//! second script, with everything that was open at the same time.
+//! The script has the transactions involved, their statements in the order in which they were sent, and the
+//! rows that were committed when the first of them began: of each row, the version whose writers had all
+//! been committed by then, with the values that some statement returned for it. At the end every table is
+//! read, because an order of versions has to be seen. Whether the anomaly comes back is for a replay to
+//! tell. If it does not, a transaction beside the cycle may be what it takes, an aborted one too: PostgreSQL
+//! 12.2 lost track of a conflict when a third transaction failed to update the row in question. Therefore
+//! there is a second script, with everything that was open at the same time.
 
 use crate::Flavour;
 use crate::judge::Found;

@@ -155,7 +155,8 @@ impl Plan<'_> {
         Ok(Round { number, run: run?, schema })
     }
 
-    /// Takes back what was created, by a new session. Without one, the database is gone; what was seen stays.
+    /// Takes back what was created, by a new session. Without one, the database is gone; what was seen
+    /// stays.
     fn undo_anew(&self, statements: &[String]) {
         if let Ok(mut control) = self.pool.database.connect() {
             _ = undo(control.as_mut(), self.namespace, statements, &[]);

@@ -81,7 +81,7 @@ fn a_server_that_dies_leaves_what_was_seen() {
     assert!(summary.committed > 0 && summary.ended.is_some());
 }
 
-/// Somebody terminates sessions during a campaign: they are replaced, in all rounds.
+/// Sessions that an administrator terminates during a campaign are replaced, in all rounds.
 #[test]
 fn terminated_sessions_are_replaced() {
     let Some(server) = support::server(Engine::Postgres) else { return };

@@ -1,4 +1,5 @@
-//! What a shrunk script keeps: a third transaction that it takes, though it has no part in the cycle, and updates that change values.
+//! What a shrunk script keeps: a third transaction that it takes, though it has no part in the cycle, and
+//! updates that change values.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use support::File;
 
-/// SQLite with a bug: while three transactions are open, one begins at its first write, and what it read before is not
-/// protected.
+/// SQLite with a bug: while three transactions are open, one begins at its first write, and what it read
+/// before is not protected.
 struct Crowded {
     inner: Target,
     open: Arc<AtomicU32>,
@@ -174,7 +175,8 @@ fn a_script_keeps_the_bystander_that_it_takes() {
     assert!(small.steps.iter().any(|l| l.text == "ROLLBACK"), "{}", small.print());
 }
 
-/// Without the first update, the second one would set the value that is there: a plain client would see no lost update.
+/// Without the first update, the second one would set the value that is there: a plain client would see no
+/// lost update.
 #[test]
 fn updates_of_a_shrunk_script_change_values() {
     let file = File::new();

@@ -1,5 +1,5 @@
-//! A COMMIT whose outcome is unknown, in the middle of a session: the history gives that transaction a session of its own, and
-//! every dependency stays with the transaction it is of.
+//! A COMMIT whose outcome is unknown, in the middle of a session: the history gives that transaction a
+//! session of its own, and every dependency stays with the transaction it is of.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use anomalist_sql::vendor::promise;
 use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Answer, Asked, File, StandIn};
 
-/// Replays a script on SQLite; the first COMMIT fails, and nobody knows what became of the transaction.
+/// Replays a script on SQLite; the first COMMIT fails with an unknown outcome.
 fn judged(steps: &str) -> (Run, Judged) {
     let file = File::new();
     let commits = AtomicU32::new(0);

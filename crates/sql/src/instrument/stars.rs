@@ -1,8 +1,9 @@
 //! `*`, which would return the auxiliary columns as well: the columns one by one instead.
 //!
-//! A query that is instrumented has this done on the way. The query of an `INSERT` is not: its rows get names of their own, and
-//! what it returns must fit the columns of the table. There, only every `*` is expanded, at all depths of `FROM` and `WITH`. What has
-//! no auxiliary columns, such as a function in `FROM`, may keep its `*`.
+//! A query that is instrumented has this done on the way. The query of an `INSERT` is not: its rows get
+//! names of their own, and what it returns must fit the columns of the table. There, only every `*` is
+//! expanded, at all depths of `FROM` and `WITH`. What has no auxiliary columns, such as a function in
+//! `FROM`, may keep its `*`.
 
 use super::catalog::{Catalog, Relation};
 use super::fragment::items;

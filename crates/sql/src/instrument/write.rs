@@ -198,7 +198,8 @@ impl Instrumenter {
     /// A name for a row that the database makes up, because only it knows how many there will be.
     fn unique(&self, mark: &Mark) -> String {
         match self.flavour {
-            // Before PostgreSQL 13, UUIDs are an extension's. Two numbers are as good: the name is the statement's own.
+            // Before PostgreSQL 13, UUIDs are an extension's. Two numbers are as good: the name is the
+            // statement's own.
             Flavour::PostgreSql => format!("'{}' || random()::text || random()::text", mark.rows),
             Flavour::Sqlite => format!("'{}' || hex(randomblob(8))", mark.rows),
             Flavour::MariaDb | Flavour::MySql => format!("CONCAT('{}', UUID())", mark.rows),

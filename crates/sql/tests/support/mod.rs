@@ -1,4 +1,5 @@
-//! Databases for the tests: SQLite in a folder of its own, throw-away servers, stand-ins that fail as a test says.
+//! Databases for the tests: SQLite in a folder of its own, throw-away servers, stand-ins that fail as a test
+//! says.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, dead_code)]
 
