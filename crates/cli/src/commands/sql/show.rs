@@ -330,3 +330,48 @@ pub fn transaction(t: &Executed) -> Value {
         "error": t.failed.as_ref().map(|f| &f.message), "statements": statements,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anomalist_level::Relation;
+    use anomalist_sql::instrument::Effect;
+    use anomalist_sql::judge::{Found, Name};
+    use anomalist_sql::record::{Outcome, Step};
+    use anomalist_sql::script::{Line, Script};
+
+    #[test]
+    fn what_no_replay_showed_comes_with_its_evidence() {
+        let txn = |id: u64, text: &str| Executed {
+            id,
+            session: id as usize,
+            steps: vec![Step::new(1, text, Effect::Update)],
+            outcome: Outcome::Committed,
+            failed: None,
+            interval: (0, 1),
+        };
+        let relation = Relation::AntiDependency;
+        let link = Link { from: 7, to: 9, relation, row: "r1".into(), first: 0, second: 0 };
+        let line = Line { session: 1, text: "UPDATE t SET a = 3".to_owned() };
+        let script = Script { steps: vec![line], ..Script::default() };
+        let shape = "UPDATE | UPDATE".to_owned();
+        let class = Class {
+            found: Found { name: Name::WriteSkew, links: vec![link], transactions: vec![7, 9], shape },
+            count: 1,
+            cause: None,
+            round: 4,
+            tables: Vec::new(),
+            transactions: vec![txn(11, "UPDATE t SET a = 1"), txn(12, "UPDATE t SET a = 2")],
+            whole: script.clone(),
+            script,
+            shrunk: None,
+        };
+        let shown = evidence(&class);
+        for part in ["write-skew, not seen in a replay, as it was in round 4:", "T11 (session 11): Committed"]
+            .into_iter()
+            .chain(["UPDATE t SET a = 1", "T11 rw(r1) T12", "-- not replayed", "UPDATE t SET a = 3;"])
+        {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+}
