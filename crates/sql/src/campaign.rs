@@ -5,13 +5,14 @@ use crate::cause::{Cause, cause};
 use crate::generate::{Generator, Knobs};
 use crate::judge::{Found, Judged, Name, judge};
 use crate::namespace::Namespace;
-use crate::record::{Executed, Outcome};
+use crate::overlap::overlapping;
+use crate::record::{Executed, Failed, Outcome, Run, Step};
 use crate::replay::{Replayed, replay};
+use crate::reproduce;
 use crate::run::{Plan, Pool, Round};
 use crate::script::Script;
 use crate::shrink::shrink;
 use crate::vendor::{Promise, promise};
-use crate::{record, reproduce};
 use anomalist_check::Budget;
 use anomalist_driver::{Database, Error, Isolation, Kind};
 use anomalist_history::TooLarge;
@@ -68,8 +69,20 @@ pub struct Class {
     pub transactions: Vec<Executed>,
     /// How to make it happen again, before shrinking.
     pub script: Script,
+    /// The same with every transaction that was open at the same time, an aborted one too: it may be what it
+    /// takes.
+    pub whole: Script,
     /// The smallest script that was seen to show it, and in how many of ten replays it did.
     pub shrunk: Option<(Script, u32)>,
+}
+
+/// Failures of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// How many.
+    pub count: u64,
+    /// What the database said the first time, and to what.
+    pub first: String,
 }
 
 /// What was seen at a level.
@@ -88,10 +101,15 @@ pub struct Summary {
     pub unknown: usize,
     /// Statements.
     pub statements: usize,
-    /// Failures of statements, by kind.
-    pub failures: BTreeMap<&'static str, u64>,
-    /// Why it ended before its time: the database was lost. What was seen until then counts.
-    pub lost: Option<Error>,
+    /// Those that failed.
+    pub failed_statements: usize,
+    /// Failures of statements, of BEGIN and COMMIT, and of rounds as a whole, by kind.
+    pub failures: BTreeMap<&'static str, Failures>,
+    /// Committed transactions that were open together with another session's (see
+    /// [`overlap`](crate::overlap)).
+    pub overlapping: usize,
+    /// Why it ended before its time. What was seen until then counts.
+    pub ended: Option<Error>,
     /// How long it took, without judging.
     pub driving: Duration,
     /// The verdict for Adya's level of that name.
@@ -114,8 +132,10 @@ impl Summary {
             aborted: 0,
             unknown: 0,
             statements: 0,
+            failed_statements: 0,
             failures: BTreeMap::new(),
-            lost: None,
+            overlapping: 0,
+            ended: None,
             driving: Duration::ZERO,
             verdict: Verdict::Holds,
             required: required.iter().map(|&level| (level, Verdict::Holds)).collect(),
@@ -130,10 +150,17 @@ impl Summary {
         self.committed += run.count(Outcome::Committed);
         self.aborted += run.count(Outcome::Aborted);
         self.unknown += run.count(Outcome::Unknown);
-        for step in run.transactions.iter().flat_map(|t| &t.steps) {
-            self.statements += 1;
-            if let Some(record::Failed { kind, .. }) = &step.failed {
-                *self.failures.entry(kind.name()).or_default() += 1;
+        self.overlapping += overlapping(run);
+        for txn in &run.transactions {
+            for step in &txn.steps {
+                self.statements += 1;
+                if let Some(failed) = &step.failed {
+                    self.failed_statements += 1;
+                    self.failure(failed, Some(&step.text));
+                }
+            }
+            if let Some(failed) = &txn.failed {
+                self.failure(failed, None);
             }
         }
         let levels: Vec<Level> = self.required.iter().map(|r| r.0).collect();
@@ -169,8 +196,53 @@ impl Summary {
         Ok(())
     }
 
+    fn failure(&mut self, failed: &Failed, statement: Option<&str>) {
+        let failures = self.failures.entry(failed.kind.name()).or_default();
+        failures.count += 1;
+        if failures.first.is_empty() {
+            failures.first = match statement {
+                Some(text) => format!("{}, to: {text}", failed.message),
+                None => failed.message.clone(),
+            };
+        }
+    }
+
+    /// Why a verdict of "holds" would say nothing, if so.
+    pub fn inconclusive(&self) -> Option<String> {
+        let first = || {
+            let most = self.failures.values().max_by_key(|f| f.count);
+            most.map_or_else(String::new, |f| format!("; first error: {}", f.first))
+        };
+        if let (0, Some(error)) = (self.rounds, &self.ended) {
+            return Some(format!("no round was run: {error}"));
+        }
+        let (failed, all) = (self.failed_statements, self.statements);
+        if failed * 2 > all {
+            let share = 100 * failed / all.max(1);
+            return Some(format!("{failed} of {all} statements failed ({share} %){}", first()));
+        }
+        if self.committed == 0 {
+            return Some(format!("no transaction was committed{}", first()));
+        }
+        let apart = "no two committed transactions, one of them a writer, were open at once";
+        (self.overlapping == 0).then(|| format!("{apart}; what the level rules out could not happen"))
+    }
+
+    /// Where nothing could be seen, nothing holds.
+    fn conclude(&mut self) {
+        let Some(reason) = self.inconclusive() else { return };
+        let verdicts = self.required.iter_mut().map(|(_, verdict)| verdict).chain([&mut self.verdict]);
+        for verdict in verdicts {
+            worsen(verdict, Verdict::Unknown { reason: reason.clone() });
+        }
+    }
+
     fn class(&self, flavour: Flavour, round: &Round, found: Found, transactions: Vec<Executed>) -> Class {
-        let script = reproduce::script(flavour, &self.isolation, &round.schema, &round.run, &found);
+        let script = |places: &[usize]| {
+            reproduce::script(flavour, &self.isolation, (&round.schema, &round.run), &found, places)
+        };
+        let whole = script(&reproduce::with_bystanders(&round.run, &found.transactions));
+        let script = script(&found.transactions);
         Class {
             count: 0,
             cause: cause(flavour, &round.run, &found.links),
@@ -178,6 +250,7 @@ impl Summary {
             tables: round.schema.create(flavour),
             transactions,
             script,
+            whole,
             shrunk: None,
             found,
         }
@@ -199,6 +272,9 @@ fn worsen(so_far: &mut Verdict, new: Verdict) {
     }
 }
 
+/// So many rounds in a row that could not be run are the end.
+const MISSES: u32 = 3;
+
 /// A database to be tested.
 pub struct Subject<'a> {
     /// Where it is.
@@ -214,7 +290,10 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Runs rounds at a level. `progress` is told after every round.
+    /// Runs rounds at a level. `progress` is called after every round. What ends it early is in the summary.
+    ///
+    /// # Errors
+    /// If a round is too large to be judged.
     pub fn campaign(
         &self,
         isolation: &Isolation,
@@ -225,6 +304,7 @@ impl Subject<'_> {
             Summary::new(isolation, promise(&self.product, isolation.name()), &settings.required);
         let generator = Generator::new(settings.knobs.clone(), self.flavour, settings.seed);
         let pool = Pool::new(self.database);
+        let mut misses = 0;
         let start = Instant::now();
         let over = || (self.stop)() || start.elapsed() >= settings.duration;
         for number in 0.. {
@@ -241,12 +321,19 @@ impl Subject<'_> {
             let began = Instant::now();
             let round = match plan.round(number, &over) {
                 Ok(round) => round,
-                Err(error) if summary.rounds == 0 => return Err(error),
                 Err(error) => {
-                    summary.lost = Some(error);
+                    summary.failure(&Failed::from(&error), None);
+                    // One lost connection is not a lost database.
+                    pool.clear();
+                    misses += 1;
+                    if misses < MISSES && !over() && self.database.connect().is_ok() {
+                        continue;
+                    }
+                    summary.ended = Some(error);
                     break;
                 }
             };
+            misses = 0;
             summary.driving += began.elapsed();
             summary.add(self.flavour, &round, &Budget::unlimited())?;
             progress(&summary);
@@ -254,23 +341,49 @@ impl Subject<'_> {
                 break;
             }
         }
+        summary.conclude();
         Ok(summary)
     }
 
-    /// Shrinks the script of a class on the database, until `enough`, and counts in how many of ten replays the result shows the
-    /// anomaly. Nothing is told of what was not counted to the end.
+    /// Shrinks the script of a class on the database, with all that was open at the same time if it takes
+    /// that, until `enough`, and counts in how many of ten replays the result shows the anomaly. What was
+    /// not counted to the end is left out.
     pub fn minimise(&self, isolation: &Isolation, class: &mut Class, enough: &dyn Fn() -> bool) {
         let name = class.found.name;
-        let shows = |script: &Script| self.found(isolation, script).is_ok_and(|found| found.contains(&name));
+        let shows = |script: &Script| self.shown(isolation, script, name).is_some();
         // A first replay that does not show it may only have been unlucky in what waited for what.
-        if !shows(&class.script) && !shows(&class.script) {
-            return;
+        let twice = |script: &Script| {
+            let mut tries = (0..2).map(|_| self.shown(isolation, script, name));
+            tries.find_map(|run| run)
+        };
+        let mut run = twice(&class.script);
+        if run.is_none() {
+            class.script.clone_from(&class.whole);
+            run = twice(&class.script);
         }
-        let small = shrink(self.flavour, &class.script, shows, || (self.stop)() || enough());
+        let Some(run) = run else { return };
+        // A plain client is to see it as well: no step may make an UPDATE one that changes nothing.
+        let no_ops = |script: &Script, run: &Run| self.no_ops(isolation, script, run).unwrap_or(usize::MAX);
+        let mut allowed = no_ops(&class.script, &run);
+        let keeps = |script: &Script| {
+            let Some(run) = self.shown(isolation, script, name) else { return false };
+            let found = no_ops(script, &run);
+            let keeps = found <= allowed;
+            allowed = allowed.min(found);
+            keeps
+        };
+        let small = shrink(self.flavour, &class.script, keeps, || (self.stop)() || enough());
         let seen = (0..10).filter(|_| !(self.stop)() && shows(&small)).count() as u32;
         if !(self.stop)() {
             class.shrunk = Some((small, seen));
         }
+    }
+
+    /// The run of a replay, if it shows an anomaly, and everything that the script uses is there.
+    fn shown(&self, isolation: &Isolation, script: &Script, name: Name) -> Option<Run> {
+        let (replayed, _, judged) = self.replay(isolation, script).ok()?;
+        let complete = !replayed.run.transactions.iter().flat_map(|t| &t.steps).any(Step::is_unsupported);
+        (complete && judged.counts.contains_key(&name)).then_some(replayed.run)
     }
 
     /// Replays a script, and judges it by the weakest level that it ran at.

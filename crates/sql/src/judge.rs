@@ -12,10 +12,12 @@
 //! | `ww`, `wr` and both `wr` | circular information flow (G1c) | the same |
 //! | `ww`, `ww` | dirty write (G0) | the same |
 //!
-//! The first four are G-single, write skew is G2-item. With an `rw` through a predicate (`rwp`, `predicate.rs`) instead of a row, the cycle
-//! with one of them is a predicate read skew (G-single), that with two a predicate write skew (G2, a phantom). An intermediate read is G1b, an aborted read G1a; both come from the
-//! engine, and so do longer cycles: with adjacent `rw` they are write skew too, others go by their Adya codes. The pairs are read off the very dependencies
-//! that the engine's graph is made of.
+//! The first four are G-single, write skew is G2-item. With an `rw` through a predicate (`rwp`,
+//! `predicate.rs`) instead of a row, the cycle with one of them is a predicate read skew (G-single), that
+//! with two a predicate write skew (G2, a phantom). An intermediate read is G1b, and no non-repeatable one
+//! as well; an aborted read is G1a; both come from the engine, and so do longer cycles: with adjacent `rw`
+//! they are write skew too, others go by their Adya codes. The pairs are read off the very dependencies that
+//! the engine's graph is made of.
 
 use crate::Flavour;
 use crate::instrument::Effect;
@@ -392,6 +394,9 @@ fn pairs(run: &Run, links: &[Link], excused: bool) -> Vec<(Found, u64)> {
         for x in there {
             for y in back {
                 let Some(name) = classify(x, y) else { continue };
+                if name == Name::NonRepeatableRead && is_intermediate(run, x, y) {
+                    continue;
+                }
                 let read = |l: &Link| run.transactions[l.to].steps[l.second].effect;
                 let current = |l: &Link| l.relation == Relation::WriteRead && read(l) == Effect::LockingRead;
                 if excused
@@ -409,6 +414,15 @@ fn pairs(run: &Run, links: &[Link], excused: bool) -> Vec<(Found, u64)> {
         }
     }
     found
+}
+
+/// Whether both dependencies are of one read of one version: one that its writer overwrote itself, which is
+/// an intermediate read.
+fn is_intermediate(run: &Run, x: &Link, y: &Link) -> bool {
+    let (read, overwritten) = if x.relation == Relation::WriteRead { (x, y) } else { (y, x) };
+    let step = &run.transactions[read.to].steps[read.second];
+    let versions = step.rows.iter().filter(|v| *v.row == *read.row).count();
+    read.second == overwritten.first && versions == 1
 }
 
 fn classify(x: &Link, y: &Link) -> Option<Name> {

@@ -16,6 +16,8 @@ pub mod instrument;
 pub mod judge;
 pub mod mapping;
 pub mod namespace;
+pub mod overlap;
+mod plain;
 pub mod predicate;
 pub mod record;
 pub mod replay;

@@ -31,9 +31,37 @@ pub struct Mapped {
     statements: Vec<(usize, usize)>,
     /// Per transaction, its place in the run.
     places: Vec<usize>,
+    /// By place in the run, the transaction without what it took back.
+    txns: FxHashMap<usize, TxnId>,
+}
+
+/// A transaction as it was given to the builder.
+struct Drafted {
+    /// Its place in the run.
+    place: usize,
+    /// The steps behind its operations, in their order.
+    steps: Vec<usize>,
+    /// What the transaction took back.
+    undone: bool,
 }
 
 impl Mapped {
+    /// The ids of a history are not those of the drafts: a transaction of unknown outcome gets a session of
+    /// its own, behind all others. What stays is its position, which is the place of its draft.
+    fn new(history: History, drafts: &[Drafted]) -> Mapped {
+        let mut mapped =
+            Mapped { statements: Vec::new(), places: Vec::new(), txns: FxHashMap::default(), history };
+        for txn in mapped.history.txns() {
+            let Drafted { place, steps, undone } = &drafts[mapped.history.position(txn) as usize];
+            mapped.places.push(*place);
+            mapped.statements.extend(steps.iter().map(|step| (*place, *step)));
+            if !undone {
+                mapped.txns.insert(*place, txn);
+            }
+        }
+        mapped
+    }
+
     /// The statement behind an operation: places in the run's transactions and in the transaction's steps.
     pub fn statement(&self, op: OpId) -> (usize, usize) {
         self.statements[op.index()]
@@ -41,7 +69,7 @@ impl Mapped {
 
     /// The transaction at a place of the run, without what it took back.
     pub fn txn(&self, place: usize) -> Option<TxnId> {
-        self.places.iter().position(|p| *p == place).map(|i| TxnId(i as u32))
+        self.txns.get(&place).copied()
     }
 
     /// The place of a transaction in the run.
@@ -66,20 +94,14 @@ pub fn map(run: &Run, reads: Reads) -> Result<Mapped, TooLarge> {
         builder: Builder::new(),
         written: written(run),
         lists: FxHashMap::default(),
-        statements: Vec::new(),
         drafts: Vec::new(),
     };
     let empty = mapper.builder.list(&[]);
     mapper.builder.set_initial_default(Some(empty));
-    // Sessions one after the other: a history is laid out like that, so operations stay in the order they are added in.
-    let mut order: Vec<usize> = (0..run.transactions.len()).collect();
-    order.sort_by_key(|&i| run.transactions[i].session);
-    for place in order {
+    for place in 0..run.transactions.len() {
         mapper.transaction(run, place, reads);
     }
-    let places = mapper.drafts;
-    let history = mapper.builder.finish()?;
-    Ok(Mapped { history, statements: mapper.statements, places })
+    Ok(Mapped::new(mapper.builder.finish()?, &mapper.drafts))
 }
 
 /// Per transaction and statement, the rows it wrote, as far as anybody saw it.
@@ -112,33 +134,33 @@ struct Mapper<'r> {
     written: Written<'r>,
     /// Lists by their text, so that a version seen often is stored once.
     lists: FxHashMap<&'r str, Value>,
-    statements: Vec<(usize, usize)>,
-    /// Per transaction of the history, its place in the run.
-    drafts: Vec<usize>,
+    /// Every transaction of the builder, in order.
+    drafts: Vec<Drafted>,
 }
 
 impl<'r> Mapper<'r> {
     fn transaction(&mut self, run: &'r Run, place: usize, reads: Reads) {
         let txn = &run.transactions[place];
-        let draft = self.open(txn, place, txn.outcome, "");
+        let draft = self.open(txn, place, txn.outcome, false);
         let plain = txn.steps.iter().any(|s| s.effect == Effect::Read && !s.rows.is_empty());
         for (i, step) in txn.steps.iter().enumerate() {
             let skipped = reads == Reads::Snapshot && plain && step.effect == Effect::LockingRead;
             match (skipped, step.undone) {
                 (true, _) => {}
-                (false, false) => self.step(draft, txn, step, (place, i)),
-                (false, true) if step.is_read() => self.reads_before_rollback(draft, txn, step, (place, i)),
+                (false, false) => self.step(draft, txn, step, i),
+                (false, true) if step.is_read() => self.reads_before_rollback(draft, txn, step, i),
                 (false, true) => {}
             }
         }
         let Some(first) = txn.steps.iter().position(|s| s.undone && self.wrote(txn, s)) else { return };
-        let aborted = self.open(txn, place, Outcome::Aborted, " (rolled back)");
+        let aborted = self.open(txn, place, Outcome::Aborted, true);
         for (i, step) in txn.steps.iter().enumerate().skip(first).filter(|(_, s)| s.undone) {
-            self.appends(aborted, txn, step, (place, i));
+            self.appends(aborted, txn, step, i);
         }
     }
 
-    fn open(&mut self, txn: &Executed, place: usize, outcome: Outcome, note: &str) -> Draft {
+    fn open(&mut self, txn: &Executed, place: usize, outcome: Outcome, undone: bool) -> Draft {
+        let note = if undone { " (rolled back)" } else { "" };
         let session = self.builder.int(txn.session as i64);
         let session = self.builder.session(session);
         let draft = self.builder.transaction(session);
@@ -154,7 +176,7 @@ impl<'r> Mapper<'r> {
                 Outcome::Unknown => anomalist_history::Outcome::Indeterminate,
             },
         );
-        self.drafts.push(place);
+        self.drafts.push(Drafted { place, steps: Vec::new(), undone });
         draft
     }
 
@@ -162,7 +184,7 @@ impl<'r> Mapper<'r> {
         self.written.get(&(txn.id, step.number)).is_some_and(|rows| !rows.is_empty())
     }
 
-    fn step(&mut self, draft: Draft, txn: &Executed, step: &'r Step, at: (usize, usize)) {
+    fn step(&mut self, draft: Draft, txn: &Executed, step: &'r Step, at: usize) {
         match step.effect {
             Effect::Read | Effect::LockingRead => self.reads(draft, step, at),
             Effect::None => {}
@@ -177,7 +199,7 @@ impl<'r> Mapper<'r> {
         }
     }
 
-    fn appends(&mut self, draft: Draft, txn: &Executed, step: &Step, at: (usize, usize)) {
+    fn appends(&mut self, draft: Draft, txn: &Executed, step: &Step, at: usize) {
         let element = self.element(txn.id, step.number);
         let mut rows: Vec<&str> =
             self.written.get(&(txn.id, step.number)).into_iter().flatten().copied().collect();
@@ -187,7 +209,7 @@ impl<'r> Mapper<'r> {
         }
     }
 
-    fn reads(&mut self, draft: Draft, step: &'r Step, at: (usize, usize)) {
+    fn reads(&mut self, draft: Draft, step: &'r Step, at: usize) {
         for version in &step.rows {
             let list = self.list(version);
             self.op(draft, OpKind::Read, &version.row, list, at);
@@ -195,7 +217,7 @@ impl<'r> Mapper<'r> {
     }
 
     /// What was read before a rollback to a savepoint, without what the transaction itself had written by then.
-    fn reads_before_rollback(&mut self, draft: Draft, txn: &Executed, step: &'r Step, at: (usize, usize)) {
+    fn reads_before_rollback(&mut self, draft: Draft, txn: &Executed, step: &'r Step, at: usize) {
         let own = |element: &str| {
             writer_of(element).is_some_and(|(t, n)| {
                 t == txn.id && txn.steps.get(n.wrapping_sub(1)).is_some_and(|s| s.undone)
@@ -208,14 +230,7 @@ impl<'r> Mapper<'r> {
     }
 
     /// A deletion: the last element, and the list that ends with it.
-    fn last_element(
-        &mut self,
-        draft: Draft,
-        txn: &Executed,
-        step: &Step,
-        version: &Version,
-        at: (usize, usize),
-    ) {
+    fn last_element(&mut self, draft: Draft, txn: &Executed, step: &Step, version: &Version, at: usize) {
         let element = self.element(txn.id, step.number);
         self.op(draft, OpKind::Append, &version.row, element, at);
         let mut list: Vec<Value> = version.elements().map(str::to_owned).map(|e| self.text(&e)).collect();
@@ -243,10 +258,10 @@ impl<'r> Mapper<'r> {
         list
     }
 
-    fn op(&mut self, draft: Draft, kind: OpKind, row: &str, value: Value, at: (usize, usize)) {
+    fn op(&mut self, draft: Draft, kind: OpKind, row: &str, value: Value, at: usize) {
         let key = self.builder.atom(AtomKind::Token, row);
         let key = self.builder.key(key);
         self.builder.op(draft, kind, key, value);
-        self.statements.push(at);
+        self.drafts[draft.0 as usize].steps.push(at);
     }
 }

@@ -166,6 +166,11 @@ impl Step {
         }
     }
 
+    /// Whether the database did not understand it, or something that it names is not there.
+    pub fn is_unsupported(&self) -> bool {
+        self.failed.as_ref().is_some_and(|f| f.kind == anomalist_driver::Kind::Unsupported)
+    }
+
     /// It wrote nothing.
     pub fn undo(&mut self) {
         self.undone = true;
@@ -204,7 +209,7 @@ pub struct Executed {
     pub steps: Vec<Step>,
     /// Its fate.
     pub outcome: Outcome,
-    /// Why it could not be committed, if that was tried.
+    /// Why it could not begin, or could not be committed if that was tried.
     pub failed: Option<Failed>,
     /// When it began and ended, in nanoseconds since the run began.
     pub interval: (u64, u64),

@@ -19,8 +19,10 @@ use crate::session::{Patience, Session};
 use anomalist_driver::{Cancel, Connection, Database, Error, Isolation, Kind, Value};
 use anomalist_sqltext::ast::Statement;
 use anomalist_sqltext::{control, parse};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each other: longer than
@@ -208,11 +210,11 @@ impl Stage<'_> {
         let cancellers: Vec<Arc<dyn Cancel>> = sessions.iter().map(Session::canceller).collect();
         let (answers, inbox) = channel();
         std::thread::scope(|scope| {
-            let mut orders = Vec::new();
+            let (mut orders, mut threads) = (Vec::new(), Vec::new());
             for (number, session) in sessions.into_iter().enumerate() {
                 let (sender, receiver) = channel();
                 let answers = answers.clone();
-                scope.spawn(move || serve(session, number, &receiver, &answers));
+                threads.push(scope.spawn(move || serve(session, number, &receiver, &answers)));
                 orders.push(sender);
             }
             drop(answers);
@@ -223,13 +225,23 @@ impl Stage<'_> {
                 // Whoever waits would be waited for.
                 cancellers.iter().for_each(|canceller| _ = canceller.cancel());
             }
-            replayed
+            let done = |t: ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let open: Vec<Executed> = threads.into_iter().filter_map(done).collect();
+            replayed.map(|mut replayed| {
+                replayed.run.transactions.extend(open);
+                replayed
+            })
         })
     }
 }
 
-/// The thread of a session.
-fn serve(mut session: Session, number: usize, orders: &Receiver<Order>, answers: &Sender<Answer>) {
+/// The thread of a session. Returns the transaction that the script leaves open, which is rolled back.
+fn serve(
+    mut session: Session,
+    number: usize,
+    orders: &Receiver<Order>,
+    answers: &Sender<Answer>,
+) -> Option<Executed> {
     while let Ok(Order { line, step, text }) = orders.recv() {
         let mut event = Event {
             line,
@@ -271,11 +283,10 @@ fn serve(mut session: Session, number: usize, orders: &Receiver<Order>, answers:
             }
         }
         if answers.send(Answer { session: number, event, executed }).is_err() {
-            return;
+            break;
         }
     }
-    // A script may leave a transaction open.
-    session.finish(false);
+    session.finish(false)
 }
 
 struct Conductor<'a> {

@@ -1,22 +1,39 @@
 //! From an instance of an anomaly in a long run to a script of its own.
 //!
-//! The script has the transactions involved, their statements in the order in which they were sent, and the rows that were
-//! committed when the first of them began: of each row, the version whose writers had all been committed by then, with
-//! the values that some statement returned for it. At the end every table is read, because an order of versions has to be seen.
-//! Whether the anomaly comes back is for a replay to tell.
+//! The script has the transactions involved, their statements in the order in which they were sent, and the
+//! rows that were committed when the first of them began: of each row, the version whose writers had all
+//! been committed by then, with the values that some statement returned for it. At the end every table is
+//! read, because an order of versions has to be seen. Whether the anomaly comes back is for a replay to
+//! tell. If it does not, a transaction beside the cycle may be what it takes, an aborted one too: PostgreSQL
+//! 12.2 lost track of a conflict when a third transaction failed to update the row in question. Therefore
+//! there is a second script, with everything that was open at the same time.
 
 use crate::Flavour;
 use crate::judge::Found;
-use crate::record::{Outcome, Run, WholeRow, writer_of};
+use crate::record::{Executed, Outcome, Run, WholeRow, writer_of};
 use crate::schema::{Literal, Schema, Table};
 use crate::script::{Line, Script, prelude};
 use anomalist_driver::{Isolation, Value};
 use std::collections::BTreeMap;
 
-/// The script of an instance.
-pub fn script(flavour: Flavour, level: &Isolation, schema: &Schema, run: &Run, found: &Found) -> Script {
+/// The transactions that were open while one of these was, and these.
+pub fn with_bystanders(run: &Run, places: &[usize]) -> Vec<usize> {
+    let spans: Vec<(u64, u64)> = places.iter().map(|&p| run.transactions[p].interval).collect();
+    let overlaps = |&(from, to): &(u64, u64)| spans.iter().any(|&(f, t)| from <= t && f <= to);
+    let of = |(place, txn): (usize, &Executed)| overlaps(&txn.interval).then_some(place);
+    run.transactions.iter().enumerate().filter_map(of).collect()
+}
+
+/// The script of an instance, with these transactions.
+pub fn script(
+    flavour: Flavour,
+    level: &Isolation,
+    (schema, run): (&Schema, &Run),
+    found: &Found,
+    places: &[usize],
+) -> Script {
     let begin = if flavour == Flavour::Sqlite { level.begin() } else { "BEGIN" };
-    let mut places = found.transactions.clone();
+    let mut places = places.to_vec();
     places.sort_by_key(|&p| run.transactions[p].interval.0);
     places.dedup();
     let moment = places.first().map_or(0, |&p| run.transactions[p].interval.0);
@@ -42,10 +59,12 @@ pub fn script(flavour: Flavour, level: &Isolation, schema: &Schema, run: &Run, f
         let mut add =
             |at: u64, text: &str| lines.push((at, lines.len(), Line { session, text: text.to_owned() }));
         add(txn.interval.0, begin);
-        for step in &txn.steps {
+        // What the database does not understand did nothing.
+        for step in txn.steps.iter().filter(|s| !s.is_unsupported()) {
             add(step.interval.0, &step.text);
         }
-        let end = if txn.outcome == Outcome::Aborted { "ROLLBACK" } else { "COMMIT" };
+        let given_up = txn.outcome == Outcome::Aborted && txn.failed.is_none();
+        let end = if given_up { "ROLLBACK" } else { "COMMIT" };
         // Sent after its last statement answered.
         add(txn.steps.last().map_or(txn.interval.1, |s| s.interval.1), end);
     }

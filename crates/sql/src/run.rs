@@ -11,7 +11,7 @@ use crate::session::{Patience, Session};
 use anomalist_driver::{Connection, Database, Error, Isolation, Kind};
 use anomalist_sqltext::parse;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
@@ -31,6 +31,11 @@ impl<'a> Pool<'a> {
     fn take(&self) -> Result<Box<dyn Connection>, Error> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| self.database.connect(), Ok)
+    }
+
+    /// Forgets the idle ones: one of them turned out to be lost, and others may be.
+    pub(crate) fn clear(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn give(&self, connection: Box<dyn Connection>) {
@@ -141,9 +146,21 @@ impl Plan<'_> {
         let mut instrumenter = Instrumenter::new(self.flavour).with_whole_rows();
         create(control.as_mut(), self.namespace, &statements, &[], Some(&mut instrumenter))?;
         let run = self.sessions(number, &schema, &instrumenter, stop);
-        undo(control.as_mut(), self.namespace, &statements, &[])?;
-        self.pool.give(control);
+        match undo(control.as_mut(), self.namespace, &statements, &[]) {
+            Ok(()) => self.pool.give(control),
+            // This session is lost, and not yet the database.
+            Err(error) if error.kind() == Kind::Lost => self.undo_anew(&statements),
+            Err(error) => return Err(error),
+        }
         Ok(Round { number, run: run?, schema })
+    }
+
+    /// Takes back what was created, by a new session. Without one, the database is gone; what was seen
+    /// stays.
+    fn undo_anew(&self, statements: &[String]) {
+        if let Ok(mut control) = self.pool.database.connect() {
+            _ = undo(control.as_mut(), self.namespace, statements, &[]);
+        }
     }
 
     fn sessions(
@@ -154,7 +171,9 @@ impl Plan<'_> {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Run, Error> {
         let (start, ids) = (Instant::now(), AtomicU64::new(0));
-        let open = |number: usize| -> Result<Session, Error> {
+        let opened = AtomicUsize::new(0);
+        let open = || -> Result<Session, Error> {
+            let number = opened.fetch_add(1, Ordering::Relaxed);
             let mut connection = self.pool.take()?;
             for statement in self.namespace.enter() {
                 connection.run(&statement)?;
@@ -163,20 +182,20 @@ impl Plan<'_> {
             let level = (self.flavour, isolation);
             Session::new(connection, Some(instrumenter.clone()), level, number, start, Patience::ROUND)
         };
-        let sessions = (0..self.sessions).map(open).collect::<Result<Vec<Session>, Error>>()?;
+        let sessions = (0..self.sessions).map(|_| open()).collect::<Result<Vec<Session>, Error>>()?;
+        let work = &Work { schema, round: number, ids: &ids, open: &open, stop };
         let mut transactions: Vec<Executed> = std::thread::scope(|scope| {
-            let ids = &ids;
             let threads: Vec<_> = sessions
                 .into_iter()
                 .enumerate()
-                .map(|(s, session)| scope.spawn(move || self.drive(session, (number, s), schema, ids, stop)))
+                .map(|(s, session)| scope.spawn(move || self.drive(session, s, work)))
                 .collect();
             // Without what a session saw before it panicked, what the others saw would look wrong.
             let done = |t: ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|panic| resume_unwind(panic));
             threads.into_iter().flat_map(done).collect()
         });
         // The database may be gone by now; what was seen stays.
-        if let Ok(mut last) = open(self.sessions) {
+        if let Ok(mut last) = open() {
             let id = ids.fetch_add(1, Ordering::Relaxed) + 1;
             transactions.extend(execute(&mut last, id, &read_all(schema)));
             self.pool.give(last.into_connection());
@@ -184,29 +203,39 @@ impl Plan<'_> {
         Ok(Run { transactions })
     }
 
-    fn drive(
-        &self,
-        mut session: Session,
-        (round, s): (u64, usize),
-        schema: &Schema,
-        ids: &AtomicU64,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Vec<Executed> {
+    /// One session of a round. If its connection is lost, another one goes on, under another name.
+    fn drive(&self, mut session: Session, s: usize, work: &Work<'_>) -> Vec<Executed> {
         let mut done = Vec::new();
         for index in 0.. {
-            let id = ids.fetch_add(1, Ordering::Relaxed) + 1;
-            if id > self.transactions || stop() || session.is_lost() {
+            if session.is_lost() {
+                self.pool.clear();
+                match (work.open)() {
+                    Ok(another) => session = another,
+                    Err(_) => break,
+                }
+            }
+            let id = work.ids.fetch_add(1, Ordering::Relaxed) + 1;
+            if id > self.transactions || (work.stop)() {
                 break;
             }
             let transaction = match index % self.read_all.max(1) == self.read_all.max(1) - 1 {
-                true => read_all(schema),
-                false => self.generator.transaction(schema, round, s as u64, index),
+                true => read_all(work.schema),
+                false => self.generator.transaction(work.schema, work.round, s as u64, index),
             };
             done.extend(execute(&mut session, id, &transaction));
         }
         self.pool.give(session.into_connection());
         done
     }
+}
+
+/// What the sessions of a round have in common.
+struct Work<'a> {
+    schema: &'a Schema,
+    round: u64,
+    ids: &'a AtomicU64,
+    open: &'a (dyn Fn() -> Result<Session, Error> + Sync),
+    stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// A transaction that reads every table: so that the order of versions is seen before rows are gone.

@@ -91,7 +91,7 @@ impl Session {
 
     /// Begins a transaction. `autocommit`: its one statement commits itself.
     pub fn begin(&mut self, id: u64, autocommit: bool) -> Result<(), Failed> {
-        let executed = Executed {
+        let mut executed = Executed {
             id,
             session: self.number,
             steps: Vec::new(),
@@ -104,6 +104,7 @@ impl Session {
             false => self.connection.begin(&self.isolation),
         };
         let ended = begun.as_ref().err().map(|_| Outcome::Aborted);
+        executed.failed = begun.as_ref().err().map(Failed::from);
         self.open = Some(Open { executed, savepoints: Vec::new(), doomed: false, ended, autocommit });
         begun.map_err(|e| Failed::from(&e))
     }

@@ -78,5 +78,31 @@ fn a_server_that_dies_leaves_what_was_seen() {
     let mut progress = |_: &Summary| server.kill(0);
     let summary = subject.campaign(&isolation, &settings, &mut progress).unwrap();
     assert_eq!((summary.rounds, &summary.verdict), (1, &Verdict::Holds));
-    assert!(summary.committed > 0 && summary.lost.is_some());
+    assert!(summary.committed > 0 && summary.ended.is_some());
+}
+
+/// Sessions that an administrator terminates during a campaign are replaced, in all rounds.
+#[test]
+fn terminated_sessions_are_replaced() {
+    let Some(server) = support::server(Engine::Postgres) else { return };
+    let over = AtomicBool::new(false);
+    let (subject, isolation) = subject(server.target(0), Flavour::PostgreSql, "READ COMMITTED", &|| false);
+    let settings = Settings { transactions: 100, duration: Duration::from_secs(4), ..Settings::default() };
+    let summary = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut session = server.target(0).connect().unwrap();
+            while !over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(700));
+                let one = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1";
+                session.run(one).unwrap();
+            }
+        });
+        let summary = subject.campaign(&isolation, &settings, &mut |_| {});
+        over.store(true, Ordering::Relaxed);
+        summary.unwrap()
+    });
+    assert!(summary.ended.is_none() && summary.driving > Duration::from_secs(2), "{:?}", summary.ended);
+    assert!(summary.failures["connection-lost"].count >= 2, "{:?}", summary.failures);
+    assert_eq!(summary.verdict, Verdict::Holds);
 }

@@ -23,6 +23,7 @@ mod define;
 mod fragment;
 pub(crate) mod query;
 mod select;
+mod stars;
 mod write;
 
 #[cfg(test)]

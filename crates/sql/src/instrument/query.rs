@@ -106,9 +106,7 @@ impl Instrumenter {
                 (visible, aux) = (columns.unwrap_or_default(), told);
             }
         }
-        let is_star =
-            |i: &SelectItem| matches!(i, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
-        if arms.iter().any(|a| a.projection.iter().any(is_star)) {
+        if arms.iter().any(|a| a.projection.iter().any(super::stars::is_star)) {
             return Err(Unsupported::new("* in a set operation on a table that is not known"));
         }
         if all && operator == SetOperator::Union {

@@ -2,14 +2,14 @@
 
 use super::catalog::{Aux, Catalog, Relation};
 use super::fragment::{aggregate, all_of, items, joined};
+use super::stars::{Source, compares_all, expand};
 use super::{Instrumenter, Unsupported};
 use crate::Flavour;
 use crate::schema::{ROW_ID, W_LIST};
 use anomalist_sqltext::ast::{
-    Distinct, Expr, FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, Visit, Visitor,
+    Distinct, Expr, FunctionArguments, GroupByExpr, Select, SelectItem, TableFactor, TableWithJoins, Visit,
+    Visitor,
 };
-use anomalist_sqltext::join_constraint;
 use std::ops::ControlFlow;
 
 /// What a `SELECT` is part of, and so what it has to return.
@@ -23,13 +23,6 @@ pub(super) enum Arm {
     Pair,
     /// An arm of a set operation: everything in one column.
     Rows,
-}
-
-/// A relation in a `FROM` clause.
-struct Source {
-    /// What its columns are qualified with.
-    name: String,
-    relation: Relation,
 }
 
 impl Instrumenter {
@@ -52,7 +45,7 @@ impl Instrumenter {
             return Err(Unsupported::new("INTO, TOP and QUALIFY are not instrumented"));
         }
         let sources = self.sources(&mut select.from, catalog)?;
-        expand_stars(self.flavour, select, &sources, arm)?;
+        expand(self.flavour, select, &sources, arm == Arm::Outermost)?;
         let visible = select.projection.iter().map(output_name).collect::<Option<Vec<String>>>();
         let alone = sources.len() == 1;
         let exprs: Vec<Aux> =
@@ -149,14 +142,6 @@ impl Instrumenter {
     }
 }
 
-fn compares_all(operator: &JoinOperator) -> bool {
-    matches!(join_constraint(operator), Some(JoinConstraint::Natural))
-}
-
-fn shares_columns(operator: &JoinOperator) -> bool {
-    matches!(join_constraint(operator), Some(JoinConstraint::Using(_)))
-}
-
 fn qualified(aux: &Aux, source: &Source, alone: bool) -> Aux {
     let named = |column: &str| if alone { column.to_owned() } else { format!("{}.{column}", source.name) };
     match aux {
@@ -168,44 +153,6 @@ fn qualified(aux: &Aux, source: &Source, alone: bool) -> Aux {
 /// `expr AS name`, unless it has that name already.
 fn renamed(expr: &str, name: &str) -> String {
     if expr == name { expr.to_owned() } else { format!("{expr} AS {name}") }
-}
-
-/// `*` would return the auxiliary columns as well: the columns one by one, where they are known.
-fn expand_stars(
-    flavour: Flavour,
-    select: &mut Select,
-    sources: &[Source],
-    arm: Arm,
-) -> Result<(), Unsupported> {
-    let mut expanded = Vec::new();
-    for item in &select.projection {
-        let of = |s: &&Source| match item {
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                s.name.eq_ignore_ascii_case(&name.to_string())
-            }
-            _ => true,
-        };
-        if !matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)) {
-            expanded.push(item.clone());
-            continue;
-        }
-        let joins = || select.from.iter().flat_map(|f| &f.joins);
-        if matches!(item, SelectItem::Wildcard(_)) && joins().any(|j| shares_columns(&j.join_operator)) {
-            return Err(Unsupported::new("* of a JOIN with USING, which has its columns once; name them"));
-        }
-        let columns: Option<Vec<String>> = sources.iter().filter(of).try_fold(Vec::new(), |mut all, s| {
-            let column = |c: &String| if sources.len() == 1 { c.clone() } else { format!("{}.{c}", s.name) };
-            all.extend(s.relation.columns.as_ref()?.iter().map(column));
-            Some(all)
-        });
-        match columns {
-            Some(columns) => expanded.extend(items(flavour, &columns.join(", "))?),
-            None if arm == Arm::Outermost => expanded.push(item.clone()),
-            None => return Err(Unsupported::new("* of a table that is not known")),
-        }
-    }
-    select.projection = expanded;
-    Ok(())
 }
 
 /// Whether a row of the result stands for several rows.

@@ -142,9 +142,48 @@ fn case_6_insert() {
     becomes(
         Flavour::PostgreSql,
         "INSERT INTO t (c1) SELECT DISTINCT c1 FROM t2",
-        &["INSERT INTO t (c1, rowId, wList) SELECT q.*, 'r1.1.' || gen_random_uuid(), '1.1,' \
-           FROM (SELECT DISTINCT c1 FROM t2) AS q RETURNING rowId, wList"],
+        &[
+            "INSERT INTO t (c1, rowId, wList) SELECT q.*, 'r1.1.' || random()::TEXT || random()::TEXT, '1.1,' \
+           FROM (SELECT DISTINCT c1 FROM t2) AS q RETURNING rowId, wList",
+        ],
     );
+}
+
+#[test]
+fn a_star_that_is_inserted_is_without_the_auxiliary_columns() {
+    let tables = "CREATE TABLE a (c1 INT, c2 INT); CREATE TABLE b (c1 INT, c2 INT); ";
+    let name = |flavour: Flavour| match flavour {
+        Flavour::PostgreSql => "'r1.3.' || random()::TEXT || random()::TEXT",
+        Flavour::Sqlite => "'r1.3.' || hex(randomblob(8))",
+        _ => "CONCAT('r1.3.', UUID())",
+    };
+    for flavour in ALL {
+        let returning = if flavour.returns() { " RETURNING rowId, wList" } else { "" };
+        let into = "INSERT INTO b (c1, c2, rowId, wList)";
+        for (source, plain) in [
+            ("SELECT * FROM a", "SELECT c1, c2, {} FROM a"),
+            ("SELECT a.* FROM a WHERE c1 > 1", "SELECT c1, c2, {} FROM a WHERE c1 > 1"),
+            ("SELECT * FROM (SELECT * FROM a) AS x", "SELECT c1, c2, {} FROM (SELECT c1, c2 FROM a) AS x"),
+            ("SELECT DISTINCT * FROM a", "SELECT q.*, {} FROM (SELECT DISTINCT c1, c2 FROM a) AS q"),
+            (
+                "SELECT * FROM a UNION SELECT * FROM b",
+                "SELECT q.*, {} FROM (SELECT c1, c2 FROM a UNION SELECT c1, c2 FROM b) AS q",
+            ),
+            (
+                "WITH x AS (SELECT * FROM a) SELECT * FROM x",
+                "WITH x AS (SELECT c1, c2 FROM a) SELECT c1, c2, {} FROM x",
+            ),
+        ] {
+            let expected = plain.replace("{}", &format!("{}, '1.3,'", name(flavour)));
+            let script = format!("{tables}INSERT INTO b {source}");
+            becomes(flavour, &script, &[&format!("{into} {expected}{returning}")]);
+        }
+    }
+    // What is not known is refused, and what has no auxiliary columns stays.
+    let tree = parse(Flavour::PostgreSql.dialect(), "INSERT INTO b SELECT * FROM a").unwrap();
+    assert!(Instrumenter::new(Flavour::PostgreSql).instrument(&tree, &Mark::statement(1, 1)).is_err());
+    let script = "INSERT INTO b (c1) SELECT * FROM generate_series(1, 3)";
+    assert!(made(Flavour::PostgreSql, script)[0].contains("SELECT *, 'r1.1.'"));
 }
 
 #[test]

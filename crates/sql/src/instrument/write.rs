@@ -3,6 +3,7 @@
 use super::catalog::{Relation, folded, last, own};
 use super::fragment::{append, expr, items, query, select};
 use super::select::is_grouped;
+use super::stars::is_star;
 use super::{Capture, Effect, Instrumented, Instrumenter, Mark, Unsupported};
 use crate::Flavour;
 use crate::schema::{ROW_ID, W_LIST};
@@ -95,6 +96,10 @@ impl Instrumenter {
         if !relation.is_table {
             return Err(Unsupported::new("INSERT into a view"));
         }
+        let mut source = insert.source.clone();
+        if let Some(source) = &mut source {
+            self.starless(source, &self.catalog)?;
+        }
         let replaces = insert.replace_into || insert.or == Some(SqliteOnConflict::Replace);
         let mut made = insert.clone();
         let mut before = None;
@@ -108,9 +113,9 @@ impl Instrumenter {
         } else {
             if made.columns.is_empty()
                 && let Some(columns) = &relation.columns
-                && insert.source.is_some()
+                && source.is_some()
             {
-                let given = insert.source.as_deref().and_then(width).unwrap_or(columns.len());
+                let given = source.as_deref().and_then(width).unwrap_or(columns.len());
                 // PostgreSQL fills the first columns if there are fewer values; for others that is an error, and stays one.
                 let given = if self.flavour == Flavour::PostgreSql { given } else { columns.len() };
                 made.columns = columns.iter().take(given).map(|c| object(c)).collect();
@@ -118,7 +123,7 @@ impl Instrumenter {
             if !made.columns.is_empty() || insert.source.is_none() {
                 made.columns.extend([object(ROW_ID), object(W_LIST)]);
             }
-            made.source = Some(self.source(insert.source.as_deref(), mark)?);
+            made.source = Some(self.source(source.as_deref(), mark)?);
         }
         if replaces {
             before = self.in_the_way(insert, name, &relation)?;
@@ -193,7 +198,9 @@ impl Instrumenter {
     /// A name for a row that the database makes up, because only it knows how many there will be.
     fn unique(&self, mark: &Mark) -> String {
         match self.flavour {
-            Flavour::PostgreSql => format!("'{}' || gen_random_uuid()", mark.rows),
+            // Before PostgreSQL 13, UUIDs are an extension's. Two numbers are as good: the name is the
+            // statement's own.
+            Flavour::PostgreSql => format!("'{}' || random()::text || random()::text", mark.rows),
             Flavour::Sqlite => format!("'{}' || hex(randomblob(8))", mark.rows),
             Flavour::MariaDb | Flavour::MySql => format!("CONCAT('{}', UUID())", mark.rows),
         }
@@ -346,10 +353,6 @@ fn width(source: &Query) -> Option<usize> {
         }
         _ => None,
     }
-}
-
-fn is_star(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 fn listed(items: &[SelectItem]) -> String {

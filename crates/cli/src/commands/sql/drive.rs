@@ -8,6 +8,7 @@ use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
+use anomalist_driver::Kind;
 use anomalist_level::Verdict;
 use anomalist_sql::campaign::{Settings, Summary};
 use anomalist_sql::generate::Knobs;
@@ -49,7 +50,7 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
             break;
         }
         if !global.quiet
-            && let Some(level) = opened.in_force(isolation)?
+            && let Ok(Some(level)) = opened.in_force(isolation)
         {
             terminal::tell(&format!("{isolation}: the server says that {level} is in force"));
         }
@@ -63,7 +64,8 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
             }
         };
         let mut summary = subject.campaign(isolation, &settings, &mut progress).map_err(Failure::input)?;
-        if !flags.no_shrink && summary.lost.is_none() {
+        let lost = summary.ended.as_ref().is_some_and(|e| e.kind() == Kind::Lost);
+        if !flags.no_shrink && !lost {
             let promise = summary.promise;
             let mut last = None;
             for class in &mut summary.classes {
@@ -83,11 +85,15 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
                 }
             }
         }
-        let lost = summary.lost.is_some();
         summaries.push(summary);
         if lost {
             break;
         }
+    }
+    if let Some(error) = summaries.first().and_then(|s| s.ended.as_ref())
+        && summaries.iter().all(|s| s.rounds == 0)
+    {
+        return Err(Failure::input(error));
     }
     let shown = Shown { opened: &opened, flags, summaries: &summaries };
     if let Some(folder) = &flags.scripts {
@@ -107,7 +113,8 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
     Ok(exit(&summaries, flags))
 }
 
-/// What is required decides; if nothing is, what the vendor documents.
+/// What is required decides; if nothing is, what the vendor documents. Where most statements failed, or nothing
+/// could be seen at any level, that is undecided.
 fn exit(summaries: &[Summary], flags: &DriveFlags) -> Exit {
     let held_to_it = flags.level.is_empty() && !flags.no_claim;
     let breaks =
@@ -119,7 +126,8 @@ fn exit(summaries: &[Summary], flags: &DriveFlags) -> Exit {
     if verdicts().any(|v| *v == Verdict::Violated) {
         Exit::Violated
     } else if interrupt::is_requested()
-        || summaries.iter().any(|s| s.lost.is_some())
+        || summaries.iter().any(|s| s.ended.is_some() || s.failed_statements * 2 > s.statements)
+        || summaries.iter().all(|s| s.inconclusive().is_some())
         || verdicts().any(|v| matches!(v, Verdict::Unknown { .. }))
     {
         Exit::Undecided

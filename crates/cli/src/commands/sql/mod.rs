@@ -32,7 +32,8 @@ use std::time::Duration;
     Tables are made in a schema or database of the run's own, anomalist_sql_…, which is removed afterwards.\n\n\
     Exit status: 0 the run worked and every --level holds, 1 one is violated\n\
     (without --level: the database did what its vendor rules out),\n\
-    2 one is undecided, 3 bad usage or no database, 4 a bug of ours.")]
+    2 one is undecided, most statements failed, or nothing could be seen at any isolation level,\n\
+    3 bad usage or no database, 4 a bug of ours.")]
 pub struct Flags {
     #[command(subcommand)]
     command: Option<Command>,

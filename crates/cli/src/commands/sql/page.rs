@@ -1,7 +1,7 @@
 //! What a run showed as a page: the tables of verdicts and, per anomaly, all that is known about it.
 
 use super::picture;
-use super::show::{Shown, causes, script, verdict};
+use super::show::{Shown, causes, early, script, surprising, verdict};
 use anomalist_level::Verdict;
 use anomalist_sql::campaign::{Class, Summary};
 use anomalist_sql::record::Failed;
@@ -67,8 +67,14 @@ fn level(out: &mut String, s: &Summary) {
         s.committed,
         s.aborted
     );
-    if let Some(error) = &s.lost {
-        _ = write!(out, "<p>Ended early, the database was lost: {}.</p>", escape(&error.to_string()));
+    if let Verdict::Unknown { reason } = &s.verdict {
+        _ = write!(out, "<p>Unknown: {}.</p>", escape(reason));
+    }
+    for (kind, failures) in surprising(s) {
+        _ = write!(out, "<p>{} {kind}, first: {}.</p>", failures.count, escape(&failures.first));
+    }
+    if let Some(error) = &s.ended {
+        _ = write!(out, "<p>It {}: {}.</p>", early(error), escape(&error.to_string()));
     }
     if s.counts.is_empty() {
         *out += "<p>No anomalies.</p>";

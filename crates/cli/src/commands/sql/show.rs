@@ -3,8 +3,9 @@
 use super::DriveFlags;
 use super::subject::Opened;
 use crate::terminal::wrap;
+use anomalist_driver::{Error, Kind};
 use anomalist_level::Verdict;
-use anomalist_sql::campaign::{Class, Summary};
+use anomalist_sql::campaign::{Class, Failures, Summary};
 use anomalist_sql::cause::Cause;
 use anomalist_sql::judge::Link;
 use anomalist_sql::record::Executed;
@@ -23,6 +24,28 @@ pub fn verdict(verdict: &Verdict) -> &'static str {
         Verdict::Holds => "holds",
         Verdict::Violated => "violated",
         Verdict::Unknown { .. } => "unknown",
+    }
+}
+
+/// What ended a level before its time.
+pub fn early(error: &Error) -> &'static str {
+    match error.kind() {
+        Kind::Lost => "ended early, the database was lost",
+        _ => "ended early, no further round could be run",
+    }
+}
+
+/// Failures that are not what concurrency and constraints are expected to cause.
+pub fn surprising(s: &Summary) -> impl Iterator<Item = (&&'static str, &Failures)> {
+    let expected = [Kind::Conflict, Kind::Deadlock, Kind::Constraint, Kind::Timeout].map(Kind::name);
+    s.failures.iter().filter(move |(kind, _)| !expected.contains(kind))
+}
+
+/// Why a verdict is unknown.
+fn reason(verdict: &Verdict) -> Option<&str> {
+    match verdict {
+        Verdict::Unknown { reason } => Some(reason),
+        _ => None,
     }
 }
 
@@ -48,15 +71,22 @@ impl Shown<'_> {
                 s.statements,
                 total as f64 / seconds
             );
-            let failures: Vec<String> = s.failures.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+            let failures: Vec<String> =
+                s.failures.iter().map(|(kind, f)| format!("{} {kind}", f.count)).collect();
             let failed = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
             out += &lines(&format!(
                 "{} committed, {} aborted, {} unknown; failures: {failed}",
                 s.committed, s.aborted, s.unknown
             ));
+            for (kind, failures) in surprising(s) {
+                out += &lines(&format!("first {kind}: {}", failures.first));
+            }
             out += &lines(&format!("documented: {}", s.promise.documented.text()));
-            if let Some(error) = &s.lost {
-                out += &lines(&format!("ended early, the database was lost: {error}"));
+            if let Some(error) = &s.ended {
+                out += &lines(&format!("{}: {error}", early(error)));
+            }
+            if let Verdict::Unknown { reason } = &s.verdict {
+                out += &lines(&format!("unknown: {reason}"));
             }
             for (level, v) in &s.required {
                 _ = writeln!(out, "  required {}: {}", level.name(), verdict(v));
@@ -91,6 +121,9 @@ impl Shown<'_> {
                 for line in script.print().lines() {
                     _ = writeln!(out, "    {line}");
                 }
+            }
+            for class in unreplayed(s) {
+                out += &evidence(class);
             }
         }
         out
@@ -157,6 +190,48 @@ pub fn script(class: &Class) -> String {
     }
 }
 
+/// One instance of everything that the vendor rules out and no replay has shown.
+fn unreplayed(s: &Summary) -> impl Iterator<Item = &Class> {
+    let forbidden = s.counts.keys().filter(|name| s.promise.documented.forbids(**name));
+    forbidden.filter_map(|name| {
+        let mut of = s.classes.iter().filter(|c| c.found.name == *name);
+        if of.clone().any(|c| c.shrunk.is_some()) { None } else { of.next() }
+    })
+}
+
+/// What was seen of an instance, and the script it was cut out as.
+fn evidence(class: &Class) -> String {
+    let name = class.found.name.kind();
+    let mut out = format!("\n  {name}, not seen in a replay, as it was in round {}:\n\n", class.round);
+    for t in &class.transactions {
+        _ = writeln!(out, "    T{} (session {}): {:?}", t.id, t.session, t.outcome);
+        for step in &t.steps {
+            let rows: Vec<String> = step
+                .visible
+                .iter()
+                .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+                .collect();
+            let rows = if rows.is_empty() { String::new() } else { format!("  → {}", rows.join(" | ")) };
+            let failed = step.failed.as_ref().map_or(String::new(), |f| format!("  [{}]", f.message));
+            _ = writeln!(out, "      {}{rows}{failed}", step.text);
+        }
+    }
+    for link in &class.found.links {
+        let name = |place| transaction_name(class, place);
+        _ = writeln!(out, "    {} {}({}) {}", name(link.from), link.relation, link.row, name(link.to));
+    }
+    out.push('\n');
+    for line in script(class).lines() {
+        _ = writeln!(out, "    {line}");
+    }
+    out
+}
+
+fn transaction_name(class: &Class, place: usize) -> String {
+    let at = class.found.transactions.iter().position(|t| *t == place);
+    at.map_or_else(String::new, |at| format!("T{}", class.transactions[at].id))
+}
+
 /// Causes of what the level's name forbids, with the number of shapes each.
 pub fn causes(s: &Summary) -> BTreeMap<Cause, usize> {
     let mut found = BTreeMap::new();
@@ -169,8 +244,11 @@ pub fn causes(s: &Summary) -> BTreeMap<Cause, usize> {
 }
 
 fn level(s: &Summary) -> Value {
-    let required: Vec<Value> =
-        s.required.iter().map(|(l, v)| json!({"level": l.name(), "verdict": verdict(v)})).collect();
+    let required: Vec<Value> = s
+        .required
+        .iter()
+        .map(|(l, v)| json!({"level": l.name(), "verdict": verdict(v), "reason": reason(v)}))
+        .collect();
     let anomalies: Vec<Value> = s
         .counts
         .iter()
@@ -191,6 +269,7 @@ fn level(s: &Summary) -> Value {
         "isolation": s.isolation.name(),
         "level": s.promise.adya.name(),
         "verdict": verdict(&s.verdict),
+        "reason": reason(&s.verdict),
         "documented": s.promise.documented.text(),
         "required": required,
         "rounds": s.rounds,
@@ -199,8 +278,12 @@ fn level(s: &Summary) -> Value {
         "aborted": s.aborted,
         "indeterminate": s.unknown,
         "statements": s.statements,
-        "failures": s.failures,
-        "lost": s.lost.as_ref().map(ToString::to_string),
+        "failed_statements": s.failed_statements,
+        "failures": s.failures.iter().map(|(kind, f)| (*kind, f.count)).collect::<BTreeMap<_, _>>(),
+        "first_failures": s.failures.iter().map(|(kind, f)| (*kind, &f.first)).collect::<BTreeMap<_, _>>(),
+        "overlapping": s.overlapping,
+        "lost": s.ended.as_ref().filter(|e| e.kind() == Kind::Lost).map(ToString::to_string),
+        "ended": s.ended.as_ref().map(ToString::to_string),
         "seconds": s.driving.as_secs_f64(),
         "anomalies": anomalies,
     })
@@ -223,10 +306,7 @@ fn example(class: &Class) -> Value {
 }
 
 fn edge(link: &Link, class: &Class) -> Value {
-    let name = |place: usize| {
-        let at = class.found.transactions.iter().position(|t| *t == place);
-        at.map_or_else(String::new, |at| format!("T{}", class.transactions[at].id))
-    };
+    let name = |place: usize| transaction_name(class, place);
     json!({"from": name(link.from), "to": name(link.to), "type": link.relation.name(), "key": link.row})
 }
 
@@ -249,4 +329,49 @@ pub fn transaction(t: &Executed) -> Value {
         "outcome": format!("{:?}", t.outcome).to_lowercase(),
         "error": t.failed.as_ref().map(|f| &f.message), "statements": statements,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anomalist_level::Relation;
+    use anomalist_sql::instrument::Effect;
+    use anomalist_sql::judge::{Found, Name};
+    use anomalist_sql::record::{Outcome, Step};
+    use anomalist_sql::script::{Line, Script};
+
+    #[test]
+    fn what_no_replay_showed_comes_with_its_evidence() {
+        let txn = |id: u64, text: &str| Executed {
+            id,
+            session: id as usize,
+            steps: vec![Step::new(1, text, Effect::Update)],
+            outcome: Outcome::Committed,
+            failed: None,
+            interval: (0, 1),
+        };
+        let relation = Relation::AntiDependency;
+        let link = Link { from: 7, to: 9, relation, row: "r1".into(), first: 0, second: 0 };
+        let line = Line { session: 1, text: "UPDATE t SET a = 3".to_owned() };
+        let script = Script { steps: vec![line], ..Script::default() };
+        let shape = "UPDATE | UPDATE".to_owned();
+        let class = Class {
+            found: Found { name: Name::WriteSkew, links: vec![link], transactions: vec![7, 9], shape },
+            count: 1,
+            cause: None,
+            round: 4,
+            tables: Vec::new(),
+            transactions: vec![txn(11, "UPDATE t SET a = 1"), txn(12, "UPDATE t SET a = 2")],
+            whole: script.clone(),
+            script,
+            shrunk: None,
+        };
+        let shown = evidence(&class);
+        for part in ["write-skew, not seen in a replay, as it was in round 4:", "T11 (session 11): Committed"]
+            .into_iter()
+            .chain(["UPDATE t SET a = 1", "T11 rw(r1) T12", "-- not replayed", "UPDATE t SET a = 3;"])
+        {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
 }
