@@ -202,7 +202,6 @@ impl World {
             && let Some(last) = key.versions.get(before)
             && let Effect::Write(value) = last.effect
             && last.commit != reader.commit
-            && !self.is_outrun(reader, last)
         {
             let second = key.versions.prev(before).and_then(|at| key.versions.get(at));
             if second.is_none_or(|v| v.commit != last.commit) {
@@ -212,16 +211,6 @@ impl World {
         }
         let (own, optional) = if tied { self.tied_with(key, reader, at) } else { (Vec::new(), Vec::new()) };
         self.weigh(key, read, self.visible(key, reader, by_set, own, at), optional)
-    }
-
-    /// Whether a version commits when a reader of its own session starts, though the session puts it after the reader: then
-    /// the session decides, not the timestamp. (Under serializability these are left out before.)
-    fn is_outrun(&self, reader: &Txn, version: &Version) -> bool {
-        let of = || self.txn(version.txn);
-        self.rule.mode == Mode::Si
-            && version.commit == reader.start
-            && of().session == reader.session
-            && of().position > reader.position
     }
 
     /// Where what a transaction cannot see begins (or what only its set tells), and whether others commit when it does, which
@@ -264,9 +253,7 @@ impl World {
                 let version = key.versions.get(at)?;
                 // Nobody else's version is looked up: transactions lie scattered in memory.
                 let own = version.commit == reader.commit && self.txn(version.txn).seq == reader.seq;
-                let unseen =
-                    if by_set { !self.sees(reader, version) } else { self.is_outrun(reader, version) };
-                if !own && !unseen {
+                if !own && (!by_set || self.sees(reader, version)) {
                     return Some(version);
                 }
             }

@@ -60,9 +60,9 @@ fn precedence_of_read_faults() {
         ("b", "w(x,2) !abort || w(x,1) r(x,2)"),
         ("a", "w(x,1) r(x,2)"),
         ("c", "w(x,1) r(x,2) w(x,2)"),
-        // A committed retry explains what an aborted attempt wrote; an aborted writer explains the initial value.
+        // A committed retry explains what an aborted attempt wrote; the initial state explains the initial value.
         ("", "w(x,1) !abort; w(x,1) || r(x,1)"),
-        ("b", "w(x,0) !abort || r(x,0)"),
+        ("", "w(x,0) !abort || r(x,0)"),
         // Faulty reads are no external reads: no TAP-j, no visibility.
         ("b", "w(x,1) !abort || w(x,2) || r(x,1) r(x,2)"),
         ("", "r(x,7) !abort || r(x,?)"),

@@ -163,15 +163,6 @@ impl<'a> Stamped<'a> {
         }
     }
 
-    /// A later transaction of the viewer's session that commits when the viewer starts: the session decides, so that its
-    /// effects are not seen, whatever the timestamp says.
-    fn outruns(&self, viewer: TxnId, other: TxnId) -> bool {
-        other > viewer
-            && self.history.session_of(other) == self.history.session_of(viewer)
-            && self.history.snapshot(viewer).is_none()
-            && self.at(other).commit == self.at(viewer).start
-    }
-
     fn breaks_session(&self, t: TxnId, serial: bool, counts: &[bool]) -> bool {
         let session = self.history.session_txns(self.history.session_of(t));
         let mut before: Vec<TxnId> = session.filter(|&o| o < t && counts[o.index()]).collect();
@@ -256,7 +247,7 @@ impl<'a> Stamped<'a> {
             self.writers(key).iter().copied().filter(|&w| w != t && counts[w.index()]).collect();
         all.sort_by_key(|&w| (self.at(w).commit, w));
         if !serial {
-            all.retain(|&w| self.sees(t, w) && !self.outruns(t, w));
+            all.retain(|&w| self.sees(t, w));
             return (all, Vec::new());
         }
         all.retain(|&w| self.at(w).commit <= self.at(t).commit);

@@ -127,13 +127,7 @@ impl Checker<'_> {
             None => {
                 let bound = timeline.bound[viewer as usize];
                 let end = self.versions.partition_point(|v| v.place() < bound);
-                let own = match timeline.is_outrun(viewer) {
-                    false => self.versions.partition_point(|v| v.place() < viewer),
-                    true => {
-                        let start = timeline.start(viewer);
-                        self.versions.partition_point(|v| timeline.commit(v.place()) < start)
-                    }
-                };
+                let own = self.versions.partition_point(|v| v.place() < viewer);
                 (end.min(own), end)
             }
         };
@@ -141,11 +135,7 @@ impl Checker<'_> {
         // The viewer itself may be among the first ones of a set that counts its own id as ended.
         let own = self.versions[..start].binary_search_by_key(&viewer, |v| v.place());
         let start = own.unwrap_or(start);
-        let outrun = timeline.is_outrun(viewer) && timeline.set(viewer).is_none();
-        let sees = |i: &usize| {
-            let place = self.versions[*i].place();
-            timeline.sees(viewer, place) && !(outrun && timeline.outruns(viewer, place))
-        };
+        let sees = |i: &usize| timeline.sees(viewer, self.versions[*i].place());
         (start, (start..end).filter(sees).collect())
     }
 

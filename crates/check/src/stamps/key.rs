@@ -79,9 +79,8 @@ impl<'a> Checker<'a> {
             self.start_list(key);
         }
         let si = timeline.rule.mode == Mode::Si;
-        let waits = |place: u32, bound: u32| {
-            bound > place + 1 || timeline.sets || !si && timeline.is_tied(place) || timeline.is_outrun(place)
-        };
+        let waits =
+            |place: u32, bound: u32| bound > place + 1 || timeline.sets || !si && timeline.is_tied(place);
         for &event in events {
             let place = event.place();
             let bound = timeline.bound[place as usize];

@@ -25,9 +25,6 @@ pub(crate) struct Timeline<'a> {
     tied: Vec<bool>,
     /// Of equal commits, those of one session are in its order.
     pub ties_keep_sessions: bool,
-    /// Snapshot isolation: places, ascending, that start when a later transaction of their session commits. It would be visible
-    /// by its timestamp (Definition 6), but the session puts it after them.
-    outrun: Vec<u32>,
     /// Some snapshot is a set.
     pub sets: bool,
     /// By transaction; `u32::MAX` for those that do not count.
@@ -70,51 +67,7 @@ impl<'a> Timeline<'a> {
         let ties_keep_sessions = tied.is_empty()
             || txn_of.chunk_by(|&a, &b| commit(a) == commit(b)).all(|group| keeps_sessions(history, group));
         let counts = txn_of.iter().map(|&t| committed(t)).collect();
-        let outrun = Vec::new();
-        let mut timeline = Timeline {
-            history,
-            rule,
-            txn_of,
-            bound,
-            counts,
-            tied,
-            ties_keep_sessions,
-            outrun,
-            sets,
-            place_of,
-        };
-        if rule.mode == Mode::Si {
-            let places = 0..timeline.txn_of.len() as u32;
-            timeline.outrun = places.filter(|&place| timeline.finds_outrun(place)).collect();
-        }
-        Some(timeline)
-    }
-
-    /// Whether a later transaction of its session commits when this one starts.
-    fn finds_outrun(&self, place: u32) -> bool {
-        let seen = (0..self.bound[place as usize]).rev();
-        let mut tied = seen.take_while(|&other| self.commit(other) == self.start(place));
-        tied.any(|other| self.is_later(place, other))
-    }
-
-    fn is_later(&self, place: u32, other: u32) -> bool {
-        self.session(other) == self.session(place)
-            && self.txn_of[other as usize] > self.txn_of[place as usize]
-    }
-
-    /// Whether another place is a later transaction of the viewer's session that commits when the viewer starts.
-    pub fn outruns(&self, viewer: u32, place: u32) -> bool {
-        self.is_later(viewer, place) && self.commit(place) == self.start(viewer)
-    }
-
-    /// Whether a later transaction of a place's session commits when it starts.
-    #[inline]
-    pub fn is_outrun(&self, place: u32) -> bool {
-        !self.outrun.is_empty() && self.outrun.binary_search(&place).is_ok()
-    }
-
-    pub fn start(&self, place: u32) -> Timestamp {
-        self.history.stamps().map_or(Timestamp::default(), |s| s[self.txn_of[place as usize].index()].start)
+        Some(Timeline { history, rule, txn_of, bound, counts, tied, ties_keep_sessions, sets, place_of })
     }
 
     /// SESSION and TIMESTAMP.

@@ -314,7 +314,7 @@ impl<'a> Search<'a> {
             let mut at = 0;
             while let Some(&head) = self.here.get(at) {
                 at += 1;
-                if (at % 1024 == 0 && effort.poll()) || effort.is_spent() {
+                if (at % 1024 == 1 && effort.poll()) || effort.is_spent() {
                     return (simple, loose);
                 }
                 let Visit { node, state, .. } = self.queue[head as usize];

@@ -168,14 +168,6 @@ impl World<'_> {
         }
     }
 
-    /// Of equal timestamps in one session the session decides: what it issued after the viewer is not seen.
-    fn outruns(&self, a: TxnId, viewer: TxnId) -> bool {
-        a > viewer
-            && self.history.session_of(a) == self.history.session_of(viewer)
-            && self.history.snapshot(viewer).is_none()
-            && self.commit(a) == self.start(viewer)
-    }
-
     fn breaks_session(&self, t: TxnId) -> bool {
         let earlier: Vec<TxnId> = self
             .history
@@ -299,7 +291,7 @@ impl World<'_> {
     fn views(&self, t: TxnId, key: KeyId) -> Vec<Vec<TxnId>> {
         let writers = self.counted.iter().copied().filter(|&w| w != t && self.writes(w, key));
         if !self.rule.serial {
-            return self.orders(writers.filter(|&w| self.visible(w, t) && !self.outruns(w, t)).collect());
+            return self.orders(writers.filter(|&w| self.visible(w, t)).collect());
         }
         let mut all: Vec<TxnId> = writers.filter(|&w| self.commit(w) <= self.commit(t)).collect();
         all.push(t);
