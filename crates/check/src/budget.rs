@@ -1,5 +1,5 @@
-//! How long a check may go on. Checkers read no clock: they poll. Who cannot wait for the next poll is told
-//! meanwhile what is known.
+//! How long a check may go on. Checkers read no clock: they poll. Between two polls they publish what
+//! is known, for callers that cannot wait.
 
 use anomalist_level::Judgement;
 

@@ -81,7 +81,7 @@ pub(crate) fn judge(
 
     if let Some(kinds) = &request.anomalies {
         board.sought = sought::answers(problem, registers, (request, kinds), analysers, budget, &board);
-        // What was not looked for may break a level: of lists, cycles; and whatever nobody asked about.
+        // Anomalies that were not searched for may break a level: cycles of lists, and kinds that were not asked for.
         let complete = problem.index.ambiguous_reads() == 0 && (proven || !problem.history.has_lists());
         if request.levels.is_empty() || !complete {
             board.forget_proofs(ONLY_ASKED);

@@ -138,7 +138,7 @@ impl Component<'_, '_> {
         self.ground.txn(self.members[node as usize])
     }
 
-    /// The cycle as it is told. Process or real-time order in a row is one step.
+    /// The cycle as Elle reports it. Consecutive steps of process or real-time order are one step.
     fn cycle(&self, walk: &Walk) -> Cycle {
         let next = |i: usize| walk.nodes[(i + 1) % walk.nodes.len()];
         let mut merged: Vec<(u32, u32, Edge)> = Vec::new();

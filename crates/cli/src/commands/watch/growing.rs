@@ -61,7 +61,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Fails if another file has the name now. No file at all: whoever writes may still have this one open.
+    /// Fails if another file has the name now. If there is none, the writer may still have this one open.
     fn is_named(&self) -> io::Result<()> {
         let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
         let ours = identity(&self.file.metadata()?);
