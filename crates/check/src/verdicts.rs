@@ -12,6 +12,7 @@ use crate::sessionless;
 use crate::sought;
 use crate::strong;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
+use anomalist_history::{Outcome, TxnId};
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
     Sought, Verdict,
@@ -22,6 +23,9 @@ pub const ONLY_ASKED: &str = "only the anomalies asked for were looked for";
 
 /// Why something is open that there was no time for.
 pub(crate) const STOPPED: &str = "stopped, by an interrupt or the time limit, before this was decided";
+
+/// Why PL-1 is open where it would be violated.
+pub(crate) const DIRTY: &str = "a transaction of unknown outcome counts as committed because a register's value that it wrote was read, which this level allows of aborted ones";
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
@@ -409,6 +413,12 @@ impl<'a> Board<'a> {
             .get(level)
             .cloned()
             .unwrap_or_else(|| Verdict::Unknown { reason: self.unknown_reason(problem, level) });
+        let verdict = match verdict {
+            Verdict::Violated if self.rests_on_dirty_reads(problem, level) => {
+                Verdict::Unknown { reason: DIRTY.to_owned() }
+            }
+            other => other,
+        };
         let responsible: Vec<AnomalyKind> = match verdict {
             Verdict::Violated => {
                 self.anomalies.iter().map(|a| a.kind).filter(|&k| level.forbids(k)).collect()
@@ -426,6 +436,19 @@ impl<'a> Board<'a> {
             };
         }
         LevelVerdict { level, by: By::Values, verdict, anomalies: responsible }
+    }
+
+    /// Whether PL-1, or a form of it, is violated only if a transaction of unknown outcome took effect that perhaps did not.
+    fn rests_on_dirty_reads(&self, problem: Problem<'_>, level: Level) -> bool {
+        if level.forbids(AnomalyKind::AbortedRead)
+            || !level.forbids(AnomalyKind::G0)
+            || !problem.may_be_dirty()
+        {
+            return false;
+        }
+        let open = |t: &TxnId| problem.history.outcome(*t) == Outcome::Indeterminate;
+        let certain = |a: &Anomaly| !a.witness.transactions.iter().any(open);
+        !self.anomalies.iter().any(|a| level.forbids(a.kind) && certain(a))
     }
 
     fn unknown_reason(&self, problem: Problem<'_>, level: Level) -> String {

@@ -80,6 +80,8 @@ pub struct Builder {
     segments: Vec<(Draft, u32)>,
     /// Some sessions have one name.
     shared_names: bool,
+    /// Sessions that branch off a transaction of another.
+    branches: Vec<(SessionId, Draft)>,
 }
 
 impl Builder {
@@ -324,8 +326,13 @@ impl Builder {
         let stamps = complete(&self.stamps, by_txn, n, unneeded);
         let unnumbered = |t: usize| (outcome[t] == Outcome::Aborted).then_some(0);
         let numbers = complete(&self.numbers, by_txn, n, unnumbered);
+        let mut branches = vec![None; if self.branches.is_empty() { 0 } else { session_label.len() }];
+        for &(s, from) in self.branches.iter().filter(|&&(s, _)| renumbered[s.index()] != u32::MAX) {
+            branches[renumbered[s.index()] as usize] = Some(TxnId(by_txn(from))).filter(|t| t.0 != u32::MAX);
+        }
         Ok(History {
             session_start,
+            branches,
             session_label,
             txn_session,
             op_start,

@@ -155,6 +155,8 @@ pub(crate) const NO_VERSION: i64 = i64::MIN;
 pub struct History {
     pub(crate) session_start: Vec<u32>,
     pub(crate) session_label: Vec<Value>,
+    /// Per session, the transaction of another session that it branches off; empty if none does.
+    pub(crate) branches: Vec<Option<TxnId>>,
     pub(crate) txn_session: Vec<SessionId>,
     pub(crate) op_start: Vec<u32>,
     pub(crate) outcome: Vec<Outcome>,
@@ -230,6 +232,48 @@ impl History {
     #[inline]
     pub fn session_of(&self, t: TxnId) -> SessionId {
         self.txn_session[t.index()]
+    }
+
+    /// The transaction of another session that a session branches off. Such a session is a single transaction of unknown
+    /// outcome: its client issued it after that one, and nothing is known to follow it.
+    #[inline]
+    pub fn branches_off(&self, s: SessionId) -> Option<TxnId> {
+        if self.branches.is_empty() { None } else { self.branches[s.index()] }
+    }
+
+    /// Whether `a` comes before `b` in session order.
+    #[inline]
+    pub fn session_before(&self, a: TxnId, b: TxnId) -> bool {
+        let (earlier, session) = (self.session_of(a), self.session_of(b));
+        if earlier == session {
+            return a < b;
+        }
+        self.branches_off(session).is_some_and(|from| a <= from && self.session_of(from) == earlier)
+    }
+
+    /// The transactions before `t` in session order, first to last.
+    #[inline]
+    pub fn before_in_session(&self, t: TxnId) -> impl DoubleEndedIterator<Item = TxnId> + use<> {
+        self.part_before(self.trunk(t), t).map(TxnId)
+    }
+
+    /// The session that all transactions before `t` in session order are of: its own, or the one it branches off.
+    #[inline]
+    pub fn trunk(&self, t: TxnId) -> SessionId {
+        let session = self.session_of(t);
+        self.branches_off(session).map_or(session, |from| self.session_of(from))
+    }
+
+    /// The ids of the transactions of session `s` that come before `t` in session order.
+    #[inline]
+    pub fn part_before(&self, s: SessionId, t: TxnId) -> Range<u32> {
+        let session = self.session_of(t);
+        let start = self.session_range(s).start;
+        if s == session {
+            return start..t.0;
+        }
+        let from = self.branches_off(session).filter(|&from| self.session_of(from) == s);
+        start..from.map_or(start, |from| from.0 + 1)
     }
 
     /// The operations of a transaction, as a range of indices into [`heads`](Self::heads) and [`values`](Self::values).
@@ -369,6 +413,7 @@ impl History {
         let n = self.txn_count() as u32;
         let mut alone = self.clone();
         alone.session_start = (0..=n).collect();
+        alone.branches = Vec::new();
         alone.session_label = (0..n).map(|t| Value::int(i64::from(t)).unwrap_or(Value::NIL)).collect();
         alone.txn_session = (0..n).map(SessionId).collect();
         alone.numbers = None;

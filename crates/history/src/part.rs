@@ -1,10 +1,11 @@
 //! Part of a history: some of its transactions, some of their operations.
 
-use crate::builder::{Builder, TooLarge};
+use crate::builder::{Builder, Draft, TooLarge};
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::model::History;
 use crate::snapshots::SnapshotSet;
 use crate::value::{Value, View};
+use rustc_hash::FxHashMap;
 
 /// What of a history to keep.
 pub trait Kept {
@@ -31,17 +32,25 @@ impl History {
     /// another then.
     pub fn part(&self, kept: &impl Kept) -> Result<(History, Origin), TooLarge> {
         let mut txns: Vec<TxnId> = self.txns().filter(|&t| kept.txn(t)).collect();
-        txns.sort_by_key(|&t| self.position(t));
+        // Where numbers are the order of sessions, the input may have had another.
+        if self.numbers().is_none() {
+            txns.sort_by_key(|&t| self.position(t));
+        }
         let mut b = Builder::new();
         let default = self.initial().default.map(|value| self.moved(&mut b, value));
         b.set_initial_default(default);
         let mut sessions = vec![None; self.session_count()];
+        let mut drafts: FxHashMap<TxnId, Draft> = FxHashMap::default();
         for &t in &txns {
             let session = *sessions[self.session_of(t).index()].get_or_insert_with(|| {
                 let label = self.moved(&mut b, self.session_label(self.session_of(t)));
-                b.another_session(label)
+                let trunk = self.branches_off(self.session_of(t)).is_some();
+                let from =
+                    trunk.then(|| self.before_in_session(t).rev().find_map(|p| drafts.get(&p))).flatten();
+                b.another_session(label, from.copied())
             });
             let draft = b.transaction(session);
+            drafts.insert(t, draft);
             b.set_outcome(draft, self.outcome(t));
             if let Some(label) = self.txn_label(t) {
                 let label = self.moved(&mut b, label);

@@ -362,6 +362,10 @@ fn apply(state: &[Seen], ops: &[Op]) -> Vec<Seen> {
 
 /// Changes something.
 fn damage(rng: &mut Rng, history: &mut History) {
+    if rng.u8(..8) == 0 {
+        reorder(rng, history);
+        return;
+    }
     let count = history.txns.len();
     let t = rng.usize(..count);
     let initial = history.initial;
@@ -404,6 +408,22 @@ fn damage(rng: &mut Rng, history: &mut History) {
         let next = history.txns.get(t + 1).filter(|n| n.session == session).map(|n| n.interval.0);
         history.txns[t].interval.1 = Some(next.unwrap_or(start + 1));
     }
+}
+
+/// Exchanges two elements of a list wherever it is read: its reads agree, on another order than other keys were written in.
+fn reorder(rng: &mut Rng, history: &mut History) {
+    let key = rng.usize(..history.kinds.len());
+    let reads = history.txns.iter_mut().flat_map(|t| &mut t.ops);
+    let mut lists: Vec<&mut Vec<Atom>> = reads
+        .filter_map(|op| match op {
+            Op::Read(k, Seen::List(list)) if *k == key => Some(list),
+            _ => None,
+        })
+        .collect();
+    let Some(longest) = lists.iter().map(|list| list.len()).max().filter(|&len| len > 1) else { return };
+    let (a, b) = (rng.usize(..longest), rng.usize(..longest));
+    lists.iter_mut().filter(|list| list.len() > a.max(b)).for_each(|list| list.swap(a, b));
+    lists.iter_mut().filter(|list| list.len() <= a.max(b)).for_each(|list| list.truncate(a.min(b)));
 }
 
 fn damage_list(rng: &mut Rng, list: &mut Vec<Atom>, element: Atom) {

@@ -12,9 +12,6 @@ pub enum Sessions {
     /// Elle, section 3.2 and Jepsen: a client does not learn when such a transaction took effect, so
     /// nothing follows it; it follows what its session had committed before.
     Issued,
-    /// The same, but one that others of its session follow is not ordered after those before it either:
-    /// what `crates/history/src/builder/indeterminate.rs` makes of a history. Weaker than `Issued`.
-    Detached,
     /// The order in which the session issued them, whatever their outcome: Chronos, section III-B, where
     /// a transaction has a sequence number in its session.
     Numbered,
@@ -29,13 +26,11 @@ pub const FREE: Before = [0; History::MOST];
 /// The order of sessions.
 pub fn session_order(history: &History, rule: Sessions) -> Before {
     let open = |t: usize| history.txns[t].outcome == Outcome::Indeterminate;
-    let followed = |t: usize| (t + 1..history.txns.len()).any(|later| history.issued_before(t, later));
     relation(history, |a, b| {
         history.issued_before(a, b)
             && match rule {
                 Sessions::Numbered => true,
                 Sessions::Issued => !open(a),
-                Sessions::Detached => !open(a) && (!open(b) || !followed(b)),
             }
     })
 }

@@ -145,9 +145,13 @@ pub fn print(history: &History) -> String {
         Some(View::Int(i)) => push(&mut out, format_args!("init={i}: ")),
         _ => out.push_str("init=none: "),
     }
-    for s in history.sessions() {
+    let branches = |t: TxnId| history.sessions().filter(move |&s| history.branches_off(s) == Some(t));
+    for s in history.sessions().filter(|&s| history.branches_off(s).is_none()) {
         out.push_str(if s.0 == 0 { "" } else { " || " });
-        for (i, t) in history.session_txns(s).enumerate() {
+        let session = history.session_txns(s);
+        let issued = session
+            .flat_map(|t| [t].into_iter().chain(branches(t).flat_map(|branch| history.session_txns(branch))));
+        for (i, t) in issued.enumerate() {
             out.push_str(if i == 0 { "" } else { "; " });
             print_txn(&mut out, history, t);
         }

@@ -61,15 +61,11 @@ impl<'a> Commits<'a> {
 
     fn keeps_sessions(&self) -> Result<(), Flaw> {
         let history = self.reading.facts.history;
-        let mut last: Option<TxnId> = None;
         for t in self.reading.txns() {
-            if let Some(before) = last
-                && history.session_of(before) == history.session_of(t)
-                && self.place(before) > self.place(t)
-            {
+            let before = history.before_in_session(t).rfind(|&p| self.reading.counts(p));
+            if let Some(before) = before.filter(|&before| self.place(before) > self.place(t)) {
                 return Err(Flaw::new(FlawKind::SessionOrder).txns([before, t]));
             }
-            last = Some(t);
         }
         Ok(())
     }
@@ -381,26 +377,17 @@ fn snapshots(commits: &Commits<'_>, level: Level, events: &[Point]) -> Result<()
 /// A snapshot contains what its session committed before.
 fn snapshots_keep_sessions(reading: &Reading<'_>, events: &[Point]) -> Result<(), Flaw> {
     let history = reading.facts.history;
-    // Per session, the latest transaction that has committed.
-    let mut committed: Vec<Option<TxnId>> = vec![None; history.session_count()];
-    let mut predecessor: Vec<Option<TxnId>> = vec![None; history.txn_count()];
-    let mut last: Option<TxnId> = None;
-    for t in reading.txns() {
-        predecessor[t.index()] = last.filter(|&p| history.session_of(p) == history.session_of(t));
-        last = Some(t);
-    }
+    let mut committed = vec![false; history.txn_count()];
     for &event in events {
         let t = event.txn();
-        let session = history.session_of(t).index();
         match event {
             Point::Begin(_) => {
-                if let Some(before) = predecessor[t.index()]
-                    && committed[session] != Some(before)
-                {
+                let before = history.before_in_session(t).rfind(|&p| reading.counts(p));
+                if let Some(before) = before.filter(|before| !committed[before.index()]) {
                     return Err(Flaw::new(FlawKind::SessionOrder).txns([before, t]));
                 }
             }
-            Point::Commit(_) => committed[session] = Some(t),
+            Point::Commit(_) => committed[t.index()] = true,
         }
     }
     Ok(())

@@ -68,9 +68,17 @@ impl<'a> Verifier<'a> {
                 execution::check(&reading, level, &execution.order)
             }
             Certificate::Violated(refutation) => {
-                let certain = Reading::new(&self.facts, &[])?;
+                let certain = self.certain(level)?;
                 refutation::check(&self.facts, &certain, Levels::One(level), refutation, self.trusting)
             }
+        }
+    }
+
+    /// What is known without choices.
+    fn certain(&self, level: Level) -> Result<Reading<'_>, Flaw> {
+        match level {
+            Level::ReadUncommitted => Reading::uncommitted(&self.facts, &[]),
+            _ => Reading::new(&self.facts, &[]),
         }
     }
 
@@ -150,7 +158,14 @@ impl<'a> Verifier<'a> {
         if let Some(mixed) = &judgement.mixed {
             self.judgement_of_mixed(mixed)?;
         }
-        judgement.levels.iter().filter(|l| l.by == By::Values).try_for_each(|l| proven(judgement, l))
+        let by_values = || judgement.levels.iter().filter(|l| l.by == By::Values);
+        for answer in by_values().filter(|l| l.level == Level::ReadUncommitted) {
+            let certain = self.certain(answer.level)?;
+            let of = |kind| judgement.anomalies.iter().find(|a| a.kind == kind && !kind.is_no_order());
+            let mut blamed = answer.anomalies.iter().filter_map(|&kind| of(kind));
+            blamed.try_for_each(|anomaly| witness::check(&certain, anomaly, self.trusting))?;
+        }
+        by_values().try_for_each(|l| proven(judgement, l))
     }
 
     fn judgement_of_mixed(&self, mixed: &Mixed) -> Result<(), Flaw> {

@@ -152,18 +152,19 @@ fn keeps_sessions_and_time(commits: &Commits<'_>, levels: &[Level], events: &[Po
             committed_at[event.txn().index()] = at;
         }
     }
-    let mut latest: Option<TxnId> = None;
+    // Of each transaction and those before it in its session, the one that commits last. (A branch comes after its trunk.)
+    let mut last: Vec<Option<TxnId>> = vec![None; history.txn_count()];
     for t in reading.txns() {
-        latest = latest.filter(|&p| history.session_of(p) == history.session_of(t));
+        let predecessor = history.before_in_session(t).rfind(|&p| reading.counts(p));
+        let latest = predecessor.and_then(|p| last[p.index()]);
         if let Some(before) = latest
             && levels[t.index()].info().session_order
             && committed_at[before.index()] > began_at[t.index()]
         {
             return Err(Flaw::new(FlawKind::SessionOrder).txns([before, t]));
         }
-        if latest.is_none_or(|p| committed_at[p.index()] < committed_at[t.index()]) {
-            latest = Some(t);
-        }
+        let earlier = |p: &TxnId| committed_at[p.index()] >= committed_at[t.index()];
+        last[t.index()] = latest.filter(earlier).or(Some(t));
     }
     if !reading.txns().any(|t| levels[t.index()].info().real_time) {
         return Ok(());

@@ -1,6 +1,7 @@
 //! Levels decided by trying everything: for tiny histories, to compare other answers with.
 
 use crate::execution;
+use crate::flaw::Flaw;
 use crate::mixed::{self, has_snapshot};
 use crate::reading::{Facts, Reading, Source};
 use anomalist_history::{OpId, OpKind, TxnId};
@@ -18,7 +19,9 @@ pub(crate) fn decide(facts: &Facts<'_>, level: Level) -> Option<bool> {
         return None;
     }
     let limit = if has_snapshot(level) { SNAPSHOT_LIMIT } else { COMMIT_LIMIT };
-    any_execution(facts, limit, |reading, txns| {
+    // Without the transactions that need not have taken effect PL-1 forbids less.
+    let explain = if level == Level::ReadUncommitted { Reading::uncommitted } else { Reading::new };
+    any_execution(facts, limit, explain, |reading, txns| {
         let accepts = |order: &Order| execution::check(reading, level, order).is_ok();
         match level {
             Level::CutIsolation => accepts(&Order::Any),
@@ -39,7 +42,7 @@ pub(crate) fn decide_mixed(facts: &Facts<'_>, levels: &[Level]) -> Option<bool> 
         Point::Begin(t) => has_snapshot(levels[t.index()]),
         Point::Commit(_) => true,
     };
-    any_execution(facts, SNAPSHOT_LIMIT, |reading, txns| {
+    any_execution(facts, SNAPSHOT_LIMIT, Reading::new, |reading, txns| {
         interleavings(txns).into_iter().any(|events| {
             let events = events.into_iter().filter(happens).collect();
             mixed::check(reading, levels, &Order::Events(events)).is_ok()
@@ -48,16 +51,17 @@ pub(crate) fn decide_mixed(facts: &Facts<'_>, levels: &[Level]) -> Option<bool> 
 }
 
 /// Does any explanation of the reads have an order? `None`: there are too many explanations, or transactions.
-fn any_execution(
-    facts: &Facts<'_>,
+fn any_execution<'a>(
+    facts: &'a Facts<'a>,
     limit: usize,
+    explain: fn(&'a Facts<'a>, &[Choice]) -> Result<Reading<'a>, Flaw>,
     has_order: impl Fn(&Reading<'_>, &[TxnId]) -> bool,
 ) -> Option<bool> {
     let mut work: Vec<Vec<Choice>> = vec![Vec::new()];
     let mut tried = 0;
     while let Some(choices) = work.pop() {
         tried += 1;
-        let reading = Reading::new(facts, &choices).ok()?;
+        let reading = explain(facts, &choices).ok()?;
         let open = next_choices(facts, &reading, &choices);
         if tried + open.len() > READING_LIMIT {
             return None;

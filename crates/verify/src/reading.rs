@@ -159,10 +159,9 @@ impl<'a> Facts<'a> {
     /// ended when the next of its session began, so leaving out the one loses nothing.
     pub fn sessions_follow_the_clock(&self) -> bool {
         let Some(intervals) = self.history.intervals() else { return true };
-        self.history.sessions().all(|s| {
-            let range = self.history.session_range(s);
-            intervals[range.start as usize..range.end as usize].is_sorted_by_key(|i| i.invoked)
-        })
+        let invoked = |t: TxnId| intervals[t.index()].invoked;
+        let previous = |t: TxnId| self.history.before_in_session(t).next_back();
+        self.history.txns().all(|t| previous(t).is_none_or(|before| invoked(before) <= invoked(t)))
     }
 
     /// When a transaction had certainly taken effect.
@@ -248,6 +247,15 @@ impl Candidates<'_> {
     }
 }
 
+/// Which reads show that the transaction they read from took effect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// All.
+    Any,
+    /// Those of lists.
+    Lists,
+}
+
 /// One explanation of all reads.
 pub(crate) struct Reading<'a> {
     pub facts: &'a Facts<'a>,
@@ -264,15 +272,27 @@ impl<'a> Reading<'a> {
     /// Judges all reads; `choices` must be possible, and one per value read.
     pub fn new(facts: &'a Facts<'a>, choices: &[Choice]) -> Result<Reading<'a>, Flaw> {
         let choices = Choices::new(facts, choices)?;
-        Ok(Reading::starting_from(facts, &choices, |outcome| outcome == Outcome::Committed))
+        Ok(Reading::starting_from(facts, &choices, Proof::Any, |outcome| outcome == Outcome::Committed))
+    }
+
+    /// The same for PL-1, which allows reads of what was aborted: that a register's value was read does not show that its
+    /// writer took effect. (A list is a version only if all that it shows did.)
+    pub fn uncommitted(facts: &'a Facts<'a>, choices: &[Choice]) -> Result<Reading<'a>, Flaw> {
+        let choices = Choices::new(facts, choices)?;
+        Ok(Reading::starting_from(facts, &choices, Proof::Lists, |outcome| outcome == Outcome::Committed))
     }
 
     /// Judges the reads of all transactions that may count, without any choice.
     pub fn of_all_possible(facts: &'a Facts<'a>) -> Reading<'a> {
-        Reading::starting_from(facts, &Choices::default(), |outcome| outcome != Outcome::Aborted)
+        Reading::starting_from(facts, &Choices::default(), Proof::Any, |outcome| outcome != Outcome::Aborted)
     }
 
-    fn starting_from(facts: &'a Facts<'a>, choices: &Choices, counts: fn(Outcome) -> bool) -> Reading<'a> {
+    fn starting_from(
+        facts: &'a Facts<'a>,
+        choices: &Choices,
+        proof: Proof,
+        counts: fn(Outcome) -> bool,
+    ) -> Reading<'a> {
         let history = facts.history;
         let counts = history.txns().map(|t| counts(history.outcome(t))).collect();
         let sources = vec![Source::NotJudged; history.op_count()];
@@ -280,7 +300,7 @@ impl<'a> Reading<'a> {
         let mut reading = Reading { facts, counts, sources, shown, remains };
         let mut work: Vec<TxnId> = history.txns().filter(|&t| reading.counts(t)).collect();
         while let Some(t) = work.pop() {
-            for writer in reading.judge(t, choices) {
+            for writer in reading.judge(t, choices, proof) {
                 if !std::mem::replace(&mut reading.counts[writer.index()], true) {
                     work.push(writer);
                 }
@@ -339,7 +359,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Judges the reads of a transaction that counts. Returns whom it shows to have taken effect.
-    fn judge(&mut self, t: TxnId, choices: &Choices) -> Vec<TxnId> {
+    fn judge(&mut self, t: TxnId, choices: &Choices, proof: Proof) -> Vec<TxnId> {
         let history = self.facts.history;
         let mut observed = Vec::new();
         let mut own: FxHashMap<KeyId, Vec<Value>> = FxHashMap::default();
@@ -352,8 +372,13 @@ impl<'a> Reading<'a> {
                 continue;
             }
             let mine = own.get(&op.key).map_or(&[][..], Vec::as_slice);
-            let mut seen = |write: OpId| observed.push(self.facts.owner(write));
-            self.sources[read.index()] = if self.facts.is_list_key(op.key) {
+            let is_list = self.facts.is_list_key(op.key);
+            let mut seen = |write: OpId| {
+                if is_list || proof == Proof::Any {
+                    observed.push(self.facts.owner(write));
+                }
+            };
+            self.sources[read.index()] = if is_list {
                 match self.judge_list(t, read, mine, choices, &mut seen) {
                     Ok((source, shown)) => {
                         self.shown.insert(read, shown);

@@ -259,7 +259,7 @@ impl Proof<'_> {
     /// `a` comes before `b` in their session, and that matters to `level`.
     fn session_before(&self, level: Level, a: TxnId, b: TxnId) -> bool {
         let history = self.facts.history;
-        level.info().session_order && a < b && history.session_of(a) == history.session_of(b)
+        level.info().session_order && history.session_before(a, b)
     }
 
     fn time_before(&self, a: TxnId, b: TxnId) -> bool {

@@ -145,13 +145,20 @@ fn note_writer(commits: &Commits<'_>, latest: &mut Latest, key: KeyId, t: TxnId)
 }
 
 /// Goes through each session with what it has seen so far: `learn` adds it after each transaction.
-fn by_session(commits: &Commits<'_>, mut learn: impl FnMut(TxnId, &mut Latest)) -> Result<(), Flaw> {
+fn by_session(
+    commits: &Commits<'_>,
+    mut learn: impl FnMut(SessionId, TxnId, &mut Latest),
+) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let mut seen = Latest::default();
-    let mut session: Option<SessionId> = None;
+    let mut last: Option<SessionId> = None;
     for t3 in commits.reading.txns() {
-        if session.replace(history.session_of(t3)) != Some(history.session_of(t3)) {
+        let session = history.session_of(t3);
+        if last.replace(session) != Some(session) {
             seen.clear();
+            // Those of another session, which this one branches off.
+            let before = history.before_in_session(t3).filter(|&t| commits.reading.counts(t));
+            before.for_each(|t| learn(session, t, &mut seen));
         }
         for read in commits.reads(t3) {
             if let Some(t2) = seen.get(&read.key).and_then(|two| two.other_than(t3))
@@ -161,14 +168,14 @@ fn by_session(commits: &Commits<'_>, mut learn: impl FnMut(TxnId, &mut Latest)) 
                 return Err(overlooked(read, t2));
             }
         }
-        learn(t3, &mut seen);
+        learn(session, t3, &mut seen);
     }
     Ok(())
 }
 
 /// Visible: earlier transactions of the session.
 pub(crate) fn read_your_writes(commits: &Commits<'_>) -> Result<(), Flaw> {
-    by_session(commits, |t, seen| {
+    by_session(commits, |_, t, seen| {
         for (key, _) in commits.reading.facts.written(t) {
             note_writer(commits, seen, key, t);
         }
@@ -178,8 +185,7 @@ pub(crate) fn read_your_writes(commits: &Commits<'_>) -> Result<(), Flaw> {
 /// Visible: who earlier transactions of the session read from.
 pub(crate) fn monotonic_reads(commits: &Commits<'_>) -> Result<(), Flaw> {
     let mut learnt: FxHashSet<(SessionId, TxnId)> = FxHashSet::default();
-    by_session(commits, |t, seen| {
-        let session = commits.reading.facts.history.session_of(t);
+    by_session(commits, |session, t, seen| {
         for t2 in commits.reads(t).filter_map(|r| commits.reading.writer(r)) {
             if learnt.insert((session, t2)) {
                 for (key, _) in commits.reading.facts.written(t2) {
@@ -206,18 +212,20 @@ fn add_visible(commits: &Commits<'_>, visible: &mut Visible, at: TxnId, key: Key
 /// No read overlooks what is visible before (in session order) a transaction that its own transaction reads from.
 fn before_sources(commits: &Commits<'_>, visible: &Visible) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
-    // The latest source in each session: what is visible before it includes what is visible before earlier ones.
-    let mut sources: FxHashMap<SessionId, TxnId> = FxHashMap::default();
+    // By session, the end of its part before the latest source: what is visible there includes what is visible before
+    // earlier ones.
+    let mut sources: FxHashMap<SessionId, u32> = FxHashMap::default();
     for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
         sources.clear();
         for w in commits.reads(t3).filter_map(|r| commits.reading.writer(r)) {
-            let latest = sources.entry(history.session_of(w)).or_insert(w);
-            *latest = (*latest).max(w);
+            let session = history.trunk(w);
+            let end = sources.entry(session).or_default();
+            *end = (*end).max(history.part_before(session, w).end);
         }
         for read in commits.reads(t3) {
-            for (&session, &w) in &sources {
+            for (&session, &end) in &sources {
                 let Some(seen) = visible.get(&(session, read.key)) else { continue };
-                let before = seen.partition_point(|&(at, _)| at < w);
+                let before = seen.partition_point(|&(at, _)| at.0 < end);
                 if let Some(t2) = seen[..before].last().and_then(|(_, two)| two.other_than(t3))
                     && commits.place(t2) > commits.place_read(read)
                 {
@@ -393,12 +401,10 @@ fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
 fn predecessors(commits: &Commits<'_>, versions: bool) -> Vec<Vec<TxnId>> {
     let history = commits.reading.facts.history;
     let mut before: Vec<Vec<TxnId>> = vec![Vec::new(); history.txn_count()];
-    let mut last: Option<TxnId> = None;
     for t in commits.reading.txns() {
         let direct = &mut before[t.index()];
-        direct.extend(last.filter(|&p| history.session_of(p) == history.session_of(t)));
+        direct.extend(history.before_in_session(t).rfind(|&p| commits.reading.counts(p)));
         direct.extend(commits.reads(t).filter_map(|r| commits.reading.writer(r)));
-        last = Some(t);
     }
     if versions {
         let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];

@@ -316,7 +316,7 @@ impl Scene<'_> {
         match (&edge.evidence, edge.relation) {
             (Evidence::Session, Relation::SessionOrder) => match (edge.from, edge.to) {
                 (Node::Initial, Node::Txn(_)) => true,
-                (Node::Txn(a), Node::Txn(b)) => a < b && history.session_of(a) == history.session_of(b),
+                (Node::Txn(a), Node::Txn(b)) => history.session_before(a, b),
                 _ => false,
             },
             (Evidence::RealTime, Relation::RealTime) => match (edge.from, edge.to) {

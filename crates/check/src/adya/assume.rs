@@ -163,21 +163,39 @@ fn writes_follow_reads(problem: Problem<'_>, facts: &mut Vec<Fact>) {
     }
 }
 
+/// The version of a key that was touched last, and where.
+type Touched = (Version, OpId, TxnId);
+
 fn sequential(problem: Problem<'_>, facts: &mut Vec<Fact>) {
-    let mut last: Stamped<Option<(Version, OpId, TxnId)>> = Stamped::new(problem.history.key_count());
-    for session in problem.history.sessions() {
-        last.next_round();
-        for t in problem.history.session_txns(session).filter(|&t| problem.index.is_committed(t)) {
+    let mut last: Stamped<Option<Touched>> = Stamped::new(problem.history.key_count());
+    let mut step =
+        |t: TxnId, last: &mut Stamped<Option<Touched>>, before: &mut Vec<(KeyId, Option<Touched>)>| {
             for (op, key, version) in touched(problem, t) {
-                if let Some(Some((from, before, by))) = last.get(key.index()) {
+                let known = last.get(key.index()).flatten();
+                if let Some((from, before, by)) = known {
                     let reason = match by == t && version == Some(t) {
                         true => VersionReason::ReadThenWritten { read: before },
                         false => VersionReason::Session { before, after: op },
                     };
                     facts.push(Fact { key, from, to: version, reason });
                 }
+                before.push((key, known));
                 last.set(key.index(), Some((version, op, t)));
             }
+        };
+    let mut before = Vec::new();
+    for session in problem.history.sessions() {
+        last.next_round();
+        let committed = |t: &TxnId| problem.index.is_committed(*t) && problem.trunk(*t).is_none();
+        for t in problem.history.session_txns(session).filter(committed) {
+            step(t, &mut last, &mut before);
+            for branch in problem.branches(t) {
+                before.clear();
+                step(branch, &mut last, &mut before);
+                // Nothing follows it.
+                before.drain(..).rev().for_each(|(key, known)| last.set(key.index(), known));
+            }
+            before.clear();
         }
     }
 }

@@ -105,13 +105,5 @@ impl Clock {
 
 /// Consecutive committed transactions of each session.
 pub(crate) fn session_pairs(problem: Problem<'_>) -> impl Iterator<Item = (TxnId, TxnId)> {
-    problem.history.sessions().flat_map(move |s| {
-        let mut last = None;
-        problem.history.session_txns(s).filter_map(move |t| {
-            if !problem.index.is_committed(t) {
-                return None;
-            }
-            last.replace(t).map(|before| (before, t))
-        })
-    })
+    problem.committed().filter_map(move |t| Some((problem.session_predecessor(t)?, t)))
 }

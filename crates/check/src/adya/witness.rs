@@ -60,7 +60,7 @@ impl Dependencies<'_> {
     }
 
     fn follows_in_session(&self, from: TxnId, to: TxnId) -> bool {
-        self.problem.history.session_of(from) == self.problem.history.session_of(to) && from < to
+        self.problem.history.session_before(from, to)
     }
 
     fn ended_before(&self, from: TxnId, to: TxnId) -> bool {

@@ -73,8 +73,8 @@ fn outcomes(history: &History, findings: &mut Vec<Finding>) {
     for s in history.sessions().filter(|&s| !names.insert(history.session_label(s))) {
         followed.add(TxnId(history.session_range(s).start), || "one".to_owned());
     }
-    let advice = "Go on under a new session name, as Jepsen does: the transaction may still take effect, so the order of \
-                  the session says nothing about it, and is not used.";
+    let advice = "Go on under a new session name, as Jepsen does: the transaction may still take effect, so nothing of \
+                  the session is known to follow it.";
     let message =
         |n| format!("{} of unknown outcome whose session goes on", number(n, "transaction", "transactions"));
     followed.report(history, "session-goes-on", advice, message, findings);

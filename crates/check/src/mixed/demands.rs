@@ -60,8 +60,8 @@ impl Collector<'_> {
         let info = level.info();
         if info.session_order {
             // All of them: those in between may be at levels without session order.
-            let start = self.problem.history.session_range(self.problem.history.session_of(t)).start;
-            let earlier = (start..t.0).map(TxnId).filter(|&p| self.problem.index.is_committed(p));
+            let before = self.problem.history.before_in_session(t);
+            let earlier = before.filter(|&p| self.problem.index.is_committed(p));
             demands.edges.extend(earlier.map(|p| (p.0, view)));
         }
         if info.real_time {
@@ -119,8 +119,8 @@ impl Collector<'_> {
     /// Who is visible to a read at a weak level.
     fn visible(&self, level: Level, t: TxnId, read: Read) -> Vec<TxnId> {
         let before = |t: TxnId| {
-            let start = self.problem.history.session_range(self.problem.history.session_of(t)).start;
-            (start..t.0).map(TxnId).filter(|&p| self.problem.index.is_committed(p))
+            let before = self.problem.history.before_in_session(t);
+            before.filter(|&p| self.problem.index.is_committed(p))
         };
         let sources = |t: TxnId| self.problem.reads(t).filter_map(|r| r.from);
         match level {

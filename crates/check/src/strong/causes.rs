@@ -39,9 +39,8 @@ struct Causes {
 /// Who comes directly before a transaction.
 fn causes<D: Decided>(view: &View<'_, D>, t: TxnId) -> Vec<(TxnId, Link)> {
     let history = view.facts.history;
-    let session = history.session_range(history.session_of(t));
     let counts = |p: &TxnId| view.place[p.index()] != NONE;
-    let previous = (session.start..t.0).rev().map(TxnId).find(counts).map(|p| (p, Link::Session));
+    let previous = history.before_in_session(t).rfind(counts).map(|p| (p, Link::Session));
     let read = |i: usize| Some((view.source(i)?, Link::Read(i as u32)));
     previous.into_iter().chain(view.reads(t).filter_map(read)).collect()
 }

@@ -14,7 +14,7 @@ use super::story::known_cycle;
 use crate::budget::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
-use anomalist_history::{Builder, History, Index, KeyId, OpId, OpKind, TxnId};
+use anomalist_history::{Builder, Draft, History, Index, KeyId, OpId, OpKind, TxnId};
 use anomalist_level::{Literal, Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -144,10 +144,17 @@ impl Excerpt {
         let zero = b.int(0);
         b.set_initial_default(Some(zero));
         let mut ops = Vec::new();
+        let mut drafts: BTreeMap<TxnId, Draft> = BTreeMap::new();
         for &t in &txns {
             let label = b.int(i64::from(large.session_of(t).0));
-            let session = b.session(label);
+            let trunk = large.branches_off(large.session_of(t)).is_some();
+            let from = trunk.then(|| large.before_in_session(t).rev().find_map(|p| drafts.get(&p))).flatten();
+            let session = match from {
+                Some(&from) => b.another_session(label, Some(from)),
+                None => b.session(label),
+            };
             let draft = b.transaction(session);
+            drafts.insert(t, draft);
             if let Some(intervals) = large.intervals() {
                 b.set_interval(draft, intervals[t.index()]);
             }

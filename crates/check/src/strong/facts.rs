@@ -267,11 +267,6 @@ impl<'a> Facts<'a> {
         ops.find(|&i| !heads[i].is_read() && heads[i].key() == key).map(|i| OpId(i as u32))
     }
 
-    /// True if `a` comes before `b` in one session.
-    pub fn session_before(&self, a: TxnId, b: TxnId) -> bool {
-        a < b && self.history.session_of(a) == self.history.session_of(b)
-    }
-
     /// Notes the version orders; returns, for each list key, its appends in order.
     fn collect_lists(&mut self) -> FxHashMap<KeyId, &'a [OpId]> {
         let mut appends: FxHashMap<KeyId, &'a [OpId]> = FxHashMap::default();

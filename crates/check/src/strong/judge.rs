@@ -10,7 +10,7 @@ use super::search::{self, Found, Progress, Ways};
 use super::story;
 use crate::Request;
 use crate::budget::{Budget, OutOfBudget};
-use crate::verdicts::Board;
+use crate::verdicts::{Board, DIRTY};
 use crate::weak::Problem;
 use anomalist_history::Index;
 use anomalist_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict};
@@ -204,6 +204,9 @@ impl Engine<'_> {
                 board.decide(level, unknown(NO_VERSIONS.to_owned()));
             }
             Ok(Found::Holds(execution)) => board.prove(level, execution),
+            Ok(_) if rules.family == Family::Writes && self.problem.may_be_dirty() => {
+                board.decide(level, unknown(DIRTY.to_owned()));
+            }
             Ok(found) => {
                 let (anomaly, refutation) = story::tell(self.problem, self.facts, rules, found, &self.budget);
                 refute(board, level, anomaly, refutation);

@@ -154,53 +154,41 @@ impl<'a> Model<'a> {
 
     fn add_program_and_sessions(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
-        let mut last: Option<TxnId> = None;
-        let mut last_certain: Option<TxnId> = None;
         for t in facts.txns() {
             if rules.is_split() {
                 self.push(rules.begin(t), rules.commit(t), 0, Why::Program);
             }
-            if let Some(before) = last
-                && rules.sessions
-                && facts.history.session_of(before) == facts.history.session_of(t)
-            {
-                self.push(rules.commit(before), rules.begin(t), 0, Why::Session);
-                // A way round what may not have taken effect, for proofs.
-                if let Some(certain) = last_certain.filter(|&c| c != before && facts.session_before(c, t)) {
-                    self.push(rules.commit(certain), rules.begin(t), 0, Why::Session);
-                }
-            }
-            last = Some(t);
-            if facts.certain[t.index()] {
-                last_certain = last;
+            if rules.sessions {
+                self.add_session_edges(t, |before| facts.certain[before.index()]);
             }
         }
     }
 
-    /// Mixed: who keeps session order follows everybody before it in its session. The latest before it that does so as well
-    /// speaks for those before that one.
+    /// Edges from those before a transaction in its session, from the latest back to one that speaks for all before it.
+    /// (In proofs, one that may not have taken effect speaks for none.)
+    fn add_session_edges(&mut self, t: TxnId, speaks: impl Fn(TxnId) -> bool) {
+        let (facts, rules) = (self.facts, self.rules);
+        let mut before = facts.history.before_in_session(t).rev().filter(|&p| facts.index.is_committed(p));
+        while let Some(p) = before.next() {
+            self.push(rules.commit(p), rules.begin(t), 0, Why::Session);
+            if speaks(p) {
+                return;
+            }
+        }
+    }
+
+    /// Mixed: a transaction that keeps session order follows all before it in its session. The latest before it that does so
+    /// as well speaks for those before that one.
     fn add_own_sessions(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
-        let mut since: Vec<TxnId> = Vec::new();
-        let mut session = None;
         for t in facts.txns() {
             if rules.own(t).is_split() {
                 self.push(rules.begin(t), rules.commit(t), 0, Why::Program);
             }
-            let here = facts.history.session_of(t);
-            if session.replace(here) != Some(here) {
-                since.clear();
-            }
             if rules.own(t).sessions {
-                for &before in &since {
-                    self.push(rules.commit(before), rules.begin(t), 0, Why::Session);
-                }
-                // Who may not have taken effect speaks for nobody in a proof.
-                if facts.certain[t.index()] {
-                    since.clear();
-                }
+                let speaks = |before: TxnId| rules.own(before).sessions && facts.certain[before.index()];
+                self.add_session_edges(t, speaks);
             }
-            since.push(t);
         }
     }
 

@@ -184,17 +184,27 @@ impl<D: Decided> View<'_, D> {
             let here = self.facts.history.session_of(t3);
             if session.replace(here) != Some(here) {
                 seen.clear();
+                // Of a branch, its trunk.
+                let before = self.facts.history.before_in_session(t3);
+                for t in before.filter(|t| self.place[t.index()] != NONE) {
+                    self.note_session(&mut seen, t, what_they_read);
+                }
             }
             for read in self.reads(t3).collect::<Vec<_>>() {
                 self.check(read, &seen);
             }
-            if what_they_read {
-                for (read, t2) in self.sources(t3) {
-                    self.note(&mut seen, t2, &[t3], &[Link::Read(read), Link::Session]);
-                }
-            } else {
-                self.note(&mut seen, t3, &[], &[Link::Session]);
+            self.note_session(&mut seen, t3, what_they_read);
+        }
+    }
+
+    /// Notes what later transactions of its session see of `t`.
+    fn note_session(&self, seen: &mut Seen, t: TxnId, what_it_read: bool) {
+        if what_it_read {
+            for (read, t2) in self.sources(t) {
+                self.note(seen, t2, &[t], &[Link::Read(read), Link::Session]);
             }
+        } else {
+            self.note(seen, t, &[], &[Link::Session]);
         }
     }
 
@@ -208,9 +218,9 @@ impl<D: Decided> View<'_, D> {
             for read in self.reads(t3).collect::<Vec<_>>() {
                 let writers = self.facts.index.writers(self.facts.reads[read].key);
                 for &(by, t) in &sources {
-                    let earlier = &writers[..writers.partition_point(|&w| w < t)];
-                    let here =
-                        earlier.iter().rev().take_while(|&&w| history.session_of(w) == history.session_of(t));
+                    let within = history.part_before(history.trunk(t), t);
+                    let earlier = &writers[..writers.partition_point(|w| w.0 < within.end)];
+                    let here = earlier.iter().rev().take_while(|w| w.0 >= within.start);
                     let mut here = here.filter(|w| self.place[w.index()] != NONE && **w != t3);
                     let latest = match in_order {
                         true => here.next(),
@@ -245,9 +255,10 @@ impl<D: Decided> View<'_, D> {
             let sources = self.sources(t3);
             for read in self.reads(t3).collect::<Vec<_>>() {
                 for &(by, t) in &sources {
-                    let at = (self.facts.history.session_of(t), self.facts.reads[read].key);
-                    let Some(seen) = visible.get(&at) else { continue };
-                    let before = seen.partition_point(|s| s.0 < t);
+                    let trunk = self.facts.history.trunk(t);
+                    let Some(seen) = visible.get(&(trunk, self.facts.reads[read].key)) else { continue };
+                    let end = self.facts.history.part_before(trunk, t).end;
+                    let before = seen.partition_point(|s| s.0.0 < end);
                     let sights = seen[..before].last().map(|s| &s.1[..]).unwrap_or_default();
                     if let Some((t2, between, links)) = sights.iter().find(|s| s.0 != t3) {
                         let between = [&between[..], &[t]].concat();
@@ -306,9 +317,8 @@ impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
     /// Calls `f` with every direct predecessor of a transaction.
     fn predecessors(&self, t: TxnId, mut f: impl FnMut(TxnId, Link)) {
         let view = &*self.view;
-        let session = view.facts.history.session_range(view.facts.history.session_of(t));
         let counts = |p: &TxnId| view.place[p.index()] != NONE;
-        if let Some(p) = (session.start..t.0).rev().map(TxnId).find(counts) {
+        if let Some(p) = view.facts.history.before_in_session(t).rfind(counts) {
             f(p, Link::Session);
         }
         for i in view.reads(t) {

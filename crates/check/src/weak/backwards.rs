@@ -38,7 +38,7 @@ pub(crate) fn order(
         Weak::Causal => {
             let chains = Chains::new(&problem).reversed(&problem);
             let clocks = Clocks::backward(problem, &chains);
-            Backwards::new(problem, Causal { clocks }, versions).run(budget)
+            Backwards::new(problem, Causal { problem, clocks }, versions).run(budget)
         }
     }
 }
@@ -300,8 +300,7 @@ impl Sight for Direct<'_> {
     fn enter(&mut self, _: TxnId, _: &Waiting) {}
 
     fn is_seen(&mut self, t: TxnId, by: &WaitingRead, waiting: &Waiting) -> bool {
-        let session_of = |t| self.problem.history.session_of(t);
-        if self.atomic && session_of(t) == session_of(by.reader) {
+        if self.atomic && self.problem.history.session_before(t, by.reader) {
             return true;
         }
         if self.known != Some(t) {
@@ -318,14 +317,15 @@ impl Sight for Direct<'_> {
 
 /// Causal: a transaction is seen by everything that happened after it.
 struct Causal<'a, 'b> {
+    problem: Problem<'a>,
     clocks: Clocks<'a, 'b>,
 }
 
 impl Sight for Causal<'_, '_> {
     fn enter(&mut self, t: TxnId, waiting: &Waiting) {
-        let readers = waiting.from(t).map(|r| r.reader);
-        self.clocks.enter(t, readers.clone());
-        self.clocks.release(readers);
+        let seen_by = waiting.from(t).map(|r| r.reader).chain(self.problem.branches(t));
+        self.clocks.enter(t, seen_by.clone());
+        self.clocks.release(seen_by);
     }
 
     #[inline]

@@ -122,22 +122,24 @@ pub(crate) struct Clocks<'a, 'b> {
 }
 
 impl<'a, 'b> Clocks<'a, 'b> {
-    /// What each transaction has seen. Its sources are the transactions it reads from.
+    /// What each transaction has seen. Its sources are the transactions it reads from, and the one it branches off.
     pub fn forward(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
         let mut needed = vec![1u32; problem.txn_count()];
         for t in problem.committed() {
-            for w in problem.reads(t).filter_map(|r| r.from) {
+            for w in problem.reads(t).filter_map(|r| r.from).chain(problem.trunk(t)) {
                 needed[w.index()] += 1;
             }
         }
         Clocks::new(problem, chains, needed)
     }
 
-    /// What has seen each transaction. Its sources are its readers; chains are numbered from their end.
+    /// What has seen each transaction. Its sources are its readers and those that branch off it; chains are numbered from
+    /// their end.
     pub fn backward(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
         let mut needed = vec![1u32; problem.txn_count()];
         for t in problem.committed() {
-            needed[t.index()] += problem.reads(t).filter(|r| r.from.is_some()).count() as u32;
+            let sources = problem.reads(t).filter_map(|r| r.from).chain(problem.trunk(t));
+            needed[t.index()] += sources.count() as u32;
         }
         Clocks::new(problem, chains, needed)
     }

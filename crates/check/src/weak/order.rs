@@ -85,8 +85,9 @@ impl Graph for Causality<'_> {
         let readers = self.readers.successors(node);
         match readers.get(i) {
             Some(&reader) => Some(reader),
-            None if i == readers.len() && self.problem.index.is_committed(TxnId(node)) => {
-                self.problem.session_successor(TxnId(node)).map(|t| t.0)
+            None if self.problem.index.is_committed(TxnId(node)) => {
+                let next = self.problem.session_successor(TxnId(node));
+                next.into_iter().chain(self.problem.branches(TxnId(node))).nth(i - readers.len()).map(|t| t.0)
             }
             None => None,
         }
@@ -95,10 +96,9 @@ impl Graph for Causality<'_> {
     #[inline]
     fn for_each_successor(&self, node: u32, mut f: impl FnMut(u32)) {
         self.readers.successors(node).iter().copied().for_each(&mut f);
-        if self.problem.index.is_committed(TxnId(node))
-            && let Some(next) = self.problem.session_successor(TxnId(node))
-        {
-            f(next.0);
+        if self.problem.index.is_committed(TxnId(node)) {
+            let next = self.problem.session_successor(TxnId(node));
+            next.into_iter().chain(self.problem.branches(TxnId(node))).for_each(|t| f(t.0));
         }
     }
 }
@@ -133,6 +133,12 @@ impl Graph for Joined<'_, '_> {
 /// The input order, if it respects causality.
 pub(crate) fn input_order(problem: &Problem<'_>) -> Option<Units> {
     let history = problem.history;
+    // Where numbers are the order of sessions, the input may have had another.
+    let in_session =
+        |t| problem.session_predecessor(t).is_none_or(|p| history.position(p) < history.position(t));
+    if history.numbers().is_some() && !problem.committed().all(in_session) {
+        return None;
+    }
     let respects = problem
         .committed()
         .all(|t| problem.reads(t).all(|r| r.from.is_none_or(|w| history.position(w) < history.position(t))));

@@ -1,6 +1,6 @@
 //! The history as the weak levels see it: committed transactions, session order, external reads.
 
-use anomalist_history::{History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
+use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use anomalist_level::{Choice, Evidence, VersionReason};
 
 /// Who a read got its value from: a transaction, or the initial state (which precedes everything).
@@ -21,6 +21,8 @@ pub(crate) struct ExternalReads {
     reads: Vec<PackedRead>,
     write_start: Vec<u32>,
     written: Vec<KeyId>,
+    /// Committed transactions that branch off a session, each after the committed one that it directly follows; sorted.
+    branches: Vec<(TxnId, TxnId)>,
 }
 
 /// A [`Read`] whose source is a plain number.
@@ -42,6 +44,7 @@ impl ExternalReads {
             reads: Vec::with_capacity(reads),
             write_start: Vec::with_capacity(history.txn_count() + 1),
             written: Vec::with_capacity(writes),
+            branches: branches(history, index),
         };
         picked.start.push(0);
         picked.write_start.push(0);
@@ -79,6 +82,16 @@ impl ExternalReads {
     pub fn write_count(&self) -> usize {
         self.written.len()
     }
+}
+
+fn branches(history: &History, index: &Index) -> Vec<(TxnId, TxnId)> {
+    let single = |s| history.branches_off(s).and(history.session_txns(s).next());
+    let committed = |t: &TxnId| index.is_committed(*t);
+    let singles = history.sessions().filter_map(single).filter(committed);
+    let after = |t: TxnId| Some((history.before_in_session(t).rfind(committed)?, t));
+    let mut branches: Vec<(TxnId, TxnId)> = singles.filter_map(after).collect();
+    branches.sort_unstable();
+    branches
 }
 
 /// A history with its index.
@@ -122,16 +135,50 @@ impl<'a> Problem<'a> {
         self.reads.written[range].iter().copied()
     }
 
-    /// The previous committed transaction of the same session.
+    /// The committed transaction just before one in session order.
     pub fn session_predecessor(&self, t: TxnId) -> Option<TxnId> {
-        let start = self.history.session_range(self.history.session_of(t)).start;
-        (start..t.0).rev().map(TxnId).find(|&p| self.index.is_committed(p))
+        self.history.before_in_session(t).rfind(|&p| self.index.is_committed(p))
+    }
+
+    /// The committed transaction that one directly follows by branching off its session.
+    pub fn trunk(&self, t: TxnId) -> Option<TxnId> {
+        if self.reads.branches.is_empty() {
+            return None;
+        }
+        self.history.branches_off(self.history.session_of(t)).and_then(|_| self.session_predecessor(t))
+    }
+
+    /// The committed transactions that branch off a session just after this one.
+    pub fn branches(&self, t: TxnId) -> impl ExactSizeIterator<Item = TxnId> + Clone + use<'a> {
+        let all = &self.reads.branches;
+        let range = match all.is_empty() {
+            true => 0..0,
+            false => all.partition_point(|b| b.0 < t)..all.partition_point(|b| b.0 <= t),
+        };
+        all[range].iter().map(|b| b.1)
+    }
+
+    /// The latest committed writer of a key before `t` in session order.
+    pub fn own_writer(&self, t: TxnId, key: KeyId) -> Option<TxnId> {
+        let ids = self.history.part_before(self.history.trunk(t), t);
+        let writers = self.index.writers(key);
+        let before = &writers[..writers.partition_point(|w| w.0 < ids.end)];
+        before.last().copied().filter(|w| w.0 >= ids.start)
     }
 
     /// The next committed transaction of the same session.
     pub fn session_successor(&self, t: TxnId) -> Option<TxnId> {
         let end = self.history.session_range(self.history.session_of(t)).end;
         (t.0 + 1..end).map(TxnId).find(|&n| self.index.is_committed(n))
+    }
+
+    /// Whether a transaction of unknown outcome counts as committed because a register that it wrote was read, perhaps. In a
+    /// history of registers or of lists alone that changes nothing for PL-1, the only level to allow aborted reads.
+    pub fn may_be_dirty(&self) -> bool {
+        let history = self.history;
+        let counts = |t: &TxnId| history.outcome(*t) == Outcome::Indeterminate && self.index.is_committed(*t);
+        let writes = |t: TxnId| history.ops(t).any(|(_, o)| o.kind == OpKind::Write);
+        history.has_lists() && history.txns().filter(counts).any(writes)
     }
 
     /// The version-order edges that are assumed of registers and those that list reads show: consecutive appends by different

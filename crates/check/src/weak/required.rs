@@ -134,9 +134,11 @@ pub(crate) fn read_atomic(problem: &Problem<'_>) -> Required {
         last.next_round();
         for t in problem.history.session_txns(session).filter(|&t| problem.index.is_committed(t)) {
             reads.clear();
+            let branch = problem.trunk(t).is_some();
             for read in problem.reads(t) {
                 reads.push(read);
-                if let Some(own) = last.get(read.key.index()).map(TxnId)
+                let earlier = || problem.own_writer(t, read.key).filter(|_| branch);
+                if let Some(own) = last.get(read.key.index()).map(TxnId).or_else(earlier)
                     && read.from != Some(own)
                 {
                     required.demand(own, read.from, read.op);

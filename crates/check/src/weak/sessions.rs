@@ -57,12 +57,12 @@ impl<'a, 'b> SessionSeen<'a, 'b> {
 
     /// Is `t2` visible to `t3`? (Where in `t3` the read stands does not matter.)
     fn is_visible(&self, t2: TxnId, t3: TxnId) -> bool {
-        let session_of = |t| self.problem.history.session_of(t);
+        let before = |a, b| self.problem.history.session_before(a, b);
         let mut sources = self.problem.reads(t3).filter_map(|r: Read| r.from);
         match self.guarantee {
-            Guarantee::ReadYourWrites => t2 < t3 && session_of(t2) == session_of(t3),
+            Guarantee::ReadYourWrites => before(t2, t3),
             Guarantee::MonotonicReads => read_earlier_in_session(self.problem, self.causality, t2, t3),
-            Guarantee::MonotonicWrites => sources.any(|w| w > t2 && session_of(w) == session_of(t2)),
+            Guarantee::MonotonicWrites => sources.any(|w| before(t2, w)),
             Guarantee::WritesFollowReads => {
                 sources.any(|w| read_earlier_in_session(self.problem, self.causality, t2, w))
             }
@@ -127,10 +127,20 @@ impl Visibility for SessionSeen<'_, '_> {
     fn leave(&mut self, _: TxnId) {}
 }
 
+/// A transaction before `t` in its session that read from `writer`.
+pub(super) fn reader_before(
+    problem: Problem<'_>,
+    causality: &Causality<'_>,
+    writer: TxnId,
+    t: TxnId,
+) -> Option<TxnId> {
+    let readers = causality.readers(writer);
+    let ids = problem.history.part_before(problem.history.trunk(t), t);
+    let at = readers.partition_point(|&r| r < ids.start);
+    readers.get(at).copied().filter(|&r| r < ids.end).map(TxnId)
+}
+
 /// Did a transaction before `t` in its session read from `writer`?
 fn read_earlier_in_session(problem: Problem<'_>, causality: &Causality<'_>, writer: TxnId, t: TxnId) -> bool {
-    let start = problem.history.session_range(problem.history.session_of(t)).start;
-    let readers = causality.readers(writer);
-    let at = readers.partition_point(|&r| r < start);
-    readers.get(at).is_some_and(|&r| r < t.0)
+    reader_before(problem, causality, writer, t).is_some()
 }

@@ -151,15 +151,12 @@ impl<'a> DirectlySeen<'a> {
     }
 
     fn own_session_sees(&self, other: TxnId) -> bool {
-        let history = self.problem.history;
-        self.atomic && other < self.current && history.session_of(other) == history.session_of(self.current)
+        self.atomic && self.problem.history.session_before(other, self.current)
     }
 
     /// The latest earlier writer of a key in the current session.
     fn own_session_writer(&self, key: KeyId) -> Option<TxnId> {
-        let writers = self.problem.index.writers(key);
-        let before = writers.partition_point(|&w| w < self.current);
-        writers[..before].last().copied().filter(|&w| self.own_session_sees(w))
+        if self.atomic { self.problem.own_writer(self.current, key) } else { None }
     }
 }
 
@@ -229,9 +226,9 @@ impl Visibility for CausallySeen<'_, '_> {
     }
 }
 
-/// The transactions a transaction reads from.
+/// The transactions a transaction reads from, and the one it branches off.
 fn sources<'a>(problem: Problem<'a>, t: TxnId) -> impl Iterator<Item = TxnId> + use<'a> {
-    problem.reads(t).filter_map(|r| r.from)
+    problem.reads(t).filter_map(|r| r.from).chain(problem.trunk(t))
 }
 
 /// Causal, when causality itself has cycles.

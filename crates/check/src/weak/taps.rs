@@ -200,7 +200,6 @@ impl Classifier<'_> {
         if self.read_atomic.is_none() && self.causal.is_none() {
             return;
         }
-        let own = self.problem.history.session_of(t3);
         let mut excluded = overwriting;
         excluded.extend(t1);
         excluded.push(t3);
@@ -215,7 +214,7 @@ impl Classifier<'_> {
         };
         by_session(&self.problem, read.key, |session, group| {
             let seen = leading(group, self.clocks.unseen(t3, session));
-            let before = if session == own { leading(group, t3.0) } else { 0 };
+            let before = leading(group, self.problem.history.part_before(session, t3).end);
             self.count_group(&group[..before], Shape::Session, session, &groups, counts);
             self.count_group(&group[before..seen.max(before)], Shape::Causal, session, &groups, counts);
         });

@@ -8,7 +8,7 @@ use super::clocks::AllClocks;
 use super::order::Causality;
 use super::problem::{Problem, Read, VersionEdge, Writer};
 use super::required::RequiredEdge;
-use super::sessions::Guarantee;
+use super::sessions::{Guarantee, reader_before};
 use super::taps::Instance;
 use anomalist_graph::{Components, Step, shortest_path};
 use anomalist_history::{OpId, TxnId};
@@ -124,8 +124,7 @@ impl<'a> Explainer<'a> {
                 vec![self.read_edge(t2, reader)?, session_edge(reader, t3)]
             }
             Guarantee::MonotonicWrites => {
-                let session = self.problem.history.session_of(t2);
-                let w = sources().find(|&w| w > t2 && self.problem.history.session_of(w) == session)?;
+                let w = sources().find(|&w| self.problem.history.session_before(t2, w))?;
                 vec![session_edge(t2, w), self.read_edge(w, t3)?]
             }
             Guarantee::WritesFollowReads => {
@@ -180,17 +179,16 @@ impl<'a> Explainer<'a> {
     /// Why `t2` is visible to the read of `t3`: it was read from, or came before in the session, or causally.
     fn visibility(&self, t2: TxnId, t3: TxnId, read: Read) -> Option<Vec<Edge>> {
         let direct = self.problem.reads(t3).find(|r| r.from == Some(t2));
-        let same_session = self.problem.history.session_of(t2) == self.problem.history.session_of(t3);
+        let in_session = self.problem.history.session_before(t2, t3);
         match direct {
-            Some(r) if r.op < read.op || !(same_session && t2 < t3) => Some(vec![self.read_edge(t2, t3)?]),
-            _ if same_session && t2 < t3 => Some(vec![session_edge(t2, t3)]),
+            Some(r) if r.op < read.op || !in_session => Some(vec![self.read_edge(t2, t3)?]),
+            _ if in_session => Some(vec![session_edge(t2, t3)]),
             _ => self.causal_path(t2, t3),
         }
     }
 
     fn reader_before(&self, writer: TxnId, t: TxnId) -> Option<TxnId> {
-        let start = self.problem.history.session_range(self.problem.history.session_of(t)).start;
-        self.causality.readers(writer).iter().copied().find(|&r| r >= start && r < t.0).map(TxnId)
+        reader_before(self.problem, self.causality, writer, t)
     }
 
     fn causal_path(&self, from: TxnId, to: TxnId) -> Option<Vec<Edge>> {
@@ -229,7 +227,8 @@ impl<'a> Explainer<'a> {
                 for &reader in self.causality.readers(TxnId(node)) {
                     offer(reader, Label::WriteRead, false);
                 }
-                if let Some(next) = self.problem.session_successor(TxnId(node)) {
+                let next = self.problem.session_successor(TxnId(node)).into_iter();
+                for next in next.chain(self.problem.branches(TxnId(node))) {
                     offer(next.0, Label::Session, true);
                 }
                 for &e in extra.versions.from(node) {

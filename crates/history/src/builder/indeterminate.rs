@@ -1,24 +1,26 @@
 //! Transactions of unknown outcome in the middle of a session.
 //!
-//! A session's transactions follow one another because its client waits for each. It did not learn when one of unknown outcome
-//! took effect, if ever: perhaps long after the session's next ones, so nothing follows it (Elle's rule for `info`). Ids are
-//! session-major, so that the order of a session is the order of ids. Hence such a transaction is given a session of its own, of the
-//! same name, unless it is the last of its session; the others keep their order. That gives up its coming after those before
-//! it as well, which can hide a violation, never invent one. Where the database says by timestamps when it took effect,
-//! it stays.
+//! A session's transactions follow one another because its client waits for each. The client did not learn when one of
+//! unknown outcome took effect, if ever: perhaps long after the session's next ones, so nothing follows it (Elle's rule
+//! for `info`). It was issued after those before it, though, and follows them. So session order is a chain with single
+//! transactions branching off. Ids are session-major, so that the order of a chain is the order of ids; hence such a
+//! transaction is given a session of its own, of the same name, which remembers what it branches off, unless it is the last
+//! of its session. Where the database says by timestamps when it took effect, it stays.
 
-use super::Builder;
+use super::{Builder, Draft};
 use crate::ids::SessionId;
 use crate::model::Outcome;
 use crate::value::Value;
 use rustc_hash::FxHashMap;
 
 impl Builder {
-    /// A session that may have the name of another.
-    pub(crate) fn another_session(&mut self, label: Value) -> SessionId {
+    /// A session that may have the name of another, and may branch off a transaction of another.
+    pub fn another_session(&mut self, label: Value, from: Option<Draft>) -> SessionId {
         self.sessions.names.push(label);
         self.shared_names = true;
-        SessionId(self.sessions.names.len() as u32 - 1)
+        let session = SessionId(self.sessions.names.len() as u32 - 1);
+        self.branches.extend(from.map(|from| (session, from)));
+        session
     }
 
     /// Gives sessions of their own to transactions of unknown outcome that others of their session follow.
@@ -27,19 +29,29 @@ impl Builder {
         if !self.stamps.is_empty() || !self.outcome.iter().any(is_open) {
             return;
         }
+        let order = self.in_session_order();
+        let kept = || order.iter().copied().filter(|&d| self.outcome[d].is_some());
         let mut last = vec![usize::MAX; self.sessions.names.len()];
-        for d in (0..self.session.len()).filter(|&d| self.outcome[d].is_some()) {
+        for d in kept() {
             last[self.session[d] as usize] = d;
         }
-        for d in 0..self.session.len() {
+        let mut previous: Vec<Option<Draft>> = vec![None; last.len()];
+        let mut separate = Vec::new();
+        for d in kept() {
             let session = self.session[d] as usize;
             if is_open(&self.outcome[d]) && last[session] != d {
-                self.session[d] = self.another_session(self.sessions.names[session]).0;
+                separate.push((d, previous[session]));
+            } else {
+                previous[session] = Some(Draft(d as u32));
             }
+        }
+        for (d, from) in separate {
+            let label = self.sessions.names[self.session[d] as usize];
+            self.session[d] = self.another_session(label, from).0;
         }
     }
 
-    /// By draft, the how manieth of all sessions of its name a transaction is, if sessions share names; else empty.
+    /// By draft, its rank among all transactions of sessions of its name, if sessions share names; else empty.
     pub(super) fn ranks(&self) -> Vec<u32> {
         if !self.shared_names {
             return Vec::new();
@@ -58,6 +70,7 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::TxnId;
     use crate::model::History;
 
     fn sessions(history: &History) -> Vec<Vec<String>> {
@@ -75,11 +88,15 @@ mod tests {
         }
         let h = b.finish().unwrap();
         assert_eq!(sessions(&h), [vec!["7:1", "7:3", "7:4", "7:5"], vec!["7:2"]]);
+        let (first, third, second) = (TxnId(0), TxnId(1), TxnId(4));
+        assert!(h.session_before(first, second) && h.session_before(first, third));
+        assert!(!h.session_before(second, third) && !h.session_before(third, second));
+        assert_eq!(h.before_in_session(second).collect::<Vec<_>>(), [first]);
         assert!(h.sessions().all(|s| h.session_label(s) == label));
         struct Most;
         impl crate::Kept for Most {
             fn txn(&self, t: crate::TxnId) -> bool {
-                t.0 == 0 || t.0 == 4
+                t.0 != 2
             }
             fn op(&self, _: crate::OpId) -> bool {
                 true
@@ -90,6 +107,7 @@ mod tests {
         }
         // A part does not put it back.
         let (part, _) = h.part(&Most).unwrap();
-        assert_eq!(sessions(&part), [vec!["7:1"], vec!["7:2"]]);
+        assert_eq!(sessions(&part), [vec!["7:1", "7:3", "7:4"], vec!["7:2"]]);
+        assert!(part.session_before(TxnId(0), TxnId(3)) && !part.session_before(TxnId(3), TxnId(1)));
     }
 }

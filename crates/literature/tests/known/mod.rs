@@ -1,20 +1,16 @@
 //! Disagreements that are known and wait for their repair. Each entry is a hole in the comparison: this
 //! table should be empty.
 
-use crate::judges::{Complaint, Said};
-use anomalist_level::{By, Level};
-use anomalist_literature::model::Outcome;
-use anomalist_literature::{Answer, History, Sessions, answer};
+use crate::judges::Complaint;
+use anomalist_level::By;
+use anomalist_literature::History;
 use std::sync::OnceLock;
 
 type Applies = fn(&History, &Complaint) -> bool;
 
 /// Name, and to which disagreements it applies.
-pub const KNOWN: &[(&str, Applies)] = &[
-    ("D: an indeterminate transaction that others follow is not after those before it", detached),
-    ("T: timestamps, snapshots, equal timestamps in one session", tied_session),
-    ("P1: PL-1, an indeterminate transaction whose register value was read counts as committed", observed),
-];
+pub const KNOWN: &[(&str, Applies)] =
+    &[("T: timestamps, snapshots, equal timestamps in one session", tied_session)];
 
 /// The known reason of a disagreement.
 pub fn reason(history: &History, complaint: &Complaint) -> Option<&'static str> {
@@ -23,21 +19,11 @@ pub fn reason(history: &History, complaint: &Complaint) -> Option<&'static str> 
     KNOWN.iter().find(applies).map(|(name, _)| *name)
 }
 
-/// `ANOMALIST_LITERATURE_UNLISTED=D,P1` leaves entries out.
+/// `ANOMALIST_LITERATURE_UNLISTED=T` leaves entries out.
 fn unlisted() -> &'static [String] {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
     let names = || std::env::var("ANOMALIST_LITERATURE_UNLISTED").unwrap_or_default();
     NAMES.get_or_init(|| names().split(',').filter(|n| !n.is_empty()).map(str::to_owned).collect())
-}
-
-fn detached(history: &History, c: &Complaint) -> bool {
-    let lenient = matches!(c.said, Said::Holds | Said::Accepts) && c.expected == Answer::Violated;
-    lenient && answer(history, c.level, c.by, Sessions::Detached) == Answer::Holds
-}
-
-fn observed(history: &History, c: &Complaint) -> bool {
-    let open = history.txns.iter().any(|t| t.outcome == Outcome::Indeterminate);
-    c.level == Level::ReadUncommitted && matches!(c.said, Said::Violated | Said::Accepts) && open
 }
 
 fn tied_session(history: &History, c: &Complaint) -> bool {

@@ -8,7 +8,7 @@ use super::WeakLevel;
 use super::reading::{Ambiguous, Facts, Reading};
 use super::relation::{Orders, Relation};
 use super::taps::repeatable;
-use anomalist_history::{History, OpKind};
+use anomalist_history::{History, OpKind, Outcome, TxnId};
 
 pub(super) fn satisfies(history: &History, level: WeakLevel, versions: &[(usize, usize)]) -> bool {
     let facts = Facts::new(history);
@@ -51,6 +51,12 @@ pub(super) fn flows(history: &History, reads: bool) -> Option<bool> {
     let readings = facts.readings(Ambiguous::Enumerate);
     let forgives = |r: &Reading| r.read_taps[2..5] != [0; 3] || !reads && r.faulty_list;
     if readings.iter().any(|r| forgives(r) || r.duplicate_elements > 0) {
+        return None;
+    }
+    // PL-1 allows reads of registers that aborted transactions wrote, so reads do not show that one took effect.
+    let open = |t: &TxnId| history.outcome(*t) == Outcome::Indeterminate;
+    let writes = |t: TxnId| history.ops(t).any(|(_, o)| o.kind == OpKind::Write);
+    if !reads && history.has_lists() && history.txns().filter(open).any(writes) {
         return None;
     }
     Some(readings.iter().any(|reading| {

@@ -408,8 +408,8 @@ impl<'a> Facts<'a> {
 
     /// True if `a` comes before `b` in one session.
     pub fn same_session_before(&self, a: usize, b: usize) -> bool {
-        let session = |t: usize| self.history.session_of(anomalist_history::TxnId(t as u32));
-        a < b && session(a) == session(b)
+        let txn = |t: usize| anomalist_history::TxnId(t as u32);
+        self.history.session_before(txn(a), txn(b))
     }
 
     pub fn txn_count(&self) -> usize {

@@ -41,7 +41,10 @@ impl Raw<'_> {
             .filter_map(|i| Some((i, self.rank(exists, seen, order, i)?)))
             .collect();
         let pairs = || ranks.iter().flat_map(|a| ranks.iter().map(move |b| (*a, *b)));
-        let session = |i: usize| self.history.session_of(TxnId(self.ops[i].txn as u32));
+        let txn = |i: usize| TxnId(self.ops[i].txn as u32);
+        let after = |i: usize, j: usize| {
+            self.history.session_before(txn(i), txn(j)) || i < j && self.ops[i].txn == self.ops[j].txn
+        };
         let follows = pairs().all(|((i, a), (j, b))| {
             let own = self.ops[i].txn == self.ops[j].txn
                 && self.ops[i].kind == OpKind::Read
@@ -49,8 +52,7 @@ impl Raw<'_> {
             !assumed.writes_follow_reads || !own || j < i || a < b
         });
         let sequential = assumed.sequential_keys || assumed.linearizable_keys;
-        let in_sessions =
-            !sequential || pairs().all(|((i, a), (j, b))| i >= j || session(i) != session(j) || a <= b);
+        let in_sessions = !sequential || pairs().all(|((i, a), (j, b))| !after(i, j) || a <= b);
         let ended = |i: usize, j: usize| {
             let (a, b) = (self.ops[i].txn, self.ops[j].txn);
             let Some(intervals) = self.history.intervals() else { return false };

@@ -284,10 +284,9 @@ impl<'a> Raw<'a> {
     }
 
     fn add_orders(&self, exists: &[bool], edges: &mut [Vec<u8>]) {
-        let session = |t: usize| self.history.session_of(TxnId(t as u32));
         for a in (0..self.n).filter(|&a| exists[a]) {
             for b in (0..self.n).filter(|&b| b != a && exists[b]) {
-                if a < b && session(a) == session(b) {
+                if self.history.session_before(TxnId(a as u32), TxnId(b as u32)) {
                     edges[a][b] |= SO;
                 }
                 let Some(intervals) = self.history.intervals() else { continue };
