@@ -168,8 +168,8 @@ impl<'a> Model<'a> {
     /// (In proofs, one that may not have taken effect speaks for none.)
     fn add_session_edges(&mut self, t: TxnId, speaks: impl Fn(TxnId) -> bool) {
         let (facts, rules) = (self.facts, self.rules);
-        let mut before = facts.history.before_in_session(t).rev().filter(|&p| facts.index.is_committed(p));
-        while let Some(p) = before.next() {
+        let before = facts.history.before_in_session(t).rev().filter(|&p| facts.index.is_committed(p));
+        for p in before {
             self.push(rules.commit(p), rules.begin(t), 0, Why::Session);
             if speaks(p) {
                 return;
