@@ -1,17 +1,25 @@
-//! What is left behind when we are wrong: a file with everything needed to see it again.
+//! What is left behind when an answer is wrong: a file with everything needed to see it again.
 
 use crate::destination::write_file;
 use crate::exit::Failure;
 use crate::secret::masked_argument;
+use anomalist::History;
 use anomalist_format::certificate::Fingerprint;
-use anomalist_history::History;
 use anomalist_level::Judgement;
-use anomalist_report::HistoryFacts;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Writes a bundle about a wrong answer, in the current folder or else in that for temporary files, and says where.
-pub fn report(history: &History, facts: &HistoryFacts, judgement: &Judgement, what: &str) -> Failure {
+/// An error as a failure. About a wrong answer it writes a bundle, in the current folder or else in that for temporary files,
+/// and says where.
+pub fn report(history: &History, error: anomalist::Error) -> Failure {
+    match error {
+        anomalist::Error::Internal { what, judgement } => bundle(history, &judgement, &what),
+        other => other.into(),
+    }
+}
+
+fn bundle(history: &History, judgement: &Judgement, what: &str) -> Failure {
+    let (history, facts) = (history.transactions(), history.facts());
     let fingerprint = Fingerprint::of(history).to_string();
     let bundle = json!({
         "anomalist": env!("CARGO_PKG_VERSION"),
@@ -32,7 +40,7 @@ pub fn report(history: &History, facts: &HistoryFacts, judgement: &Judgement, wh
         None => "It could not be written to a file.".to_owned(),
     };
     Failure::Bug(format!(
-        "error: {}: {what}\nThis is a bug of ours, not of your history. {kept}\nPlease report it, with the history if you can.",
+        "error: {}: {what}\nThis is an internal error, not one of your history. {kept}\nPlease report it, with the history if you can.",
         facts.path
     ))
 }

@@ -17,8 +17,18 @@ pub enum Exit {
     Undecided = 2,
     /// Wrong usage, or input that cannot be read.
     BadInput = 3,
-    /// A bug of ours.
+    /// An internal error.
     Bug = 4,
+}
+
+impl From<anomalist::Outcome> for Exit {
+    fn from(outcome: anomalist::Outcome) -> Exit {
+        match outcome {
+            anomalist::Outcome::Holds => Exit::Holds,
+            anomalist::Outcome::Violated => Exit::Violated,
+            anomalist::Outcome::Unknown => Exit::Undecided,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -36,7 +46,7 @@ pub enum Failure {
     Interrupted,
     /// Something the user can put right; the message is for people.
     Input(String),
-    /// Our answer was wrong; the message says where the bundle to report is.
+    /// The answer was wrong: an internal error. The message says where the bundle to report is.
     Bug(String),
 }
 
@@ -80,6 +90,25 @@ impl From<ReadError> for Failure {
             ReadError::Cancelled => Failure::Interrupted,
             // Diagnostics say "error:" themselves, each.
             ReadError::Malformed(_) => Failure::Input(error.to_string()),
+            other => Failure::input(other),
+        }
+    }
+}
+
+impl From<anomalist::Error> for Failure {
+    fn from(error: anomalist::Error) -> Failure {
+        use anomalist::Error;
+        match error {
+            Error::Read(error) => error.into(),
+            Error::Binary(file) => Failure::input(format_args!(
+                "{file}: test.jepsen is Jepsen's own binary format, which is not read\n  help: use history.edn"
+            )),
+            Error::Unrecognised(_) => {
+                Failure::input(format_args!("{error} (anomalist elle --model may name it)"))
+            }
+            Error::NoTimestamps => {
+                Failure::input(format_args!("{error}; leave out --by, or use --by values"))
+            }
             other => Failure::input(other),
         }
     }

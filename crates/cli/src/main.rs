@@ -18,7 +18,6 @@ mod commands;
 mod destination;
 mod exit;
 mod interrupt;
-mod judging;
 mod load;
 mod progress;
 mod secret;

@@ -1,7 +1,8 @@
 //! Values of flags: formats, durations, and the format that a file name suggests.
 
+use anomalist::Basis;
 use anomalist_format::Format;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,6 +11,21 @@ pub fn format() -> impl TypedValueParser<Value = Format> {
     let names = Format::ALL.iter().map(|format| format.name());
     // Only names of formats pass the list, so the fallback is never taken.
     PossibleValuesParser::new(names).map(|name| Format::from_name(&name).unwrap_or(Format::Anomalist))
+}
+
+/// What verdicts rest on.
+pub fn basis() -> impl TypedValueParser<Value = Basis> {
+    let values = [
+        ("values", "What was read and written"),
+        ("timestamps", "The database's timestamps as well"),
+        ("both", "Each by itself, and where they differ"),
+    ];
+    let names = values.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "values" => Basis::Values,
+        "timestamps" => Basis::Timestamps,
+        _ => Basis::Both,
+    })
 }
 
 /// `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.

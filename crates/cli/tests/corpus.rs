@@ -177,6 +177,7 @@ fn shortest(
             timing: None,
             required: &[level],
             declared: false,
+            stopped: false,
         };
         let text = anomalist_report::text(&subject, &anomalist_report::Style::default());
         (!text.contains("the whole proof has")).then(|| text.lines().count())

@@ -4,16 +4,24 @@
 //! people read these documents too. So documents are built as [`Doc`] and printed here: whatever fits on a line stays on
 //! one, the rest is broken up.
 
+use serde_core::{Serialize, Serializer};
 use serde_json::Value;
 use std::fmt::Write;
 
 /// A JSON value.
 #[derive(Clone, Debug)]
-pub(crate) enum Doc {
+pub enum Doc {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A number.
     Number(serde_json::Number),
+    /// A string.
     Text(String),
+    /// An array.
     Array(Vec<Doc>),
+    /// An object, its fields in order.
     Object(Vec<(&'static str, Doc)>),
 }
 
@@ -40,6 +48,7 @@ impl Doc {
     /// The same document for programs.
     pub fn to_value(&self) -> Value {
         match self {
+            Doc::Null => Value::Null,
             Doc::Bool(b) => Value::Bool(*b),
             Doc::Number(n) => Value::Number(n.clone()),
             Doc::Text(t) => Value::String(t.clone()),
@@ -105,6 +114,19 @@ impl Doc {
                 format!("{{{}}}", fields.join(", "))
             }
             plain => plain.to_value().to_string(),
+        }
+    }
+}
+
+impl Serialize for Doc {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Doc::Null => serializer.serialize_unit(),
+            Doc::Bool(b) => serializer.serialize_bool(*b),
+            Doc::Number(n) => n.serialize(serializer),
+            Doc::Text(t) => serializer.serialize_str(t),
+            Doc::Array(items) => serializer.collect_seq(items),
+            Doc::Object(fields) => serializer.collect_map(fields.iter().map(|(k, v)| (k, v))),
         }
     }
 }

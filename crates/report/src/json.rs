@@ -1,14 +1,14 @@
-//! `anomalist check --json`, schema 1.
+//! `anomalist check --json`, schema 2: `docs/json.md`.
 //!
-//! The fields and their order are a contract with scripts; new fields may be added, old ones stay. Values and keys are
-//! strings, as a person would write them. A transaction of a witness lists all its operations if they are few, else
+//! The fields and their order are a contract with scripts; new fields may be added, old ones stay. Values and keys have
+//! their types: numbers, strings, `null`, arrays for lists. A transaction of a witness lists all its operations if they are few, else
 //! those that matter (`operations_total` then says how many there are).
 
 use crate::Subject;
 use crate::cast::{Cast, letter};
 use crate::doc::Doc;
 use crate::explain::explain;
-use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
+use anomalist_history::{AtomKind, History, OpId, OpKind, Outcome, TxnId, Value, View};
 use anomalist_level::{
     Anomaly, AnomalyKind, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Sought, Verdict,
 };
@@ -34,11 +34,14 @@ fn documents(subjects: &[Subject<'_>]) -> Doc {
     }
 }
 
-fn document(subject: &Subject<'_>) -> Doc {
+/// The document for one history.
+pub fn document(subject: &Subject<'_>) -> Doc {
     let judgement = subject.judgement;
     let mut fields = vec![
         ("anomalist", env!("CARGO_PKG_VERSION").into()),
-        ("schema", 1.into()),
+        ("schema", 2.into()),
+        ("outcome", subject.outcome().name().into()),
+        ("exit", u64::from(subject.outcome().exit_status()).into()),
         ("history", facts(subject)),
         ("levels", Doc::Array(judgement.levels.iter().map(level).collect())),
         ("strongest", names(&judgement.strongest())),
@@ -165,7 +168,7 @@ fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {
     let mut fields = vec![
         ("name", history.txn_name(t).into()),
         ("alias", cast.name(t).into()),
-        ("session", history.show(session).to_string().into()),
+        ("session", typed(history, session)),
     ];
     if let Some(line) = history.line(t) {
         fields.push(("line", u64::from(line).into()));
@@ -181,7 +184,7 @@ fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {
         .map(|(op, o)| {
             let mut fields = vec![
                 ("type", letter(o.kind).into()),
-                ("key", history.show_key(o.key).to_string().into()),
+                ("key", typed(history, history.key_label(o.key))),
                 ("value", value(cast, op)),
             ];
             if cast.matters(op) {
@@ -197,12 +200,42 @@ fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {
     Doc::Object(fields)
 }
 
-/// In full, but for very long lists.
+/// Lists up to this length are shown in full, of longer ones their end.
+const LONGEST: usize = 100;
+const END: usize = 20;
+
 fn value(cast: &Cast<'_>, op: OpId) -> Doc {
-    let value = cast.history.op(op).value;
-    match cast.history.list(value) {
-        Some(elements) if elements.len() > 100 => cast.value(op).into(),
-        _ => cast.history.show(value).to_string().into(),
+    typed(cast.history, cast.history.op(op).value)
+}
+
+/// A value with its type.
+fn typed(history: &History, value: Value) -> Doc {
+    match value.view() {
+        View::Nil => Doc::Null,
+        View::Unknown => "?".into(),
+        View::Int(i) => Doc::Number(i.into()),
+        View::Atom(id) => match history.atom(id) {
+            (AtomKind::Keyword, text) => format!(":{text}").into(),
+            (AtomKind::Token, "true") => Doc::Bool(true),
+            (AtomKind::Token, "false") => Doc::Bool(false),
+            (AtomKind::Token, text) => match text.parse::<serde_json::Number>() {
+                // Others would lose digits.
+                Ok(number) if number.to_string() == text => Doc::Number(number),
+                _ => text.into(),
+            },
+            (_, text) => text.into(),
+        },
+        View::List(_) => {
+            let elements = history.list(value).unwrap_or_default();
+            let docs = |elements: &[Value]| Doc::Array(elements.iter().map(|&e| typed(history, e)).collect());
+            match elements.len() {
+                0..=LONGEST => docs(elements),
+                long => Doc::Object(vec![
+                    ("length", (long as u64).into()),
+                    ("end", docs(&elements[long - END..])),
+                ]),
+            }
+        }
     }
 }
 
@@ -221,7 +254,7 @@ fn edge(cast: &Cast<'_>, edge: &Edge) -> Doc {
         ("type", edge.relation.name().into()),
     ];
     let mut about = |op: OpId| {
-        fields.push(("key", history.show_key(history.op(op).key).to_string().into()));
+        fields.push(("key", typed(history, history.key_label(history.op(op).key))));
         fields.push(("value", value(cast, op)));
     };
     match &edge.evidence {

@@ -23,9 +23,15 @@
 //! let index = Index::build(&history, 1.try_into()?);
 //! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
 //! let facts = HistoryFacts::of(&history, "h.txt", "plume");
-//! let subject = Subject { history: &history, facts: &facts, judgement: &judgement, timing: None, required:
-//! &[],
-//!     declared: false };
+//! let subject = Subject {
+//!     history: &history,
+//!     facts: &facts,
+//!     judgement: &judgement,
+//!     timing: None,
+//!     required: &[],
+//!     declared: false,
+//!     stopped: false,
+//! };
 //! assert!(anomalist_report::text(&subject, &Style::default()).contains("fractured-read-co (TAP-k)"));
 //! assert_eq!(anomalist_report::json(&[subject])["history"]["transactions"], 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -42,6 +48,7 @@ mod html;
 mod json;
 mod layout;
 mod matrix;
+mod outcome;
 mod refuted;
 mod sarif;
 mod stamps;
@@ -55,19 +62,21 @@ mod vocabulary;
 mod tests;
 
 pub use ci::{github, junit, step_summary};
+pub use doc::Doc;
 pub use dot::dot;
 pub use explain::explain;
 pub use html::html;
-pub use json::{json, json_text};
+pub use json::{document, json, json_text};
 pub use layout::Style;
 pub use matrix::{Column, matrix_markdown, matrix_text};
+pub use outcome::Outcome;
 pub use sarif::sarif;
 pub use summary::summary_table;
 pub use svg::svg;
 pub use text::{example_text, text};
 pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
-use anomalist_history::{History, Outcome, TxnId};
+use anomalist_history::{History, Outcome as End, TxnId};
 use anomalist_level::{Anomaly, Edge, Evidence, Judgement, Level, Node, Sought, Verdict};
 
 /// What a history consists of.
@@ -111,8 +120,8 @@ impl HistoryFacts {
             kind,
             sessions: history.session_count() as u64,
             transactions: history.txn_count() as u64,
-            aborted: with(Outcome::Aborted),
-            indeterminate: with(Outcome::Indeterminate),
+            aborted: with(End::Aborted),
+            indeterminate: with(End::Indeterminate),
             operations: history.op_count() as u64,
             keys: history.key_count() as u64,
             vacuous: None,
@@ -156,6 +165,8 @@ pub struct Subject<'a> {
     pub required: &'a [Level],
     /// What transactions declare must hold too.
     pub declared: bool,
+    /// The work was ended before everything was decided.
+    pub stopped: bool,
 }
 
 impl Subject<'_> {

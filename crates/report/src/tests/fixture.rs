@@ -23,6 +23,7 @@ impl Checked {
             timing: Some(Timing { load_ms: 12.1, check_ms: 3.4 }),
             required: &self.required,
             declared: false,
+            stopped: false,
         }
     }
 

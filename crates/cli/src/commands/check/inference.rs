@@ -35,9 +35,9 @@ pub struct InferenceFlags {
 
 impl InferenceFlags {
     /// The history with the database's clock for real time, if that is wanted.
-    pub fn timed(&self, history: History) -> Result<History, Failure> {
+    pub fn timed(&self, history: anomalist::History) -> Result<anomalist::History, Failure> {
         match self.timestamp_order {
-            true if history.stamps().is_none() => {
+            true if history.transactions().stamps().is_none() => {
                 Err(Failure::input("the history has no timestamps; leave out --timestamp-order"))
             }
             true => Ok(history.timed_by_stamps()),

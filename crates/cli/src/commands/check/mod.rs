@@ -10,11 +10,10 @@ mod within;
 use crate::cli::{Global, ReadFlags};
 use crate::destination::write_step_summary;
 use crate::exit::{Exit, Failure};
-use crate::judging::Question;
 use crate::{basis, interrupt, load, terminal, values};
-use anomalist_history::{Builder, History};
-use anomalist_level::{AnomalyKind, Judgement, Level, Sought, Verdict};
-use anomalist_report::{HistoryFacts, Subject, Timing};
+use anomalist::{Check, Found, History, Outcome};
+use anomalist_level::{AnomalyKind, Level};
+use anomalist_report::Subject;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use std::time::Duration;
 #[command(after_help = "Examples: anomalist check history.edn\n          \
     anomalist check --level read-committed,causal --json runs/*.txt.gz\n\n\
     Exit status: 0 every --level holds, 1 one is violated, 2 one is undecided,\n\
-    3 bad usage or input, 4 a bug of ours: a proof that does not verify, or\n\
+    3 bad usage or input, 4 an internal error: a proof that does not verify, or\n\
     algorithms that disagree.")]
 pub struct Flags {
     /// Files, folders of Cobra's or Viper's logs, or - for standard input
@@ -83,25 +82,13 @@ pub struct Flags {
 
 /// A history and what was found out about it.
 struct Judged {
-    /// Gone when nothing needs it any more.
-    history: Option<Arc<History>>,
-    facts: HistoryFacts,
-    judgement: Judgement,
-    timing: Timing,
-    /// The user ended it before everything was decided.
-    stopped: bool,
+    history: Arc<History>,
+    found: Found,
 }
 
 impl Judged {
-    fn subject<'a>(&'a self, gone: &'a History, flags: &'a Flags) -> Subject<'a> {
-        Subject {
-            history: self.history.as_deref().unwrap_or(gone),
-            facts: &self.facts,
-            judgement: &self.judgement,
-            timing: Some(self.timing),
-            required: &flags.level,
-            declared: flags.declared,
-        }
+    fn subject(&self) -> Subject<'_> {
+        self.found.subject(&self.history)
     }
 }
 
@@ -115,7 +102,6 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         || annotate
         || std::env::var_os("GITHUB_STEP_SUMMARY").is_some()
         || [&flags.report, &flags.junit, &flags.sarif].into_iter().any(Option::is_some);
-    let gone = Builder::new().finish().map_err(Failure::input)?;
     let mut outputs = outputs::Outputs::new(flags);
     outputs.can_be_written()?;
     let mut done: Vec<Judged> = Vec::new();
@@ -143,19 +129,19 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         };
         several |= answers.len() > 1;
         for mut judged in answers {
-            let subject = judged.subject(&gone, flags);
+            let subject = judged.subject();
             outputs.of_one(&subject)?;
             if !flags.json {
                 let end = if several { "\n" } else { "" };
                 terminal::print(&format!("{}{end}", anomalist_report::text(&subject, &style)))?;
             }
             if !keep {
-                judged.history = None;
+                judged.history = Arc::new(judged.history.without_transactions()?);
             }
             done.push(judged);
         }
     }
-    let subjects: Vec<Subject<'_>> = done.iter().map(|j| j.subject(&gone, flags)).collect();
+    let subjects: Vec<Subject<'_>> = done.iter().map(Judged::subject).collect();
     outputs.of_all(&subjects)?;
     if flags.json {
         let text = anomalist_report::json_text(&subjects);
@@ -179,58 +165,36 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         }
     }
     Ok(match unreadable {
-        0 => exit(&done, flags, left_out),
+        0 => exit(&subjects, left_out),
         _ => Exit::BadInput,
     })
 }
 
 impl Flags {
     /// What is asked about a history.
-    fn question(&self, history: &History, global: &Global) -> Result<Question, Failure> {
-        let usual = Question::about(&self.level, load::threads(global));
-        Ok(Question {
-            anomalies: self.anomalies.clone(),
-            by: self.basis.by,
-            tie: self.basis.tie,
-            inference: self.inference.of(history)?,
-            certificates: self.certificate.is_some(),
-            every_component: self.every_component,
-            verify: self.verify || usual.verify,
-            cross_check: self.cross_check,
-            ..usual
-        })
+    fn question<'h>(&self, history: &'h History, global: &Global) -> Result<Check<'h>, Failure> {
+        let mut check = anomalist::check(history)
+            .threads(load::threads(global))
+            .ties(self.basis.tie)
+            .assume(self.inference.of(history.transactions())?);
+        check = self.level.iter().fold(check, |check, &level| check.require(level));
+        check = self.anomalies.iter().fold(check, |check, &kind| check.anomaly(kind));
+        if let Some(basis) = self.basis.by {
+            check = check.by(basis);
+        }
+        let wishes: [(bool, fn(Check<'h>) -> Check<'h>); 5] = [
+            (self.declared, Check::declared),
+            (self.certificate.is_some(), Check::proofs),
+            (self.every_component, Check::every_component),
+            (self.verify || load::verifies_always(), Check::verified),
+            (self.cross_check, Check::cross_checked),
+        ];
+        Ok(wishes.into_iter().filter(|(wanted, _)| *wanted).fold(check, |check, (_, wish)| wish(check)))
     }
 }
 
-/// A violated level decides; then an undecided one, or an interrupt that left something out. If no level is
-/// required, but anomalies are asked for: one that was found decides, then one of which nothing is known.
-fn exit(done: &[Judged], flags: &Flags, left_out: bool) -> Exit {
-    let any = |wanted: fn(&Verdict) -> bool| {
-        let mixed = |j: &Judged| j.judgement.mixed.as_ref().is_some_and(|mixed| wanted(&mixed.verdict));
-        let level = |j: &Judged| flags.level.iter().any(|&l| j.judgement.verdict(l).is_some_and(wanted));
-        done.iter().any(|j| level(j) || flags.declared && mixed(j))
-    };
-    let sought = |wanted: fn(&Sought) -> bool| {
-        let found = |j: &Judged| flags.anomalies.iter().any(|kind| wanted(&answer(&j.judgement, *kind)));
-        flags.level.is_empty() && done.iter().any(found)
-    };
-    let undeclared = flags.declared && done.iter().any(|j| j.judgement.mixed.is_none());
-    if any(|v| *v == Verdict::Violated) || sought(|s| *s == Sought::Found) {
-        Exit::Violated
-    } else if any(|v| matches!(v, Verdict::Unknown { .. }))
-        || sought(|s| matches!(s, Sought::Unknown { .. }))
-        || undeclared
-        || left_out
-        || done.iter().any(|j| j.stopped)
-    {
-        Exit::Undecided
-    } else {
-        Exit::Holds
-    }
-}
-
-/// The answer for an anomaly that was asked for.
-fn answer(judgement: &Judgement, kind: AnomalyKind) -> Sought {
-    let known = judgement.sought.iter().find(|(sought, _)| *sought == kind);
-    known.map_or(Sought::Unknown { reason: "it was not looked for".to_owned() }, |(_, answer)| answer.clone())
+/// The worst of all histories, or of what an interrupt left out.
+fn exit(subjects: &[Subject<'_>], left_out: bool) -> Exit {
+    let missing = if left_out { Outcome::Unknown } else { Outcome::Holds };
+    subjects.iter().map(Subject::outcome).fold(missing, Outcome::max).into()
 }

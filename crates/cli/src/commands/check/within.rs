@@ -8,13 +8,12 @@
 use super::{Flags, Judged};
 use crate::cli::Global;
 use crate::exit::Failure;
-use crate::judging::{self, Limits, Prepared};
 use crate::progress::Progress;
 use crate::{basis, bug, interrupt, load};
-use anomalist_check::lint;
-use anomalist_history::{Builder, History};
-use anomalist_level::{By, Judgement, Level, LevelVerdict, Sought, Verdict};
-use anomalist_report::{HistoryFacts, Timing};
+use anomalist::{Found, History};
+use anomalist_history::Builder;
+use anomalist_level::Judgement;
+use anomalist_report::Timing;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,12 +30,8 @@ const STACK: usize = 8 << 20;
 /// What the thread has said so far.
 #[derive(Default)]
 struct Known {
-    /// Reads that were ignored.
-    unexplained: usize,
     history: Option<Arc<History>>,
-    facts: Option<HistoryFacts>,
     judgement: Option<Judgement>,
-    load: Duration,
 }
 
 struct Work {
@@ -95,86 +90,36 @@ impl Work {
 
     fn judge(&self) -> Result<Vec<Judged>, Failure> {
         let late = || self.is_late();
-        let judgeable = match load::judgeable(&self.path, &self.flags.read, &self.global, &late) {
+        let histories = match load::histories(&self.path, &self.flags.read, &self.global, &late) {
             Err(Failure::Interrupted) if !interrupt::is_requested() => {
                 return self.so_far().map(|judged| vec![judged]);
             }
             result => result?,
         };
-        let path = self.path.display().to_string();
-        let bar = Progress::spinner(&self.global, &format!("checking {path}"));
-        let spent = || {
-            bar.pulse();
-            self.is_over()
-        };
-        let tell = |judgement: Judgement| self.known(|known| known.judgement = Some(judgement));
-        let limits = Limits { spent: &spent, timed: self.flags.timeout.is_some(), known: &tell };
-        Ok(match judgeable {
-            load::Judgeable::Plain(read) => vec![self.plain(*read, &path, limits)?],
-            load::Judgeable::Other(other) => vec![self.other(*other, &path, limits)?],
-            load::Judgeable::Independent(keys) => {
-                let mut judged = Vec::with_capacity(keys.len());
-                for (key, other) in keys {
-                    judged.push(self.other(other, &format!("{path} key {key}"), limits)?);
-                }
-                judged
-            }
-        })
+        histories.into_iter().map(|history| self.one(history)).collect()
     }
 
-    /// Judges sets, counters, banks and predicates.
-    fn other(&self, other: load::Other, path: &str, limits: Limits<'_>) -> Result<Judged, Failure> {
-        let load::Other { lowered, format, cut_off } = other;
-        let load = self.since.elapsed();
-        let question = self.flags.question(&lowered.history, &self.global)?;
-        let mut judgement = judging::lowered(&lowered, &question, limits);
-        if cut_off {
-            judging::admit_unknown_loss(&mut judgement);
-        }
-        let facts =
-            HistoryFacts::of(&lowered.history, path, format.name()).of_datatype(lowered.datatype.name());
-        Ok(self.judged(Arc::new(lowered.history), facts, judgement, load, Duration::ZERO))
-    }
-
-    fn plain(&self, read: load::Read, path: &str, limits: Limits<'_>) -> Result<Judged, Failure> {
-        let load::Read { history, format, unexplained } = read;
+    fn one(&self, history: History) -> Result<Judged, Failure> {
         let history = Arc::new(self.flags.inference.timed(history)?);
-        let facts = HistoryFacts::of(&history, path, format.name()).with_vacuity(lint::vacuity(&history));
         self.known(|known| {
             known.history = Some(Arc::clone(&history));
-            known.unexplained = unexplained;
-            known.facts = Some(facts.clone());
-            known.load = self.since.elapsed();
+            known.judgement = None;
         });
-        let question = self.flags.question(&history, &self.global)?;
-        let prepared = Prepared::new(&history, question)
-            .map_err(|error| Failure::input(format_args!("{path}: {error}")))?;
-        let load = self.since.elapsed();
-        let answer = prepared
-            .judge(limits)
-            .map_err(|wrong| bug::report(&history, &facts, &wrong.judgement, &wrong.what))?;
-        let mut judgement = answer.judgement;
-        judging::admit_loss(&mut judgement, unexplained);
-        if let Some(file) = &self.flags.basis.violations {
-            basis::write_violations(file, &history, &answer.violations)?;
+        let bar = Progress::spinner(&self.global, &format!("checking {}", history.facts().path));
+        let stop = || {
+            bar.pulse();
+            interrupt::is_requested()
+        };
+        let tell = |judgement: Judgement| self.known(|known| known.judgement = Some(judgement));
+        let mut check = self.flags.question(&history, &self.global)?.stop_when(&stop).on_progress(&tell);
+        if let Some(limit) = self.flags.timeout {
+            check = check.timeout(limit.saturating_sub(self.since.elapsed()));
         }
-        Ok(self.judged(Arc::clone(&history), facts, judgement, load, answer.doubted))
-    }
-
-    fn judged(
-        &self,
-        history: Arc<History>,
-        facts: HistoryFacts,
-        judgement: Judgement,
-        load: Duration,
-        doubted: Duration,
-    ) -> Judged {
-        let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
-        let check = self.since.elapsed().saturating_sub(load).saturating_sub(doubted);
-        let timing = Timing { load_ms: millis(load), check_ms: millis(check) };
-        let open = judgement.levels.iter().any(|l| matches!(l.verdict, Verdict::Unknown { .. }));
-        let stopped = open && interrupt::is_requested();
-        Judged { history: Some(history), facts, judgement, timing, stopped }
+        let found = check.run().map_err(|error| bug::report(&history, error))?.into_found();
+        if let Some(file) = &self.flags.basis.violations {
+            basis::write_violations(file, history.transactions(), &found.violations)?;
+        }
+        Ok(Judged { history, found })
     }
 
     /// What is known without the thread.
@@ -183,39 +128,23 @@ impl Work {
         if interrupt::is_requested() && known.history.is_none() {
             return Err(Failure::Interrupted);
         }
-        let path = self.path.display().to_string();
-        // Findings are about transactions of the history.
-        let judgement = known.judgement.filter(|_| known.history.is_some());
+        let reason = match known.history {
+            None => "stopped, by an interrupt or the time limit, before the history was read",
+            Some(_) => "stopped, by an interrupt or the time limit, before this was decided",
+        };
         let history = match known.history {
             Some(history) => history,
-            None => Arc::new(Builder::new().finish().map_err(Failure::input)?),
-        };
-        let facts = known.facts.unwrap_or_else(|| HistoryFacts::of(&history, &path, "not read to its end"));
-        let reason = match known.load {
-            Duration::ZERO => "stopped, by an interrupt or the time limit, before the history was read",
-            _ => "stopped, by an interrupt or the time limit, before this was decided",
-        };
-        let mut judgement = judgement.unwrap_or_else(|| self.unknown(reason));
-        judging::admit_loss(&mut judgement, known.unexplained);
-        for &kind in &self.flags.anomalies {
-            if judgement.sought.iter().all(|(sought, _)| *sought != kind) {
-                let found = judgement.anomalies.iter().any(|a| a.kind.implies(kind));
-                let open = Sought::Unknown { reason: reason.to_owned() };
-                judgement.sought.push((kind, if found { Sought::Found } else { open }));
+            None => {
+                let empty = Builder::new().finish().map_err(Failure::input)?;
+                Arc::new(History::from(empty).named(&self.path.display().to_string(), "not read to its end"))
             }
-        }
-        Ok(self.judged(history, facts, judgement, known.load, Duration::ZERO))
-    }
-
-    /// Nothing is known of any level.
-    fn unknown(&self, reason: &str) -> Judgement {
-        let asked = if self.flags.level.is_empty() { Level::CANONICAL } else { &self.flags.level };
-        let open = |&level: &Level| LevelVerdict {
-            level,
-            by: By::Values,
-            verdict: Verdict::Unknown { reason: reason.to_owned() },
-            anomalies: Vec::new(),
         };
-        Judgement { levels: asked.iter().map(open).collect(), ..Judgement::default() }
+        let found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, reason);
+        let stopped = interrupt::is_requested();
+        let timing = Timing {
+            check_ms: self.since.elapsed().as_secs_f64() * 1e3 - found.timing.load_ms,
+            ..found.timing
+        };
+        Ok(Judged { found: Found { stopped, timing, ..found }, history })
     }
 }

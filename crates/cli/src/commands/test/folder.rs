@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the history of a run is called: of transactions, or of other operations.
-pub const RECORDINGS: [&str; 2] = ["history.jsonl", "history.elle.jsonl"];
+const RECORDINGS: [&str; 2] = ["history.jsonl", "history.elle.jsonl"];
 
 pub struct RunFolder {
     path: PathBuf,

@@ -2,24 +2,19 @@
 
 use crate::cli::{Global, ReadFlags};
 use crate::exit::Failure;
-use crate::judging::{self, Limits, Prepared, Question};
 use crate::progress::Progress;
 use crate::{bug, interrupt, load};
-use anomalist_check::lint;
+use anomalist::{Found, History};
 use anomalist_driver::client::Summary;
-use anomalist_history::History;
 use anomalist_level::{By, Judgement, Level, LevelVerdict, Verdict};
-use anomalist_report::{HistoryFacts, Timing};
 use anomalist_timestamp::Mode;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A history and what was found out about it.
 pub struct Judged {
     pub history: History,
-    pub facts: HistoryFacts,
-    pub judgement: Judgement,
-    pub timing: Timing,
+    pub found: Found,
 }
 
 /// Reads and judges a recording that has come to its end. With `timeout`, nothing takes longer.
@@ -44,49 +39,27 @@ fn recording(
     lossy: bool,
     global: &Global,
 ) -> Result<Judged, Failure> {
-    let since = Instant::now();
     let read = ReadFlags { format: None, initial: None, lossy };
-    let name = path.display().to_string();
-    let judgeable = load::judgeable(path, &read, global, &|| false)?;
-    let began = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {name}"));
-    let spent = || {
+    let mut histories = load::histories(path, &read, global, &|| false)?;
+    // No workload here records independent systems.
+    let (Some(history), true) = (histories.pop(), histories.is_empty()) else {
+        return Err(Failure::input(format_args!("{}: several systems in one", path.display())));
+    };
+    let bar = Progress::spinner(global, &format!("checking {}", path.display()));
+    let stop = || {
         bar.pulse();
-        interrupt::is_requested() || timeout.is_some_and(|limit| began.elapsed() >= limit)
+        interrupt::is_requested()
     };
-    let limits = Limits { spent: &spent, timed: timeout.is_some(), known: &|_| {} };
-    let question = Question::about(levels, load::threads(global));
-    let timing = |load: Duration| {
-        let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
-        Timing { load_ms: millis(load), check_ms: millis(since.elapsed() - load) }
-    };
-    match judgeable {
-        load::Judgeable::Other(other) => {
-            let load::Other { lowered, format, cut_off } = *other;
-            let mut judgement = judging::lowered(&lowered, &question, limits);
-            if cut_off {
-                judging::admit_unknown_loss(&mut judgement);
-            }
-            let facts =
-                HistoryFacts::of(&lowered.history, &name, format.name()).of_datatype(lowered.datatype.name());
-            Ok(Judged { history: lowered.history, facts, judgement, timing: timing(began - since) })
-        }
-        // No workload here records independent systems.
-        load::Judgeable::Independent(..) => {
-            Err(Failure::input(format_args!("{name}: several systems in one")))
-        }
-        load::Judgeable::Plain(read) => {
-            let load::Read { history, format, .. } = *read;
-            let facts =
-                HistoryFacts::of(&history, &name, format.name()).with_vacuity(lint::vacuity(&history));
-            let prepared = Prepared::new(&history, question).map_err(Failure::input)?;
-            let load = since.elapsed();
-            let answer = prepared.judge(limits);
-            let answer =
-                answer.map_err(|wrong| bug::report(&history, &facts, &wrong.judgement, &wrong.what))?;
-            Ok(Judged { history, facts, judgement: answer.judgement, timing: timing(load) })
-        }
+    let mut check = anomalist::check(&history).threads(load::threads(global)).stop_when(&stop);
+    check = levels.iter().fold(check, |check, &level| check.decide(level));
+    if load::verifies_always() {
+        check = check.verified();
     }
+    if let Some(limit) = timeout {
+        check = check.timeout(limit);
+    }
+    let found = check.run().map_err(|error| bug::report(&history, error))?.into_found();
+    Ok(Judged { history, found })
 }
 
 /// Adds what the online check found: the levels that it is about are violated by timestamps, whatever they are by values.

@@ -120,7 +120,8 @@ impl Live {
         std::thread::spawn(move || {
             // An incomplete last line or an empty file is nothing to report: the real check comes at the end.
             let judged = judge::unfinished(&history, GLANCE, &global);
-            let kinds = |judged: judge::Judged| judged.judgement.anomalies.iter().map(|a| a.kind).collect();
+            let kinds =
+                |judged: judge::Judged| judged.found.judgement.anomalies.iter().map(|a| a.kind).collect();
             _ = sender.send(judged.map_or(String::new(), |judged| told(kinds(judged))));
         });
         found

@@ -12,7 +12,6 @@ mod live;
 mod subject;
 
 pub use flags::Flags;
-pub use folder::RECORDINGS;
 
 use crate::cli::Global;
 use crate::destination::{can_be_written, write_file, write_step_summary};
@@ -64,14 +63,7 @@ impl Done {
     }
 
     fn subject<'a>(&'a self, required: &'a [Level]) -> Subject<'a> {
-        Subject {
-            history: &self.judged.history,
-            facts: &self.judged.facts,
-            judgement: &self.judged.judgement,
-            timing: Some(self.judged.timing),
-            required,
-            declared: false,
-        }
+        Subject { required, ..self.judged.found.subject(&self.judged.history) }
     }
 }
 
@@ -165,7 +157,7 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
     // The first Ctrl-C ends the run, and what was recorded is judged; the next one ends that.
     let interrupted = interrupt::take();
     let mut judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
-    judge::add_timestamps(&mut judged.judgement, &summary);
+    judge::add_timestamps(&mut judged.found.judgement, &summary);
     let mut head = std::mem::take(&mut candidate.head);
     if several_workloads(flags) {
         let _ = write!(head, " {}", candidate.spec.workload.name());
@@ -186,7 +178,7 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
     let subject = done.subject(&flags.level);
     let report = format!("{}\n{}", heading(&done), anomalist_report::text(&subject, &Default::default()));
     folder.keep(&report, &page(std::slice::from_ref(&done), flags), &document(&done, flags))?;
-    folder.also_write(flags.to, &done.judged.history)?;
+    folder.also_write(flags.to, done.judged.history.transactions())?;
     Ok(done)
 }
 
@@ -214,7 +206,7 @@ fn heading(done: &Done) -> String {
         let _ = write!(out, "\n  in force, as the server says: {level}");
     }
     if let Some(claim) = done.claim {
-        let verdict = done.judged.judgement.verdict(claim).map_or("not decided", Verdict::name);
+        let verdict = done.judged.found.judgement.verdict(claim).map_or("not decided", Verdict::name);
         let _ = write!(out, "\n  documented by the vendor: {claim} ({verdict})",);
     }
     if done.interrupted {
@@ -273,7 +265,7 @@ fn document(done: &Done, flags: &Flags) -> Value {
         "in_force": done.in_force,
         "claim": done.claim.map(|claim| json!({
             "level": claim.name(),
-            "verdict": done.judged.judgement.verdict(claim).map_or("not decided", Verdict::name),
+            "verdict": done.judged.found.judgement.verdict(claim).map_or("not decided", Verdict::name),
         })),
         "started": done.started,
         "settings": settings(done, flags),
@@ -322,7 +314,7 @@ fn page(done: &[Done], flags: &Flags) -> String {
 }
 
 fn columns(done: &[Done]) -> Vec<Column<'_>> {
-    done.iter().map(|d| Column { head: &d.head, judgement: &d.judged.judgement }).collect()
+    done.iter().map(|d| Column { head: &d.head, judgement: &d.judged.found.judgement }).collect()
 }
 
 fn markdown(done: &[Done]) -> String {
@@ -348,7 +340,8 @@ fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String 
         several => {
             out.push_str(&matrix_text(&columns(several), &style));
             for d in several.iter().filter(|_| !flags.level.is_empty()) {
-                let verdict = |l: &Level| d.judged.judgement.verdict(*l).map_or("not decided", Verdict::name);
+                let verdict =
+                    |l: &Level| d.judged.found.judgement.verdict(*l).map_or("not decided", Verdict::name);
                 let words: Vec<String> = flags.level.iter().map(|l| format!("{l} {}", verdict(l))).collect();
                 let _ = writeln!(out, "required of {}: {}", d.head, words.join(", "));
             }
@@ -360,7 +353,7 @@ fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String 
     }
     out.push('\n');
     for d in done {
-        let _ = writeln!(out, "kept: {}", d.judged.facts.path);
+        let _ = writeln!(out, "kept: {}", d.judged.history.facts().path);
     }
     let _ = writeln!(out, "next: {}", arena.next_step(flags));
     out
@@ -370,7 +363,7 @@ fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String 
 fn telling(done: &[Done]) -> Option<(&Done, &anomalist_level::Anomaly)> {
     let of_kind = |wanted: Option<AnomalyKind>| {
         done.iter().rev().find_map(|d| {
-            let found = d.judged.judgement.anomalies.iter();
+            let found = d.judged.found.judgement.anomalies.iter();
             let found = found.filter(|a| wanted.is_none_or(|kind| kind == a.kind));
             found.min_by_key(|a| a.witness.transactions.len()).map(|a| (d, a))
         })
@@ -382,10 +375,10 @@ fn telling(done: &[Done]) -> Option<(&Done, &anomalist_level::Anomaly)> {
 /// a run that did not come to its end.
 fn exit(done: &[Done], required: &[Level]) -> Exit {
     let any = |wanted: fn(&Verdict) -> bool| {
-        done.iter().any(|d| required.iter().any(|&l| d.judged.judgement.verdict(l).is_some_and(wanted)))
+        done.iter().any(|d| required.iter().any(|&l| d.judged.found.judgement.verdict(l).is_some_and(wanted)))
     };
     let broken =
-        |d: &Done| d.claim.is_some_and(|l| d.judged.judgement.verdict(l) == Some(&Verdict::Violated));
+        |d: &Done| d.claim.is_some_and(|l| d.judged.found.judgement.verdict(l) == Some(&Verdict::Violated));
     if any(|v| *v == Verdict::Violated) || done.iter().any(broken) {
         Exit::Violated
     } else if any(|v| matches!(v, Verdict::Unknown { .. }))

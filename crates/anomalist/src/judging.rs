@@ -1,10 +1,12 @@
-//! From a history to its judgement: the one way that `check` and `test` share.
+//! From a history to its judgement: the one way, for every command and for programs.
 //!
 //! No flags, no files, no printing. A [`Question`] says what to find out and on what footing; [`Prepared`]
 //! resolves reads where values are asked about; [`Prepared::judge`] decides, looks for smaller refutations,
 //! and doubts the answer where that is wanted. Limits are polled.
 
 use crate::basis::{self, Basis, Split};
+use crate::error::Error;
+use crate::history::Recording;
 use anomalist_check::datatypes::{self, Lowered};
 use anomalist_check::stamps::Findings;
 use anomalist_check::{Budget, Inference, ONLY_ASKED, Request};
@@ -48,10 +50,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// About these levels, as `check` asks without further flags.
+    /// About these levels (none: all), with no further wishes.
     pub fn about(levels: &[Level], threads: NonZeroUsize) -> Question {
-        // For test runs: verify everything, whoever asked.
-        let verify = std::env::var_os("ANOMALIST_VERIFY").is_some_and(|value| !value.is_empty());
         Question {
             levels: levels.to_vec(),
             anomalies: Vec::new(),
@@ -60,7 +60,7 @@ impl Question {
             inference: Inference::default(),
             certificates: false,
             every_component: false,
-            verify,
+            verify: false,
             cross_check: false,
             threads,
         }
@@ -93,24 +93,15 @@ pub struct Limits<'a> {
     pub known: &'a (dyn Fn(Judgement) + Sync),
 }
 
-/// The answer.
+/// A history's judgement.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Judged {
     /// What was found out.
     pub judgement: Judgement,
     /// What contradicts the timestamps, listed.
     pub violations: Vec<(Mode, Findings)>,
     /// How long it took to doubt it.
     pub doubted: Duration,
-}
-
-/// The answer is wrong: a bug.
-#[derive(Debug)]
-pub struct Wrong {
-    /// The answer.
-    pub judgement: Judgement,
-    /// What is wrong with it.
-    pub what: String,
 }
 
 /// A history whose reads are resolved as far as the question needs it.
@@ -123,14 +114,14 @@ pub struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     /// Gets ready. Fails if the history has not what the question asks about.
-    pub fn new(history: &'a History, question: Question) -> Result<Prepared<'a>, &'static str> {
+    pub fn new(history: &'a History, question: Question) -> Result<Prepared<'a>, Error> {
         let split = Split::new(history, &question)?;
         let index = split.values.is_some().then(|| Index::build(history, question.threads));
         Ok(Prepared { history, question, split, index })
     }
 
     /// Decides.
-    pub fn judge(self, limits: Limits<'_>) -> Result<Answer, Box<Wrong>> {
+    pub fn judge(self, limits: Limits<'_>) -> Result<Judged, Error> {
         let Prepared { history, question, split, index } = self;
         with_budget(limits, |budget| {
             let mut doubted = Duration::ZERO;
@@ -140,7 +131,7 @@ impl<'a> Prepared<'a> {
                     let judgement = by_values((history, index), &request, limits, budget);
                     let since = Instant::now();
                     doubt((history, index), &question, &request, &judgement, &budget.aside())
-                        .map_err(|what| Wrong { judgement: judgement.clone(), what })?;
+                        .map_err(|what| Error::Internal { judgement: Box::new(judgement.clone()), what })?;
                     doubted = since.elapsed();
                     Some(judgement)
                 }
@@ -153,9 +144,9 @@ impl<'a> Prepared<'a> {
             seek_in_stamps(&mut judgement, &question.anomalies);
             let since = Instant::now();
             if let Err(what) = doubt_stamps(history, &question, &judgement, exclusive, &budget.aside()) {
-                return Err(Box::new(Wrong { judgement, what }));
+                return Err(Error::Internal { judgement: Box::new(judgement), what });
             }
-            Ok(Answer { judgement, violations, doubted: doubted + since.elapsed() })
+            Ok(Judged { judgement, violations, doubted: doubted + since.elapsed() })
         })
     }
 }
@@ -168,10 +159,19 @@ pub fn lowered(lowered: &Lowered, question: &Question, limits: Limits<'_>) -> Ju
     with_budget(limits, |budget| datatypes::check(lowered, &request, budget))
 }
 
-/// What a recording that was cut off does not let us say. `reads` were ignored because their writer is
+/// What a recording that was cut off does not say.
+pub fn admit_any_loss(judgement: &mut Judgement, recording: &Recording) {
+    match recording {
+        Recording::Plain { unexplained, .. } => admit_loss(judgement, *unexplained),
+        Recording::Other { cut_off: true, .. } => admit_unknown_loss(judgement),
+        Recording::Other { .. } => {}
+    }
+}
+
+/// `reads` were ignored because their writer is
 /// missing: what holds without them may not hold with them. A violation among the others is one whatever is
 /// missing.
-pub fn admit_loss(judgement: &mut Judgement, reads: usize) {
+fn admit_loss(judgement: &mut Judgement, reads: usize) {
     if reads > 0 {
         let reason = format!(
             "the recording was cut off, and {reads} reads returned values whose writer is missing from it"
@@ -190,7 +190,7 @@ pub fn admit_loss(judgement: &mut Judgement, reads: usize) {
 }
 
 /// The same for operations that are no reads and writes, of which nothing can be said then.
-pub fn admit_unknown_loss(judgement: &mut Judgement) {
+fn admit_unknown_loss(judgement: &mut Judgement) {
     let reason = "the recording was cut off, and operations that were in flight are missing from it";
     judgement.anomalies.clear();
     judgement.further.clear();
