@@ -32,7 +32,7 @@ pub enum Recording {
     /// Transactions of reads, writes and appends.
     Plain {
         /// The transactions.
-        history: Transactions,
+        history: Box<Transactions>,
         /// Reads that are ignored because the recording was cut off and their writer is missing from it.
         unexplained: usize,
     },
@@ -91,7 +91,7 @@ impl History {
 
     fn plain(history: Transactions, name: &str, format: &str, unexplained: usize) -> History {
         let facts = HistoryFacts::of(&history, name, format).with_vacuity(lint::vacuity(&history));
-        let recording = Recording::Plain { history, unexplained };
+        let recording = Recording::Plain { history: Box::new(history), unexplained };
         History { recording, facts, reading: Duration::ZERO, warnings: Vec::new() }
     }
 
@@ -106,7 +106,7 @@ impl History {
     pub fn timed_by_stamps(self) -> History {
         let recording = match self.recording {
             Recording::Plain { history, unexplained } => {
-                Recording::Plain { history: history.timed_by_stamps(), unexplained }
+                Recording::Plain { history: Box::new(history.timed_by_stamps()), unexplained }
             }
             other => other,
         };
@@ -115,7 +115,8 @@ impl History {
 
     /// Its name, format and size alone.
     pub fn without_transactions(&self) -> Result<History, Error> {
-        let empty = Recording::Plain { history: anomalist_history::Builder::new().finish()?, unexplained: 0 };
+        let history = Box::new(anomalist_history::Builder::new().finish()?);
+        let empty = Recording::Plain { history, unexplained: 0 };
         let facts = self.facts.clone();
         Ok(History { recording: empty, facts, reading: self.reading, warnings: Vec::new() })
     }

@@ -77,7 +77,13 @@ fn timestamps_and_declared_levels() {
     let recorder = Recorder::new();
     let mut session = recorder.session(1);
     session.begin().write("x", 1).timestamps(1, 2).at(Level::SnapshotIsolation).commit();
-    session.begin().read("x", None::<i64>).timestamps(3, 3).at(Level::SnapshotIsolation).name("stale").commit();
+    session
+        .begin()
+        .read("x", None::<i64>)
+        .timestamps(3, 3)
+        .at(Level::SnapshotIsolation)
+        .name("stale")
+        .commit();
     let history = recorder.finish().unwrap();
     let answer = check(&history).require(Level::SnapshotIsolation).ties(Tie::Exclusive).run().unwrap();
     assert_eq!(answer.outcome(), Outcome::Violated);
@@ -128,7 +134,10 @@ fn json_is_serialised_in_order() {
     let history = write_skew();
     let answer = check(&history).require(Level::Serializable).run().unwrap();
     let text = serde_json::to_string(&answer).unwrap();
-    assert!(text.starts_with(r#"{"anomalist":"0.1.0","schema":2,"outcome":"violated","exit":1,"history":"#), "{text}");
+    assert!(
+        text.starts_with(r#"{"anomalist":"0.1.0","schema":2,"outcome":"violated","exit":1,"history":"#),
+        "{text}"
+    );
     let printed: serde_json::Value = serde_json::from_str(&answer.to_json()).unwrap();
     assert_eq!(printed, serde_json::to_value(&answer).unwrap());
     let operation = &printed["anomalies"][0]["witness"]["transactions"][0]["operations"][0];

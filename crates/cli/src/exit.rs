@@ -1,6 +1,7 @@
 //! How a run ends: exit statuses, and failures on the way there.
 
-use anomalist_format::{ReadError, WriteError};
+use anomalist_format::{Diagnostic, Place, ReadError, WriteError};
+use serde_json::{Value, json};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -46,6 +47,8 @@ pub enum Failure {
     Interrupted,
     /// Something the user can put right; the message is for people.
     Input(String),
+    /// Files that are not what their format allows.
+    Malformed(Vec<Diagnostic>, String),
     /// The answer was wrong: an internal error. The message says where the bundle to report is.
     Bug(String),
 }
@@ -69,7 +72,7 @@ impl Failure {
         match self {
             Failure::ClosedPipe => Exit::Holds,
             Failure::Interrupted => Exit::Undecided,
-            Failure::Input(_) => Exit::BadInput,
+            Failure::Input(_) | Failure::Malformed(..) => Exit::BadInput,
             Failure::Bug(_) => Exit::Bug,
         }
     }
@@ -79,8 +82,46 @@ impl Failure {
         match self {
             Failure::ClosedPipe => None,
             Failure::Interrupted => Some("interrupted"),
-            Failure::Input(message) | Failure::Bug(message) => Some(message),
+            Failure::Input(message) | Failure::Malformed(_, message) | Failure::Bug(message) => Some(message),
         }
+    }
+}
+
+/// The document that stands for the answer when there is none, as `--json` prints it: `docs/json.md`.
+pub fn json_error(kind: &str, message: &str, exit: Exit, places: &[Diagnostic]) -> String {
+    let mut document = json!({
+        "anomalist": env!("CARGO_PKG_VERSION"),
+        "schema": 2,
+        "outcome": "error",
+        "exit": exit as u8,
+        "error": {"kind": kind, "message": message.strip_prefix("error: ").unwrap_or(message)},
+    });
+    let place = |found: &Diagnostic| {
+        let mut place = json!({"file": found.file, "message": found.message});
+        match found.place {
+            Place::File => {}
+            Place::Line { line, column } => (place["line"], place["column"]) = (line.into(), column.into()),
+            Place::Byte(at) => place["byte"] = at.into(),
+        }
+        place
+    };
+    if !places.is_empty() {
+        document["error"]["places"] = Value::Array(places.iter().map(place).collect());
+    }
+    format!("{document:#}\n")
+}
+
+impl Failure {
+    /// The failure as JSON; `None` if it is none.
+    pub fn json(&self) -> Option<String> {
+        let (kind, places): (&str, &[Diagnostic]) = match self {
+            Failure::ClosedPipe => return None,
+            Failure::Interrupted => ("interrupted", &[]),
+            Failure::Input(_) => ("input", &[]),
+            Failure::Malformed(places, _) => ("input", places),
+            Failure::Bug(_) => ("internal", &[]),
+        };
+        Some(json_error(kind, self.message().unwrap_or_default(), self.exit(), places))
     }
 }
 
@@ -89,7 +130,7 @@ impl From<ReadError> for Failure {
         match error {
             ReadError::Cancelled => Failure::Interrupted,
             // Diagnostics say "error:" themselves, each.
-            ReadError::Malformed(_) => Failure::Input(error.to_string()),
+            ReadError::Malformed(ref found) => Failure::Malformed(found.clone(), error.to_string()),
             other => Failure::input(other),
         }
     }

@@ -40,8 +40,11 @@ fn main() -> ExitCode {
             let said = error.render().to_string();
             match secret::masked(&said) {
                 masked if !asked && masked != said => terminal::tell(masked.trim_end()),
-                // Nobody to tell if this cannot be printed.
+                // There is no other way to say it if this cannot be printed.
                 _ => _ = error.print(),
+            }
+            if !asked && wants_json() {
+                _ = terminal::print(&exit::json_error("usage", said.trim_end(), Exit::BadInput, &[]));
             }
             return if asked { Exit::Holds } else { Exit::BadInput }.into();
         }
@@ -52,7 +55,7 @@ fn main() -> ExitCode {
         terminal::tell(concat!(
             "anomalist ",
             env!("CARGO_PKG_VERSION"),
-            " stopped because of a bug of ours, not of your history.\n",
+            " stopped because of an internal error, not one of your history.\n",
             "Please report it with the lines above, the command and, if you can, the input."
         ));
     }));
@@ -63,10 +66,23 @@ fn main() -> ExitCode {
             if let Some(message) = failure.message() {
                 terminal::tell(message);
             }
+            if let Some(document) = failure.json().filter(|_| wants_json()) {
+                _ = terminal::print(&document);
+            }
             failure.exit().into()
         }
-        Err(_) => Exit::Bug.into(),
+        Err(_) => {
+            if wants_json() {
+                _ = terminal::print(&exit::json_error("internal", "a panic", Exit::Bug, &[]));
+            }
+            Exit::Bug.into()
+        }
     }
+}
+
+/// Whether the answer is for a program: then an error is, too.
+fn wants_json() -> bool {
+    std::env::args_os().skip(1).take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {

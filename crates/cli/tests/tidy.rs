@@ -25,9 +25,10 @@ const LAYERS: &[(&str, u32)] = &[
     ("workload", 3),
     ("driver", 4),
     ("weakdb", 3),
-    ("explore", 5),
-    ("sql", 5),
-    ("report", 6),
+    ("report", 4),
+    ("anomalist", 5),
+    ("explore", 6),
+    ("sql", 6),
     ("cli", 8),
 ];
 
@@ -84,6 +85,20 @@ fn crates_use_only_lower_layers() {
             assert!(below, "{name} (layer {layer}) uses {used}, which is not below it");
         }
     }
+}
+
+/// `cargo add anomalist` must stay a light matter.
+#[test]
+fn the_library_has_few_packages() {
+    const MOST: usize = 40;
+    let arguments = ["tree", "-p", "anomalist", "-e", "normal", "--prefix", "none", "--offline", "--locked"];
+    let out = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let mut packages: Vec<&str> = text.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    assert!(out.status.success() && packages.len() > 10, "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(packages.len() <= MOST, "{} packages: {packages:#?}", packages.len());
 }
 
 #[test]

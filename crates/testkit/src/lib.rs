@@ -14,6 +14,7 @@
 //! assert_eq!(taps(&h).to_string(), "h");
 //! ```
 
+pub mod json_schema;
 pub mod mini;
 pub mod mutate;
 pub mod oracle;

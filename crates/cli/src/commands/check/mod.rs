@@ -115,7 +115,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         };
         let answers = match answer {
             Ok(answers) => answers,
-            Err(failure @ Failure::Input(_)) if several => {
+            Err(failure @ (Failure::Input(_) | Failure::Malformed(..))) if several => {
                 terminal::tell(failure.message().unwrap_or_default());
                 unreadable += 1;
                 continue;
@@ -170,6 +170,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     })
 }
 
+/// A further wish.
+type Wish<'h> = fn(Check<'h>) -> Check<'h>;
+
 impl Flags {
     /// What is asked about a history.
     fn question<'h>(&self, history: &'h History, global: &Global) -> Result<Check<'h>, Failure> {
@@ -182,7 +185,7 @@ impl Flags {
         if let Some(basis) = self.basis.by {
             check = check.by(basis);
         }
-        let wishes: [(bool, fn(Check<'h>) -> Check<'h>); 5] = [
+        let wishes: [(bool, Wish<'h>); 5] = [
             (self.declared, Check::declared),
             (self.certificate.is_some(), Check::proofs),
             (self.every_component, Check::every_component),

@@ -140,7 +140,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         }
         match judge(path, flags, &question, global) {
             Ok(validity) => exit = exit.max_by_weight(validity),
-            Err(failure @ Failure::Input(_)) if histories.len() > 1 => {
+            Err(failure @ (Failure::Input(_) | Failure::Malformed(..))) if histories.len() > 1 => {
                 terminal::tell(failure.message().unwrap_or_default());
                 unreadable = true;
             }
