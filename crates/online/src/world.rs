@@ -1,8 +1,9 @@
 //! Transactions and sessions in memory, who comes before whom, who sees whom, and what a read must return.
 //!
 //! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it. Where several share
-//! the last commit, any will do that no later one of its session follows. Under serializability, what commits when the reader
-//! does counts if it comes before it in its session, and may count if it is of another.
+//! the last commit, any will do that no later one of its session follows. Under snapshot isolation, a later transaction of the
+//! reader's session is not seen even if it commits at the reader's start timestamp. Under serializability, what commits when
+//! the reader does counts if it comes before it in its session, and may count if it is of another.
 
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
@@ -33,6 +34,17 @@ pub(crate) struct Txn {
     pub set_id: Option<u64>,
     pub set: Option<Box<SnapshotSet>>,
     pub id: Option<Id>,
+}
+
+impl Txn {
+    /// Whether this is a later transaction of a reader's session that commits at the reader's start timestamp, and no set
+    /// decides whether it is seen.
+    pub fn is_later_tie(&self, reader: &Txn) -> bool {
+        self.commit == reader.start
+            && self.session == reader.session
+            && self.position > reader.position
+            && (reader.set.is_none() || self.set_id.is_none())
+    }
 }
 
 /// A transaction's own name.
@@ -190,6 +202,15 @@ impl World {
         }
     }
 
+    /// Whether the session of a reader puts a version after it, although a snapshot at its start timestamp contains it: then
+    /// no read returns it. Transactions lie scattered in memory, so they are looked up last.
+    #[inline]
+    pub fn is_later_tie(&self, reader: &Txn, version: &Version) -> bool {
+        version.commit == reader.start
+            && self.rule.mode == Mode::Si
+            && self.txn(version.txn).is_later_tie(reader)
+    }
+
     /// What is to be thought of a read, given the versions in memory.
     pub fn judge(&self, key: &Key, read: &Read) -> Result<Judged, Elsewhere> {
         let reader = self.txn(read.txn);
@@ -202,6 +223,7 @@ impl World {
             && let Some(last) = key.versions.get(before)
             && let Effect::Write(value) = last.effect
             && last.commit != reader.commit
+            && !self.is_later_tie(reader, last)
         {
             let second = key.versions.prev(before).and_then(|at| key.versions.get(at));
             if second.is_none_or(|v| v.commit != last.commit) {
@@ -251,9 +273,10 @@ impl World {
             loop {
                 at = key.versions.prev(at)?;
                 let version = key.versions.get(at)?;
-                // Nobody else's version is looked up: transactions lie scattered in memory.
+                // Few transactions are looked up: they lie scattered in memory.
                 let own = version.commit == reader.commit && self.txn(version.txn).seq == reader.seq;
-                if !own && (!by_set || self.sees(reader, version)) {
+                let seen = !by_set || self.sees(reader, version);
+                if !own && seen && !self.is_later_tie(reader, version) {
                     return Some(version);
                 }
             }

@@ -163,6 +163,16 @@ impl<'a> Stamped<'a> {
         }
     }
 
+    /// Whether reads of a transaction see another. Of equal timestamps in one session the session decides: what it issued
+    /// after the viewer is not seen, unless a set says so.
+    fn reads(&self, viewer: TxnId, other: TxnId) -> bool {
+        let by_set = self.history.snapshot(viewer).is_some() && self.history.snapshot_id(other).is_some();
+        let issued_later =
+            other > viewer && self.history.session_of(other) == self.history.session_of(viewer);
+        let tied = self.at(other).commit == self.at(viewer).start;
+        self.sees(viewer, other) && (by_set || !issued_later || !tied)
+    }
+
     fn breaks_session(&self, t: TxnId, serial: bool, counts: &[bool]) -> bool {
         let session = self.history.session_txns(self.history.session_of(t));
         let mut before: Vec<TxnId> = session.filter(|&o| o < t && counts[o.index()]).collect();
@@ -247,7 +257,7 @@ impl<'a> Stamped<'a> {
             self.writers(key).iter().copied().filter(|&w| w != t && counts[w.index()]).collect();
         all.sort_by_key(|&w| (self.at(w).commit, w));
         if !serial {
-            all.retain(|&w| self.sees(t, w));
+            all.retain(|&w| self.reads(t, w));
             return (all, Vec::new());
         }
         all.retain(|&w| self.at(w).commit <= self.at(t).commit);

@@ -1,5 +1,6 @@
-//! Views that are no prefix of what committed before: sets of ids, snapshots after the viewer's own commit, and, under
-//! serializability, transactions that commit when others do. Such a read is right if some order of those that keeps sessions
+//! Views that are no prefix of what committed before: sets of ids, snapshots after the viewer's own commit, snapshots at the
+//! very timestamp at which a later transaction of the viewer's session commits (which is not seen), and, under
+//! serializability, transactions that commit when others do. A read of the last kind is right if some order of those that keeps sessions
 //! explains it: the transactions before it in its session count, those of other sessions may.
 //!
 //! Here every version of the key is known. A set decides about each version by its id, so the last visible one is looked for
@@ -127,16 +128,22 @@ impl Checker<'_> {
             None => {
                 let bound = timeline.bound[viewer as usize];
                 let end = self.versions.partition_point(|v| v.place() < bound);
-                let own = self.versions.partition_point(|v| v.place() < viewer);
-                (end.min(own), end)
+                let certain = match timeline.is_later_tied(viewer) {
+                    false => self.versions.partition_point(|v| v.place() < viewer),
+                    true => {
+                        let start = timeline.start(viewer);
+                        self.versions.partition_point(|v| timeline.commit(v.place()) < start)
+                    }
+                };
+                (end.min(certain), end)
             }
         };
         let start = start.min(end);
         // The viewer itself may be among the first ones of a set that counts its own id as ended.
         let own = self.versions[..start].binary_search_by_key(&viewer, |v| v.place());
         let start = own.unwrap_or(start);
-        let sees = |i: &usize| timeline.sees(viewer, self.versions[*i].place());
-        (start, (start..end).filter(sees).collect())
+        let reads = |i: &usize| timeline.reads(viewer, self.versions[*i].place());
+        (start, (start..end).filter(reads).collect())
     }
 
     /// Compares a read with what it may see.

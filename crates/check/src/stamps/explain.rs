@@ -68,9 +68,9 @@ impl Scene<'_> {
         let (Some(at), Some(written)) = (self.timeline.place(reader), self.timeline.place(writer)) else {
             return Class::Future;
         };
-        if self.timeline.sees(at, written) {
+        if self.timeline.reads(at, written) {
             Class::Stale
-        } else if written < at {
+        } else if written < at && !self.timeline.is_later_tie(at, written) {
             Class::Overlapping
         } else {
             Class::Future

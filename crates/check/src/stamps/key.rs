@@ -2,8 +2,8 @@
 //!
 //! Events come in order of places. A read at place `p` with bound `b ≤ p + 1` sees the versions so far up to `b`, and those
 //! beyond are the ones that committed while its transaction ran: it walks back over them. Other reads wait until all
-//! versions are known: their snapshot is a set, or lies after their own commit, or, under serializability, others commit when
-//! they do; see `careful.rs`. Versions with one commit are in any order that keeps sessions.
+//! versions are known: their snapshot is a set, or lies after their own commit, or contains the timestamp at which a later
+//! transaction of their session commits, or, under serializability, others commit when they do; see `careful.rs`. Versions with one commit are in any order that keeps sessions.
 //!
 //! Two writers conflict if neither sees the other. For a writer that starts before it commits, those are the versions
 //! between its bound and its place, so they are counted without being visited.
@@ -79,8 +79,10 @@ impl<'a> Checker<'a> {
             self.start_list(key);
         }
         let si = timeline.rule.mode == Mode::Si;
-        let waits =
-            |place: u32, bound: u32| bound > place + 1 || timeline.sets || !si && timeline.is_tied(place);
+        let waits = |place: u32, bound: u32| {
+            let tied = if si { timeline.is_later_tied(place) } else { timeline.is_tied(place) };
+            bound > place + 1 || timeline.sets || tied
+        };
         for &event in events {
             let place = event.place();
             let bound = timeline.bound[place as usize];

@@ -168,6 +168,13 @@ impl World<'_> {
         }
     }
 
+    /// Visible by its timestamp alone, although the viewer's session issued it after the viewer: no read returns it.
+    fn is_later_tie(&self, a: TxnId, viewer: TxnId) -> bool {
+        let by_set = self.history.snapshot(viewer).is_some() && self.history.snapshot_id(a).is_some();
+        let same_session = self.history.session_of(a) == self.history.session_of(viewer);
+        !by_set && same_session && a > viewer && self.commit(a) == self.start(viewer)
+    }
+
     fn breaks_session(&self, t: TxnId) -> bool {
         let earlier: Vec<TxnId> = self
             .history
@@ -291,7 +298,8 @@ impl World<'_> {
     fn views(&self, t: TxnId, key: KeyId) -> Vec<Vec<TxnId>> {
         let writers = self.counted.iter().copied().filter(|&w| w != t && self.writes(w, key));
         if !self.rule.serial {
-            return self.orders(writers.filter(|&w| self.visible(w, t)).collect());
+            let seen = |w: &TxnId| self.visible(*w, t) && !self.is_later_tie(*w, t);
+            return self.orders(writers.filter(seen).collect());
         }
         let mut all: Vec<TxnId> = writers.filter(|&w| self.commit(w) <= self.commit(t)).collect();
         all.push(t);
