@@ -278,6 +278,24 @@ fn a_snapshot_does_not_contain_what_its_session_issued_later() {
         let lines: Vec<String> = others(seen).trim().lines().map(|line| format!("{line}\n")).collect();
         both(&[1, 2, 0].map(|i| &*lines[i]).concat(), "session-si", status);
     }
+    // By its timestamps the second ran before the first, which breaks the session alone if the first only read.
+    let turned = |ops: &str| {
+        format!(
+            r#"
+{{"session":1,"id":"a","ops":[{ops}],"start":5,"commit":7}}
+{{"session":1,"id":"b","ops":[["w","x",2]],"start":3,"commit":5}}
+"#
+        )
+    };
+    for (ops, si) in [
+        (r#"["r","x",null]"#, 0),
+        (r#"["r","x",2]"#, 1),
+        // Neither sees the other.
+        (r#"["r","x",null],["w","x",1]"#, 1),
+    ] {
+        both(&turned(ops), "si", si);
+        both(&turned(ops), "session-si", 1);
+    }
     // One that the session issued last is the last at its commit.
     for (seen, status) in [("10", 1), ("13", 0)] {
         let last = format!(

@@ -121,7 +121,8 @@ impl<S: Store> Checker<S> {
                 false => self.options.rule.sees(read.at, commit),
             };
             let may_see = |other: Timestamp| sees(other) || ser && read.at == other;
-            // At that very moment there may be readers that do not see it: itself, and those whose session it goes on.
+            // At that very moment there may be readers that do not see it: itself, and those whose session
+            // it goes on.
             if stop.is_some_and(|stop| read.at > stop) {
                 break;
             }
@@ -157,7 +158,8 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// Whether the writer of a version is a later transaction of a reader's session and commits at its start timestamp.
+    /// Whether the writer of a version is a later transaction of a reader's session and commits at its start
+    /// timestamp.
     fn is_later_tie(&self, read: &Read, writer: Slot) -> bool {
         let writer = self.world.txn(writer);
         self.options.rule.mode == Mode::Si

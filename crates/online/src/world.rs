@@ -1,9 +1,10 @@
 //! Transactions and sessions in memory, who comes before whom, who sees whom, and what a read must return.
 //!
-//! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it. Where several share
-//! the last commit, any will do that no later one of its session follows. Under snapshot isolation, a later transaction of the
-//! reader's session is not seen even if it commits at the reader's start timestamp. Under serializability, what commits when
-//! the reader does counts if it comes before it in its session, and may count if it is of another.
+//! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it.
+//! Where several share the last commit, any will do that no later one of its session follows. Under snapshot
+//! isolation, a later transaction of the reader's session is not seen even if it commits at the reader's
+//! start timestamp. Under serializability, what commits when the reader does counts if it comes before it in
+//! its session, and may count if it is of another.
 
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
@@ -37,8 +38,8 @@ pub(crate) struct Txn {
 }
 
 impl Txn {
-    /// Whether this is a later transaction of a reader's session that commits at the reader's start timestamp, and no set
-    /// decides whether it is seen.
+    /// Whether this is a later transaction of a reader's session that commits at the reader's start
+    /// timestamp, and no set decides whether it is seen.
     pub fn is_later_tie(&self, reader: &Txn) -> bool {
         self.commit == reader.start
             && self.session == reader.session
@@ -194,16 +195,18 @@ impl World {
     #[inline]
     pub fn sees(&self, viewer: &Txn, version: &Version) -> bool {
         match &viewer.set {
-            None => self.rule.sees(viewer.start, version.commit),
+            None => self.rule.sees(viewer.start, version.commit) && !self.is_later_tie(viewer, version),
             Some(set) => {
                 let id = (version.set_id != u64::MAX).then_some(version.set_id);
                 View::Set(set.view(), viewer.start).sees(self.rule, version.commit, id)
+                    && !self.is_later_tie(viewer, version)
             }
         }
     }
 
-    /// Whether the session of a reader puts a version after it, although a snapshot at its start timestamp contains it: then
-    /// no read returns it. Transactions lie scattered in memory, so they are looked up last.
+    /// Whether a version is of a later transaction of a reader's session and commits at the reader's start
+    /// timestamp: the session, not the timestamp, orders the two. Transactions lie scattered in memory, so
+    /// they are looked up last.
     #[inline]
     pub fn is_later_tie(&self, reader: &Txn, version: &Version) -> bool {
         version.commit == reader.start
@@ -275,8 +278,11 @@ impl World {
                 let version = key.versions.get(at)?;
                 // Few transactions are looked up: they lie scattered in memory.
                 let own = version.commit == reader.commit && self.txn(version.txn).seq == reader.seq;
-                let seen = !by_set || self.sees(reader, version);
-                if !own && seen && !self.is_later_tie(reader, version) {
+                let seen = || match by_set {
+                    true => self.sees(reader, version),
+                    false => !self.is_later_tie(reader, version),
+                };
+                if !own && seen() {
                     return Some(version);
                 }
             }

@@ -215,7 +215,8 @@ fn run(family: &str, shape: StampedShape) {
                         assert!(violates(&found) || checker.open() > 0 || !violates(&expected), "{told}");
                         continue;
                     }
-                    // Offline, choices are tried, and a read that is wrong in all of them is wrong: online it is open.
+                    // Offline, choices are tried, and a read that is wrong in all of them is wrong: online
+                    // it is open.
                     let left_open: Vec<_> =
                         expected.difference(&found).filter(|id| id.axiom == Axiom::Ext).copied().collect();
                     assert!(left_open.len() <= checker.open(), "{told}\n{left_open:?}\n{}", show(&history));

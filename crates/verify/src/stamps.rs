@@ -154,23 +154,18 @@ impl<'a> Stamped<'a> {
         self.ops(t).iter().all(|op| op.kind == OpKind::Read)
     }
 
-    /// Whether a snapshot contains another transaction.
+    /// Whether a snapshot contains another transaction. Of equal timestamps in one session the session
+    /// decides: what it issued after the viewer is not seen.
     fn sees(&self, viewer: TxnId, other: TxnId) -> bool {
         match (self.history.snapshot(viewer), self.history.snapshot_id(other)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.exclusive => self.at(other).commit < self.at(viewer).start,
-            _ => self.at(other).commit <= self.at(viewer).start,
+            _ => {
+                let (commit, start) = (self.at(other).commit, self.at(viewer).start);
+                let session = |t: TxnId| self.history.session_of(t);
+                commit < start || commit == start && (other < viewer || session(other) != session(viewer))
+            }
         }
-    }
-
-    /// Whether reads of a transaction see another. Of equal timestamps in one session the session decides: what it issued
-    /// after the viewer is not seen, unless a set says so.
-    fn reads(&self, viewer: TxnId, other: TxnId) -> bool {
-        let by_set = self.history.snapshot(viewer).is_some() && self.history.snapshot_id(other).is_some();
-        let issued_later =
-            other > viewer && self.history.session_of(other) == self.history.session_of(viewer);
-        let tied = self.at(other).commit == self.at(viewer).start;
-        self.sees(viewer, other) && (by_set || !issued_later || !tied)
     }
 
     fn breaks_session(&self, t: TxnId, serial: bool, counts: &[bool]) -> bool {
@@ -257,7 +252,7 @@ impl<'a> Stamped<'a> {
             self.writers(key).iter().copied().filter(|&w| w != t && counts[w.index()]).collect();
         all.sort_by_key(|&w| (self.at(w).commit, w));
         if !serial {
-            all.retain(|&w| self.reads(t, w));
+            all.retain(|&w| self.sees(t, w));
             return (all, Vec::new());
         }
         all.retain(|&w| self.at(w).commit <= self.at(t).commit);

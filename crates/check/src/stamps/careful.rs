@@ -1,7 +1,8 @@
-//! Views that are no prefix of what committed before: sets of ids, snapshots after the viewer's own commit, snapshots at the
-//! very timestamp at which a later transaction of the viewer's session commits (which is not seen), and, under
-//! serializability, transactions that commit when others do. A read of the last kind is right if some order of those that keeps sessions
-//! explains it: the transactions before it in its session count, those of other sessions may.
+//! Views that are no prefix of what committed before: sets of ids, snapshots after the viewer's own commit,
+//! snapshots at the very timestamp at which a later transaction of the viewer's session commits (which is
+//! not seen), and, under serializability, transactions that commit when others do. A read of the last kind
+//! is right if some order of those that keeps sessions explains it: the transactions before it in its
+//! session count, those of other sessions may.
 //!
 //! Here every version of the key is known. A set decides about each version by its id, so the last visible one is looked for
 //! from the end. Two bounds keep that short on a real history, where ids and commits grow together: behind a position where
@@ -130,10 +131,7 @@ impl Checker<'_> {
                 let end = self.versions.partition_point(|v| v.place() < bound);
                 let certain = match timeline.is_later_tied(viewer) {
                     false => self.versions.partition_point(|v| v.place() < viewer),
-                    true => {
-                        let start = timeline.start(viewer);
-                        self.versions.partition_point(|v| timeline.commit(v.place()) < start)
-                    }
+                    true => self.before_start(viewer),
                 };
                 (end.min(certain), end)
             }
@@ -142,8 +140,14 @@ impl Checker<'_> {
         // The viewer itself may be among the first ones of a set that counts its own id as ended.
         let own = self.versions[..start].binary_search_by_key(&viewer, |v| v.place());
         let start = own.unwrap_or(start);
-        let reads = |i: &usize| timeline.reads(viewer, self.versions[*i].place());
-        (start, (start..end).filter(reads).collect())
+        let sees = |i: &usize| timeline.sees(viewer, self.versions[*i].place());
+        (start, (start..end).filter(sees).collect())
+    }
+
+    /// The versions that commit before a place starts.
+    pub fn before_start(&self, viewer: u32) -> usize {
+        let start = self.timeline.start(viewer);
+        self.versions.partition_point(|v| self.timeline.commit(v.place()) < start)
     }
 
     /// Compares a read with what it may see.
@@ -212,6 +216,7 @@ impl Checker<'_> {
             let place = version.place();
             let from = match timeline.set(place) {
                 set @ Some(_) => ids.start(set),
+                None if timeline.is_later_tied(place) => self.before_start(place),
                 None => self.versions.partition_point(|v| v.place() < timeline.bound[place as usize]),
             };
             for &other in &self.versions[from.min(j)..j] {

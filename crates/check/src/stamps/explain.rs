@@ -68,7 +68,7 @@ impl Scene<'_> {
         let (Some(at), Some(written)) = (self.timeline.place(reader), self.timeline.place(writer)) else {
             return Class::Future;
         };
-        if self.timeline.reads(at, written) {
+        if self.timeline.sees(at, written) {
             Class::Stale
         } else if written < at && !self.timeline.is_later_tie(at, written) {
             Class::Overlapping

@@ -38,9 +38,9 @@ pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certific
     {
         return None;
     }
-    // Of one moment: first the snapshots that do not contain a commit then because their session issued it later, then the
-    // commits that a snapshot then contains, then snapshots, then what they do not contain. One that only read ends where it
-    // begins.
+    // Of one moment: first the snapshots that do not contain a commit then because their session issued it
+    // later, then the commits that a snapshot then contains, then snapshots, then what they do not contain.
+    // One that only read ends where it begins.
     let tied = later_ties(history, stamps, |_| true);
     let precedes = |t: TxnId| {
         let writer = || writers.binary_search_by_key(&at(t).start, |&w| at(w).commit).map(|i| writers[i]);

@@ -25,8 +25,8 @@ pub(crate) struct Timeline<'a> {
     tied: Vec<bool>,
     /// Of equal commits, those of one session are in its order.
     pub ties_keep_sessions: bool,
-    /// By place, under snapshot isolation: a later transaction of its session commits at its start timestamp. Empty if there is
-    /// none such.
+    /// By place, under snapshot isolation: a later transaction of its session commits at its start
+    /// timestamp. Empty if there is none such.
     later_tied: Vec<bool>,
     /// Some snapshot is a set.
     pub sets: bool,
@@ -115,26 +115,20 @@ impl<'a> Timeline<'a> {
         self.history.stamps().map_or(Timestamp::default(), |s| s[self.txn_of[place as usize].index()].commit)
     }
 
-    /// Whether a later transaction of a place's session commits at its start timestamp, under snapshot isolation.
+    /// Whether a later transaction of a place's session commits at its start timestamp, under snapshot
+    /// isolation.
     #[inline]
     pub fn is_later_tied(&self, place: u32) -> bool {
         !self.later_tied.is_empty() && self.later_tied[place as usize]
     }
 
-    /// Whether a place is a later transaction of the viewer's session that commits at the viewer's start timestamp.
+    /// Whether a place is a later transaction of the viewer's session that commits at the viewer's start
+    /// timestamp.
     pub fn is_later_tie(&self, viewer: u32, place: u32) -> bool {
         self.is_later_tied(viewer)
             && self.txn_of[place as usize] > self.txn_of[viewer as usize]
             && self.session(place) == self.session(viewer)
             && self.commit(place) == self.start(viewer)
-    }
-
-    /// Whether reads of one place see another. What the viewer's own session issued later they do not see, even if it
-    /// commits at the start timestamp (which Definition 6 includes): the session, not the timestamp, orders the two. A set
-    /// that names the other by its id decides by itself.
-    pub fn reads(&self, viewer: u32, place: u32) -> bool {
-        let by_id = || self.set(viewer).is_some() && self.id(place).is_some();
-        self.sees(viewer, place) && (!self.is_later_tie(viewer, place) || by_id())
     }
 
     /// Whether a place may share its commit with another.
@@ -158,14 +152,16 @@ impl<'a> Timeline<'a> {
         self.history.snapshot_id(self.txn_of[place as usize])
     }
 
-    /// Whether one place sees another (Definition 6).
+    /// Whether one place sees another (Definition 6). What the viewer's own session issued later it does not
+    /// see, even if that commits at its start timestamp: the session, not the timestamp, orders the two. A
+    /// set decides by itself about ids.
     pub fn sees(&self, viewer: u32, place: u32) -> bool {
         if viewer == place {
             return false;
         }
         match (self.set(viewer), self.id(place)) {
             (Some(set), Some(id)) => set.sees(id),
-            _ => place < self.bound[viewer as usize],
+            _ => place < self.bound[viewer as usize] && !self.is_later_tie(viewer, place),
         }
     }
 
@@ -276,8 +272,9 @@ pub(crate) fn writes(history: &History, t: TxnId) -> bool {
     history.heads()[history.op_range(t)].iter().any(|head| !head.is_read())
 }
 
-/// The transactions of whose session a later one commits at their start timestamp, as far as they count. Where timestamps
-/// ascend in a session, no commit after a transaction is as early as its start: one pass finds that there are none.
+/// The transactions of whose session a later one commits at their start timestamp, as far as they count.
+/// Where timestamps ascend in a session, no commit after a transaction is as early as its start: one pass
+/// finds that there are none.
 pub(crate) fn later_ties(history: &History, stamps: &[Stamps], counts: impl Fn(TxnId) -> bool) -> Vec<TxnId> {
     let mut found = Vec::new();
     let mut later: FxHashSet<Timestamp> = FxHashSet::default();

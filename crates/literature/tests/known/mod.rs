@@ -2,7 +2,7 @@
 //! table should be empty.
 
 use crate::judges::{Complaint, Said};
-use anomalist_level::{By, Level};
+use anomalist_level::Level;
 use anomalist_literature::model::Outcome;
 use anomalist_literature::{Answer, History, Sessions, answer};
 use std::sync::OnceLock;
@@ -12,7 +12,6 @@ type Applies = fn(&History, &Complaint) -> bool;
 /// Name, and to which disagreements it applies.
 pub const KNOWN: &[(&str, Applies)] = &[
     ("D: an indeterminate transaction that others follow is not after those before it", detached),
-    ("T: timestamps, snapshots, equal timestamps in one session", tied_session),
     ("P1: PL-1, an indeterminate transaction whose register value was read counts as committed", observed),
 ];
 
@@ -38,13 +37,4 @@ fn detached(history: &History, c: &Complaint) -> bool {
 fn observed(history: &History, c: &Complaint) -> bool {
     let open = history.txns.iter().any(|t| t.outcome == Outcome::Indeterminate);
     c.level == Level::ReadUncommitted && matches!(c.said, Said::Violated | Said::Accepts) && open
-}
-
-fn tied_session(history: &History, c: &Complaint) -> bool {
-    let stamps = |t: usize| history.txns[t].stamps;
-    let tied = |a: usize, b: usize| {
-        history.issued_before(a, b) && (stamps(a).1 == stamps(b).1 || stamps(b).1 == stamps(a).0)
-    };
-    let count = history.txns.len();
-    c.by == By::Timestamps && (0..count).any(|b| (0..b).any(|a| tied(a, b)))
 }

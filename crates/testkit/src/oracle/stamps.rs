@@ -153,7 +153,7 @@ impl World<'_> {
         place(a).cmp(&place(b)) == Ordering::Less
     }
 
-    /// Definition 6, or the set.
+    /// Definition 6, or the set. At equal timestamps a session's transactions are in its order.
     fn visible(&self, a: TxnId, to: TxnId) -> bool {
         if a == to {
             return false;
@@ -164,15 +164,11 @@ impl World<'_> {
         match (self.history.snapshot(to), self.history.snapshot_id(a)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.rule.exclusive => self.commit(a) < self.start(to),
-            _ => self.commit(a) <= self.start(to),
+            _ if self.commit(a) == self.start(to) => {
+                self.history.session_of(a) != self.history.session_of(to) || a < to
+            }
+            _ => self.commit(a) < self.start(to),
         }
-    }
-
-    /// Visible by its timestamp alone, although the viewer's session issued it after the viewer: no read returns it.
-    fn is_later_tie(&self, a: TxnId, viewer: TxnId) -> bool {
-        let by_set = self.history.snapshot(viewer).is_some() && self.history.snapshot_id(a).is_some();
-        let same_session = self.history.session_of(a) == self.history.session_of(viewer);
-        !by_set && same_session && a > viewer && self.commit(a) == self.start(viewer)
     }
 
     fn breaks_session(&self, t: TxnId) -> bool {
@@ -298,8 +294,7 @@ impl World<'_> {
     fn views(&self, t: TxnId, key: KeyId) -> Vec<Vec<TxnId>> {
         let writers = self.counted.iter().copied().filter(|&w| w != t && self.writes(w, key));
         if !self.rule.serial {
-            let seen = |w: &TxnId| self.visible(*w, t) && !self.is_later_tie(*w, t);
-            return self.orders(writers.filter(seen).collect());
+            return self.orders(writers.filter(|&w| self.visible(w, t)).collect());
         }
         let mut all: Vec<TxnId> = writers.filter(|&w| self.commit(w) <= self.commit(t)).collect();
         all.push(t);
