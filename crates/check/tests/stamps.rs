@@ -183,6 +183,16 @@ fn ties() {
 }
 
 #[test]
+fn ties_in_sessions() {
+    let shape = StampedShape { clock: 3, txns: 6, points: 0.6, wrong: 0.05, ..StampedShape::default() };
+    run("ties in sessions", shape);
+    run("ties in sessions, odd clocks", StampedShape { skewed: 0.2, clock: 4, ..shape });
+    run("ties in sessions, lists", StampedShape { lists: 0.7, mixed: 0.05, repeated: 0.1, ..shape });
+    run("ties in sessions, sets", StampedShape { sets: 0.5, clock: 4, ..shape });
+    run("ties in sessions, unknown outcomes", StampedShape { lost: 0.4, repeated: 0.3, ..shape });
+}
+
+#[test]
 fn lists() {
     let shape = StampedShape { lists: 1.0, clock: 30, ..StampedShape::default() };
     assert!(run("right lists", StampedShape { wrong: 0.05, ..shape }).proofs > 0);

@@ -53,7 +53,8 @@ fn histories(folder: &Path) -> Vec<PathBuf> {
     let file = |(i, shape): (usize, &&[&str])| {
         let path = folder.join(format!("h{i}.jsonl"));
         let name = path.display().to_string();
-        let (_, exit) = anomalist(&[&["generate", "--seed", "7", "--keys", "20", "--output", &name][..], shape].concat());
+        let (_, exit) =
+            anomalist(&[&["generate", "--seed", "7", "--keys", "20", "--output", &name][..], shape].concat());
         assert_eq!(exit, 0, "{shape:?}");
         path
     };

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Scratch, anomalist, anomalist_with};
 
 const SIZE: [&str; 8] = ["--sessions", "6", "--txns-per-session", "40", "--ops-per-txn", "4", "--keys", "20"];
@@ -168,7 +169,8 @@ fn a_snapshot_may_be_a_set_of_ids() {
 
 /// Lines of transactions, judged offline, with the verifier, and as a stream: one exit status.
 fn both(lines: &str, level: &str, status: i32) {
-    let scratch = Scratch::new(&format!("stamps-both-{level}-{}", lines.len()));
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let scratch = Scratch::new(&format!("stamps-both-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
     let path = scratch.file("history.jsonl", lines.trim_start());
     let text = anomalist(&["check", &path, "--level", level, "--verify"]).expect(status).text();
     assert!(!text.contains("not verified"), "{text}");
@@ -245,6 +247,66 @@ fn equal_commits_follow_the_session() {
 "#
         );
         both(&others, "session-ser", status);
+    }
+}
+
+#[test]
+fn a_snapshot_does_not_contain_what_its_session_issued_later() {
+    let own = |seen: &str| {
+        format!(
+            r#"
+{{"session":1,"id":"r","ops":[["r","x",{seen}]],"start":5,"commit":5}}
+{{"session":1,"id":"w","ops":[["w","x",1]],"start":5,"commit":5}}
+"#
+        )
+    };
+    both(&own("null"), "session-si", 0);
+    both(&own("1"), "session-si", 1);
+    // What comes before it in its session it sees, and what others commit at its start timestamp.
+    let others = |seen: &str| {
+        format!(
+            r#"
+{{"session":1,"id":"a","ops":[["w","x",1]],"start":4,"commit":5}}
+{{"session":2,"id":"r","ops":[["r","x",{seen}],["w","y",1]],"start":5,"commit":5}}
+{{"session":2,"id":"w","ops":[["w","x",2]],"start":5,"commit":5}}
+"#
+        )
+    };
+    for (seen, status) in [("null", 1), ("1", 0), ("2", 1)] {
+        both(&others(seen), "session-si", status);
+        // A version from before arrives last.
+        let lines: Vec<String> = others(seen).trim().lines().map(|line| format!("{line}\n")).collect();
+        both(&[1, 2, 0].map(|i| &*lines[i]).concat(), "session-si", status);
+    }
+    // By its timestamps the second ran before the first, which breaks the session alone if the first only read.
+    let turned = |ops: &str| {
+        format!(
+            r#"
+{{"session":1,"id":"a","ops":[{ops}],"start":5,"commit":7}}
+{{"session":1,"id":"b","ops":[["w","x",2]],"start":3,"commit":5}}
+"#
+        )
+    };
+    for (ops, si) in [
+        (r#"["r","x",null]"#, 0),
+        (r#"["r","x",2]"#, 1),
+        // Neither sees the other.
+        (r#"["r","x",null],["w","x",1]"#, 1),
+    ] {
+        both(&turned(ops), "si", si);
+        both(&turned(ops), "session-si", 1);
+    }
+    // One that the session issued last is the last at its commit.
+    for (seen, status) in [("10", 1), ("13", 0)] {
+        let last = format!(
+            r#"
+{{"session":1,"id":"a","ops":[["w","z",10]],"start":0,"commit":2}}
+{{"session":1,"id":"b","ops":[["w","z",13]],"start":2,"commit":2}}
+{{"session":1,"id":"c","ops":[["r","z",{seen}]],"start":6,"commit":6}}
+"#
+        );
+        both(&last, "session-si", status);
+        both(&last, "session-ser", status);
     }
 }
 

@@ -9,14 +9,15 @@
 //! The paper's timestamps are unique. Ties (issue 16, item 3): a violation only if no order of the tied
 //! transactions that keeps sessions explains the read. Each read may use an order of its own. Under
 //! snapshot isolation what commits at the start timestamp of a transaction is visible (Definition 6),
-//! except what its own session issued later.
+//! except what its own session issued later. An abstract execution has one visibility (Definition 3), so
+//! EXT and NOCONFLICT take the same.
 //!
 //! INT (Chronos, after Definition 4): a read that is not the first operation on its key returns what the
 //! last one on that key in the transaction wrote or read. Transactions of unknown outcome: there is a
 //! choice of those that took effect.
 
 use crate::facts::{External, Parts, Set, members};
-use crate::model::Seen;
+use crate::model::{History, Seen};
 use crate::order::{Sessions, session_order};
 
 /// Which axioms.
@@ -43,7 +44,7 @@ fn holds(parts: &Parts<'_>, there: Set, axioms: Axioms, sessions: bool) -> bool 
         let moment = if snapshot { stamps(b).0 } else { stamps(b).1 };
         !parts.history.issued_before(a, b) || stamps(a).1 <= moment
     };
-    let apart = |(a, b): (usize, usize)| stamps(a).1 <= stamps(b).0 || stamps(b).1 <= stamps(a).0;
+    let apart = |(a, b): (usize, usize)| sees(parts.history, a, b) || sees(parts.history, b, a);
     let conflict = |(a, b): (usize, usize)| {
         (0..parts.history.kinds.len()).any(|key| parts.facts[a].writes(key) && parts.facts[b].writes(key))
     };
@@ -69,17 +70,20 @@ fn ext(parts: &Parts<'_>, there: Set, snapshot: bool) -> bool {
     })
 }
 
+/// Whether `t` sees another transaction: Definition 6, and of equal timestamps the session decides.
+fn sees(history: &History, t: usize, other: usize) -> bool {
+    let (start, commit) = (history.txns[t].stamps.0, history.txns[other].stamps.1);
+    commit < start || commit == start && other != t && !history.issued_before(t, other)
+}
+
 /// What a read of `t` returns if transactions commit in this order.
 fn value(parts: &Parts<'_>, order: &[usize], t: usize, read: &External, snapshot: bool) -> Seen {
     let history = parts.history;
-    let start = history.txns[t].stamps.0;
-    let sees = |s: usize| {
-        let commit = history.txns[s].stamps.1;
-        commit < start || commit == start && s != t && !history.issued_before(t, s)
-    };
     let before = order.iter().position(|&other| other == t).unwrap_or(0);
-    let seen =
-        order.iter().enumerate().filter(|&(place, &s)| if snapshot { sees(s) } else { place < before });
+    let seen = order
+        .iter()
+        .enumerate()
+        .filter(|&(place, &s)| if snapshot { sees(history, t, s) } else { place < before });
     let mut state = parts.initial_state();
     for (_, &s) in seen {
         state = parts.after(&state, s);

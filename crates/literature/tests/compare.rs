@@ -8,7 +8,6 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 mod judges;
-mod known;
 
 use anomalist_level::By;
 use anomalist_literature::generate::{self, Clock};
@@ -26,7 +25,6 @@ type Counts = BTreeMap<(By, &'static str), [u64; 4]>;
 #[derive(Default)]
 struct Tally {
     counts: Counts,
-    known: BTreeMap<&'static str, u64>,
     /// Classes of disagreements, how often each was seen, and the first of each.
     classes: Vec<(Complaint, u64, String)>,
 }
@@ -59,9 +57,6 @@ fn run(cases: std::ops::Range<u64>, seed: u64, limit: usize, all: &Mutex<Tally>,
         let sums = all.counts.entry(key).or_default();
         (0..4).for_each(|i| sums[i] += counts[i]);
     }
-    for (name, count) in tally.known {
-        *all.known.entry(name).or_default() += count;
-    }
 }
 
 fn one(number: u64, seed: u64, tally: &mut Tally, all: &Mutex<Tally>) {
@@ -78,19 +73,12 @@ fn one(number: u64, seed: u64, tally: &mut Tally, all: &Mutex<Tally>) {
         counts[3] += u64::from(verdicts.unknown.contains(&level));
     }
     for complaint in verdicts.complaints {
-        if let Some(name) = known::reason(&history, &complaint) {
-            *tally.known.entry(name).or_default() += 1;
-            continue;
-        }
         let mut all = all.lock().unwrap();
         if let Some(class) = all.classes.iter_mut().find(|c| c.0 == complaint) {
             class.1 += 1;
             continue;
         }
-        let same = |h: &History| {
-            let persists = |c: &Complaint| *c == complaint && known::reason(h, c).is_none();
-            ask(h, number).complaints.iter().any(persists)
-        };
+        let same = |h: &History| ask(h, number).complaints.contains(&complaint);
         let small = shrink::shrink(&history, &same);
         let report = format!(
             "{complaint:?}\n  ANOMALIST_SEED={seed}, case {number}: {history}\n  shrunk: {small}\n{}",
@@ -104,9 +92,6 @@ fn summary(tally: &Tally) -> String {
     let mut out = String::from("level: holds/violated/not defined/undecided by the engine\n");
     for ((by, level), [holds, violated, undefined, unknown]) in &tally.counts {
         let _ = writeln!(out, "  {} {level}: {holds}/{violated}/{undefined}/{unknown}", by.name());
-    }
-    for (name, count) in &tally.known {
-        let _ = writeln!(out, "  known: {name}: {count}");
     }
     out
 }

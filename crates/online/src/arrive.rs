@@ -4,6 +4,7 @@ use crate::change::Side;
 use crate::checker::Checker;
 use crate::key::{BEGIN, Effect, Read, Seen, Slot, Verdict, Version, Weight, xmax};
 use crate::ring::Cursor;
+use crate::world::Txn;
 use crate::{Event, Store, StoreError};
 use anomalist_timestamp::{Axiom, Mode};
 
@@ -83,10 +84,11 @@ impl<S: Store> Checker<S> {
         let txn = self.world.txn(version.txn);
         let versions = &self.keys[key as usize].versions;
         let commit = version.commit;
+        let goes_on = self.goes_on(txn);
         let mut others: Vec<Slot> = Vec::new();
         let look_at = |other: &Version| {
             // Transactions lie scattered in memory, so they are looked up last.
-            if (other.low == BEGIN || !self.options.rule.sees(other.low, commit))
+            if (other.low == BEGIN || other.low == commit || !self.options.rule.sees(other.low, commit))
                 && !self.world.sees(txn, other)
                 && !self.world.sees(self.world.txn(other.txn), version)
             {
@@ -101,8 +103,10 @@ impl<S: Store> Checker<S> {
                     false => versions.find(txn.start, |v| rule.sees(txn.start, v.commit)),
                 };
                 // Whatever committed between start and commit is a conflict, so there is little to walk past.
+                let unseen =
+                    |v: &Version| !rule.sees(txn.start, v.commit) || goes_on && v.commit == txn.start;
                 while let Some(before) = versions.prev(from)
-                    && versions.get(before).is_some_and(|v| !rule.sees(txn.start, v.commit))
+                    && versions.get(before).is_some_and(unseen)
                 {
                     from = before;
                 }
@@ -118,6 +122,12 @@ impl<S: Store> Checker<S> {
             let finding = self.finding(Axiom::NoConflict, later, Some(key), Some(earlier), None);
             self.report(finding, events);
         }
+    }
+
+    /// Whether later transactions of its session arrived before a transaction counted. (One of unknown
+    /// outcome counts late.)
+    pub(crate) fn goes_on(&self, txn: &Txn) -> bool {
+        self.world.sessions[txn.session as usize].count > txn.position + 1
     }
 
     /// Which ring a transaction's reads are in.

@@ -121,11 +121,14 @@ impl<S: Store> Checker<S> {
                 false => self.options.rule.sees(read.at, commit),
             };
             let may_see = |other: Timestamp| sees(other) || ser && read.at == other;
-            if stop.is_some_and(sees) {
+            // At that very moment there may be readers that do not see it: itself, and those whose session
+            // it goes on.
+            if stop.is_some_and(|stop| read.at > stop) {
                 break;
             }
+            let is_seen = || read.txn != slot && sees(commit) && !self.is_later_tie(read, slot);
             let verdict = match alone {
-                Some((value, next)) if read.txn != slot && sees(commit) && !next.is_some_and(may_see) => {
+                Some((value, next)) if !next.is_some_and(may_see) && is_seen() => {
                     Verdict::of(is(value, &read.seen))
                 }
                 _ => self.world.judge(&self.keys[key as usize], read)?.verdict,
@@ -155,6 +158,15 @@ impl<S: Store> Checker<S> {
         }
     }
 
+    /// Whether the writer of a version is a later transaction of a reader's session and commits at its start
+    /// timestamp.
+    fn is_later_tie(&self, read: &Read, writer: Slot) -> bool {
+        let writer = self.world.txn(writer);
+        self.options.rule.mode == Mode::Si
+            && read.at == writer.commit
+            && writer.is_later_tie(self.world.txn(read.txn))
+    }
+
     /// A written value that decides alone what others must read, up to the version after it: nobody is tied with it.
     fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Datum, Option<Timestamp>)> {
         let versions = &key.versions;
@@ -168,7 +180,7 @@ impl<S: Store> Checker<S> {
         Some((value, next.map(|next| next.commit)))
     }
 
-    /// The commit of the first versions after this one that hide it from whoever sees them.
+    /// The commit of the first versions after this one that hide it from all who read later.
     fn hidden_by(&self, key: &Key, mut at: Cursor, commit: Timestamp) -> Option<Timestamp> {
         let versions = &key.versions;
         let ser = self.options.rule.mode == Mode::Ser;
@@ -188,9 +200,9 @@ impl<S: Store> Checker<S> {
                 at = ahead;
                 ahead = versions.next(at);
             }
-            // One that sees itself does not hide from itself.
+            // One that starts after its commit does not hide from itself.
             let txn = self.world.txn(version.txn);
-            let sees_itself = !ser && txn.set.is_none() && self.options.rule.sees(txn.start, txn.commit);
+            let sees_itself = !ser && txn.set.is_none() && txn.start > txn.commit;
             if hides && (count > 1 || !sees_itself) {
                 return Some(version.commit);
             }

@@ -292,8 +292,9 @@ impl<S: Store> Checker<S> {
                         && (held.session != reader.session || held.position < reader.position)
             }
             Mode::Si => {
-                let version = Version::of(&held.txn(), read.txn, Effect::Undefined);
-                self.world.sees(reader, &version)
+                let txn = held.txn();
+                let version = Version::of(&txn, read.txn, Effect::Undefined);
+                self.world.sees(reader, &version) && !txn.is_later_tie(reader)
             }
         }
     }

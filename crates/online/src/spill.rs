@@ -245,7 +245,10 @@ impl<S: Store> Checker<S> {
                     (Mode::Ser, _) => chain.reads >= txn.commit,
                     (Mode::Si, set) => {
                         let overlaps = match set {
-                            None => !rule.sees(txn.start, chain.versions),
+                            None => {
+                                !rule.sees(txn.start, chain.versions)
+                                    || self.goes_on(txn) && chain.versions == txn.start
+                            }
                             Some(set) => chain.set_ids >= set.view().xmin,
                         };
                         overlaps

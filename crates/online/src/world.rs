@@ -1,8 +1,10 @@
 //! Transactions and sessions in memory, who comes before whom, who sees whom, and what a read must return.
 //!
-//! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it. Where several share
-//! the last commit, any will do that no later one of its session follows. Under serializability, what commits when the reader
-//! does counts if it comes before it in its session, and may count if it is of another.
+//! `judge` is EXT of the paper's Definition 4 for one read: the last version among those visible to it.
+//! Where several share the last commit, any will do that no later one of its session follows. Under snapshot
+//! isolation, a later transaction of the reader's session is not seen even if it commits at the reader's
+//! start timestamp. Under serializability, what commits when the reader does counts if it comes before it in
+//! its session, and may count if it is of another.
 
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
@@ -33,6 +35,17 @@ pub(crate) struct Txn {
     pub set_id: Option<u64>,
     pub set: Option<Box<SnapshotSet>>,
     pub id: Option<Id>,
+}
+
+impl Txn {
+    /// Whether this is a later transaction of a reader's session that commits at the reader's start
+    /// timestamp, and no set decides whether it is seen.
+    pub fn is_later_tie(&self, reader: &Txn) -> bool {
+        self.commit == reader.start
+            && self.session == reader.session
+            && self.position > reader.position
+            && (reader.set.is_none() || self.set_id.is_none())
+    }
 }
 
 /// A transaction's own name.
@@ -182,12 +195,23 @@ impl World {
     #[inline]
     pub fn sees(&self, viewer: &Txn, version: &Version) -> bool {
         match &viewer.set {
-            None => self.rule.sees(viewer.start, version.commit),
+            None => self.rule.sees(viewer.start, version.commit) && !self.is_later_tie(viewer, version),
             Some(set) => {
                 let id = (version.set_id != u64::MAX).then_some(version.set_id);
                 View::Set(set.view(), viewer.start).sees(self.rule, version.commit, id)
+                    && !self.is_later_tie(viewer, version)
             }
         }
+    }
+
+    /// Whether a version is of a later transaction of a reader's session and commits at the reader's start
+    /// timestamp: the session, not the timestamp, orders the two. Transactions lie scattered in memory, so
+    /// they are looked up last.
+    #[inline]
+    pub fn is_later_tie(&self, reader: &Txn, version: &Version) -> bool {
+        version.commit == reader.start
+            && self.rule.mode == Mode::Si
+            && self.txn(version.txn).is_later_tie(reader)
     }
 
     /// What is to be thought of a read, given the versions in memory.
@@ -202,6 +226,7 @@ impl World {
             && let Some(last) = key.versions.get(before)
             && let Effect::Write(value) = last.effect
             && last.commit != reader.commit
+            && !self.is_later_tie(reader, last)
         {
             let second = key.versions.prev(before).and_then(|at| key.versions.get(at));
             if second.is_none_or(|v| v.commit != last.commit) {
@@ -251,9 +276,13 @@ impl World {
             loop {
                 at = key.versions.prev(at)?;
                 let version = key.versions.get(at)?;
-                // Nobody else's version is looked up: transactions lie scattered in memory.
+                // Few transactions are looked up: they lie scattered in memory.
                 let own = version.commit == reader.commit && self.txn(version.txn).seq == reader.seq;
-                if !own && (!by_set || self.sees(reader, version)) {
+                let seen = || match by_set {
+                    true => self.sees(reader, version),
+                    false => !self.is_later_tie(reader, version),
+                };
+                if !own && seen() {
                     return Some(version);
                 }
             }

@@ -26,6 +26,11 @@
 //! | EXT | the first read of a key returns the last visible version; several with one commit: any that no later one of its session follows, and a TIE | the last version before it, for some order of equal commits that keeps sessions |
 //! | NOCONFLICT | of two writers of a key, one sees the other | – |
 //!
+//! Under snapshot isolation a transaction sees what commits by its start timestamp, except a later
+//! transaction of its own session that commits at that very timestamp: start and commit are then in the
+//! order of the session, or visibility would not be a strict partial order that contains it (Definition 3).
+//! EXT and NOCONFLICT use the same visibility.
+//!
 //! A read whose result is unknown is as if it were not there. A read that sees no version should return the initial value; the
 //! empty list will do too, unless that is another list. A list read after own appends (and no own read) is two reads:
 //! its tail must be the own appends (INT), the rest is external (EXT). A read that sees both written values and appends to the

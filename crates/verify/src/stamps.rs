@@ -154,12 +154,17 @@ impl<'a> Stamped<'a> {
         self.ops(t).iter().all(|op| op.kind == OpKind::Read)
     }
 
-    /// Whether a snapshot contains another transaction.
+    /// Whether a snapshot contains another transaction. Of equal timestamps in one session the session
+    /// decides: what it issued after the viewer is not seen.
     fn sees(&self, viewer: TxnId, other: TxnId) -> bool {
         match (self.history.snapshot(viewer), self.history.snapshot_id(other)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.exclusive => self.at(other).commit < self.at(viewer).start,
-            _ => self.at(other).commit <= self.at(viewer).start,
+            _ => {
+                let (commit, start) = (self.at(other).commit, self.at(viewer).start);
+                let session = |t: TxnId| self.history.session_of(t);
+                commit < start || commit == start && (other < viewer || session(other) != session(viewer))
+            }
         }
     }
 

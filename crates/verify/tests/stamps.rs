@@ -145,6 +145,13 @@ fn registers() {
 }
 
 #[test]
+fn ties_in_sessions() {
+    let shape = StampedShape { clock: 3, points: 0.6, lists: 0.3, ..StampedShape::default() };
+    run("ties in sessions", &shape);
+    run("ties in sessions, sets", &StampedShape { sets: 0.4, clock: 5, skewed: 0.1, ..shape });
+}
+
+#[test]
 fn distinct_timestamps() {
     run("distinct", &StampedShape { clock: 100_000, wrong: 0.02, txns: 5, ..StampedShape::default() });
 }

@@ -1,6 +1,8 @@
-//! Views that are no prefix of what committed before: sets of ids, snapshots after the viewer's own commit, and, under
-//! serializability, transactions that commit when others do. Such a read is right if some order of those that keeps sessions
-//! explains it: the transactions before it in its session count, those of other sessions may.
+//! Views that are no prefix of what committed before: sets of ids, snapshots after the viewer's own commit,
+//! snapshots at the very timestamp at which a later transaction of the viewer's session commits (which is
+//! not seen), and, under serializability, transactions that commit when others do. A read of the last kind
+//! is right if some order of those that keeps sessions explains it: the transactions before it in its
+//! session count, those of other sessions may.
 //!
 //! Here every version of the key is known. A set decides about each version by its id, so the last visible one is looked for
 //! from the end. Two bounds keep that short on a real history, where ids and commits grow together: behind a position where
@@ -127,8 +129,11 @@ impl Checker<'_> {
             None => {
                 let bound = timeline.bound[viewer as usize];
                 let end = self.versions.partition_point(|v| v.place() < bound);
-                let own = self.versions.partition_point(|v| v.place() < viewer);
-                (end.min(own), end)
+                let certain = match timeline.is_later_tied(viewer) {
+                    false => self.versions.partition_point(|v| v.place() < viewer),
+                    true => self.before_start(viewer),
+                };
+                (end.min(certain), end)
             }
         };
         let start = start.min(end);
@@ -137,6 +142,12 @@ impl Checker<'_> {
         let start = own.unwrap_or(start);
         let sees = |i: &usize| timeline.sees(viewer, self.versions[*i].place());
         (start, (start..end).filter(sees).collect())
+    }
+
+    /// The versions that commit before a place starts.
+    pub fn before_start(&self, viewer: u32) -> usize {
+        let start = self.timeline.start(viewer);
+        self.versions.partition_point(|v| self.timeline.commit(v.place()) < start)
     }
 
     /// Compares a read with what it may see.
@@ -205,6 +216,7 @@ impl Checker<'_> {
             let place = version.place();
             let from = match timeline.set(place) {
                 set @ Some(_) => ids.start(set),
+                None if timeline.is_later_tied(place) => self.before_start(place),
                 None => self.versions.partition_point(|v| v.place() < timeline.bound[place as usize]),
             };
             for &other in &self.versions[from.min(j)..j] {

@@ -70,7 +70,7 @@ impl Scene<'_> {
         };
         if self.timeline.sees(at, written) {
             Class::Stale
-        } else if written < at {
+        } else if written < at && !self.timeline.is_later_tie(at, written) {
             Class::Overlapping
         } else {
             Class::Future

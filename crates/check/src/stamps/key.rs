@@ -1,9 +1,11 @@
 //! One key: its versions in order of commit, the reads that should have returned them, and writers that overlap.
 //!
-//! Events come in order of places. A read at place `p` with bound `b ≤ p + 1` sees the versions so far up to `b`, and those
-//! beyond are the ones that committed while its transaction ran: it walks back over them. Other reads wait until all
-//! versions are known: their snapshot is a set, or lies after their own commit, or, under serializability, others commit when
-//! they do; see `careful.rs`. Versions with one commit are in any order that keeps sessions.
+//! Events come in order of places. A read at place `p` with bound `b ≤ p + 1` sees the versions so far up to
+//! `b`, and those beyond are the ones that committed while its transaction ran: it walks back over them.
+//! Other reads wait until all versions are known: their snapshot is a set, or lies after their own commit,
+//! or contains the timestamp at which a later transaction of their session commits, or, under
+//! serializability, others commit when they do; see `careful.rs`. Versions with one commit are in any order
+//! that keeps sessions.
 //!
 //! Two writers conflict if neither sees the other. For a writer that starts before it commits, those are the versions
 //! between its bound and its place, so they are counted without being visited.
@@ -79,8 +81,10 @@ impl<'a> Checker<'a> {
             self.start_list(key);
         }
         let si = timeline.rule.mode == Mode::Si;
-        let waits =
-            |place: u32, bound: u32| bound > place + 1 || timeline.sets || !si && timeline.is_tied(place);
+        let waits = |place: u32, bound: u32| {
+            let tied = if si { timeline.is_later_tied(place) } else { timeline.is_tied(place) };
+            bound > place + 1 || timeline.sets || tied
+        };
         for &event in events {
             let place = event.place();
             let bound = timeline.bound[place as usize];
@@ -305,6 +309,9 @@ impl<'a> Checker<'a> {
 
     /// Counts the versions so far that the writer at `place` conflicts with, and lists as many as there is room for.
     fn conflicts(&self, key: KeyId, place: u32, bound: u32, found: &mut Findings) {
+        if self.timeline.is_later_tied(place) {
+            self.later_conflicts(key, place, found);
+        }
         match self.versions.last() {
             Some(last) if last.place() >= bound => {}
             _ => return,
@@ -330,7 +337,19 @@ impl<'a> Checker<'a> {
         }
         for &other in unseen {
             // Does the earlier one, against all order, see this one?
-            if self.timeline.bound[other.place() as usize] <= place {
+            if !self.timeline.sees(other.place(), place) {
+                self.conflict(key, place, other, found);
+            }
+        }
+    }
+
+    /// The same for versions below the bound that the writer does not see, since its session issued them
+    /// later.
+    fn later_conflicts(&self, key: KeyId, place: u32, found: &mut Findings) {
+        let (timeline, start) = (self.timeline, self.timeline.start(place));
+        let from = self.versions[self.before_start(place)..].iter();
+        for &other in from.take_while(|v| timeline.commit(v.place()) == start) {
+            if timeline.is_later_tie(place, other.place()) && !timeline.sees(other.place(), place) {
                 self.conflict(key, place, other, found);
             }
         }

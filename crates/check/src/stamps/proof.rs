@@ -4,6 +4,7 @@
 //! asks for. Given only where that is plain: keys are registers or lists, every writer commits at a moment of its own and after its start, no
 //! snapshot is a set, and no value was written to a key twice (else the proof would have to say which write each read returned).
 
+use super::timeline::later_ties;
 use anomalist_history::{History, OpKind, TxnId, Value};
 use anomalist_level::{Certificate, Execution, Level, Point};
 use anomalist_timestamp::{Mode, Rule, Tie};
@@ -37,13 +38,20 @@ pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certific
     {
         return None;
     }
-    // Of one moment: first the commits that a snapshot then contains, then snapshots, then what it does not contain. One that
-    // only read ends where it begins.
+    // Of one moment: first the snapshots that do not contain a commit then because their session issued it
+    // later, then the commits that a snapshot then contains, then snapshots, then what they do not contain.
+    // One that only read ends where it begins.
+    let tied = later_ties(history, stamps, |_| true);
+    let precedes = |t: TxnId| {
+        let writer = || writers.binary_search_by_key(&at(t).start, |&w| at(w).commit).map(|i| writers[i]);
+        let later = |w: TxnId| w > t && history.session_of(w) == history.session_of(t);
+        tied.binary_search(&t).is_ok() && writer().is_ok_and(later)
+    };
     let mut points = Vec::with_capacity(2 * order.len());
     for t in order {
         let (start, commit) = (at(t).start, at(t).commit);
-        let rank = if start == commit || tie == Tie::Exclusive { 2 } else { 0 };
-        points.push(((start, 1, t), Point::Begin(t)));
+        let rank = if start == commit || tie == Tie::Exclusive { 3 } else { 1 };
+        points.push(((start, if precedes(t) { 0 } else { 2 }, t), Point::Begin(t)));
         points.push(((commit, rank, t), Point::Commit(t)));
     }
     points.sort_unstable();

@@ -7,9 +7,9 @@
 //! Transactions of unknown outcome that write have a place too; which of them count is decided later (`open.rs`).
 
 use super::Findings;
-use anomalist_history::{History, Outcome, SessionId, Snapshot, Timestamp, TxnId};
-use anomalist_timestamp::{Axiom, Mode, Place, Rule, Violation};
-use rustc_hash::FxHashMap;
+use anomalist_history::{History, Outcome, SessionId, Snapshot, Stamps, Timestamp, TxnId};
+use anomalist_timestamp::{Axiom, Mode, Place, Rule, Tie, Violation};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
 pub(crate) struct Timeline<'a> {
@@ -25,6 +25,9 @@ pub(crate) struct Timeline<'a> {
     tied: Vec<bool>,
     /// Of equal commits, those of one session are in its order.
     pub ties_keep_sessions: bool,
+    /// By place, under snapshot isolation: a later transaction of its session commits at its start
+    /// timestamp. Empty if there is none such.
+    later_tied: Vec<bool>,
     /// Some snapshot is a set.
     pub sets: bool,
     /// By transaction; `u32::MAX` for those that do not count.
@@ -67,7 +70,25 @@ impl<'a> Timeline<'a> {
         let ties_keep_sessions = tied.is_empty()
             || txn_of.chunk_by(|&a, &b| commit(a) == commit(b)).all(|group| keeps_sessions(history, group));
         let counts = txn_of.iter().map(|&t| committed(t)).collect();
-        Some(Timeline { history, rule, txn_of, bound, counts, tied, ties_keep_sessions, sets, place_of })
+        let mut later_tied = Vec::new();
+        if rule.mode == Mode::Si && rule.tie == Tie::Inclusive {
+            for t in later_ties(history, stamps, |t| place_of[t.index()] != u32::MAX) {
+                later_tied.resize(txn_of.len(), false);
+                later_tied[place_of[t.index()] as usize] = true;
+            }
+        }
+        Some(Timeline {
+            history,
+            rule,
+            txn_of,
+            bound,
+            counts,
+            tied,
+            ties_keep_sessions,
+            later_tied,
+            sets,
+            place_of,
+        })
     }
 
     /// SESSION and TIMESTAMP.
@@ -86,8 +107,28 @@ impl<'a> Timeline<'a> {
         Some(self.place_of[t.index()]).filter(|&p| p != u32::MAX)
     }
 
+    pub fn start(&self, place: u32) -> Timestamp {
+        self.history.stamps().map_or(Timestamp::default(), |s| s[self.txn_of[place as usize].index()].start)
+    }
+
     pub fn commit(&self, place: u32) -> Timestamp {
         self.history.stamps().map_or(Timestamp::default(), |s| s[self.txn_of[place as usize].index()].commit)
+    }
+
+    /// Whether a later transaction of a place's session commits at its start timestamp, under snapshot
+    /// isolation.
+    #[inline]
+    pub fn is_later_tied(&self, place: u32) -> bool {
+        !self.later_tied.is_empty() && self.later_tied[place as usize]
+    }
+
+    /// Whether a place is a later transaction of the viewer's session that commits at the viewer's start
+    /// timestamp.
+    pub fn is_later_tie(&self, viewer: u32, place: u32) -> bool {
+        self.is_later_tied(viewer)
+            && self.txn_of[place as usize] > self.txn_of[viewer as usize]
+            && self.session(place) == self.session(viewer)
+            && self.commit(place) == self.start(viewer)
     }
 
     /// Whether a place may share its commit with another.
@@ -111,14 +152,16 @@ impl<'a> Timeline<'a> {
         self.history.snapshot_id(self.txn_of[place as usize])
     }
 
-    /// Whether one place sees another.
+    /// Whether one place sees another (Definition 6). What the viewer's own session issued later it does not
+    /// see, even if that commits at its start timestamp: the session, not the timestamp, orders the two. A
+    /// set decides by itself about ids.
     pub fn sees(&self, viewer: u32, place: u32) -> bool {
         if viewer == place {
             return false;
         }
         match (self.set(viewer), self.id(place)) {
             (Some(set), Some(id)) => set.sees(id),
-            _ => place < self.bound[viewer as usize],
+            _ => place < self.bound[viewer as usize] && !self.is_later_tie(viewer, place),
         }
     }
 
@@ -227,6 +270,36 @@ fn gallop(from: usize, len: usize, sees: impl Fn(usize) -> bool) -> u32 {
 
 pub(crate) fn writes(history: &History, t: TxnId) -> bool {
     history.heads()[history.op_range(t)].iter().any(|head| !head.is_read())
+}
+
+/// The transactions of whose session a later one commits at their start timestamp, as far as they count.
+/// Where timestamps ascend in a session, no commit after a transaction is as early as its start: one pass
+/// finds that there are none.
+pub(crate) fn later_ties(history: &History, stamps: &[Stamps], counts: impl Fn(TxnId) -> bool) -> Vec<TxnId> {
+    let mut found = Vec::new();
+    let mut later: FxHashSet<Timestamp> = FxHashSet::default();
+    for session in history.sessions() {
+        let mut first: Option<Timestamp> = None;
+        let suspect = history.session_txns(session).rev().any(|t| {
+            let Stamps { start, commit } = stamps[t.index()];
+            let suspect = first.is_some_and(|first| first <= start);
+            first = Some(first.map_or(commit, |first| first.min(commit)));
+            suspect
+        });
+        if !suspect {
+            continue;
+        }
+        later.clear();
+        for t in history.session_txns(session).rev().filter(|&t| counts(t)) {
+            let Stamps { start, commit } = stamps[t.index()];
+            if later.contains(&start) {
+                found.push(t);
+            }
+            later.insert(commit);
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 /// Whether the transactions of each session are in its order.

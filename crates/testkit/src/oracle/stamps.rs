@@ -153,7 +153,7 @@ impl World<'_> {
         place(a).cmp(&place(b)) == Ordering::Less
     }
 
-    /// Definition 6, or the set.
+    /// Definition 6, or the set. At equal timestamps a session's transactions are in its order.
     fn visible(&self, a: TxnId, to: TxnId) -> bool {
         if a == to {
             return false;
@@ -164,7 +164,10 @@ impl World<'_> {
         match (self.history.snapshot(to), self.history.snapshot_id(a)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.rule.exclusive => self.commit(a) < self.start(to),
-            _ => self.commit(a) <= self.start(to),
+            _ if self.commit(a) == self.start(to) => {
+                self.history.session_of(a) != self.history.session_of(to) || a < to
+            }
+            _ => self.commit(a) < self.start(to),
         }
     }
 

@@ -197,7 +197,11 @@ fn read(
     let at = if rng.u8(0..5) == 0 { plans[reader].commit } else { plans[reader].start };
     let mut sees = |j: usize| match &plans[reader].set {
         Some(set) if rng.u8(0..8) > 0 => set.view().sees(id(plans, j)),
-        _ => plans[j].commit <= at,
+        // Of equal timestamps, those of the reader's own session are in its order.
+        _ => {
+            let later = j > reader && plans[j].session == plans[reader].session;
+            plans[j].commit < at || plans[j].commit == at && !later
+        }
     };
     let mut order: Vec<usize> = (0..plans.len())
         .filter(|&j| j != reader && plans[j].outcome != Outcome::Aborted)
