@@ -55,7 +55,7 @@ fn smaller(
     if refutation.steps.len() <= SMALL {
         return None;
     }
-    let shrinker = Shrinker { goal, budget, probes: 0, ends: true };
+    let shrinker = Shrinker { goal, definitions: known.definitions, budget, probes: 0, ends: true };
     let shrunk = shrinker.from(history, known.clone()).ok()?;
     let proof = match goal.violates {
         Promise::Declared => shrunk.judgement.mixed.as_ref()?.proof.as_ref(),
