@@ -1,0 +1,198 @@
+//! `--definitions plume` against Plume's text, on many small random histories: verdicts, counts of all
+//! fourteen patterns, proofs, and the other algorithms.
+//!
+//! `ANOMALIST_PLUME_CASES` sets the number of histories, `ANOMALIST_SEED` the seed. A disagreement is
+//! printed with the history, made as small as possible.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use anomalist_check::{Budget, Request, check, cross_check};
+use anomalist_history::Index;
+use anomalist_level::{AnomalyKind, Definitions, Judgement, Level, Verdict};
+use anomalist_literature::model::{Atom, Kind, Op, Outcome, Seen, Txn};
+use anomalist_literature::plume::{self, Plume};
+use anomalist_literature::{History, into, shrink};
+use anomalist_testkit::number;
+use anomalist_verify::Verifier;
+use fastrand::Rng;
+use std::num::NonZeroUsize;
+
+const LEVELS: [Level; 4] = Definitions::LEVELS;
+
+/// A history as Plume has them: registers, unique values, committed and aborted transactions. A serial
+/// store answers, and then some reads are changed; or all of them are.
+fn random(rng: &mut Rng) -> History {
+    let keys = rng.usize(1..4);
+    let (sessions, count) = (rng.usize(1..5), rng.usize(1..6));
+    let most = rng.usize(2..6);
+    let reads = rng.u8(3..8);
+    let aborted = [0, 0, 0, 20][rng.usize(..4)];
+    let mut next = 0;
+    let mut txns: Vec<Txn> = (0..count)
+        .map(|_| {
+            let ops = (0..rng.usize(1..=most)).map(|_| {
+                let key = rng.usize(..keys);
+                if rng.u8(..10) < reads {
+                    return Op::Read(key, Seen::Atom(Some(0)));
+                }
+                next += 1;
+                Op::Write(key, Some(next))
+            });
+            let ops = ops.collect();
+            let outcome = if rng.u8(..100) < aborted { Outcome::Aborted } else { Outcome::Committed };
+            Txn { session: rng.usize(..sessions), ops, outcome, interval: (0, None), stamps: (0, 0) }
+        })
+        .collect();
+    txns.sort_by_key(|t| t.session);
+    let kinds = vec![Kind::Register; keys];
+    let mut history = History { txns, kinds, initial: Some(0), has_intervals: false, has_stamps: false };
+    answer_serially(rng, &mut history);
+    let changed = if rng.u8(..3) == 0 { 100 } else { rng.u8(..40) };
+    for t in 0..history.txns.len() {
+        for at in 0..history.txns[t].ops.len() {
+            if rng.u8(..100) < changed {
+                change(rng, &mut history, t, at);
+            }
+        }
+    }
+    history
+}
+
+/// Sessions take turns; everybody reads the latest state.
+fn answer_serially(rng: &mut Rng, history: &mut History) {
+    let mut state: Vec<Atom> = vec![history.initial; history.kinds.len()];
+    let mut left: Vec<usize> = (0..history.txns.len()).collect();
+    while !left.is_empty() {
+        let t = left[rng.usize(..left.len())];
+        let t = *left.iter().find(|&&s| history.txns[s].session == history.txns[t].session).unwrap();
+        left.retain(|&s| s != t);
+        let mut own = state.clone();
+        for op in &mut history.txns[t].ops {
+            match op {
+                Op::Read(key, seen) => *seen = Seen::Atom(own[*key]),
+                Op::Write(key, value) => own[*key] = *value,
+                Op::Append(..) => {}
+            }
+        }
+        if history.txns[t].outcome == Outcome::Committed {
+            state = own;
+        }
+    }
+}
+
+/// Lets a read return any value of its key, now and then one that nobody wrote.
+fn change(rng: &mut Rng, history: &mut History, t: usize, at: usize) {
+    let Op::Read(key, _) = history.txns[t].ops[at] else { return };
+    let written = history.txns.iter().flat_map(|t| &t.ops).filter_map(|op| match *op {
+        Op::Write(k, value) if k == key => Some(value),
+        _ => None,
+    });
+    let mut values: Vec<Atom> = written.chain([history.initial]).collect();
+    if rng.u8(..30) == 0 {
+        values.push(Some(99));
+    }
+    history.txns[t].ops[at] = Op::Read(key, Seen::Atom(values[rng.usize(..values.len())]));
+}
+
+fn request(definitions: Definitions) -> Request {
+    Request { certificates: true, definitions, ..Request::default() }
+}
+
+fn judged(history: &History, request: &Request) -> Judgement {
+    let real = into::history(history);
+    let index = Index::build(&real, NonZeroUsize::MIN);
+    check(&real, &index, request, &Budget::unlimited())
+}
+
+fn count(judgement: &Judgement, kind: AnomalyKind) -> u64 {
+    judgement.anomalies.iter().find(|a| a.kind == kind).map_or(0, |a| a.count)
+}
+
+/// What the engine says otherwise than the paper.
+fn complaints(history: &History) -> Vec<String> {
+    let Some(paper) = plume::judge(history) else { return Vec::new() };
+    let mut found = Vec::new();
+    let request = request(Definitions::Plume);
+    let judgement = judged(history, &request);
+    let defined = [paper.cut_isolation, paper.read_committed, paper.read_atomic, paper.causal];
+    for (level, holds) in LEVELS.into_iter().zip(defined) {
+        let expected = if holds { Verdict::Holds } else { Verdict::Violated };
+        if judgement.verdict(level) != Some(&expected) {
+            found.push(format!("{level} {}", expected.name()));
+        }
+    }
+    for (kind, letter) in AnomalyKind::TAPS.iter().zip('a'..='n') {
+        if count(&judgement, *kind) != paper.count(letter) {
+            found.push(format!("TAP-{letter}"));
+        }
+    }
+    let real = into::history(history);
+    if let Err(flaw) = Verifier::new(&real).judgement(&judgement) {
+        found.push(format!("proof: {}", flaw.message(&real)));
+    }
+    let index = Index::build(&real, NonZeroUsize::MIN);
+    let other = cross_check(&real, &index, &request, &judgement, &Budget::unlimited());
+    found.extend(other.iter().map(|d| format!("cross-check: {d}")));
+    let tried = Verifier::new(&real).by(Definitions::Plume);
+    for (level, holds) in LEVELS.into_iter().zip(defined) {
+        if tried.try_everything(level).is_some_and(|found| found != holds) {
+            found.push(format!("verifier: {level}"));
+        }
+    }
+    found
+}
+
+fn cases(mut each: impl FnMut(u64, &History)) {
+    let seed = number("ANOMALIST_SEED", 20_261_118);
+    for case in 0..number("ANOMALIST_PLUME_CASES", 12_000) {
+        each(case, &random(&mut Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case))));
+    }
+}
+
+#[test]
+fn the_definitions_are_the_papers() {
+    let (mut verdicts, mut patterns) = ([[0u32; 2]; 4], [0u64; 14]);
+    cases(|case, history| {
+        let found = complaints(history);
+        if let Some(first) = found.first() {
+            let small = shrink::shrink(history, &|h| complaints(h).contains(first));
+            panic!(
+                "case {case}: {found:?}\n{history}\nshrunk: {small}\n{:?}\n{:?}",
+                plume::judge(&small).unwrap(),
+                judged(&small, &request(Definitions::Plume))
+            );
+        }
+        let paper = plume::judge(history).unwrap();
+        let defined = [paper.cut_isolation, paper.read_committed, paper.read_atomic, paper.causal];
+        for (counts, holds) in verdicts.iter_mut().zip(defined) {
+            counts[usize::from(holds)] += 1;
+        }
+        for (sum, count) in patterns.iter_mut().zip(paper.counts) {
+            *sum += count;
+        }
+    });
+    println!("violated/holds {verdicts:?}, instances {patterns:?}");
+    assert!(verdicts.iter().flatten().all(|&n| n > 100), "{verdicts:?}");
+    assert!(patterns.iter().all(|&n| n > 20), "{patterns:?}");
+}
+
+/// Theorems 2, 3 and 5 hold of the transcription; Theorem 4 does not: TAP-k and TAP-l ask for two keys.
+#[test]
+fn theorems() {
+    let mut holes = 0;
+    cases(|_, history| {
+        let Plume { cut_isolation, read_committed, read_atomic, causal, .. } = plume::judge(history).unwrap();
+        let paper = plume::judge(history).unwrap();
+        assert_eq!(cut_isolation, !paper.any('j'..='j'), "Theorem 2: {history}");
+        assert_eq!(read_committed, !paper.any('a'..='i'), "Theorem 3: {history}");
+        assert_eq!(causal, !paper.any('a'..='n'), "Theorem 5: {history}");
+        if read_atomic == paper.any('a'..='l') {
+            holes += 1;
+            assert!(!read_atomic && paper.any('m'..='n'), "not the hole: {history}");
+        }
+        // Theorem 1.
+        assert!(!causal || read_atomic, "{history}");
+        assert!(!read_atomic || cut_isolation && read_committed, "{history}");
+    });
+    assert!(holes > 100, "{holes}");
+}
