@@ -15,11 +15,14 @@ use crate::weak::plume::PlumeReads;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Definitions, Execution, Judgement, Level, LevelVerdict, Order,
-    Refutation, Sought, Verdict, Witness,
+    Refutation, Sought, Verdict,
 };
 
 /// Why nothing can hold when only some anomalies count.
 pub const ONLY_ASKED: &str = "only the anomalies asked for were looked for";
+
+/// What a reader should know of Plume's definitions.
+const BY_PLUME: &str = "cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n follow the letter of Plume's paper; `anomalist explain` says where that differs";
 
 /// Why Plume's cut isolation is open where values repeat.
 const OPEN_AFTER_OWN: &str = "a transaction read others' values after its own write, and values repeat: Plume's definitions are about values that are written once";
@@ -47,6 +50,9 @@ pub(crate) fn judge(
     // The history as the weak levels see it.
     let weak = Problem { reads: plume.as_ref().map_or(problem.reads, |plume| &plume.external), ..problem };
     request.inference.told().into_iter().for_each(|told| board.note(told));
+    if request.definitions == Definitions::Plume {
+        board.note(BY_PLUME.to_owned());
+    }
     let further = plume.as_ref().map_or(&[][..], |plume| &plume.intermediate);
     for anomaly in direct::faults(problem, further) {
         board.found(anomaly);
@@ -146,8 +152,6 @@ fn judge_weak(
         && !board.explains(Level::ReadAtomic)
         && let Some(refutation) = weak::refuted::refutation(&witness)
     {
-        let (transactions, operations) = (witness.transactions, witness.operations);
-        let witness = Witness { transactions, operations, edges: Vec::new() };
         board.found(Anomaly { kind: AnomalyKind::ReadAtomicCycleExists, count: 1, witness });
         board.refute(Level::ReadAtomic, refutation);
     }

@@ -1,6 +1,7 @@
 //! Values of flags: formats, durations, and the format that a file name suggests.
 
 use anomalist_format::Format;
+use anomalist_level::Definitions;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +11,13 @@ pub fn format() -> impl TypedValueParser<Value = Format> {
     let names = Format::ALL.iter().map(|format| format.name());
     // Only names of formats pass the list, so the fallback is never taken.
     PossibleValuesParser::new(names).map(|name| Format::from_name(&name).unwrap_or(Format::Anomalist))
+}
+
+/// Whose definitions of the weak levels count, by name.
+pub fn definitions() -> impl TypedValueParser<Value = Definitions> {
+    // Only these names pass the list, so the fallback is never taken.
+    PossibleValuesParser::new(Definitions::ALL.map(Definitions::name))
+        .map(|name| Definitions::of(&name).unwrap_or_default())
 }
 
 /// `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.

@@ -40,6 +40,8 @@ fn document(subject: &Subject<'_>) -> Doc {
         ("anomalist", env!("CARGO_PKG_VERSION").into()),
         ("schema", 1.into()),
         ("history", facts(subject)),
+        // Of the weak levels and of TAP-a to TAP-n.
+        ("definitions", judgement.definitions.name().into()),
         ("levels", Doc::Array(judgement.levels.iter().map(level).collect())),
         ("strongest", names(&judgement.strongest())),
         // What it is the strongest of.

@@ -40,6 +40,7 @@ pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, terms: Terms) -> R
         A::FracturedReadCm => scene.triangle(Level::ReadAtomic, false),
         A::CoConflictCm => scene.triangle(Level::Causal, true),
         A::ConflictCm => scene.triangle(Level::Causal, false),
+        A::ReadAtomicCycleExists => scene.triangle(Level::ReadAtomic, false),
         A::NotReadYourWrites => scene.triangle(Level::ReadYourWrites, false),
         A::NonMonotonicReads => scene.triangle(Level::MonotonicReads, false),
         A::NonMonotonicWrites => scene.triangle(Level::MonotonicWrites, false),
@@ -65,7 +66,7 @@ fn is_pattern(kind: AnomalyKind) -> bool {
     use AnomalyKind as A;
     let guarantees =
         [A::NotReadYourWrites, A::NonMonotonicReads, A::NonMonotonicWrites, A::WritesDontFollowReads];
-    AnomalyKind::TAPS.contains(&kind) || guarantees.contains(&kind)
+    AnomalyKind::TAPS.contains(&kind) || guarantees.contains(&kind) || kind == A::ReadAtomicCycleExists
 }
 
 pub(crate) struct Scene<'a> {

@@ -29,6 +29,7 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
         for anomaly in anomalies.iter_mut().filter(|a| a.kind.is_no_order() && level.forbids(a.kind)) {
             anomaly.witness.transactions = shrunk.origin.txns.clone();
             anomaly.witness.transactions.sort_unstable();
+            anomaly.witness.edges.clear();
             anomaly.witness.operations = shrunk.origin.ops.clone();
             anomaly.witness.operations.sort_unstable();
         }

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::judging::Question;
 use crate::{basis, interrupt, load, terminal, values};
 use anomalist_history::{Builder, History};
-use anomalist_level::{AnomalyKind, Judgement, Level, Sought, Verdict};
+use anomalist_level::{AnomalyKind, Definitions, Judgement, Level, Sought, Verdict};
 use anomalist_report::{HistoryFacts, Subject, Timing};
 use clap::Args;
 use std::path::PathBuf;
@@ -40,6 +40,10 @@ pub struct Flags {
     /// Look for just these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if there is none, 2 if unknown
     #[arg(long, value_name = "A", value_delimiter = ',')]
     anomalies: Vec<AnomalyKind>,
+    /// Whose cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n: `plume` follows Plume's paper to the letter
+    /// (docs/plume-differences.md). No other level or anomaly has two definitions
+    #[arg(long, value_name = "D", value_parser = values::definitions(), default_value_t = Definitions::Anomalist)]
+    definitions: Definitions,
     /// Print one JSON document and nothing else (an array for several histories)
     #[arg(long)]
     json: bool,
@@ -193,6 +197,7 @@ impl Flags {
             by: self.basis.by,
             tie: self.basis.tie,
             inference: self.inference.of(history)?,
+            definitions: self.definitions,
             certificates: self.certificate.is_some(),
             every_component: self.every_component,
             verify: self.verify || usual.verify,

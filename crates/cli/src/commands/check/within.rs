@@ -169,6 +169,7 @@ impl Work {
         load: Duration,
         doubted: Duration,
     ) -> Judged {
+        let judgement = Judgement { definitions: self.flags.definitions, ..judgement };
         let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
         let check = self.since.elapsed().saturating_sub(load).saturating_sub(doubted);
         let timing = Timing { load_ms: millis(load), check_ms: millis(check) };
