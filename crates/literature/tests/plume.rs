@@ -142,6 +142,56 @@ fn complaints(history: &History) -> Vec<String> {
     found
 }
 
+/// Transactions of one session, as the mini-language of `crates/testkit` has them: operations are key and value.
+fn session(txns: &[&[Op]]) -> History {
+    let txn = |ops: &&[Op]| Txn {
+        session: 0,
+        ops: ops.to_vec(),
+        outcome: Outcome::Committed,
+        interval: (0, None),
+        stamps: (0, 0),
+    };
+    let kinds = vec![Kind::Register];
+    let txns = txns.iter().map(txn).collect();
+    History { txns, kinds, initial: Some(0), has_intervals: false, has_stamps: false }
+}
+
+/// The lattice: by Table 1, Theorem 4 fails on one key. The smallest such history has one write and one read, and is the only
+/// one of that size.
+#[test]
+fn the_patterns_of_read_atomic_have_a_hole() {
+    let (write, read) = (|v| Op::Write(0, Some(v)), |v| Op::Read(0, Seen::Atom(Some(v))));
+    let three = session(&[&[write(1)], &[write(2)], &[read(1)]]);
+    let two = session(&[&[write(1)], &[read(0)]]);
+    for hole in [&three, &two] {
+        let paper = plume::judge(hole).unwrap();
+        assert!(!paper.any('a'..='l') && paper.count('m') == 1, "{paper:?}");
+        assert!(paper.read_committed && paper.cut_isolation && !paper.read_atomic && !paper.causal);
+        assert_eq!(complaints(hole), Vec::<String>::new());
+        let ours = judged(hole, &request(Definitions::Anomalist));
+        assert_eq!(count(&ours, AnomalyKind::FracturedReadCo), 1);
+        assert_eq!(ours.verdict(Level::ReadAtomic), Some(&Verdict::Violated));
+        let plume = judged(hole, &Request { levels: vec![Level::ReadAtomic], ..request(Definitions::Plume) });
+        let kinds: Vec<AnomalyKind> = plume.anomalies.iter().map(|a| a.kind).collect();
+        assert_eq!(kinds, [AnomalyKind::ReadAtomicCycleExists]);
+    }
+    let ops = [write(1), read(0), read(1), read(2)];
+    let mut found = Vec::new();
+    for a in &ops {
+        assert!(
+            plume::judge(&session(&[std::slice::from_ref(a)]))
+                .is_none_or(|p| p.read_atomic != p.any('a'..='l'))
+        );
+        for b in &ops {
+            let pair = [a.clone(), b.clone()];
+            let histories = [session(&[&pair[..1], &pair[1..]]), session(&[&pair])];
+            let is_hole = |h: &&History| plume::judge(h).is_some_and(|p| !p.read_atomic && !p.any('a'..='l'));
+            found.extend(histories.iter().filter(is_hole).map(ToString::to_string));
+        }
+    }
+    assert_eq!(found, [two.to_string()]);
+}
+
 fn cases(mut each: impl FnMut(u64, &History)) {
     let seed = number("ANOMALIST_SEED", 20_261_118);
     for case in 0..number("ANOMALIST_PLUME_CASES", 12_000) {
