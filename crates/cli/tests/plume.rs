@@ -22,8 +22,8 @@ const HOLE: &str = "w(7,1,1,1)\nw(7,2,1,2)\nr(7,1,1,3)\n";
 
 /// Verdicts on read committed, cut isolation, read atomic and causal, and the counts of patterns; proofs verify, and other
 /// algorithms agree.
-fn answer(text: &str, definitions: &str) -> (String, Vec<(String, u64)>) {
-    let scratch = Scratch::new(&format!("plume-{definitions}-{}", text.len()));
+fn answer(name: &str, text: &str, definitions: &str) -> (String, Vec<(String, u64)>) {
+    let scratch = Scratch::new(&format!("plume-{name}-{definitions}"));
     let history = scratch.file("h.txt", text);
     let proof = scratch.path("proof.json");
     let args = ["check", &history, "--level", "rc,ci,ra,causal", "--json", "--verify", "--cross-check"];
@@ -40,37 +40,43 @@ fn answer(text: &str, definitions: &str) -> (String, Vec<(String, u64)>) {
     (verdicts, counts)
 }
 
-fn check(text: &str, ours: (&str, &[(&str, u64)]), plume: (&str, &[(&str, u64)])) {
+fn check(name: &str, text: &str, ours: (&str, &[(&str, u64)]), plume: (&str, &[(&str, u64)])) {
     for (definitions, (verdicts, counts)) in [("anomalist", ours), ("plume", plume)] {
         let counts: Vec<(String, u64)> = counts.iter().map(|&(code, n)| (code.to_owned(), n)).collect();
-        assert_eq!(answer(text, definitions), (verdicts.to_owned(), counts), "{definitions}: {text}");
+        assert_eq!(answer(name, text, definitions), (verdicts.to_owned(), counts), "{definitions}: {text}");
     }
 }
 
 #[test]
 fn read_committed_needs_another_key() {
     check(
+        "back",
         BACK,
         ("----", &[("TAP-h", 1), ("TAP-j", 1)]),
         ("+---", &[("TAP-j", 1), ("TAP-m", 1), ("TAP-n", 1)]),
     );
-    check(BACK_BY_ANOTHER, ("-+--", &[("TAP-h", 1)]), ("-+--", &[("TAP-h", 1)]));
+    check("two-keys", BACK_BY_ANOTHER, ("-+--", &[("TAP-h", 1)]), ("-+--", &[("TAP-h", 1)]));
 }
 
 #[test]
 fn reads_after_own_writes_count() {
-    check(OWN, ("-+--", &[("TAP-d", 1)]), ("----", &[("TAP-d", 1), ("TAP-j", 1), ("TAP-n", 2)]));
-    check(OWN_INTERMEDIATE, ("-+--", &[("TAP-d", 1)]), ("-+--", &[("TAP-d", 1), ("TAP-f", 1)]));
+    check("own", OWN, ("-+--", &[("TAP-d", 1)]), ("----", &[("TAP-d", 1), ("TAP-j", 1), ("TAP-n", 2)]));
+    check("own-f", OWN_INTERMEDIATE, ("-+--", &[("TAP-d", 1)]), ("-+--", &[("TAP-d", 1), ("TAP-f", 1)]));
 }
 
 #[test]
 fn cycles_lead_through_the_initial_transaction() {
-    check(STALE, ("-+--", &[("TAP-h", 1)]), ("-+--", &[("TAP-h", 1), ("TAP-l", 1), ("TAP-n", 1)]));
+    check("stale", STALE, ("-+--", &[("TAP-h", 1)]), ("-+--", &[("TAP-h", 1), ("TAP-l", 1), ("TAP-n", 1)]));
 }
 
 #[test]
 fn read_atomic_is_broken_without_a_pattern() {
-    check(HOLE, ("++--", &[("TAP-k", 1)]), ("++--", &[("TAP-m", 1), ("read-atomic-cycle-exists", 1)]));
+    check(
+        "hole-of-ra",
+        HOLE,
+        ("++--", &[("TAP-k", 1)]),
+        ("++--", &[("TAP-m", 1), ("read-atomic-cycle-exists", 1)]),
+    );
     let scratch = Scratch::new("plume-hole");
     let history = scratch.file("h.txt", HOLE);
     let patterns = "TAP-a,TAP-b,TAP-c,TAP-d,TAP-e,TAP-f,TAP-g,TAP-h,TAP-i,TAP-j,TAP-k,TAP-l";
