@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::history::{History, Recording};
 use crate::judging::{self, Limits, Prepared, Question};
 use anomalist_check::Inference;
-use anomalist_level::{AnomalyKind, By, Judgement, Level, LevelVerdict, Sought, Verdict};
+use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, LevelVerdict, Sought, Verdict};
 use anomalist_report::Timing;
 use anomalist_timestamp::Tie;
 use std::num::NonZeroUsize;
@@ -82,6 +82,12 @@ impl<'h> Check<'h> {
         self
     }
 
+    /// Whose definitions of the weak levels count.
+    pub fn definitions(mut self, definitions: Definitions) -> Self {
+        self.question.definitions = definitions;
+        self
+    }
+
     /// An example from every component of the dependency graph that has a cycle.
     pub fn every_component(mut self) -> Self {
         self.question.every_component = true;
@@ -138,6 +144,7 @@ impl<'h> Check<'h> {
         let late = || timeout.is_some_and(|limit| began.elapsed() >= limit);
         let spent = || stop.is_some_and(|stop| stop()) || late();
         let limits = Limits { spent: &spent, timed: timeout.is_some(), known: known.unwrap_or(&|_| {}) };
+        let definitions = question.definitions;
         let mut preparing = Duration::ZERO;
         let judged = match history.recording() {
             Recording::Plain { history, .. } => {
@@ -150,7 +157,7 @@ impl<'h> Check<'h> {
                 judging::Judged { judgement, violations: Vec::new(), doubted: Duration::ZERO }
             }
         };
-        let mut judgement = judged.judgement;
+        let mut judgement = Judgement { definitions, ..judged.judgement };
         judging::admit_any_loss(&mut judgement, history.recording());
         let checking = began.elapsed().saturating_sub(preparing + judged.doubted);
         let timing = Timing { load_ms: millis(history.reading + preparing), check_ms: millis(checking) };
@@ -178,6 +185,7 @@ impl<'h> Check<'h> {
             };
             Judgement { levels: asked.iter().map(open).collect(), ..Judgement::default() }
         });
+        judgement.definitions = self.question.definitions;
         judging::admit_any_loss(&mut judgement, self.history.recording());
         for &kind in &self.question.anomalies {
             if judgement.sought.iter().all(|(sought, _)| *sought != kind) {

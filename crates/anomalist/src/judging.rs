@@ -11,7 +11,7 @@ use anomalist_check::datatypes::{self, Lowered};
 use anomalist_check::stamps::Findings;
 use anomalist_check::{Budget, Inference, ONLY_ASKED, Request};
 use anomalist_history::{History, Index};
-use anomalist_level::{AnomalyKind, By, Certificate, Judgement, Level, Sought, Verdict};
+use anomalist_level::{AnomalyKind, By, Certificate, Definitions, Judgement, Level, Sought, Verdict};
 use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::Verifier;
 use std::num::NonZeroUsize;
@@ -37,6 +37,8 @@ pub struct Question {
     pub tie: Tie,
     /// What may be assumed about registers.
     pub inference: Inference,
+    /// Whose definitions of the weak levels count.
+    pub definitions: Definitions,
     /// Keep the proofs of levels that hold.
     pub certificates: bool,
     /// An example of every component.
@@ -58,6 +60,7 @@ impl Question {
             by: None,
             tie: Tie::Inclusive,
             inference: Inference::default(),
+            definitions: Definitions::default(),
             certificates: false,
             every_component: false,
             verify: false,
@@ -76,6 +79,7 @@ impl Question {
             anomalies: self.anomalies(),
             certificates: self.certificates || self.verify,
             inference: self.inference.clone(),
+            definitions: self.definitions,
             every_component: self.every_component,
             ..Request::default()
         }
@@ -309,7 +313,7 @@ fn second_opinion(
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(found.join("; "));
     }
-    let verifier = Verifier::new(history);
+    let verifier = Verifier::new(history).by(request.definitions);
     let assumes = request.inference != Inference::default();
     for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
         let tried = verifier.try_everything(answer.level);

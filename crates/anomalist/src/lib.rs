@@ -37,7 +37,7 @@ mod recorder;
 mod value;
 
 pub use anomalist_check::Inference;
-pub use anomalist_level::{AnomalyKind, By, Judgement, Level, Verdict};
+pub use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, Verdict};
 pub use anomalist_report::{Outcome, Style};
 pub use anomalist_timestamp::Tie;
 pub use answer::{Answer, Found};

@@ -22,14 +22,14 @@ fn kind(fault: FaultKind) -> AnomalyKind {
     }
 }
 
-/// The faulty reads as anomalies: one instance per read, the smallest as witness.
-pub(crate) fn faults(problem: Problem<'_>) -> Vec<Anomaly> {
+/// The faulty reads as anomalies, those of the index and further ones: one instance per read, the smallest as witness.
+pub(crate) fn faults(problem: Problem<'_>, further: &[ReadFault]) -> Vec<Anomaly> {
     let size = |f: &ReadFault| {
         let len = |op: OpId| problem.history.op_range(problem.history.txn_of(op)).len();
         len(f.op) + f.other.map_or(0, len)
     };
     let mut found: BTreeMap<AnomalyKind, (u64, usize, ReadFault)> = BTreeMap::new();
-    for fault in problem.index.faults() {
+    for fault in problem.index.faults().iter().chain(further) {
         let weight = size(fault);
         let entry = found.entry(kind(fault.kind)).or_insert((0, weight, *fault));
         entry.0 += 1;

@@ -51,7 +51,7 @@ pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 pub use verdicts::ONLY_ASKED;
 
 use anomalist_history::{History, Index};
-use anomalist_level::{AnomalyKind, Judgement, Level};
+use anomalist_level::{AnomalyKind, Definitions, Judgement, Level};
 
 /// What to find out.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +78,10 @@ pub struct Request {
     pub every_component: bool,
     /// What may be assumed about the order of a register's versions.
     pub inference: Inference,
+    /// Whose definitions of read committed, read atomic, causal, cut isolation and TAP-a to TAP-n. Plume's
+    /// are about values that are written once; where values repeat, cut isolation of transactions that read
+    /// others' values after own writes is unknown.
+    pub definitions: Definitions,
 }
 
 /// Decides the levels. Costs are stated in the modules of `weak` and `adya`; when the budget runs out, what is left is

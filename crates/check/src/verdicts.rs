@@ -11,15 +11,22 @@ use crate::mixed;
 use crate::sessionless;
 use crate::sought;
 use crate::strong;
+use crate::weak::plume::PlumeReads;
 use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use anomalist_history::{Outcome, TxnId};
 use anomalist_level::{
-    Anomaly, AnomalyKind, By, Certificate, Execution, Judgement, Level, LevelVerdict, Order, Refutation,
-    Sought, Verdict,
+    Anomaly, AnomalyKind, By, Certificate, Definitions, Execution, Judgement, Level, LevelVerdict, Order,
+    Refutation, Sought, Verdict,
 };
 
 /// Why nothing can hold when only some anomalies count.
 pub const ONLY_ASKED: &str = "only the anomalies asked for were looked for";
+
+/// What a reader should know of Plume's definitions.
+const BY_PLUME: &str = "cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n follow the letter of Plume's paper; `anomalist explain` says where that differs";
+
+/// Why Plume's cut isolation is open where values repeat.
+const OPEN_AFTER_OWN: &str = "a transaction read others' values after its own write, and values repeat: Plume's definitions are about values that are written once";
 
 /// Why something is open that there was no time for.
 pub(crate) const STOPPED: &str = "stopped, by an interrupt or the time limit, before this was decided";
@@ -40,10 +47,18 @@ pub(crate) fn judge(
     budget: &Budget<'_>,
 ) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
-    let mut board = Board::new(request.anomalies.as_deref());
+    let mut board = Board::new(request.anomalies.as_deref(), request.definitions);
     board.certificates = request.certificates;
+    let plume =
+        (request.definitions == Definitions::Plume).then(|| PlumeReads::new(problem.history, problem.index));
+    // The history as the weak levels see it.
+    let weak = Problem { reads: plume.as_ref().map_or(problem.reads, |plume| &plume.external), ..problem };
     request.inference.told().into_iter().for_each(|told| board.note(told));
-    for anomaly in direct::faults(problem) {
+    if request.definitions == Definitions::Plume {
+        board.note(BY_PLUME.to_owned());
+    }
+    let further = plume.as_ref().map_or(&[][..], |plume| &plume.intermediate);
+    for anomaly in direct::faults(problem, further) {
         board.found(anomaly);
     }
     if request.search_only {
@@ -55,8 +70,11 @@ pub(crate) fn judge(
         && asked.iter().any(|l| l.implies(Level::CutIsolation));
     let wants_cut = request.anomalies.is_some() && board.wants(AnomalyKind::NonRepeatableRead);
     if needs_cut || wants_cut {
-        match direct::non_repeatable_reads(problem) {
+        match direct::non_repeatable_reads(weak) {
             Some(anomaly) => board.found(anomaly),
+            None if plume.as_ref().is_some_and(|plume| plume.is_open(problem.index)) => {
+                board.decide(Level::CutIsolation, Verdict::Unknown { reason: OPEN_AFTER_OWN.to_owned() });
+            }
             None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
@@ -71,7 +89,7 @@ pub(crate) fn judge(
     let adya = (about_dependencies && !board.interrupted).then(|| adya::Engine::new(problem, &question));
     let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut board));
     if !proven || request.anomalies.is_some() || problem.index.ambiguous_reads() > 0 {
-        judge_weak(problem, asked, request, budget, &mut board);
+        judge_weak(problem, weak, asked, request, budget, &mut board);
         budget.tell(|| board.refuted(problem, asked));
         if let Some(engine) = &adya {
             engine.refute(&mut board, budget);
@@ -98,7 +116,10 @@ pub(crate) fn judge(
             ));
         }
         budget.tell(|| board.known(problem, asked));
-        strong::judge(problem, asked, request, budget, &mut board);
+        let open = plume.as_ref().is_some_and(|plume| plume.is_open(problem.index));
+        let searched: Vec<Level> =
+            asked.iter().copied().filter(|&l| l != Level::CutIsolation || !open).collect();
+        strong::judge(problem, &searched, request, budget, &mut board);
         sessionless::judge(problem, asked, budget, &mut board);
     }
     let mixed = match request.anomalies {
@@ -108,8 +129,10 @@ pub(crate) fn judge(
     Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
 }
 
+/// Asks the weak engine; `weak` is the history as its levels see it, `problem` as the session guarantees do.
 fn judge_weak(
     problem: Problem<'_>,
+    weak: Problem<'_>,
     asked: &[Level],
     request: &Request,
     budget: &Budget<'_>,
@@ -117,12 +140,24 @@ fn judge_weak(
 ) {
     let mut questions = questions(asked, request.anomalies.as_deref());
     questions.no_guess = request.no_guess;
-    let Ok(findings) = weak::decide(problem, questions, budget) else {
+    questions.definitions = request.definitions;
+    let findings = match request.definitions {
+        Definitions::Anomalist => weak::decide(problem, questions, budget),
+        Definitions::Plume => weak::decide_apart(problem, weak, questions, budget),
+    };
+    let Ok(findings) = findings else {
         board.interrupted = true;
         return;
     };
     for anomaly in findings.anomalies {
         board.found(anomaly);
+    }
+    if let Some(witness) = findings.read_atomic
+        && !board.explains(Level::ReadAtomic)
+        && let Some(refutation) = weak::refuted::refutation(&witness)
+    {
+        board.found(Anomaly { kind: AnomalyKind::ReadAtomicCycleExists, count: 1, witness });
+        board.refute(Level::ReadAtomic, refutation);
     }
     let answers = WEAK.into_iter().zip(findings.levels);
     for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
@@ -172,6 +207,8 @@ fn questions(asked: &[Level], anomalies: Option<&[AnomalyKind]>) -> Questions {
 pub(crate) struct Board<'a> {
     /// The kinds of anomaly asked for; `None`: all.
     wanted: Option<&'a [AnomalyKind]>,
+    /// Whose definitions count.
+    definitions: Definitions,
     anomalies: Vec<Anomaly>,
     /// Every kind met, asked for or not: a proof has to know.
     met: Vec<AnomalyKind>,
@@ -189,9 +226,10 @@ pub(crate) struct Board<'a> {
 }
 
 impl<'a> Board<'a> {
-    fn new(wanted: Option<&'a [AnomalyKind]>) -> Board<'a> {
+    fn new(wanted: Option<&'a [AnomalyKind]>, definitions: Definitions) -> Board<'a> {
         Board {
             wanted,
+            definitions,
             anomalies: Vec::new(),
             met: Vec::new(),
             further: Vec::new(),
@@ -282,7 +320,8 @@ impl<'a> Board<'a> {
 
     /// True if an anomaly found is of this kind, or of one that implies it, or shows its pattern.
     pub fn shows(&self, problem: Problem<'_>, kind: AnomalyKind) -> bool {
-        let is = |a: &Anomaly| a.kind.implies(kind) || a.pattern(problem.history) == Some(kind);
+        let is =
+            |a: &Anomaly| self.definitions.implies(a.kind, kind) || a.pattern(problem.history) == Some(kind);
         self.anomalies.iter().any(is)
     }
 
@@ -336,6 +375,7 @@ impl<'a> Board<'a> {
     pub fn known(&self, problem: Problem<'_>, asked: &[Level]) -> Judgement {
         let copy = Board {
             wanted: self.wanted,
+            definitions: self.definitions,
             anomalies: self.anomalies.clone(),
             met: self.met.clone(),
             further: Vec::new(),
@@ -404,6 +444,7 @@ impl<'a> Board<'a> {
             certificates,
             mixed: None,
             sought: self.sought,
+            definitions: self.definitions,
             notes: self.notes,
         }
     }

@@ -2,6 +2,7 @@
 
 use anomalist::Basis;
 use anomalist_format::Format;
+use anomalist_level::Definitions;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::Path;
 use std::time::Duration;
@@ -26,6 +27,13 @@ pub fn basis() -> impl TypedValueParser<Value = Basis> {
         "timestamps" => Basis::Timestamps,
         _ => Basis::Both,
     })
+}
+
+/// Whose definitions of the weak levels count, by name.
+pub fn definitions() -> impl TypedValueParser<Value = Definitions> {
+    // Only these names pass the list, so the fallback is never taken.
+    PossibleValuesParser::new(Definitions::ALL.map(Definitions::name))
+        .map(|name| Definitions::of(&name).unwrap_or_default())
 }
 
 /// `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.

@@ -46,6 +46,23 @@ impl Components {
         self.size[component as usize]
     }
 
+    /// The same when a further node makes one cycle of all these: every node from which it is reached, if it
+    /// reaches all nodes. Their components become one. (Numbers are no longer in topological order.)
+    pub fn with_cycle_through(&self, members: &[bool]) -> Components {
+        let joined = self.count() as u32;
+        let of = |(&c, &member): (&u32, &bool)| if member { joined } else { c };
+        let mut found = Components {
+            of: self.of.iter().zip(members).map(of).collect(),
+            size: vec![0; self.count() + 1],
+            self_loop: self.self_loop.clone(),
+        };
+        found.self_loop.push(true);
+        for &c in &found.of {
+            found.size[c as usize] += 1;
+        }
+        found
+    }
+
     /// The nodes, component by component, in topological order of components; inside a component ascending.
     pub fn topological(&self) -> Vec<u32> {
         let mut next = vec![0u32; self.size.len()];
@@ -140,6 +157,18 @@ mod tests {
             }
         }
         r
+    }
+
+    #[test]
+    fn a_further_node_joins_what_reaches_it() {
+        // 0 ⇄ 1 → 2 → 3, and a node that 2 leads to and that leads everywhere.
+        let found = components(&Csr::from_edges(4, || [(0, 1), (1, 0), (1, 2), (2, 3)]));
+        let joined = found.with_cycle_through(&[true, true, true, false]);
+        assert!(joined.share_cycle(0, 2) && joined.share_cycle(1, 2) && !joined.is_cyclic(3));
+        assert_eq!((joined.size(joined.of(2)), joined.cyclic_count()), (3, 1));
+        // Alone on a cycle with it.
+        let alone = found.with_cycle_through(&[false, false, false, true]);
+        assert!(alone.is_cyclic(3) && alone.share_cycle(0, 1) && !alone.share_cycle(0, 3));
     }
 
     #[test]

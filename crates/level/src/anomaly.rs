@@ -145,6 +145,8 @@ pub struct AnomalyInfo {
     pub instance: &'static str,
     /// Where it comes from.
     pub source: &'static str,
+    /// Where the letter of Plume's paper differs, if it does.
+    pub in_plume: Option<&'static str>,
     /// The anomalies it implies directly; [`AnomalyKind::implies`] is the closure.
     pub implies: &'static [AnomalyKind],
     /// For Elle's anomalies: the weakest models that Elle says it rules out.
@@ -165,6 +167,7 @@ impl AnomalyInfo {
             definition: "",
             instance: "",
             source: "",
+            in_plume: None,
             implies: &[],
             elle_rules_out: &[],
             example: None,

@@ -88,6 +88,8 @@ pub struct LevelInfo {
     pub definition: &'static str,
     /// Where the definition comes from.
     pub source: &'static str,
+    /// Where the letter of Plume's paper differs, if it does.
+    pub in_plume: Option<&'static str>,
     /// The levels it implies directly; [`Level::implies`] is the closure.
     pub implies: &'static [Level],
     /// The anomalies that it forbids itself, beyond those of the levels it implies; [`Level::forbids`] is the
@@ -112,6 +114,7 @@ impl LevelInfo {
             elle_name: None,
             definition: "",
             source: "",
+            in_plume: None,
             implies: &[],
             forbids: &[],
             example_accepts: None,

@@ -22,6 +22,7 @@
 
 mod anomaly;
 mod berenson;
+mod definitions;
 pub mod elle;
 mod level;
 mod names;
@@ -31,6 +32,7 @@ mod result;
 
 pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
 pub use berenson::{PHENOMENA, Phenomenon};
+pub use definitions::Definitions;
 pub use level::{Level, LevelInfo, UnknownLevel};
 pub use proof::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation, Step};
 pub use result::{

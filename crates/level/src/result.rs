@@ -4,6 +4,7 @@
 //! the history by id; names and values stay there.
 
 use crate::anomaly::AnomalyKind;
+use crate::definitions::Definitions;
 use crate::level::Level;
 use crate::proof::Certificate;
 use anomalist_history::{OpId, TxnId};
@@ -363,6 +364,8 @@ pub struct Judgement {
     pub mixed: Option<Mixed>,
     /// If only some kinds of anomaly were asked for: the answer for each.
     pub sought: Vec<(AnomalyKind, Sought)>,
+    /// Whose definitions of the weak levels and of TAP-a to TAP-n the answers follow.
+    pub definitions: Definitions,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,
 }

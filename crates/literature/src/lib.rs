@@ -1,9 +1,9 @@
 //! Dev only: an oracle from the literature alone.
 //!
-//! It knows no anomaly. A history is what clients observed ([`History`]); a level is *there is* a choice
-//! of outcomes, a source for each read and an order (or orders), such that the definition holds. All of
-//! them are tried, so histories are tiny. Each module transcribes definitions and names their source and
-//! number:
+//! It knows no anomaly, but for the patterns that a paper defines levels by ([`plume`]). A history is what
+//! clients observed ([`History`]); a level is *there is* a choice of outcomes, a source for each read and an
+//! order (or orders), such that the definition holds. All of them are tried, so histories are tiny. Each module
+//! transcribes definitions and names their source and number:
 //!
 //! | module | levels | source |
 //! |---|---|---|
@@ -12,6 +12,7 @@
 //! | [`snapshot`] | snapshot isolation, session, strong, parallel | Crooks et al. 2017; Cerone et al. 2015 |
 //! | [`adya`] | PL-1, PL-2, PL-2.99, PL-3U | Adya 1999 |
 //! | [`cut`] | cut isolation | Plume 2024 |
+//! | [`plume`] | read committed, read atomic, causal, cut isolation and TAP-a to TAP-n, to the letter | Plume 2024 |
 //! | [`stamps`] | snapshot isolation and serializability by timestamps | Chronos/AION 2025 |
 //!
 //! It shares nothing with the engines, the verifier, the index or the oracle of `crates/testkit`, nor the
@@ -27,6 +28,7 @@ pub mod generate;
 pub mod into;
 pub mod model;
 pub mod order;
+pub mod plume;
 pub mod serial;
 pub mod shrink;
 pub mod snapshot;

@@ -5,7 +5,7 @@
 use crate::cast::{Cast, repeated};
 use crate::explain::{did, saw, whose};
 use crate::layout::listed;
-use anomalist_history::{OpId, OpKind, TxnId, Value};
+use anomalist_history::{Op, OpId, OpKind, TxnId, Value};
 use anomalist_level::{AnomalyKind, Evidence};
 
 /// The steps for a kind that has sentences of its own.
@@ -153,11 +153,17 @@ fn non_repeatable(cast: &Cast<'_>) -> Option<Vec<String>> {
     let [(first, from), (second, then)] = *seen.as_slice() else { return None };
     let name = cast.name(reader(cast, first));
     let key = cast.key_of(first);
-    Some(vec![
-        format!("{}.", saw(cast, first, from)),
-        format!("Later {}.", saw(cast, second, then)),
-        format!("{name} did not write {key} in between, so both reads should have agreed."),
-    ])
+    // Plume's definition counts reads after own writes, too.
+    let history = cast.history;
+    let own = |o: Op| o.kind == OpKind::Write && o.key == history.op(second).key;
+    let mut before = history.ops(reader(cast, first)).take_while(|(op, _)| *op < second);
+    let why = match before.any(|(_, o)| own(o)) {
+        false => format!("{name} did not write {key} in between, so both reads should have agreed."),
+        true => format!(
+            "{name} wrote {key} itself, but both reads are of others' values, so they should have agreed."
+        ),
+    };
+    Some(vec![format!("{}.", saw(cast, first, from)), format!("Later {}.", saw(cast, second, then)), why])
 }
 
 fn duplicate(cast: &Cast<'_>) -> Option<String> {

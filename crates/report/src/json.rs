@@ -43,6 +43,8 @@ pub fn document(subject: &Subject<'_>) -> Doc {
         ("outcome", subject.outcome().name().into()),
         ("exit", u64::from(subject.outcome().exit_status()).into()),
         ("history", facts(subject)),
+        // Of the weak levels and of TAP-a to TAP-n.
+        ("definitions", judgement.definitions.name().into()),
         ("levels", Doc::Array(judgement.levels.iter().map(level).collect())),
         ("strongest", names(&judgement.strongest())),
         // What it is the strongest of.

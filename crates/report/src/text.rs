@@ -314,7 +314,7 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
     out.push_str(&players(&cast, columns, &|_| String::new()));
-    if anomaly.kind.is_no_order() {
+    if anomaly.kind.is_no_order() && anomaly.witness.edges.is_empty() {
         lines(&mut out, columns, proof(subject, &cast));
         return out;
     }

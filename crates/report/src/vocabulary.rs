@@ -68,6 +68,7 @@ pub fn levels_json() -> String {
             ("forbids", Doc::texts(forbids)),
         ];
         optional(&mut fields, "elle_name", info.elle_name);
+        optional(&mut fields, "in_plume", info.in_plume);
         optional(&mut fields, "example_accepts", info.example_accepts);
         optional(&mut fields, "example_rejects", info.example_rejects);
         Doc::Object(fields)
@@ -85,6 +86,7 @@ pub fn levels_json() -> String {
             ("implies", Doc::texts(info.implies)),
             ("rules_out", Doc::texts(Level::weakest(&forbidding(*kind)))),
         ];
+        optional(&mut fields, "in_plume", info.in_plume);
         optional(&mut fields, "example", info.example);
         Doc::Object(fields)
     });
@@ -133,6 +135,7 @@ pub fn explain_level(level: Level, style: &Style) -> String {
         ("implied by", names(&Level::weakest(&above))),
         ("forbids", forbids.join(", ")),
         ("source", info.source.to_owned()),
+        ("in Plume", in_plume(info.in_plume)),
     ];
     out.push_str(&facts(&rows, columns));
     for (title, example) in [
@@ -172,6 +175,7 @@ pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
         ("allowed by", allowed_by),
         ("not always", also_broken(kind)),
         ("source", info.source.to_owned()),
+        ("in Plume", in_plume(info.in_plume)),
     ];
     out.push_str(&facts(&rows, columns));
     if let Some(example) = info.example {
@@ -181,6 +185,11 @@ pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
         }
     }
     out
+}
+
+/// Where Plume's letter differs, and how to have it.
+fn in_plume(differs: Option<&str>) -> String {
+    differs.map_or(String::new(), |differs| format!("{differs} (`check --definitions plume`)"))
 }
 
 /// The levels that allow an anomaly, as its example shows.

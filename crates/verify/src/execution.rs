@@ -8,7 +8,7 @@ use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use crate::visible;
 use anomalist_history::{KeyId, OpId, OpKind, TxnId};
-use anomalist_level::{Level, Order, Point};
+use anomalist_level::{Definitions, Level, Order, Point};
 use rustc_hash::FxHashMap;
 
 /// Place of the initial state: before every transaction.
@@ -145,9 +145,17 @@ impl<'a> Commits<'a> {
 }
 
 /// Checks an execution against the definition of a level.
-pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Result<(), Flaw> {
+pub(crate) fn check(
+    reading: &Reading<'_>,
+    level: Level,
+    order: &Order,
+    definitions: Definitions,
+) -> Result<(), Flaw> {
     if level == Level::CutIsolation {
         repeatable(reading)?;
+        if definitions == Definitions::Plume {
+            reading.txns().try_for_each(|t| repeats_after_own(reading, t))?;
+        }
         return lists_are_versions(reading);
     }
     let commits = match order {
@@ -169,7 +177,7 @@ pub(crate) fn check(reading: &Reading<'_>, level: Level, order: &Order) -> Resul
     reading.txns().try_for_each(|t| sound_reads(reading, level, t))?;
     match level {
         Level::AdyaReadCommitted => reading.txns().try_for_each(|t| commits.ignores_own_writes_only(t)),
-        Level::ReadCommitted => visible::read_committed(&commits),
+        Level::ReadCommitted => visible::read_committed(&commits, definitions),
         Level::ReadAtomic => {
             repeatable(reading)?;
             lists_repeat(reading, |_| true)?;
@@ -261,6 +269,27 @@ pub(crate) fn repeats(reading: &Reading<'_>, t: TxnId) -> Result<(), Flaw> {
         let earlier = *first.entry(read.key).or_insert(read);
         if reading.writer(earlier) != reading.writer(read) {
             return Err(Flaw::new(FlawKind::NonRepeatable).ops([earlier.op, read.op]));
+        }
+    }
+    Ok(())
+}
+
+/// The same with reads that follow own writes of the key and yet return another transaction's value, as Plume has it.
+fn repeats_after_own(reading: &Reading<'_>, t: TxnId) -> Result<(), Flaw> {
+    let mut first: FxHashMap<KeyId, (OpId, Option<TxnId>)> = FxHashMap::default();
+    for (op, o) in reading.facts.history.ops(t).filter(|(_, o)| !reading.facts.is_list_key(o.key)) {
+        let external = match reading.source(op) {
+            Source::Fault(Fault::NotMyOwnWrite) => {
+                reading.after_own(op).ok_or_else(|| Flaw::new(FlawKind::OpenSource).ops([op]))?
+            }
+            Source::From(write) => Some(write),
+            Source::Initial => None,
+            _ => continue,
+        };
+        let writer = external.map(|write| reading.facts.owner(write));
+        let &mut (earlier, from) = first.entry(o.key).or_insert((op, writer));
+        if from != writer {
+            return Err(Flaw::new(FlawKind::NonRepeatable).ops([earlier, op]));
         }
     }
     Ok(())

@@ -38,38 +38,58 @@ mod witness;
 pub use flaw::{Flaw, FlawKind};
 
 use anomalist_history::History;
-use anomalist_level::{Anomaly, By, Certificate, Judgement, Level, LevelVerdict, Mixed, Verdict};
+use anomalist_level::{
+    Anomaly, By, Certificate, Definitions, Judgement, Level, LevelVerdict, Mixed, Verdict,
+};
 use levels::Levels;
 use reading::{Facts, Reading};
+
+/// On what terms proofs are looked at.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Terms {
+    /// What the caller assumed about the database is taken as given.
+    pub trusting: bool,
+    /// Whose definitions of the weak levels count.
+    pub definitions: Definitions,
+}
 
 /// Checks proofs about one history.
 pub struct Verifier<'a> {
     facts: Facts<'a>,
-    trusting: bool,
+    terms: Terms,
 }
 
 impl<'a> Verifier<'a> {
     /// Looks at the operations.
     pub fn new(history: &'a History) -> Verifier<'a> {
-        Verifier { facts: Facts::new(history), trusting: false }
+        Verifier { facts: Facts::new(history), terms: Terms::default() }
     }
 
     /// Whether to take as given what the caller assumed about the database (that keys are linearizable, in which order
     /// transactions committed …): no history shows it, so by default it proves nothing.
     pub fn trusting(self, trusting: bool) -> Verifier<'a> {
-        Verifier { trusting, ..self }
+        Verifier { terms: Terms { trusting, ..self.terms }, ..self }
+    }
+
+    /// By whose definitions single proofs are checked. A judgement says itself whose it follows.
+    pub fn by(self, definitions: Definitions) -> Verifier<'a> {
+        Verifier { terms: Terms { definitions, ..self.terms }, ..self }
     }
 
     /// Does the certificate prove what it says about the level?
     pub fn certificate(&self, level: Level, certificate: &Certificate) -> Result<(), Flaw> {
+        self.proof(level, certificate, self.terms)
+    }
+
+    fn proof(&self, level: Level, certificate: &Certificate, terms: Terms) -> Result<(), Flaw> {
         match certificate {
             Certificate::Holds(execution) => {
                 let reading = Reading::new(&self.facts, &execution.choices)?;
-                execution::check(&reading, level, &execution.order)
+                execution::check(&reading, level, &execution.order, terms.definitions)
             }
             Certificate::Violated(refutation) => {
                 let certain = self.certain(level)?;
-                refutation::check(&self.facts, &certain, Levels::One(level), refutation, self.trusting)
+                refutation::check(&self.facts, &certain, Levels::One(level), refutation, terms)
             }
         }
     }
@@ -95,7 +115,9 @@ impl<'a> Verifier<'a> {
             Certificate::Violated(refutation) => {
                 let certain = Reading::new(&self.facts, &[])?;
                 let levels = Levels::Declared(&levels);
-                refutation::check(&self.facts, &certain, levels, refutation, self.trusting)
+                // Nobody but us has defined what a mix is.
+                let terms = Terms { definitions: Definitions::Anomalist, ..self.terms };
+                refutation::check(&self.facts, &certain, levels, refutation, terms)
             }
         }
     }
@@ -103,7 +125,7 @@ impl<'a> Verifier<'a> {
     /// Decides a level by trying every execution: `None` if the history is too large for that (six transactions, four where
     /// snapshots matter). For comparing other answers with.
     pub fn try_everything(&self, level: Level) -> Option<bool> {
-        naive::decide(&self.facts, level)
+        naive::decide(&self.facts, level, self.terms.definitions)
     }
 
     /// Decides the levels that transactions declare by trying every execution of up to four; `None` if there are more, or none
@@ -114,7 +136,7 @@ impl<'a> Verifier<'a> {
 
     /// Does the history have this anomaly, as its witness shows? (The count is not looked at.)
     pub fn anomaly(&self, anomaly: &Anomaly) -> Result<(), Flaw> {
-        witness::check(&Reading::new(&self.facts, &[])?, anomaly, self.trusting)
+        witness::check(&Reading::new(&self.facts, &[])?, anomaly, self.terms)
     }
 
     /// Does the history have this anomaly of timestamps, as its witness shows? (The count is not looked at.)
@@ -142,18 +164,22 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Does every verdict by values have its proof, and does every proof prove what it says?
+    /// Does every verdict by values have its proof, and does every proof prove what it says, by the definitions that the
+    /// judgement follows?
     ///
     /// A level holds if a certificate shows it of the level or of one that implies it. A level is violated if a witness shows
     /// an anomaly that it forbids, or a refutation refutes a level that it implies.
     pub fn judgement(&self, judgement: &Judgement) -> Result<(), Flaw> {
         let certain = Reading::new(&self.facts, &[])?;
+        let terms = Terms { definitions: judgement.definitions, ..self.terms };
         let all = judgement.anomalies.iter().chain(&judgement.further);
-        for anomaly in all.filter(|a| !a.kind.is_stamp() && !a.kind.is_no_order()) {
-            witness::check(&certain, anomaly, self.trusting)?;
+        // That no order exists is shown by a refutation; a cycle beside it must be one all the same.
+        let shown = |a: &&Anomaly| !a.kind.is_no_order() || !a.witness.edges.is_empty();
+        for anomaly in all.filter(|a| !a.kind.is_stamp()).filter(shown) {
+            witness::check(&certain, anomaly, terms)?;
         }
         for (level, certificate) in &judgement.certificates {
-            self.certificate(*level, certificate)?;
+            self.proof(*level, certificate, terms)?;
         }
         if let Some(mixed) = &judgement.mixed {
             self.judgement_of_mixed(mixed)?;
@@ -163,7 +189,7 @@ impl<'a> Verifier<'a> {
             let certain = self.certain(answer.level)?;
             let of = |kind| judgement.anomalies.iter().find(|a| a.kind == kind && !kind.is_no_order());
             let mut blamed = answer.anomalies.iter().filter_map(|&kind| of(kind));
-            blamed.try_for_each(|anomaly| witness::check(&certain, anomaly, self.trusting))?;
+            blamed.try_for_each(|anomaly| witness::check(&certain, anomaly, terms))?;
         }
         by_values().try_for_each(|l| proven(judgement, l))
     }

@@ -8,7 +8,7 @@ use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{Reading, Source};
 use crate::visible;
 use anomalist_history::TxnId;
-use anomalist_level::{Level, Order, Point};
+use anomalist_level::{Definitions, Level, Order, Point};
 
 /// Whether transactions of a level take a snapshot at one moment and commit at another.
 pub(crate) fn has_snapshot(level: Level) -> bool {
@@ -29,7 +29,7 @@ fn is_serial(level: Level) -> bool {
 type Visibility = for<'a, 'b> fn(&'a Commits<'b>) -> Result<(), Flaw>;
 
 const VISIBLE: [(Level, Visibility); 7] = [
-    (Level::ReadCommitted, visible::read_committed),
+    (Level::ReadCommitted, |commits| visible::read_committed(commits, Definitions::Anomalist)),
     (Level::ReadAtomic, visible::read_atomic),
     (Level::Causal, visible::causal_in_any_order),
     (Level::ReadYourWrites, visible::read_your_writes),

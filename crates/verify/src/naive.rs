@@ -5,7 +5,7 @@ use crate::flaw::Flaw;
 use crate::mixed::{self, has_snapshot};
 use crate::reading::{Facts, Reading, Source};
 use anomalist_history::{OpId, OpKind, TxnId};
-use anomalist_level::{Choice, Level, Order, Point};
+use anomalist_level::{Choice, Definitions, Level, Order, Point};
 
 /// Transactions up to which all orders are tried; with begins and commits, and with one point each.
 const SNAPSHOT_LIMIT: usize = 4;
@@ -14,7 +14,7 @@ const COMMIT_LIMIT: usize = 6;
 const READING_LIMIT: usize = 64;
 
 /// Is there an execution that satisfies the level? `None`: too large to try them all.
-pub(crate) fn decide(facts: &Facts<'_>, level: Level) -> Option<bool> {
+pub(crate) fn decide(facts: &Facts<'_>, level: Level, definitions: Definitions) -> Option<bool> {
     if level.info().real_time && facts.history.intervals().is_none() {
         return None;
     }
@@ -22,7 +22,7 @@ pub(crate) fn decide(facts: &Facts<'_>, level: Level) -> Option<bool> {
     // Without the transactions that need not have taken effect PL-1 forbids less.
     let explain = if level == Level::ReadUncommitted { Reading::uncommitted } else { Reading::new };
     any_execution(facts, limit, explain, |reading, txns| {
-        let accepts = |order: &Order| execution::check(reading, level, order).is_ok();
+        let accepts = |order: &Order| execution::check(reading, level, order, definitions).is_ok();
         match level {
             Level::CutIsolation => accepts(&Order::Any),
             _ if has_snapshot(level) => {

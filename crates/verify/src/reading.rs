@@ -353,6 +353,15 @@ impl<'a> Reading<'a> {
         self.remains.get(&read).map_or(Some(&[]), |remains| remains.as_deref())
     }
 
+    /// For a read of a register that ignores an own write: the write that it returned, if only one can be it (`None` inside:
+    /// the initial state).
+    pub fn after_own(&self, read: OpId) -> Option<Option<OpId>> {
+        let op = self.facts.history.op(read);
+        let ignores = self.source(read) == Source::Fault(Fault::NotMyOwnWrite);
+        let only = || self.facts.candidates(self.facts.owner(read), op.key, op.value).only();
+        if ignores && !self.facts.is_list_key(op.key) { only() } else { None }
+    }
+
     /// The transaction that an external read is from.
     pub fn writer(&self, read: External) -> Option<TxnId> {
         read.from.map(|write| self.facts.owner(write))

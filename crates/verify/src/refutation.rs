@@ -6,6 +6,7 @@
 mod axioms;
 mod sources;
 
+use crate::Terms;
 use crate::flaw::{Flaw, FlawKind};
 use crate::levels::Levels;
 use crate::reading::{Facts, Reading, Source, check_choice};
@@ -65,7 +66,7 @@ pub(crate) fn check(
     certain: &Reading<'_>,
     levels: Levels<'_>,
     refutation: &Refutation,
-    trusting: bool,
+    terms: Terms,
 ) -> Result<(), Flaw> {
     // Levels that see versions have no order of commits to share with others.
     let unfit = |t: TxnId| match family(levels.of(t)) {
@@ -88,7 +89,7 @@ pub(crate) fn check(
         certain,
         possible: &possible,
         levels,
-        trusting,
+        terms,
         // Where levels are mixed, those with session order need not care for the clock.
         places_all: !levels.real_time() || !levels.is_mixed() && facts.sessions_follow_the_clock(),
         clauses: Vec::with_capacity(refutation.steps.len()),
@@ -108,8 +109,7 @@ struct Proof<'a> {
     /// who did.
     possible: &'a Reading<'a>,
     levels: Levels<'a>,
-    /// What the caller assumed is taken as given.
-    trusting: bool,
+    terms: Terms,
     /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
     places_all: bool,
     clauses: Vec<Vec<Literal>>,

@@ -6,7 +6,7 @@
 //!
 //! | level | `t2` is visible to a read of `t3` | cost |
 //! |---|---|---|
-//! | read committed | `t3` read from it before | Σ min(keys `t2` writes, keys `t3` reads) ≤ m^{3/2} |
+//! | read committed | `t3` read from it before (by Plume's definition: another key) | Σ min(keys `t2` writes, keys `t3` reads) ≤ m^{3/2} |
 //! | read atomic | `t3` reads from it, or follows it in the session | the same |
 //! | causal | it happens before `t3` | m × sessions |
 //! | session guarantees | `so`, `wr;so`, `so;wr`, `wr;so;wr` | m × sessions |
@@ -16,6 +16,7 @@ use crate::execution::{Commits, INITIAL};
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::External;
 use anomalist_history::{KeyId, SessionId, TxnId};
+use anomalist_level::Definitions;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 fn overlooked(read: External, t2: TxnId) -> Flaw {
@@ -58,25 +59,41 @@ fn keep_earliest(commits: &Commits<'_>, earliest: &mut FxHashMap<KeyId, External
     }
 }
 
-/// Visible: who the transaction read from before this read.
-pub(crate) fn read_committed(commits: &Commits<'_>) -> Result<(), Flaw> {
+/// Visible: who the transaction read from before this read; by Plume's RC-(4), read another key from.
+///
+/// Going backwards, a writer is held against all later reads of its keys when its first read is met. Plume's leaves out
+/// the key of that read, which is held against the first read of another key from the writer.
+pub(crate) fn read_committed(commits: &Commits<'_>, definitions: Definitions) -> Result<(), Flaw> {
+    let plume = definitions == Definitions::Plume;
     let writes = Writes::new(commits);
     let mut later: FxHashMap<KeyId, External> = FxHashMap::default();
-    let mut first_read: FxHashMap<TxnId, External> = FxHashMap::default();
+    // The first read from each writer, and the first of another key.
+    let mut first_read: FxHashMap<TxnId, (External, Option<External>)> = FxHashMap::default();
     for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
         later.clear();
         first_read.clear();
         for read in commits.reads(t3) {
             if let Some(t2) = commits.reading.writer(read) {
-                first_read.entry(t2).or_insert(read);
+                let (first, other) = first_read.entry(t2).or_insert((read, None));
+                if read.key != first.key {
+                    other.get_or_insert(read);
+                }
             }
         }
         for read in commits.reads(t3).rev() {
-            if let Some(t2) = commits.reading.writer(read)
-                && first_read.get(&t2).is_some_and(|first| first.op == read.op)
-                && let Some(bad) = contradicted(commits, t2, writes.among(t2, &later))
-            {
-                return Err(overlooked(bad, t2));
+            let from = commits.reading.writer(read).and_then(|t2| Some((t2, first_read.get(&t2)?)));
+            if let Some((t2, &(first, other))) = from {
+                let mut reads = Vec::new();
+                if first.op == read.op {
+                    reads = writes.among(t2, &later);
+                    reads.retain(|r| !plume || r.key != first.key);
+                } else if plume && other.is_some_and(|other| other.op == read.op) {
+                    let of_first = later.get(&first.key).copied();
+                    reads.extend(of_first.filter(|r| writes.pairs.contains(&(t2, r.key))));
+                }
+                if let Some(bad) = contradicted(commits, t2, reads) {
+                    return Err(overlooked(bad, t2));
+                }
             }
             keep_earliest(commits, &mut later, read);
         }

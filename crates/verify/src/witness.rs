@@ -4,15 +4,20 @@
 //! ends where the next begins, and the kinds of edges are those that make this anomaly. A witness may show a worse anomaly
 //! than it says (a cycle without session order is a cycle with it); what it says is then still true.
 
+use crate::Terms;
 use crate::dependencies::DependencyCycle;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use anomalist_history::{OpId, OpKind, TxnId};
-use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Level, Node, Relation, VersionReason};
+use anomalist_level::{
+    Anomaly, AnomalyKind, Definitions, Edge, Evidence, Level, Node, Relation, VersionReason,
+};
 
 /// Checks an anomaly against the reading without choices.
-pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, trusting: bool) -> Result<(), Flaw> {
-    let scene = Scene { reading, anomaly, dependencies: !is_pattern(anomaly.kind), trusting };
+pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, terms: Terms) -> Result<(), Flaw> {
+    let plume = terms.definitions == Definitions::Plume && AnomalyKind::TAPS.contains(&anomaly.kind);
+    let (dependencies, trusting) = (!is_pattern(anomaly.kind), terms.trusting);
+    let scene = Scene { reading, anomaly, dependencies, plume, trusting };
     scene.bounds()?;
     scene.cast()?;
     use AnomalyKind as A;
@@ -35,6 +40,7 @@ pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, trusting: bool) ->
         A::FracturedReadCm => scene.triangle(Level::ReadAtomic, false),
         A::CoConflictCm => scene.triangle(Level::Causal, true),
         A::ConflictCm => scene.triangle(Level::Causal, false),
+        A::ReadAtomicCycleExists => scene.triangle(Level::ReadAtomic, false),
         A::NotReadYourWrites => scene.triangle(Level::ReadYourWrites, false),
         A::NonMonotonicReads => scene.triangle(Level::MonotonicReads, false),
         A::NonMonotonicWrites => scene.triangle(Level::MonotonicWrites, false),
@@ -60,7 +66,7 @@ fn is_pattern(kind: AnomalyKind) -> bool {
     use AnomalyKind as A;
     let guarantees =
         [A::NotReadYourWrites, A::NonMonotonicReads, A::NonMonotonicWrites, A::WritesDontFollowReads];
-    AnomalyKind::TAPS.contains(&kind) || guarantees.contains(&kind)
+    AnomalyKind::TAPS.contains(&kind) || guarantees.contains(&kind) || kind == A::ReadAtomicCycleExists
 }
 
 pub(crate) struct Scene<'a> {
@@ -69,6 +75,8 @@ pub(crate) struct Scene<'a> {
     /// Reads count as Adya counts them: a list after own appends is a read of what is before them, and a faulty read
     /// still shows what it shows.
     pub dependencies: bool,
+    /// Reads count as Plume counts them: one that ignores an own write is one of what it returned.
+    pub plume: bool,
     /// What the caller assumed about the database is taken as given.
     pub trusting: bool,
 }
@@ -197,7 +205,7 @@ impl Scene<'_> {
         };
         let replaced = |op: OpId| match self.reading.source(op) {
             Source::From(write) => !self.reading.facts.is_final(write),
-            Source::Fault(Fault::NotMyOwnWrite) => self.dependencies && named(op),
+            Source::Fault(Fault::NotMyOwnWrite) => (self.dependencies || self.plume) && named(op),
             _ => false,
         };
         if self.reads().any(replaced) { Ok(()) } else { Err(not_this().ops(self.reads())) }
@@ -231,6 +239,7 @@ impl Scene<'_> {
         match self.reading.source(op) {
             Source::Initial => Some(External { op, key, from: None }),
             Source::From(write) => Some(External { op, key, from: Some(write) }),
+            _ if self.plume => self.reading.after_own(op).map(|from| External { op, key, from }),
             _ => None,
         }
     }
@@ -446,7 +455,9 @@ impl Scene<'_> {
         use Relation::{SessionOrder as So, WriteRead as Wr};
         match level {
             Level::ReadCommitted => {
-                let before = |e: &Edge| matches!(e.evidence, Evidence::Read { read: r, .. } if r < read);
+                let key = |op: OpId| self.reading.facts.history.op(op).key;
+                let counts = |r: OpId| r < read && (!self.plume || key(r) != key(read));
+                let before = |e: &Edge| matches!(e.evidence, Evidence::Read { read: r, .. } if counts(r));
                 shape == [Wr] && path.iter().all(before)
             }
             Level::ReadAtomic => shape == [Wr] || shape == [So],

@@ -20,7 +20,7 @@ pub use tighten::tighten;
 
 use crate::{Budget, Request, check};
 use anomalist_history::{History, Index, OpId, Origin, TxnId};
-use anomalist_level::{Anomaly, AnomalyKind, Certificate, Judgement, Level, Verdict};
+use anomalist_level::{Anomaly, AnomalyKind, Certificate, Definitions, Judgement, Level, Verdict};
 use ddmin::{Outcome, minimise};
 use parts::{Mask, Values};
 use std::num::NonZeroUsize;
@@ -126,7 +126,8 @@ impl std::error::Error for NothingToShrink {}
 /// assert_eq!(mini::print(&shrunk.history), "w(x,1) w(y,1) || r(x,0) r(y,1)");
 /// ```
 pub fn shrink(history: &History, goal: Goal, budget: &Budget<'_>) -> Result<Shrunk, NothingToShrink> {
-    let mut shrinker = Shrinker { goal, budget, probes: 0, ends: false };
+    let definitions = Definitions::default();
+    let mut shrinker = Shrinker { goal, definitions, budget, probes: 0, ends: false };
     let judgement = shrinker.judge(history);
     shrinker.from(history, judgement)
 }
@@ -140,6 +141,8 @@ struct Part {
 
 struct Shrinker<'a, 'b> {
     goal: Goal,
+    /// By which the part still violates what the whole does.
+    definitions: Definitions,
     budget: &'a Budget<'b>,
     probes: u64,
     /// Lists keep their last elements, or go.
@@ -173,7 +176,8 @@ impl Shrinker<'_, '_> {
             // It costs least.
             Promise::Declared => vec![Level::ReadUncommitted],
         };
-        let mut request = Request { levels, certificates: true, ..Request::default() };
+        let definitions = self.definitions;
+        let mut request = Request { levels, certificates: true, definitions, ..Request::default() };
         let judgement = check(history, &index, &request, self.budget);
         let Some(kind) = self.goal.anomaly.filter(|_| !self.shows(history, &judgement)) else {
             return judgement;

@@ -29,6 +29,7 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
         for anomaly in anomalies.iter_mut().filter(|a| a.kind.is_no_order() && level.forbids(a.kind)) {
             anomaly.witness.transactions = shrunk.origin.txns.clone();
             anomaly.witness.transactions.sort_unstable();
+            anomaly.witness.edges.clear();
             anomaly.witness.operations = shrunk.origin.ops.clone();
             anomaly.witness.operations.sort_unstable();
         }
@@ -55,7 +56,7 @@ fn smaller(
     if refutation.steps.len() <= SMALL {
         return None;
     }
-    let shrinker = Shrinker { goal, budget, probes: 0, ends: true };
+    let shrinker = Shrinker { goal, definitions: known.definitions, budget, probes: 0, ends: true };
     let shrunk = shrinker.from(history, known.clone()).ok()?;
     let proof = match goal.violates {
         Promise::Declared => shrunk.judgement.mixed.as_ref()?.proof.as_ref(),

@@ -174,7 +174,7 @@ impl Engine<'_> {
     }
 
     fn decide(&self, level: Level, board: &mut Board<'_>) {
-        let Some(rules) = Rules::of(level) else { return };
+        let Some(rules) = Rules::by(level, self.request.definitions) else { return };
         let unknown = |reason: String| Verdict::Unknown { reason };
         if let Some(&(read, write)) = self.facts.partial.first().filter(|_| rules.follows_reads()) {
             let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);

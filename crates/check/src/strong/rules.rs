@@ -3,7 +3,7 @@
 //! Where transactions declare levels of their own, each follows the rules of its own level in one order of all.
 
 use anomalist_history::{FaultKind, TxnId};
-use anomalist_level::{Level, Point};
+use anomalist_level::{Definitions, Level, Point};
 
 /// What kind of demands a level makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +35,8 @@ pub(crate) enum Family {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Visible {
     ReadCommitted,
+    /// As Plume's RC-(4) has it: only by reads of other keys.
+    ReadCommittedByOtherKeys,
     ReadAtomic,
     Causal,
     ReadYourWrites,
@@ -113,6 +115,17 @@ impl<'a> Rules<'a> {
         let info = level.info();
         let (sessions, real_time) = (info.session_order, info.real_time);
         Some(Rules { level, family, sessions, real_time, declared: None })
+    }
+
+    /// The rules of a level by these definitions.
+    pub fn by(level: Level, definitions: Definitions) -> Option<Rules<'static>> {
+        let rules = Rules::of(level)?;
+        Some(match (level, definitions) {
+            (Level::ReadCommitted, Definitions::Plume) => {
+                Rules { family: Family::Visible(Visible::ReadCommittedByOtherKeys), ..rules }
+            }
+            _ => rules,
+        })
     }
 
     /// Two events per transaction.

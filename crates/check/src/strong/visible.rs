@@ -68,7 +68,8 @@ type Seen = FxHashMap<KeyId, Vec<Sight>>;
 impl<D: Decided> View<'_, D> {
     fn run(&mut self, order: &[TxnId]) {
         match self.family {
-            Family::Visible(Visible::ReadCommitted) => self.read_committed(order),
+            Family::Visible(Visible::ReadCommitted) => self.read_committed(order, |_| None),
+            Family::Visible(Visible::ReadCommittedByOtherKeys) => self.read_committed(order, Some),
             Family::Visible(Visible::ReadAtomic) => {
                 self.read_atomic(order);
                 self.by_session(false);
@@ -116,7 +117,19 @@ impl<D: Decided> View<'_, D> {
 
     /// Notes that all keys that `t` writes have been seen, by `links` through the transactions between.
     fn note(&self, seen: &mut Seen, t: TxnId, between: &[TxnId], links: &[Link]) {
-        for write in self.facts.writes_of(t) {
+        self.note_except(None, seen, t, between, links);
+    }
+
+    /// The same without one key.
+    fn note_except(
+        &self,
+        except: Option<KeyId>,
+        seen: &mut Seen,
+        t: TxnId,
+        between: &[TxnId],
+        links: &[Link],
+    ) {
+        for write in self.facts.writes_of(t).filter(|&w| Some(self.facts.key_of(w)) != except) {
             let kept = seen.entry(self.facts.key_of(write)).or_default();
             self.keep(kept, t, |_| (t, between.to_vec(), links.to_vec()));
         }
@@ -150,14 +163,16 @@ impl<D: Decided> View<'_, D> {
         }
     }
 
-    fn read_committed(&mut self, order: &[TxnId]) {
+    /// `except`: of which key, if any, a read of a key makes no writer visible.
+    fn read_committed(&mut self, order: &[TxnId], except: fn(KeyId) -> Option<KeyId>) {
         let mut seen = Seen::default();
         for t3 in order.iter().copied().filter(|&t| self.asks(t)).collect::<Vec<_>>() {
             seen.clear();
             for read in self.reads(t3).collect::<Vec<_>>() {
                 self.check(read, &seen);
                 if let Some(t2) = self.source(read) {
-                    self.note(&mut seen, t2, &[], &[Link::Read(read as u32)]);
+                    let except = except(self.facts.reads[read].key);
+                    self.note_except(except, &mut seen, t2, &[], &[Link::Read(read as u32)]);
                 }
             }
         }

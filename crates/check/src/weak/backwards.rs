@@ -12,10 +12,12 @@
 
 use super::Weak;
 use super::clocks::{Chains, Clocks};
+use super::plume::OtherKeys;
 use super::problem::{Problem, Read, Stamped};
 use crate::budget::{Budget, OutOfBudget};
 use anomalist_graph::Csr;
 use anomalist_history::{KeyId, OpId, TxnId};
+use anomalist_level::Definitions;
 use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
@@ -28,11 +30,14 @@ const PATIENCE: usize = 32;
 /// is none, or finding it would take long.
 pub(crate) fn order(
     problem: Problem<'_>,
-    level: Weak,
+    (level, definitions): (Weak, Definitions),
     versions: &[(u32, u32)],
     budget: &Budget<'_>,
 ) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
     match level {
+        Weak::ReadCommitted if definitions == Definitions::Plume => {
+            Backwards::new(problem, OtherKeys::new(problem), versions).run(budget)
+        }
         Weak::ReadCommitted => Backwards::new(problem, Direct::new(problem, false), versions).run(budget),
         Weak::ReadAtomic => Backwards::new(problem, Direct::new(problem, true), versions).run(budget),
         Weak::Causal => {
@@ -44,7 +49,7 @@ pub(crate) fn order(
 }
 
 /// Which later transactions see a writer.
-trait Sight {
+pub(super) trait Sight {
     /// Everything that has seen `t` has been placed.
     fn enter(&mut self, t: TxnId, waiting: &Waiting);
     /// Does this read, by a transaction already placed, see `t`?
@@ -52,7 +57,7 @@ trait Sight {
 }
 
 /// The reads of placed transactions from transactions not placed yet, by key and by source. Entries are used again.
-struct Waiting {
+pub(super) struct Waiting {
     reads: Vec<WaitingRead>,
     free: u32,
     of_key: Vec<u32>,
@@ -60,9 +65,9 @@ struct Waiting {
 }
 
 #[derive(Clone, Copy)]
-struct WaitingRead {
-    reader: TxnId,
-    op: OpId,
+pub(super) struct WaitingRead {
+    pub reader: TxnId,
+    pub op: OpId,
     /// `NONE`: the initial state.
     from: u32,
     next_of_key: u32,
@@ -121,7 +126,7 @@ impl Waiting {
 
     /// The reads from `t`, the one placed last first.
     #[inline]
-    fn from(&self, t: TxnId) -> impl Iterator<Item = &WaitingRead> + Clone {
+    pub fn from(&self, t: TxnId) -> impl Iterator<Item = &WaitingRead> + Clone {
         let get = |at: u32| self.reads.get(at as usize);
         std::iter::successors(get(self.of_source[t.index()]), move |r| get(r.next_of_source))
     }
@@ -356,13 +361,15 @@ mod tests {
             let reads = ExternalReads::new(&history, &index);
             let problem = Problem { history: &history, index: &index, reads: &reads, assumed: &[] };
             let budget = Budget::unlimited();
-            let ground = Ground::new(problem, true, &budget);
-            for level in Weak::ALL {
-                let order = order(problem, level, &ground.versions, &budget).unwrap();
-                let all_demands = ground.analyse(Rule::Level(level)).unwrap();
-                let expected = matches!(all_demands, Conclusion::Order(_));
-                assert_eq!(order.is_some(), expected, "seed {seed}, {level:?}");
-                found[usize::from(expected)] += 1;
+            for definitions in Definitions::ALL {
+                let ground = Ground::new(problem, definitions, true, &budget);
+                for level in Weak::ALL {
+                    let order = order(problem, (level, definitions), &ground.versions, &budget).unwrap();
+                    let all_demands = ground.analyse(Rule::Level(level)).unwrap();
+                    let expected = matches!(all_demands, Conclusion::Order(_));
+                    assert_eq!(order.is_some(), expected, "seed {seed}, {level:?} of {definitions}");
+                    found[usize::from(expected)] += 1;
+                }
             }
         }
         assert!(found.iter().all(|&n| n > 500), "{found:?}");

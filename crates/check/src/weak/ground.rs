@@ -3,7 +3,9 @@
 use super::Weak;
 use super::backwards;
 use super::clocks::{AllClocks, Chains};
+use super::initial::InitialCycles;
 use super::order::{self, Causality, Units};
+use super::plume::{self, SeenByOtherKeys};
 use super::problem::{Problem, VersionEdge};
 use super::required::{self, Required, RequiredEdge};
 use super::sessions::{Guarantee, SessionSeen};
@@ -12,6 +14,7 @@ use super::taps::LevelGraph;
 use crate::budget::{Budget, OutOfBudget};
 use anomalist_graph::components;
 use anomalist_history::TxnId;
+use anomalist_level::Definitions;
 use std::cell::OnceCell;
 
 /// What the levels share; costly parts are made when first needed.
@@ -20,6 +23,7 @@ pub(crate) struct Ground<'a, 'b> {
     pub version_edges: Vec<VersionEdge>,
     /// The same as plain pairs.
     pub versions: Vec<(u32, u32)>,
+    pub definitions: Definitions,
     no_guess: bool,
     budget: &'b Budget<'b>,
     /// The input order, if it respects causality.
@@ -57,12 +61,18 @@ pub(crate) enum Rule {
 const ROUNDS: usize = 12;
 
 impl<'a, 'b> Ground<'a, 'b> {
-    pub fn new(problem: Problem<'a>, no_guess: bool, budget: &'b Budget<'b>) -> Ground<'a, 'b> {
+    pub fn new(
+        problem: Problem<'a>,
+        definitions: Definitions,
+        no_guess: bool,
+        budget: &'b Budget<'b>,
+    ) -> Ground<'a, 'b> {
         let version_edges = problem.version_edges();
         Ground {
             problem,
             versions: version_edges.iter().map(|e| (e.from.0, e.to.0)).collect(),
             version_edges,
+            definitions,
             no_guess,
             budget,
             input: order::input_order(&problem),
@@ -125,7 +135,7 @@ impl<'a, 'b> Ground<'a, 'b> {
             found.initial_overwritten |= unmet.initial_overwritten;
             if unmet.edges.is_empty() {
                 let units = current.unwrap_or_else(|| self.start().clone());
-                return Ok(self.conclude(units, found));
+                return Ok(self.conclude(rule, units, found));
             }
             if round == 0
                 && self.input.is_some()
@@ -141,19 +151,26 @@ impl<'a, 'b> Ground<'a, 'b> {
         }
         self.poll()?;
         let all = match rule {
-            Rule::Level(Weak::ReadCommitted) => required::read_committed(&self.problem),
-            Rule::Level(Weak::ReadAtomic) => required::read_atomic(&self.problem),
-            Rule::Level(Weak::Causal) => required::causal(&self.problem, self.clocks()),
+            Rule::Level(level) => self.all_demands(level),
             Rule::Guarantee(_) => found,
         };
         let units = self.respecting(&all.edges, &current.as_ref().unwrap_or_else(|| self.start()).rank);
-        Ok(self.conclude(units, all))
+        Ok(self.conclude(rule, units, all))
+    }
+
+    fn all_demands(&self, level: Weak) -> Required {
+        match (level, self.definitions) {
+            (Weak::ReadCommitted, Definitions::Anomalist) => required::read_committed(&self.problem),
+            (Weak::ReadCommitted, Definitions::Plume) => plume::read_committed(&self.problem),
+            (Weak::ReadAtomic, _) => required::read_atomic(&self.problem),
+            (Weak::Causal, _) => required::causal(&self.problem, self.clocks()),
+        }
     }
 
     fn built_from_the_end(&self, rule: Rule) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
         match rule {
             Rule::Level(level) if !self.no_guess => {
-                backwards::order(self.problem, level, &self.versions, self.budget)
+                backwards::order(self.problem, (level, self.definitions), &self.versions, self.budget)
             }
             _ => Ok(None),
         }
@@ -162,6 +179,9 @@ impl<'a, 'b> Ground<'a, 'b> {
     fn unmet_demands(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {
         let problem = self.problem;
         match rule {
+            Rule::Level(Weak::ReadCommitted) if self.definitions == Definitions::Plume => {
+                self.play(units, &mut SeenByOtherKeys::new(problem))
+            }
             Rule::Level(Weak::ReadCommitted) => self.play(units, &mut DirectlySeen::new(problem, false)),
             Rule::Level(Weak::ReadAtomic) => self.play(units, &mut DirectlySeen::new(problem, true)),
             // Once there is a cycle the history is broken, and filing what was found will need all clocks anyway.
@@ -180,13 +200,36 @@ impl<'a, 'b> Ground<'a, 'b> {
         unmet_demands(&self.problem, units, visibility, self.budget)
     }
 
-    fn conclude(&self, units: Units, required: Required) -> Conclusion {
+    fn conclude(&self, rule: Rule, units: Units, required: Required) -> Conclusion {
         if units.is_order() && !required.initial_overwritten {
             return Conclusion::Order(units.txns);
         }
         let components = units.components.unwrap_or_else(|| components(self.causality()));
-        let Required { edges: demanded, initial_overwritten } = required;
-        let graph = LevelGraph::new(&self.problem, components);
+        let Required { edges: mut demanded, initial_overwritten } = required;
+        let mut initial = InitialCycles::default();
+        if let (Rule::Level(level), Definitions::Plume, true) = (rule, self.definitions, initial_overwritten)
+        {
+            // The demands that an order misses make the components, but what leads where takes all of them.
+            demanded = self.all_demands(level).edges;
+            initial = self.initial_cycles(level, &demanded);
+        }
+        let graph = LevelGraph::new(&self.problem, components, initial);
         Conclusion::Broken(Box::new(Broken { demanded, initial_overwritten, graph }))
+    }
+
+    fn initial_cycles(&self, level: Weak, demanded: &[RequiredEdge]) -> InitialCycles {
+        let (problem, versions) = (self.problem, &self.versions);
+        match level {
+            Weak::ReadCommitted => {
+                InitialCycles::new(&problem, &mut SeenByOtherKeys::new(problem), demanded, versions)
+            }
+            Weak::ReadAtomic => {
+                InitialCycles::new(&problem, &mut DirectlySeen::new(problem, true), demanded, versions)
+            }
+            Weak::Causal => {
+                let mut seen = CyclicallySeen::new(problem, self.clocks());
+                InitialCycles::new(&problem, &mut seen, demanded, versions)
+            }
+        }
     }
 }

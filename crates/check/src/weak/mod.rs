@@ -7,12 +7,17 @@
 //! mended (`order.rs`), until they contradict each other; if that leads nowhere, all demands are collected at once
 //! (`required.rs`), which bounds the cost: O(m^{3/2}) for read committed and read atomic, O(m·k) for causal. What contradicts
 //! itself is counted in Plume's patterns (`taps.rs`) and explained (`witness.rs`).
+//!
+//! Where the user asks for the definitions of Plume to the letter, `plume.rs` and `initial.rs` say what differs.
 
 mod backwards;
 mod clocks;
 mod ground;
+mod initial;
 mod order;
+pub(crate) mod plume;
 pub(crate) mod problem;
+pub(crate) mod refuted;
 mod required;
 mod sessions;
 mod simulate;
@@ -21,12 +26,12 @@ pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
 use anomalist_history::TxnId;
-use anomalist_level::{Anomaly, AnomalyKind};
+use anomalist_level::{Anomaly, AnomalyKind, Definitions, Witness};
 use ground::{Broken, Conclusion, Ground, Rule};
 pub(crate) use problem::Problem;
 pub(crate) use sessions::Guarantee;
 use sessions::SessionSeen;
-use taps::{Classifier, Tap};
+use taps::{Classifier, Tap, TapCounts};
 use witness::{Explainer, Extra};
 
 /// The three levels that differ only in what a read must take into account, weakest first.
@@ -51,6 +56,8 @@ pub(crate) struct Questions {
     pub cycles: bool,
     /// Collect all demands at once instead of trying orders first: to compare the two ways.
     pub no_guess: bool,
+    /// Whose read committed, and whose patterns.
+    pub definitions: Definitions,
 }
 
 impl Questions {
@@ -84,6 +91,8 @@ pub(crate) struct Findings {
     pub guarantees: [Option<Answer>; 4],
     /// What contradicts the order axioms.
     pub anomalies: Vec<Anomaly>,
+    /// A contradiction to read atomic, where no pattern of it, as defined, has an instance.
+    pub read_atomic: Option<Witness>,
 }
 
 /// Answers the questions.
@@ -96,8 +105,27 @@ pub(crate) fn decide(
     if strongest.is_none() && !questions.cycles {
         return Ok(Findings::default());
     }
-    let inquiry = Inquiry { questions, ground: Ground::new(problem, questions.no_guess, budget) };
+    let ground = Ground::new(problem, questions.definitions, questions.no_guess, budget);
+    let inquiry = Inquiry { questions, ground };
     inquiry.run(strongest)
+}
+
+/// Answers the questions about levels for one view of the history, and those about session guarantees for another.
+pub(crate) fn decide_apart(
+    guaranteed: Problem<'_>,
+    problem: Problem<'_>,
+    questions: Questions,
+    budget: &Budget<'_>,
+) -> Result<Findings, OutOfBudget> {
+    let mut findings = decide(problem, Questions { guarantees: [false; 4], ..questions }, budget)?;
+    if questions.guarantees.contains(&true) {
+        let questions = Questions { levels: [false; 3], ..questions };
+        let other = decide(guaranteed, questions, budget)?;
+        let of_guarantee = |a: &Anomaly| Guarantee::ALL.iter().any(|g| g.violation() == a.kind);
+        findings.guarantees = other.guarantees;
+        findings.anomalies.extend(other.anomalies.into_iter().filter(of_guarantee));
+    }
+    Ok(findings)
 }
 
 struct Inquiry<'a, 'b> {
@@ -144,43 +172,60 @@ impl Inquiry<'_, '_> {
 
     fn explain(&self, broken: &[Option<Box<Broken>>; 3], findings: &mut Findings) -> Result<(), OutOfBudget> {
         let ground = &self.ground;
-        let explainer =
-            Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
+        let explainer = self.explainer();
         self.explain_cycles(&explainer, findings);
         if !self.questions.levels.contains(&true) {
             return Ok(());
         }
         ground.poll()?;
         let graph = |level: Weak| broken[level as usize].as_ref().map(|b| &b.graph);
-        let counts = Classifier {
+        let classifier = Classifier {
             problem: ground.problem,
+            definitions: ground.definitions,
             clocks: ground.clocks(),
             read_committed: graph(Weak::ReadCommitted),
             read_atomic: graph(Weak::ReadAtomic),
             causal: graph(Weak::Causal),
-        }
-        .count();
+        };
+        let counts = classifier.count();
         let extras = broken.each_ref().map(|broken| {
             let Broken { demanded, graph, .. } = &**broken.as_ref()?;
-            Some((Extra::new(&graph.components, demanded, &ground.version_edges), &graph.components))
+            Some((Extra::new(graph, demanded, &ground.version_edges), &graph.components))
         });
-        for tap in Tap::ALL {
+        let example = |counts: &TapCounts, tap: Tap| {
             let extra = &extras[tap.level() as usize];
             let candidates = counts.smallest[tap as usize].iter().filter_map(|&((implied, _), instance)| {
                 let extra = extra.as_ref().map(|(extra, components)| (extra, *components));
                 Some((implied, explainer.instance(instance, extra)?))
             });
-            let best =
-                candidates.min_by_key(|(implied, w)| (*implied, w.transactions.len(), w.operations.len()));
-            if let Some((_, witness)) = best {
-                findings.anomalies.push(Anomaly {
-                    kind: tap.kind(),
-                    count: counts.count[tap as usize],
-                    witness,
-                });
+            candidates
+                .min_by_key(|(implied, w)| (*implied, w.transactions.len(), w.operations.len()))
+                .map(|(_, witness)| witness)
+        };
+        for tap in Tap::ALL {
+            if let Some(witness) = example(&counts, tap) {
+                let count = counts.count[tap as usize];
+                findings.anomalies.push(Anomaly { kind: tap.kind(), count, witness });
             }
         }
+        let unnamed = Tap::ALL.iter().all(|&t| t.level() > Weak::ReadAtomic || counts.count[t as usize] == 0);
+        if ground.definitions == Definitions::Plume && unnamed && graph(Weak::ReadAtomic).is_some() {
+            // The patterns as Anomalist completes them have an instance.
+            let counts = Classifier { definitions: Definitions::Anomalist, ..classifier }.count();
+            findings.read_atomic =
+                [Tap::K, Tap::L, Tap::H, Tap::I].into_iter().find_map(|tap| example(&counts, tap));
+        }
         Ok(())
+    }
+
+    fn explainer(&self) -> Explainer<'_> {
+        let ground = &self.ground;
+        Explainer {
+            problem: ground.problem,
+            definitions: ground.definitions,
+            causality: ground.causality(),
+            clocks: ground.clocks(),
+        }
     }
 
     /// Cycles of causality itself (TAP-g). Those that need the orders that lists show are the Adya engine's.
@@ -214,11 +259,10 @@ impl Inquiry<'_, '_> {
             findings.guarantees[i] = Some(Answer::Violated);
             let (count, smallest) =
                 SessionSeen::new(ground.problem, ground.causality(), guarantee).contradictions(&broken);
-            let explainer =
-                Explainer { problem: ground.problem, causality: ground.causality(), clocks: ground.clocks() };
+            let explainer = self.explainer();
             let components = &broken.graph.components;
             let extra =
-                Extra::new(components, &broken.demanded, &ground.version_edges).of_guarantee(guarantee);
+                Extra::new(&broken.graph, &broken.demanded, &ground.version_edges).of_guarantee(guarantee);
             let witness = smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, components)));
             findings.anomalies.extend(witness.map(|witness| Anomaly {
                 kind: guarantee.violation(),

@@ -35,6 +35,12 @@ struct PackedRead {
 
 const INITIAL: u32 = u32::MAX;
 
+impl From<Read> for PackedRead {
+    fn from(read: Read) -> PackedRead {
+        PackedRead { op: read.op, key: read.key, from: read.from.map_or(INITIAL, |w| w.0) }
+    }
+}
+
 impl ExternalReads {
     pub fn new(history: &History, index: &Index) -> ExternalReads {
         let reads = history.heads().iter().filter(|h| h.is_read()).count();
@@ -76,6 +82,23 @@ impl ExternalReads {
             picked.write_start.push(picked.written.len() as u32);
         }
         picked
+    }
+
+    /// The same with further reads, which are in the order of the history.
+    pub fn with(self, history: &History, added: &[Read]) -> ExternalReads {
+        let mut added = added.iter().copied().map(PackedRead::from).peekable();
+        let (mut start, mut reads) = (vec![0], Vec::with_capacity(self.reads.len()));
+        for t in history.txns() {
+            let own = self.start[t.index()] as usize..self.start[t.index() + 1] as usize;
+            for &read in &self.reads[own] {
+                reads.extend(std::iter::from_fn(|| added.next_if(|a| a.op < read.op)));
+                reads.push(read);
+            }
+            let end = history.op_range(t).end;
+            reads.extend(std::iter::from_fn(|| added.next_if(|a| a.op.index() < end)));
+            start.push(reads.len() as u32);
+        }
+        ExternalReads { start, reads, ..self }
     }
 
     /// Number of writes.

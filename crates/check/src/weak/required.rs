@@ -26,7 +26,7 @@ pub(crate) struct Required {
 }
 
 impl Required {
-    fn demand(&mut self, t2: TxnId, t1: Writer, read: OpId) {
+    pub fn demand(&mut self, t2: TxnId, t1: Writer, read: OpId) {
         match t1 {
             Some(t1) => self.edges.push(RequiredEdge { from: t2, to: t1, read }),
             None => self.initial_overwritten = true,
@@ -36,7 +36,7 @@ impl Required {
 
 /// A transaction's reads by key, for intersecting them with what another transaction writes. Of several reads of a key from
 /// one writer the last is kept.
-struct ReadsByKey {
+pub(super) struct ReadsByKey {
     /// The first entry of `chain` for a key.
     head: Stamped<u32>,
     /// (read, next entry of the same key).
@@ -46,16 +46,16 @@ struct ReadsByKey {
 const END: u32 = u32::MAX;
 
 impl ReadsByKey {
-    fn new(keys: usize) -> Self {
+    pub fn new(keys: usize) -> Self {
         ReadsByKey { head: Stamped::new(keys), chain: Vec::new() }
     }
 
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.head.next_round();
         self.chain.clear();
     }
 
-    fn push(&mut self, read: Read) {
+    pub fn push(&mut self, read: Read) {
         let first = self.head.get(read.key.index()).unwrap_or(END);
         let mut at = first;
         while at != END {
@@ -71,7 +71,7 @@ impl ReadsByKey {
     }
 
     /// Calls `f` with the pushed reads of keys that `writer` writes: iterates the smaller side, O(min) up to a logarithm.
-    fn of_keys_written_by(&self, problem: &Problem<'_>, writer: TxnId, mut f: impl FnMut(Read)) {
+    pub fn of_keys_written_by(&self, problem: &Problem<'_>, writer: TxnId, mut f: impl FnMut(Read)) {
         if problem.history.op_range(writer).len() <= 8 * self.chain.len() {
             let mut previous = None;
             for key in problem.written(writer) {

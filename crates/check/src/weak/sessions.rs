@@ -97,7 +97,7 @@ impl<'a, 'b> SessionSeen<'a, 'b> {
                             count += 1;
                             let weight = size(t2) + size(t3) + t1.map_or(0, size);
                             if smallest.is_none_or(|(w, _)| weight < w) {
-                                smallest = Some((weight, Instance { t1, t2, t3, read }));
+                                smallest = Some((weight, Instance { t1, t2: Some(t2), t3, read }));
                             }
                         }
                     }

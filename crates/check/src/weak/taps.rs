@@ -6,14 +6,19 @@
 //! one strongly connected component of `G_L` (the CM kinds i, l, n). A component meets a session in a contiguous range of
 //! ids, and "caused by `t1`" holds for a suffix of a session, so the writers of `x` in a session split by binary search:
 //! O(log n) per read and session.
+//!
+//! By Plume's letter (Table 1) the kinds h, i, k and l need another key that `t3` reads from `t2`, so that what the
+//! session alone makes visible is filed under m and n, and so is what `t3` reads of `x` itself from both; and the
+//! initial transaction is one of the others, as `t1`, as `t2` and on cycles (`initial.rs`).
 
 use super::Weak;
 use super::clocks::AllClocks;
+use super::initial::InitialCycles;
 use super::problem::{Problem, Read, Stamped, Writer};
 use super::simulate::{by_session, leading};
 use anomalist_graph::Components;
 use anomalist_history::{SessionId, TxnId};
-use anomalist_level::AnomalyKind;
+use anomalist_level::{AnomalyKind, Definitions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -57,7 +62,8 @@ impl Tap {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instance {
     pub t1: Writer,
-    pub t2: TxnId,
+    /// `None`: the initial transaction, which only Plume's letter has here.
+    pub t2: Writer,
     pub t3: TxnId,
     pub read: Read,
 }
@@ -83,10 +89,16 @@ pub(crate) struct LevelGraph {
     pub components: Components,
     /// Per component with a cycle: its range of ids in each session it meets, by session.
     ranges: FxHashMap<u32, Vec<(SessionId, Range<u32>)>>,
+    /// The cycles through the initial transaction, if they count; they are one component.
+    pub initial: InitialCycles,
 }
 
 impl LevelGraph {
-    pub fn new(problem: &Problem<'_>, components: Components) -> LevelGraph {
+    pub fn new(problem: &Problem<'_>, components: Components, initial: InitialCycles) -> LevelGraph {
+        let components = match initial.demands.is_empty() {
+            true => components,
+            false => components.with_cycle_through(&initial.members),
+        };
         let mut ranges: FxHashMap<u32, Vec<(SessionId, Range<u32>)>> = FxHashMap::default();
         // Ids ascend session by session, so each list comes out sorted.
         for t in problem.committed().filter(|t| components.is_cyclic(t.0)) {
@@ -97,11 +109,15 @@ impl LevelGraph {
                 _ => met.push((session, t.0..t.0 + 1)),
             }
         }
-        LevelGraph { components, ranges }
+        LevelGraph { components, ranges, initial }
     }
 
-    fn shares_cycle(&self, t1: Writer, t2: TxnId) -> bool {
-        t1.is_some_and(|t1| self.components.share_cycle(t1.0, t2.0))
+    fn shares_cycle(&self, t1: Writer, t2: Writer) -> bool {
+        match (t1, t2) {
+            (Some(t1), Some(t2)) => self.components.share_cycle(t1.0, t2.0),
+            (Some(t1), None) => self.initial.contain(t1),
+            (None, _) => false,
+        }
     }
 
     /// Where the cycle of `t1` meets the sessions, if there is a graph and a cycle.
@@ -132,6 +148,7 @@ impl Cycle<'_> {
 /// What to count with.
 pub(crate) struct Classifier<'a> {
     pub problem: Problem<'a>,
+    pub definitions: Definitions,
     pub clocks: &'a AllClocks<'a>,
     pub read_committed: Option<&'a LevelGraph>,
     pub read_atomic: Option<&'a LevelGraph>,
@@ -171,8 +188,29 @@ impl Classifier<'_> {
         from.is_none_or(|t1| largest.is_some_and(|g| g.components.is_cyclic(t1.0)))
     }
 
-    fn causes(&self, t1: Writer, t2: TxnId) -> bool {
+    fn causes(&self, t1: Writer, t2: Writer) -> bool {
+        let Some(t2) = t2 else { return false };
         t1.is_none_or(|t1| self.clocks.has_seen(t2, t1))
+    }
+
+    /// What else `t3` reads from `t2`, seen from a read of `x`.
+    fn known_by(&self, t3: TxnId, read: Read, t2: Writer, first_read: &Stamped<u32>) -> Known {
+        match (self.definitions, t2) {
+            (Definitions::Anomalist, Some(t2)) => {
+                match first_read.get(t2.index()).is_some_and(|first| first < read.op.0) {
+                    true => Known::Earlier,
+                    false => Known::Anywhere,
+                }
+            }
+            _ => {
+                let mut others = self.problem.reads(t3).filter(|r| r.from == t2 && r.key != read.key);
+                match others.next() {
+                    Some(first) if first.op < read.op => Known::Earlier,
+                    Some(_) => Known::Anywhere,
+                    None => Known::Otherwise,
+                }
+            }
+        }
     }
 
     fn count_read(
@@ -185,17 +223,23 @@ impl Classifier<'_> {
     ) {
         let t1 = read.from;
         let index = self.problem.index;
+        let plume = self.definitions == Definitions::Plume;
         let instance = |t2| Instance { t1, t2, t3, read };
         let overwriting: Vec<TxnId> =
             sources.iter().copied().filter(|&t2| index.writes(t2, read.key)).collect();
         for &t2 in overwriting.iter().filter(|&&t2| Some(t2) != t1) {
-            let earlier = first_read.get(t2.index()).is_some_and(|first| first < read.op.0);
-            let Some(tap) = self.file_source(t1, t2, earlier) else { continue };
-            // Reading the key itself from both is a non-repeatable read (TAP-j); beyond read committed it is only that.
-            let repeated = || self.problem.reads(t3).any(|r| r.key == read.key && r.from == Some(t2));
-            if tap.level() == Weak::ReadCommitted || !repeated() {
+            let t2 = Some(t2);
+            let known = self.known_by(t3, read, t2, first_read);
+            let Some(tap) = self.file(t1, t2, known) else { continue };
+            // Reading the key itself from both is a non-repeatable read (TAP-j); beyond read committed it is only that,
+            // unless the letter counts.
+            let repeated = || self.problem.reads(t3).any(|r| r.key == read.key && r.from == t2);
+            if plume || tap.level() == Weak::ReadCommitted || !repeated() {
                 counts.add(self, tap, 1, [instance(t2)]);
             }
+        }
+        if plume && let Some(tap) = self.file(t1, None, self.known_by(t3, read, None, first_read)) {
+            counts.add(self, tap, 1, [instance(None)]);
         }
         if self.read_atomic.is_none() && self.causal.is_none() {
             return;
@@ -214,25 +258,29 @@ impl Classifier<'_> {
         };
         by_session(&self.problem, read.key, |session, group| {
             let seen = leading(group, self.clocks.unseen(t3, session));
-            let before = leading(group, self.problem.history.part_before(session, t3).end);
+            // By the letter, earlier transactions of the session are seen as all that happened before.
+            let before = match plume {
+                true => 0,
+                false => leading(group, self.problem.history.part_before(session, t3).end),
+            };
             self.count_group(&group[..before], Shape::Session, session, &groups, counts);
             self.count_group(&group[before..seen.max(before)], Shape::Causal, session, &groups, counts);
         });
     }
 
-    /// Where the pair of a read and a transaction that `t3` reads from belongs.
-    fn file_source(&self, t1: Writer, t2: TxnId, earlier: bool) -> Option<Tap> {
+    /// Where the pair of a read and a transaction that `t3` reads from (or the initial one) belongs.
+    fn file(&self, t1: Writer, t2: Writer, known: Known) -> Option<Tap> {
         let on_cycle = |graph: Option<&LevelGraph>| graph.is_some_and(|g| g.shares_cycle(t1, t2));
         if self.causes(t1, t2) {
-            return match (earlier, self.read_atomic.is_some() || self.causal.is_some()) {
-                (true, _) => Some(Tap::H),
-                (false, true) => Some(Tap::K),
-                (false, false) => None,
+            return match known {
+                Known::Earlier => Some(Tap::H),
+                Known::Anywhere => (self.read_atomic.is_some() || self.causal.is_some()).then_some(Tap::K),
+                Known::Otherwise => self.causal.is_some().then_some(Tap::M),
             };
         }
-        if earlier && on_cycle(self.read_committed) {
+        if known == Known::Earlier && on_cycle(self.read_committed) {
             Some(Tap::I)
-        } else if on_cycle(self.read_atomic) {
+        } else if known != Known::Otherwise && on_cycle(self.read_atomic) {
             Some(Tap::L)
         } else if on_cycle(self.causal) {
             Some(Tap::N)
@@ -264,7 +312,7 @@ impl Classifier<'_> {
             let count = (members.len() - left_out) as u64;
             if count > 0 {
                 let examples = members.iter().filter(|t| excluded.binary_search(t).is_err());
-                counts.add(self, tap, count, examples.take(SAMPLED).map(|&t2| (groups.instance)(t2)));
+                counts.add(self, tap, count, examples.take(SAMPLED).map(|&t2| (groups.instance)(Some(t2))));
             }
         };
         let (co, cm) = match shape {
@@ -294,12 +342,23 @@ impl Classifier<'_> {
     }
 }
 
+/// How `t3` knows a transaction, seen from one of its reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It read from it before (by Plume's letter: another key).
+    Earlier,
+    /// It read from it before or after.
+    Anywhere,
+    /// It did not; but it follows it.
+    Otherwise,
+}
+
 /// What the groups of one read have in common.
 struct Groups<'a> {
     t1: Writer,
     /// `t1`, `t3` and what `t3` reads from, which are filed one by one; sorted.
     excluded: Vec<TxnId>,
-    instance: &'a dyn Fn(TxnId) -> Instance,
+    instance: &'a dyn Fn(Writer) -> Instance,
     /// The cycle of `t1` in the graphs of read atomic and causal.
     read_atomic: Cycle<'a>,
     causal: Cycle<'a>,
@@ -327,8 +386,8 @@ impl TapCounts {
         let size = |t: TxnId| history.op_range(t).len();
         let kept = &mut self.smallest[tap as usize];
         for e in examples {
-            let implied = e.t1.is_some_and(|t1| classifier.clocks.has_seen(t1, e.t2));
-            let weight = (implied, size(e.t2) + size(e.t3) + e.t1.map_or(0, size));
+            let implied = e.t1.is_some_and(|t1| e.t2.is_none_or(|t2| classifier.clocks.has_seen(t1, t2)));
+            let weight = (implied, e.t2.map_or(0, size) + size(e.t3) + e.t1.map_or(0, size));
             if kept.len() == KEPT && kept.last().is_some_and(|&(worst, _)| worst <= weight) {
                 continue;
             }

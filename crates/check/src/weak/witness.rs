@@ -5,18 +5,20 @@
 //! the causal past of the end, or inside one component.
 
 use super::clocks::AllClocks;
+use super::initial::InitialDemand;
 use super::order::Causality;
 use super::problem::{Problem, Read, VersionEdge, Writer};
 use super::required::RequiredEdge;
 use super::sessions::{Guarantee, reader_before};
-use super::taps::Instance;
+use super::taps::{Instance, LevelGraph};
 use anomalist_graph::{Components, Step, shortest_path};
 use anomalist_history::{OpId, TxnId};
-use anomalist_level::{Edge, Evidence, Node, Relation, Witness};
+use anomalist_level::{Definitions, Edge, Evidence, Node, Relation, Witness};
 
 /// Builds witnesses.
 pub(crate) struct Explainer<'a> {
     pub problem: Problem<'a>,
+    pub definitions: Definitions,
     pub causality: &'a Causality<'a>,
     pub clocks: &'a AllClocks<'a>,
 }
@@ -27,21 +29,24 @@ pub(crate) struct Explainer<'a> {
 pub(crate) struct Extra<'a> {
     demanded: ByOrigin<'a, RequiredEdge>,
     versions: ByOrigin<'a, VersionEdge>,
+    initial: ByOrigin<'a, InitialDemand>,
     guarantee: Option<Guarantee>,
 }
 
 impl<'a> Extra<'a> {
     pub fn new(
-        components: &Components,
+        graph: &'a LevelGraph,
         demanded: &'a [RequiredEdge],
         versions: &'a [VersionEdge],
     ) -> Extra<'a> {
+        let components = &graph.components;
         let inside = |from: TxnId, to: TxnId| components.of(from.0) == components.of(to.0);
         let demanded = demanded.iter().filter(|e| inside(e.from, e.to));
         let versions = versions.iter().filter(|e| inside(e.from, e.to));
         Extra {
             demanded: ByOrigin::new(demanded, |e| e.from.0),
             versions: ByOrigin::new(versions, |e| e.from.0),
+            initial: ByOrigin::new(graph.initial.demands.iter(), |e| e.from.0),
             guarantee: None,
         }
     }
@@ -94,13 +99,23 @@ enum Label<'a> {
     WriteRead,
     Demanded(&'a RequiredEdge),
     Version(&'a VersionEdge),
+    Initial(&'a InitialDemand),
 }
+
+/// The initial transaction as the end of a path.
+const INITIAL: u32 = u32::MAX;
 
 impl<'a> Explainer<'a> {
     /// `t1` precedes `t2` by causality (or, with `extra`, inside a component), yet the read demands the reverse.
     pub fn instance(&self, instance: Instance, extra: Option<(&Extra<'_>, &Components)>) -> Option<Witness> {
-        let visible = self.visibility(instance.t2, instance.t3, instance.read)?;
-        self.contradiction(instance, visible, extra)
+        let Some(t2) = instance.t2 else {
+            let (extra, components) = extra?;
+            let t1 = instance.t1?;
+            let edges = std::iter::once(initial_edge(t1)).chain(self.path_to_initial(t1, extra, components)?);
+            return Some(witness(self.problem, edges.collect()));
+        };
+        let visible = self.visibility(t2, instance.t3, instance.read)?;
+        self.contradiction((instance, t2), visible, extra)
     }
 
     /// The same for a session guarantee, whose visibility has a prescribed shape.
@@ -110,8 +125,9 @@ impl<'a> Explainer<'a> {
         instance: Instance,
         extra: (&Extra<'_>, &Components),
     ) -> Option<Witness> {
-        let visible = self.guaranteed(guarantee, instance.t2, instance.t3)?;
-        self.contradiction(instance, visible, Some(extra))
+        let t2 = instance.t2?;
+        let visible = self.guaranteed(guarantee, t2, instance.t3)?;
+        self.contradiction((instance, t2), visible, Some(extra))
     }
 
     /// Why a guarantee makes `t2` visible to `t3`.
@@ -137,23 +153,18 @@ impl<'a> Explainer<'a> {
 
     fn contradiction(
         &self,
-        instance: Instance,
+        (instance, t2): (Instance, TxnId),
         visible: Vec<Edge>,
         extra: Option<(&Extra<'_>, &Components)>,
     ) -> Option<Witness> {
-        let demanded = self.demanded_edge(instance.t2, instance.t1, instance.read, visible)?;
+        let demanded = self.demanded_edge(t2, instance.t1, instance.read, visible)?;
         let back = match instance.t1 {
-            None => vec![Edge {
-                from: Node::Initial,
-                to: Node::Txn(instance.t2),
-                relation: Relation::SessionOrder,
-                evidence: Evidence::Session,
-            }],
-            Some(t1) => match self.causal_path(t1, instance.t2) {
+            None => vec![initial_edge(t2)],
+            Some(t1) => match self.causal_path(t1, t2) {
                 Some(path) => path,
                 None => {
                     let (extra, components) = extra?;
-                    self.path_in_component(t1, instance.t2, extra, components)?
+                    self.path_in_component(t1, t2, extra, components)?
                 }
             },
         };
@@ -178,10 +189,17 @@ impl<'a> Explainer<'a> {
 
     /// Why `t2` is visible to the read of `t3`: it was read from, or came before in the session, or causally.
     fn visibility(&self, t2: TxnId, t3: TxnId, read: Read) -> Option<Vec<Edge>> {
-        let direct = self.problem.reads(t3).find(|r| r.from == Some(t2));
+        let mut from = self.problem.reads(t3).filter(|r| r.from == Some(t2));
+        // By the letter of read committed another key is needed.
+        let direct = match self.definitions {
+            Definitions::Anomalist => from.next(),
+            Definitions::Plume => from.min_by_key(|r| (r.key == read.key, r.op)),
+        };
         let in_session = self.problem.history.session_before(t2, t3);
         match direct {
-            Some(r) if r.op < read.op || !in_session => Some(vec![self.read_edge(t2, t3)?]),
+            Some(r) if r.op < read.op || self.definitions == Definitions::Plume || !in_session => {
+                Some(vec![self.read_edge_by(t2, r)])
+            }
             _ if in_session => Some(vec![session_edge(t2, t3)]),
             _ => self.causal_path(t2, t3),
         }
@@ -195,7 +213,7 @@ impl<'a> Explainer<'a> {
         if !self.clocks.has_seen(to, from) {
             return None;
         }
-        self.path(from, to, &Extra::default(), |t| t == to || self.clocks.has_seen(to, t))
+        self.path(from, to.0, &Extra::default(), |t| t == to || self.clocks.has_seen(to, t))
     }
 
     fn path_in_component(
@@ -205,22 +223,35 @@ impl<'a> Explainer<'a> {
         extra: &Extra<'_>,
         components: &Components,
     ) -> Option<Vec<Edge>> {
-        self.path(from, to, extra, |t| components.of(t.0) == components.of(to.0))
+        let direct = self.path(from, to.0, extra, |t| components.of(t.0) == components.of(to.0));
+        direct.or_else(|| {
+            let mut round = self.path_to_initial(from, extra, components)?;
+            round.push(initial_edge(to));
+            Some(round)
+        })
+    }
+
+    /// A path to a transaction that has to precede the initial one, and to that.
+    fn path_to_initial(&self, from: TxnId, extra: &Extra<'_>, components: &Components) -> Option<Vec<Edge>> {
+        self.path(from, INITIAL, extra, |t| components.of(t.0) == components.of(from.0))
     }
 
     fn path(
         &self,
         from: TxnId,
-        to: TxnId,
+        to: u32,
         extra: &Extra<'_>,
         may_pass: impl Fn(TxnId) -> bool,
     ) -> Option<Vec<Edge>> {
         let steps = shortest_path(
             from.0,
-            to.0,
+            to,
             |node, f| {
+                if node == INITIAL {
+                    return;
+                }
                 let mut offer = |to: u32, label, mergeable| {
-                    if may_pass(TxnId(to)) {
+                    if to == INITIAL || may_pass(TxnId(to)) {
                         f(Step { to, label, mergeable });
                     }
                 };
@@ -236,6 +267,9 @@ impl<'a> Explainer<'a> {
                 }
                 for &e in extra.demanded.from(node) {
                     offer(e.to.0, Label::Demanded(e), false);
+                }
+                for &e in extra.initial.from(node).iter().filter(|_| to == INITIAL) {
+                    offer(INITIAL, Label::Initial(e), false);
                 }
             },
             || false,
@@ -255,9 +289,13 @@ impl<'a> Explainer<'a> {
                     relation: Relation::VersionOrder,
                     evidence: e.evidence(),
                 }),
+                Label::Initial(e) => {
+                    let (t3, read) = self.reader(e.read)?;
+                    let visible = self.visibility(e.from, t3, read)?;
+                    edges.push(self.demanded_edge(e.from, None, read, visible)?);
+                }
                 Label::Demanded(e) => {
-                    let t3 = self.problem.history.txn_of(e.read);
-                    let read = self.problem.reads(t3).find(|r| r.op == e.read)?;
+                    let (t3, read) = self.reader(e.read)?;
                     let visible = match extra.guarantee {
                         Some(guarantee) => self.guaranteed(guarantee, e.from, t3)?,
                         None => self.visibility(e.from, t3, read)?,
@@ -267,6 +305,11 @@ impl<'a> Explainer<'a> {
             }
         }
         Some(edges)
+    }
+
+    fn reader(&self, op: OpId) -> Option<(TxnId, Read)> {
+        let t3 = self.problem.history.txn_of(op);
+        Some((t3, self.problem.reads(t3).find(|r| r.op == op)?))
     }
 
     fn demanded_edge(&self, t2: TxnId, t1: Writer, read: Read, path: Vec<Edge>) -> Option<Edge> {
@@ -285,12 +328,25 @@ impl<'a> Explainer<'a> {
 
     fn read_edge(&self, writer: TxnId, reader: TxnId) -> Option<Edge> {
         let read = self.problem.reads(reader).find(|r| r.from == Some(writer))?;
-        Some(Edge {
+        Some(self.read_edge_by(writer, read))
+    }
+
+    fn read_edge_by(&self, writer: TxnId, read: Read) -> Edge {
+        Edge {
             from: Node::Txn(writer),
-            to: Node::Txn(reader),
+            to: Node::Txn(self.problem.history.txn_of(read.op)),
             relation: Relation::WriteRead,
             evidence: Evidence::Read { write: self.problem.write_seen(read), read: read.op },
-        })
+        }
+    }
+}
+
+fn initial_edge(to: TxnId) -> Edge {
+    Edge {
+        from: Node::Initial,
+        to: Node::Txn(to),
+        relation: Relation::SessionOrder,
+        evidence: Evidence::Session,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::cli::{Global, ReadFlags};
 use crate::exit::{Exit, Failure};
 use crate::{load, terminal};
 use anomalist_format::certificate::{self, CertificateError};
-use anomalist_level::{Judgement, Verdict};
+use anomalist_level::{Definitions, Judgement, Verdict};
 use anomalist_verify::Verifier;
 use clap::Args;
 use serde_json::json;
@@ -62,6 +62,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let answer = json!({
             "anomalist": env!("CARGO_PKG_VERSION"),
             "schema": 1,
+            "definitions": judgement.definitions.name(),
             "proven": flaw.is_none(),
             "reason": flaw,
             "verdicts": verdicts,
@@ -81,7 +82,10 @@ fn told(judgement: &Judgement, flaw: Option<&str>) -> String {
     let levels = |wanted: Verdict| -> Vec<&str> {
         judgement.levels.iter().filter(|l| l.verdict == wanted).map(|l| l.level.name()).collect()
     };
-    let mut text = String::from("Proven.\n");
+    let mut text = String::from(match judgement.definitions {
+        Definitions::Anomalist => "Proven.\n",
+        Definitions::Plume => "Proven by Plume's definitions.\n",
+    });
     for (verdict, word) in [(Verdict::Holds, "holds"), (Verdict::Violated, "violated")] {
         let mixed = judgement.mixed.as_ref().filter(|mixed| mixed.verdict == verdict);
         let mut names = levels(verdict);

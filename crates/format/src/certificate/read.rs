@@ -3,8 +3,9 @@
 use super::{CertificateError, Fingerprint, Names, SCHEMA, Statement};
 use anomalist_history::{History, OpId, TxnId};
 use anomalist_level::{
-    Anomaly, AnomalyKind, By, Certificate, Choice, Edge, Evidence, Execution, Judgement, Level, LevelVerdict,
-    Literal, Mixed, Node, Order, Point, Reason, Refutation, Relation, Step, Verdict, VersionReason, Witness,
+    Anomaly, AnomalyKind, By, Certificate, Choice, Definitions, Edge, Evidence, Execution, Judgement, Level,
+    LevelVerdict, Literal, Mixed, Node, Order, Point, Reason, Refutation, Relation, Step, Verdict,
+    VersionReason, Witness,
 };
 use serde_json::{Map, Value};
 
@@ -134,6 +135,14 @@ impl<'d> Cursor<'d, '_> {
         self.value.is_null()
     }
 
+    /// Whose definitions; those of the tables if it is not said.
+    fn definitions(&self) -> Found<Definitions> {
+        if self.is_null() {
+            return Ok(Definitions::default());
+        }
+        Definitions::of(self.text()?).ok_or_else(|| self.shape("anomalist or plume"))
+    }
+
     fn level(&self) -> Found<Level> {
         let name = self.text()?;
         let known = Level::ALL.iter().copied().find(|level| level.name() == name);
@@ -157,6 +166,7 @@ impl Reader<'_> {
         let mut judgement = Judgement {
             levels: document.get("verdicts").each(|c| self.verdict(c))?,
             anomalies: document.get("anomalies").each(|c| self.anomaly(c))?,
+            definitions: document.get("definitions").definitions()?,
             ..Judgement::default()
         };
         for proofs in document.get("proofs").each(|c| self.proof(c))? {

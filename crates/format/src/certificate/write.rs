@@ -48,6 +48,7 @@ pub fn write(history: &History, path: &str, format: &str, judgement: &Judgement)
     json!({
         "anomalist": env!("CARGO_PKG_VERSION"),
         "schema": SCHEMA,
+        "definitions": judgement.definitions.name(),
         "history": {"path": path, "format": format, "fingerprint": Fingerprint::of(history).to_string()},
         "verdicts": verdicts,
         "anomalies": anomalies,

@@ -10,6 +10,15 @@ use AnomalyKind as A;
 
 const PLUME: &str = "Plume (Liu et al. 2024), Table 1";
 const TERRY: &str = "Terry et al. 1994, for transactions; Biswas & Enea 2019, axioms";
+const AFTER_OWN: &str =
+    "reads after an own write of the key count too, if they return another transaction's value";
+const OTHER_KEY: &str = "what was read from t2 must be another key than the one read from t1";
+const TWO_KEYS: &str = "another key must be read from t2; if t2 is only earlier in the session, the pair counts under TAP-m or TAP-n";
+const BOTH: &str = "another key must be read from t2, and the initial transaction counts like any other";
+const REST: &str =
+    "also what TAP-k leaves out: t2 earlier in the session, or the key itself read from t1 and t2";
+const LAST: &str = "also what TAP-l leaves out (t2 earlier in the session, the key itself read from t1 and t2), and the \
+                    initial transaction counts like any other";
 const PER_READ: &str = "one read";
 const PER_PAIR: &str = "one read and one transaction t2 that it should have taken into account";
 
@@ -73,6 +82,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
                      itself.",
         instance: PER_READ,
         source: PLUME,
+        in_plume: Some(AFTER_OWN),
         implies: &[A::G1b],
         example: Some("w(x,1) w(x,2) || r(x,1)"),
         ..AnomalyInfo::row(A::IntermediateRead)
@@ -95,6 +105,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
                      writes that key too and causally follows t1: it stepped back.",
         instance: PER_PAIR,
         source: PLUME,
+        in_plume: Some(OTHER_KEY),
         implies: &[A::NonMonoReadCm, A::FracturedReadCo],
         example: Some("w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1)"),
         ..AnomalyInfo::row(A::NonMonoReadCo)
@@ -106,6 +117,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
                      axiom, not by causality.",
         instance: PER_PAIR,
         source: PLUME,
+        in_plume: Some(BOTH),
         implies: &[A::FracturedReadCm],
         example: Some("w(x,1) w(z,1) || w(x,2) w(y,1) || r(y,1) r(x,1) || r(z,1) r(x,2)"),
         ..AnomalyInfo::row(A::NonMonoReadCm)
@@ -118,6 +130,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
         instance: "one read whose writer is not the one of the transaction's first outside read of that \
                    key",
         source: PLUME,
+        in_plume: Some(AFTER_OWN),
         implies: &[A::Internal],
         example: Some("w(x,1) || w(x,2) || r(x,1) r(x,2)"),
         ..AnomalyInfo::row(A::NonRepeatableRead)
@@ -130,6 +143,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
                      half of t2.",
         instance: PER_PAIR,
         source: PLUME,
+        in_plume: Some(TWO_KEYS),
         implies: &[A::FracturedReadCm, A::CoConflictCm],
         example: Some("w(x,1); w(x,2) w(y,1) || r(x,1) r(y,1)"),
         ..AnomalyInfo::row(A::FracturedReadCo)
@@ -141,6 +155,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
                      not by causality.",
         instance: PER_PAIR,
         source: PLUME,
+        in_plume: Some(BOTH),
         implies: &[A::ConflictCm],
         example: Some("w(x,1) w(z,1) || w(x,2) w(y,1) || r(x,1) r(y,1) || r(x,2) r(z,1)"),
         ..AnomalyInfo::row(A::FracturedReadCm)
@@ -152,6 +167,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
                      between t1 and the reader.",
         instance: PER_PAIR,
         source: PLUME,
+        in_plume: Some(REST),
         implies: &[A::ConflictCm],
         example: Some("w(x,1); w(x,2) w(y,1) || r(y,1); r(x,1)"),
         ..AnomalyInfo::row(A::CoConflictCm)
@@ -163,6 +179,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
                      readers do not agree on one order of concurrent writes.",
         instance: PER_PAIR,
         source: PLUME,
+        in_plume: Some(LAST),
         example: Some("w(x,1) || w(x,2) || r(x,1); r(x,2) || r(x,2); r(x,1)"),
         ..AnomalyInfo::row(A::ConflictCm)
     },

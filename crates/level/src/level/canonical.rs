@@ -41,6 +41,7 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
         definition: "A transaction that reads a key more than once, without writing it, gets the same \
                      answer each time. Promises nothing about who wrote that answer.",
         source: "Bailis et al. 2013; Plume, Theorem 2",
+        in_plume: Some("reads after an own write of the key count too, if they return others' values"),
         forbids: &[A::NonRepeatableRead, A::CutIsolationCycleExists],
         example_accepts: Some("w(x,1) w(y,1) || r(x,0) r(y,1)"),
         example_rejects: Some("w(x,1) || w(x,2) || r(x,1) r(x,2)"),
@@ -54,6 +55,10 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
                      read what it had already replaced. In the axiom, visible means read from earlier in \
                      the same transaction.",
         source: "Biswas & Enea 2019; Plume, Theorem 3",
+        in_plume: Some(
+            "only what was read of another key makes a transaction visible (RC-(4), y ≠ x): reading one key \
+             from two transactions, the newer first, does not break it",
+        ),
         implies: &[L::AdyaReadCommitted],
         forbids: &[
             A::ThinAirRead,
@@ -179,6 +184,10 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
                      reads, and repeats its reads. In the axiom, visible means earlier in the reader's \
                      session, or read from at any point.",
         source: "Biswas & Enea 2019; Plume, Theorem 4",
+        in_plume: Some(
+            "the same axiom (Definition 5), but its patterns TAP-k and TAP-l need two keys, so Theorem 4 misses \
+             histories of one key",
+        ),
         implies: &[L::ReadCommitted, L::CutIsolation, L::ReadYourWrites],
         forbids: &[
             A::NonRepeatableRead,

@@ -31,6 +31,7 @@ fn json_of_one_history() {
         "operations": 5,
         "keys": 2
       },
+      "definitions": "anomalist",
       "levels": [
         {"level": "read-uncommitted", "verdict": "holds", "by": "values", "anomalies": []},
         {"level": "adya-read-committed", "verdict": "holds", "by": "values", "anomalies": []},

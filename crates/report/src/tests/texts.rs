@@ -257,6 +257,9 @@ fn a_level_explained() {
                    G1c-process, internal, future-read, dirty-update,
                    duplicate-elements, incompatible-order, read-skew
       source       Biswas & Enea 2019; Plume, Theorem 4
+      in Plume     the same axiom (Definition 5), but its patterns TAP-k and TAP-l
+                   need two keys, so Theorem 4 misses histories of one key (`check
+                   --definitions plume`)
 
       A history that satisfies it:
 

@@ -4,7 +4,7 @@ use super::{Clause, Family, Link, Proof, unproven};
 use crate::flaw::Flaw;
 use crate::reading::Source;
 use anomalist_history::{OpId, OpKind, TxnId};
-use anomalist_level::{Choice, Level, Literal, Point};
+use anomalist_level::{Choice, Definitions, Level, Literal, Point};
 use rustc_hash::FxHashSet;
 
 impl Proof<'_> {
@@ -68,6 +68,10 @@ impl Proof<'_> {
         if updates && !stops[..stops.len() - 1].iter().all(|&stop| self.updates(stop)) {
             return Err(unproven().txns(stops));
         }
+        // By Plume's read committed, the reads of one key make no writer of it visible.
+        let key = |op: OpId| self.facts.history.op(op).key;
+        let plume = level == Level::ReadCommitted && self.terms.definitions == Definitions::Plume;
+        let other = |op: OpId| !plume || key(op) != key(read);
         let mut links: Vec<[bool; 4]> = Vec::with_capacity(stops.len());
         for pair in stops.windows(2) {
             let (a, b) = (pair[0], pair[1]);
@@ -78,12 +82,13 @@ impl Proof<'_> {
                     by_read |= c.write.is_some_and(|write| self.facts.owner(write) == a)
                         && self.facts.owner(c.read) == reader
                         && c.read < limit
+                        && other(c.read)
                         && self.is_version(*c);
                 }
             }
             by_read |= match level {
                 Level::ReadCommitted => {
-                    self.certain_reads(r).into_iter().any(|(op, w)| op < limit && w == Some(a))
+                    self.certain_reads(r).into_iter().any(|(op, w)| op < limit && other(op) && w == Some(a))
                 }
                 _ => self.reads_from(a, b),
             };
@@ -217,7 +222,7 @@ impl Proof<'_> {
         self.write(second)?;
         let (a, b) = (self.facts.owner(first), self.facts.owner(second));
         let history = self.facts.history;
-        if !self.trusting || a == b || history.op(first).key != history.op(second).key {
+        if !self.terms.trusting || a == b || history.op(first).key != history.op(second).key {
             return Err(unproven().ops([first, second]));
         }
         self.guarded(clause, a)?;

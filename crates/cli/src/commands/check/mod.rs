@@ -12,7 +12,7 @@ use crate::destination::write_step_summary;
 use crate::exit::{Exit, Failure};
 use crate::{basis, interrupt, load, terminal, values};
 use anomalist::{Check, Found, History, Outcome};
-use anomalist_level::{AnomalyKind, Level};
+use anomalist_level::{AnomalyKind, Definitions, Level};
 use anomalist_report::Subject;
 use clap::Args;
 use std::path::PathBuf;
@@ -39,6 +39,10 @@ pub struct Flags {
     /// Look for just these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if there is none, 2 if unknown
     #[arg(long, value_name = "A", value_delimiter = ',')]
     anomalies: Vec<AnomalyKind>,
+    /// Whose cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n: `plume` follows Plume's paper to the letter
+    /// (docs/plume-differences.md). No other level or anomaly has two definitions
+    #[arg(long, value_name = "D", value_parser = values::definitions(), default_value_t = Definitions::Anomalist)]
+    definitions: Definitions,
     /// Print one JSON document and nothing else (an array for several histories)
     #[arg(long)]
     json: bool,
@@ -179,6 +183,7 @@ impl Flags {
         let mut check = anomalist::check(history)
             .threads(load::threads(global))
             .ties(self.basis.tie)
+            .definitions(self.definitions)
             .assume(self.inference.of(history.transactions())?);
         check = self.level.iter().fold(check, |check, &level| check.require(level));
         check = self.anomalies.iter().fold(check, |check, &kind| check.anomaly(kind));
