@@ -68,7 +68,7 @@ pub use text::{example_text, text};
 pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
 use anomalist_history::{History, Outcome, TxnId};
-use anomalist_level::{Anomaly, Edge, Evidence, Judgement, Level, Node, Sought, Verdict};
+use anomalist_level::{Anomaly, Edge, Evidence, Judgement, Level, Node, Reason, Sought, Step, Verdict};
 
 /// What a history consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,7 +195,13 @@ impl Subject<'_> {
             Node::Initial => None,
         };
         let last = |txns: &mut dyn Iterator<Item = TxnId>| txns.filter_map(|t| self.history.line(t)).max();
+        let refuted = |step: &Step| match step.reason {
+            Reason::Axiom { read, .. } => Some(self.history.txn_of(read)),
+            _ => None,
+        };
+        let mut refuted = witness.refutation.iter().flat_map(|r| &r.steps).filter_map(refuted);
         last(&mut witness.edges.iter().filter_map(reader))
+            .or_else(|| last(&mut refuted))
             .or_else(|| last(&mut witness.edges.iter().flat_map(|e| [e.from, e.to]).filter_map(txn)))
             // Of a read that nothing explains, the reader comes first.
             .or_else(|| last(&mut witness.transactions.first().copied().into_iter()))

@@ -7,7 +7,7 @@
 use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
-use crate::refuted::{Line, has_snapshots, told};
+use crate::refuted::{self, Line, told};
 use crate::{Subject, alike, everyday, titled};
 use anomalist_history::{History, TxnId};
 use anomalist_level::{
@@ -221,19 +221,6 @@ fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     out
 }
 
-/// Why no order exists.
-fn proof(subject: &Subject<'_>, cast: &Cast<'_>) -> Vec<Line> {
-    let of_it = |level: Level| level.forbids(cast.anomaly.kind);
-    let proofs = subject.judgement.certificates.iter().filter(|(level, _)| of_it(*level));
-    let refutations = proofs.filter_map(|(level, proof)| match proof {
-        Certificate::Violated(refutation) => Some((*level, refutation)),
-        Certificate::Holds(_) => None,
-    });
-    refutations
-        .min_by_key(|(_, refutation)| refutation.steps.len())
-        .map_or(Vec::new(), |(level, refutation)| told(cast, &|_| has_snapshots(level), refutation))
-}
-
 /// Why no commit order suits the levels that transactions declare, and who is in it.
 fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, columns: usize) -> String {
     let mut out = String::new();
@@ -261,14 +248,13 @@ fn with_mixed(
     f: impl FnOnce(&Cast<'_>, &dyn Fn(TxnId) -> String, Vec<Line>),
 ) {
     let Some(Certificate::Violated(refutation)) = &mixed.proof else { return };
-    let (transactions, operations) = refutation.names(history);
-    let witness = Witness { transactions, operations, edges: Vec::new() };
+    let witness = Witness::refuted(history, refutation.clone(), []);
     let anomaly = Anomaly { kind: AnomalyKind::Pl1CycleExists, count: 1, witness };
     let cast = Cast::new(history, &anomaly);
     let declared = |t: TxnId| history.metadata().get(&t)?.get("level")?.parse::<Level>().ok();
-    let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted).name().to_owned();
-    let told = told(&cast, &|t| declared(t).is_some_and(has_snapshots), refutation);
-    f(&cast, &level, told);
+    let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted);
+    let told = told(&cast, &level, refutation);
+    f(&cast, &|t| level(t).name().to_owned(), told);
 }
 
 fn lines(out: &mut String, columns: usize, lines: Vec<Line>) {
@@ -314,8 +300,8 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
     out.push_str(&players(&cast, columns, &|_| String::new()));
-    if anomaly.kind.is_no_order() {
-        lines(&mut out, columns, proof(subject, &cast));
+    if let Some(proof) = refuted::steps(&cast) {
+        lines(&mut out, columns, proof);
         return out;
     }
     let steps = steps(&cast);
