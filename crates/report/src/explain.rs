@@ -147,7 +147,7 @@ fn step(cast: &Cast<'_>, edge: &Edge) -> String {
 }
 
 /// What was observed.
-fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
+pub(crate) fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
     let (from, to) = (cast.node(edge.from), cast.node(edge.to));
     match &edge.evidence {
         Evidence::Session => match (edge.from, edge.to) {

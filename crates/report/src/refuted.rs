@@ -6,10 +6,12 @@
 //! a cycle has its reason: a read, a session, real time, or an earlier step, which is told before the cycle.
 
 use crate::cast::{Cast, clean};
-use crate::explain::saw;
+use crate::explain::fact;
 use crate::layout::listed;
 use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
-use anomalist_level::{AnomalyKind, Choice, Level, Literal, Point, Reason, Refutation};
+use anomalist_level::{
+    AnomalyKind, Choice, Edge, Evidence, Level, Literal, Node, Point, Reason, Refutation, Relation,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines told before the rest is left to `--certificate`.
@@ -65,6 +67,42 @@ pub(crate) fn told(cast: &Cast<'_>, level: &dyn Fn(TxnId) -> Level, refutation: 
         teller.lines.push(Line { depth: 0, text });
     }
     teller.lines
+}
+
+/// Why one transaction comes before another at first sight: a session, real time, or a read.
+fn link(history: &History, level: Level, a: TxnId, b: TxnId) -> Option<Edge> {
+    let info = level.info();
+    let edge = |relation, evidence| Edge { from: Node::Txn(a), to: Node::Txn(b), relation, evidence };
+    if info.session_order && history.session_of(a) == history.session_of(b) && a < b {
+        return Some(edge(Relation::SessionOrder, Evidence::Session));
+    }
+    let times = history.intervals().map(|i| (i[a.index()].completed, i[b.index()].invoked));
+    let ended = matches!(times, Some((Some(end), begin)) if end < begin);
+    if info.real_time && history.outcome(a) == Outcome::Committed && ended {
+        return Some(edge(Relation::RealTime, Evidence::RealTime));
+    }
+    let is_source = |write: OpId, read: OpId| {
+        let (w, r) = (history.op(write), history.op(read));
+        let seen = history.list(r.value).map_or(r.value == w.value, |list| list.contains(&w.value));
+        w.kind != OpKind::Read && w.key == r.key && seen
+    };
+    let source = |read: OpId| history.ops(a).map(|(op, _)| op).filter(|&write| is_source(write, read)).last();
+    let mut reads = history.ops(b).filter(|(_, op)| op.kind == OpKind::Read).map(|(op, _)| op);
+    let (read, write) = reads.find_map(|read| Some((read, source(read)?)))?;
+    Some(edge(Relation::WriteRead, Evidence::Read { write: Some(write), read }))
+}
+
+/// The cycle with which the proof of an example ends, for pictures: each link with its reason where that is simple.
+pub(crate) fn last_cycle(cast: &Cast<'_>) -> Vec<(TxnId, TxnId, Option<Edge>)> {
+    let steps = cast.anomaly.witness.refutation.as_deref().map_or(&[][..], |r| &r.steps);
+    let closing = steps.last().and_then(|last| match &last.reason {
+        Reason::Implied(hints) => steps.get(*hints.last()? as usize),
+        _ => Some(last),
+    });
+    let Some(Reason::Cycle(points)) = closing.map(|step| &step.reason) else { return Vec::new() };
+    let level = denied(cast.anomaly.kind);
+    let around = points.iter().zip(points.iter().cycle().skip(1)).map(|(a, b)| (a.txn(), b.txn()));
+    around.filter(|(a, b)| a != b).map(|(a, b)| (a, b, link(cast.history, level, a, b))).collect()
 }
 
 struct Teller<'a> {
@@ -160,7 +198,10 @@ impl Teller<'_> {
                     self.step(step, &otherwise, excluded, depth + 1);
                 }
                 Some(_) => {}
-                None => facts.extend(self.link(a.txn(), b.txn())),
+                None => {
+                    let seen = link(self.history, (self.level)(b.txn()), a.txn(), b.txn());
+                    facts.extend(seen.map(|edge| fact(self.cast, &edge)));
+                }
             }
         }
         let mut around: Vec<String> = points.iter().map(|&p| self.point(p)).collect();
@@ -168,30 +209,6 @@ impl Teller<'_> {
         let start = if closes { "That is a cycle:" } else { "No order has the cycle" };
         let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
         self.say(depth, format!("{start} {}{facts}.", around.join(" → ")));
-    }
-
-    /// Why one transaction comes before another at first sight.
-    fn link(&self, a: TxnId, b: TxnId) -> Option<String> {
-        let (history, info) = (self.history, (self.level)(b).info());
-        if info.session_order && history.session_of(a) == history.session_of(b) && a < b {
-            let session = self.cast.session(a);
-            return Some(format!("{} comes before {} in session {session}", self.name(a), self.name(b)));
-        }
-        let times = history.intervals().map(|i| (i[a.index()].completed, i[b.index()].invoked));
-        let ended = matches!(times, Some((Some(end), begin)) if end < begin);
-        if info.real_time && history.outcome(a) == Outcome::Committed && ended {
-            return Some(format!("{} had ended when {} began", self.name(a), self.name(b)));
-        }
-        let is_source = |write: OpId, read: OpId| {
-            let (w, r) = (history.op(write), history.op(read));
-            let seen = history.list(r.value).map_or(r.value == w.value, |list| list.contains(&w.value));
-            w.kind != OpKind::Read && w.key == r.key && seen
-        };
-        let reads = history.ops(b).filter(|(_, op)| op.kind == OpKind::Read);
-        let mut pairs = reads.filter_map(|(read, _)| {
-            Some((read, history.ops(a).map(|(op, _)| op).filter(|&write| is_source(write, read)).last()?))
-        });
-        pairs.next().map(|(read, write)| saw(self.cast, read, Some(write)))
     }
 
     /// Follows the hints: the step that closes, and which step excluded which literal.

@@ -2,6 +2,7 @@
 
 use crate::cast::Cast;
 use crate::layout::head;
+use crate::refuted;
 use anomalist_history::{OpId, OpKind};
 use anomalist_level::{Edge, Evidence, Node, Relation};
 
@@ -63,6 +64,18 @@ pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
     let edges = &cast.anomaly.witness.edges;
     for edge in edges {
         add(arrow(cast, edge, true));
+    }
+    for (from, to, edge) in refuted::last_cycle(cast) {
+        let unnamed = || Arrow {
+            from: Node::Txn(from),
+            to: Node::Txn(to),
+            from_op: None,
+            to_op: None,
+            relation: Relation::Required,
+            label: Relation::Required.name().to_owned(),
+            main: true,
+        };
+        add(edge.map_or_else(unnamed, |edge| arrow(cast, &edge, true)));
     }
     for edge in edges {
         if let Evidence::Forced { read, overwritten, path, .. } = &edge.evidence {
