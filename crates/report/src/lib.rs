@@ -68,7 +68,9 @@ pub use text::{example_text, text};
 pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
 use anomalist_history::{History, Outcome, TxnId};
-use anomalist_level::{Anomaly, Edge, Evidence, Judgement, Level, Node, Reason, Sought, Step, Verdict};
+use anomalist_level::{
+    Anomaly, Edge, Evidence, Judgement, Level, LevelVerdict, Node, Reason, Sought, Step, Verdict,
+};
 
 /// What a history consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,6 +249,14 @@ impl Subject<'_> {
             _ if Level::CANONICAL.iter().all(judged) => "all levels",
             true => "levels judged",
             false => "levels asked",
+        }
+    }
+
+    /// The name of a row: that of its level, and what the verdict rests on if the level is judged twice.
+    fn row_name(&self, row: &LevelVerdict) -> String {
+        match self.judgement.levels.iter().any(|o| o.level == row.level && o.by != row.by) {
+            true => format!("{} by {}", row.level, row.by.name()),
+            false => row.level.name().to_owned(),
         }
     }
 

@@ -86,7 +86,7 @@ fn link(history: &History, level: Level, a: TxnId, b: TxnId) -> Option<Edge> {
         let seen = history.list(r.value).map_or(r.value == w.value, |list| list.contains(&w.value));
         w.kind != OpKind::Read && w.key == r.key && seen
     };
-    let source = |read: OpId| history.ops(a).map(|(op, _)| op).filter(|&write| is_source(write, read)).last();
+    let source = |read: OpId| history.ops(a).map(|(op, _)| op).rfind(|&write| is_source(write, read));
     let mut reads = history.ops(b).filter(|(_, op)| op.kind == OpKind::Read).map(|(op, _)| op);
     let (read, write) = reads.find_map(|read| Some((read, source(read)?)))?;
     Some(edge(Relation::WriteRead, Evidence::Read { write: Some(write), read }))

@@ -66,7 +66,6 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     }
     if let Some(mixed) = &subject.judgement.mixed {
         out.push('\n');
-        out.push_str(&wrap("", 2, style.columns(), &declared(mixed)));
         out.push_str(&mixed_text(subject, mixed, style.columns()));
     }
     for note in &subject.judgement.notes {
@@ -186,7 +185,8 @@ fn because(subject: &Subject<'_>, row: usize) -> String {
     }
 }
 
-fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
+/// What follows from the table: the strongest levels that hold, and the answers to what was asked.
+pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     let strongest: Vec<&str> = subject.judgement.strongest().into_iter().map(Level::name).collect();
     let mut out = match strongest.as_slice() {
         [] if subject.required.is_empty() => "no level is known to hold\n".to_owned(),
@@ -221,11 +221,11 @@ fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     out
 }
 
-/// Why no commit order suits the levels that transactions declare, and who is in it.
-fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, columns: usize) -> String {
-    let mut out = String::new();
+/// Whether one commit order suits the levels that transactions declare; if none does, why, and who is in it.
+pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, columns: usize) -> String {
+    let mut out = wrap("", 2, columns, &declared(mixed));
     with_mixed(subject.history, mixed, |cast, level, told| {
-        out = players(cast, columns, &|t| format!(", {}", level(t)));
+        out.push_str(&players(cast, columns, &|t| format!(", {}", level(t))));
         lines(&mut out, columns, told);
     });
     out

@@ -92,11 +92,15 @@ fn sides(cards: &[Card], from: Option<usize>, to: Option<usize>, named: bool) ->
     }
 }
 
+/// A box, a side of it, and the height in tenths.
+type Place = (usize, Side, i64);
+/// An end there: the height of the other end, the arrow, and whether it leaves.
+type Port = (f64, usize, bool);
+
 /// Moves ends that would meet at one place apart, in the order of their other ends. Returns the parts of those that go straight
 /// down.
 fn spread(all: &mut [(End, End, Option<usize>)]) -> Vec<f64> {
-    // By box, side and height in tenths: the other end's height, the arrow, and whether it leaves.
-    let mut meeting: BTreeMap<(usize, Side, i64), Vec<(f64, usize, bool)>> = BTreeMap::new();
+    let mut meeting: BTreeMap<Place, Vec<Port>> = BTreeMap::new();
     for (i, (from, to, _)) in all.iter().enumerate() {
         for (end, other, leaves) in [(from, to, true), (to, from, false)] {
             if let Some(card) = end.card {
