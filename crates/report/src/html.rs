@@ -12,7 +12,7 @@ use std::fmt::Write;
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}\
      table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #bbb;padding:.25em .6em;text-align:left;vertical-align:top}\
      pre{background:#f5f5f2;padding:.8em;overflow:auto}.violated{color:#a11;font-weight:bold}.holds{color:#174}.unknown{color:#850}\
-     .wide{overflow-x:auto}svg{background:#fff;border:1px solid #ddd;max-width:100%;height:auto;box-sizing:border-box}summary{cursor:pointer;margin:.5em 0}";
+     .wide{overflow-x:auto}svg{background:#fff;border:1px solid #ddd}summary{cursor:pointer;margin:.5em 0}";
 
 /// A page about these histories. `about` says where each comes from, in a paragraph of plain text.
 ///
