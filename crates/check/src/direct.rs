@@ -68,7 +68,7 @@ fn fault_witness(problem: Problem<'_>, fault: ReadFault) -> Witness {
     transactions.dedup();
     operations.sort_unstable();
     operations.dedup();
-    Witness { transactions, operations, edges }
+    Witness { transactions, operations, edges, ..Witness::default() }
 }
 
 /// The latest write of the same key before a read in its transaction.

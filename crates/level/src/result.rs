@@ -6,9 +6,10 @@
 use crate::anomaly::AnomalyKind;
 use crate::definitions::Definitions;
 use crate::level::Level;
-use crate::proof::Certificate;
-use anomalist_history::{OpId, TxnId};
+use crate::proof::{Certificate, Refutation};
+use anomalist_history::{History, OpId, TxnId};
 use std::fmt;
+use std::sync::Arc;
 
 /// A node of a witness: a transaction or the initial state.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -233,6 +234,29 @@ pub struct Witness {
     pub operations: Vec<OpId>,
     /// The cycle or triangle, in order; empty where the operations alone are the contradiction.
     pub edges: Vec<Edge>,
+    /// Why no order exists, of an anomaly that says no more than that: every output tells the example with this proof, never
+    /// with another one of the same level.
+    pub refutation: Option<Arc<Refutation>>,
+}
+
+impl Witness {
+    /// The example that a refutation is: the transactions and operations that it names, and these operations.
+    pub fn refuted(
+        history: &History,
+        refutation: Refutation,
+        also: impl IntoIterator<Item = OpId>,
+    ) -> Witness {
+        let (mut transactions, mut operations) = refutation.names(history);
+        for op in also {
+            operations.push(op);
+            transactions.push(history.txn_of(op));
+        }
+        transactions.sort_unstable();
+        transactions.dedup();
+        operations.sort_unstable();
+        operations.dedup();
+        Witness { transactions, operations, edges: Vec::new(), refutation: Some(Arc::new(refutation)) }
+    }
 }
 
 /// A kind of anomaly found in a history: how often, and one small example.

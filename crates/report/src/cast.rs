@@ -191,18 +191,24 @@ impl<'a> Cast<'a> {
 
     /// The operations of a transaction that matter, with `…` where others were left out.
     pub fn shown_ops(&self, t: TxnId) -> Vec<String> {
-        let mut shown: Vec<String> = Vec::new();
+        self.shown_lines(t).into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// The same, with the operation that each line is.
+    pub fn shown_lines(&self, t: TxnId) -> Vec<(Option<OpId>, String)> {
+        let mut shown = Vec::new();
+        let left_out = || (None, "…".to_owned());
         let mut next = self.history.op_range(t).start;
         let end = self.history.op_range(t).end;
         for op in self.matters.range(OpId(next as u32)..OpId(end as u32)) {
             if op.index() > next {
-                shown.push("…".to_owned());
+                shown.push(left_out());
             }
-            shown.push(self.op(*op));
+            shown.push((Some(*op), self.op(*op)));
             next = op.index() + 1;
         }
         if next < end {
-            shown.push("…".to_owned());
+            shown.push(left_out());
         }
         shown
     }

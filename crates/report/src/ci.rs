@@ -31,11 +31,7 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
             cases.len() + others.len()
         );
         for (l, required) in cases {
-            let name = if s.judgement.levels.iter().any(|o| o.level == l.level && o.by != l.by) {
-                format!("{} by {}", l.level, l.by.name())
-            } else {
-                l.level.name().to_owned()
-            };
+            let name = s.row_name(l);
             let _ = write!(out, "    <testcase classname=\"{path}\" name=\"{}\"", xml(&name));
             match (&l.verdict, required) {
                 (Verdict::Holds, _) => out.push_str("/>\n"),

@@ -40,7 +40,7 @@ pub fn dot(history: &History, anomaly: &Anomaly) -> String {
         Node::Initial => "initial".to_owned(),
         Node::Txn(t) => format!("t{}", cast.txns.iter().position(|&other| other == t).unwrap_or(0)),
     };
-    for Arrow { from, to, relation, label, main } in &arrows {
+    for Arrow { from, to, relation, label, main, .. } in &arrows {
         let look = if *main { "penwidth=2" } else { "style=dashed" };
         let color = color(*relation);
         let label = quoted(label);

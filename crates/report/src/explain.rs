@@ -7,6 +7,7 @@
 
 use crate::cast::{Cast, clean};
 use crate::direct;
+use crate::refuted;
 use crate::versions;
 use anomalist_history::{History, OpId, OpKind};
 use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
@@ -48,6 +49,10 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
             })
             .collect();
         lines.push(format!("Let {}.", shortened(&who).join(", ")));
+    }
+    if let Some(proof) = refuted::steps(&cast) {
+        lines.extend(proof.into_iter().map(|line| format!("{}{}", "  ".repeat(line.depth), line.text)));
+        return lines.join("\n");
     }
     lines.extend(steps(&cast).iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)));
     lines.join("\n")
@@ -142,7 +147,7 @@ fn step(cast: &Cast<'_>, edge: &Edge) -> String {
 }
 
 /// What was observed.
-fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
+pub(crate) fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
     let (from, to) = (cast.node(edge.from), cast.node(edge.to));
     match &edge.evidence {
         Evidence::Session => match (edge.from, edge.to) {

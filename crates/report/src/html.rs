@@ -4,6 +4,7 @@
 
 use crate::ci::xml;
 use crate::layout::{counted, thousands, times};
+use crate::text::{conclusion, mixed_text};
 use crate::{Style, Subject, everyday, example_text, svg, titled};
 use anomalist_level::{Anomaly, Verdict};
 use std::fmt::Write;
@@ -33,11 +34,14 @@ pub fn html(title: &str, subjects: &[(&str, Subject<'_>)]) -> String {
 
 fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
     let (facts, judgement) = (subject.facts, subject.judgement);
-    let _ = write!(
+    let (name, details) = about.split_once('\n').unwrap_or((about, ""));
+    let _ = writeln!(out, "<h2>{}</h2>", xml(name.trim_end_matches(':')));
+    if !details.trim().is_empty() {
+        let _ = writeln!(out, "<p>{}</p>", xml(details.trim_end()).replace('\n', "<br>"));
+    }
+    let _ = writeln!(
         out,
-        "<h2>{}</h2>\n<p>{}</p>\n<p>{}, {} ({} aborted, {} of unknown outcome), {}, {}; {} ({})</p>\n",
-        xml(about.lines().next().unwrap_or_default().trim_end_matches(':')),
-        xml(&about.lines().skip(1).collect::<Vec<_>>().join("\n")).replace('\n', "<br>"),
+        "<p>{}, {} ({} aborted, {} of unknown outcome), {}, {}; {} ({})</p>",
         counted(facts.sessions, "session"),
         counted(facts.transactions, "transaction"),
         thousands(facts.aborted),
@@ -53,16 +57,24 @@ fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
             Verdict::Unknown { reason } => xml(reason),
             _ => row.anomalies.iter().map(|kind| xml(&titled(*kind))).collect::<Vec<_>>().join(", "),
         };
-        let (name, word) = (row.level.name(), row.verdict.name());
+        let (name, word) = (subject.row_name(row), row.verdict.name());
         let required = if subject.required.contains(&row.level) { " (required)" } else { "" };
         let _ = writeln!(out, "<tr><td>{name}{required}<td class={word}>{word}<td>{because}");
     }
     out.push_str("</table>\n");
-    if let Some(why) = subject.vacuity() {
-        let _ = writeln!(out, "<p class=unknown>But {}</p>", xml(why));
+    let conclusion = conclusion(subject, &Style { width: usize::MAX, ..Style::default() });
+    if !conclusion.is_empty() {
+        let _ = writeln!(out, "<p>{}</p>", xml(conclusion.trim_end()).replace('\n', "<br>"));
     }
     for anomaly in &judgement.anomalies {
         example(out, subject, anomaly);
+        for another in judgement.further.iter().filter(|a| a.kind == anomaly.kind) {
+            example(out, subject, another);
+        }
+    }
+    if let Some(mixed) = &judgement.mixed {
+        let text = mixed_text(subject, mixed, Style::default().width);
+        let _ = writeln!(out, "<pre>{}</pre>", xml(&text));
     }
     for note in &judgement.notes {
         let _ = writeln!(out, "<p>Note: {}</p>", xml(note));

@@ -77,7 +77,9 @@ pub use text::{example_text, text};
 pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
 use anomalist_history::{History, Outcome as End, TxnId};
-use anomalist_level::{Anomaly, Edge, Evidence, Judgement, Level, Node, Sought, Verdict};
+use anomalist_level::{
+    Anomaly, Edge, Evidence, Judgement, Level, LevelVerdict, Node, Reason, Sought, Step, Verdict,
+};
 
 /// What a history consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +208,13 @@ impl Subject<'_> {
             Node::Initial => None,
         };
         let last = |txns: &mut dyn Iterator<Item = TxnId>| txns.filter_map(|t| self.history.line(t)).max();
+        let refuted = |step: &Step| match step.reason {
+            Reason::Axiom { read, .. } => Some(self.history.txn_of(read)),
+            _ => None,
+        };
+        let mut refuted = witness.refutation.iter().flat_map(|r| &r.steps).filter_map(refuted);
         last(&mut witness.edges.iter().filter_map(reader))
+            .or_else(|| last(&mut refuted))
             .or_else(|| last(&mut witness.edges.iter().flat_map(|e| [e.from, e.to]).filter_map(txn)))
             // Of a read that nothing explains, the reader comes first.
             .or_else(|| last(&mut witness.transactions.first().copied().into_iter()))
@@ -252,6 +260,14 @@ impl Subject<'_> {
             _ if Level::CANONICAL.iter().all(judged) => "all levels",
             true => "levels judged",
             false => "levels asked",
+        }
+    }
+
+    /// The name of a row: that of its level, and what the verdict rests on if the level is judged twice.
+    fn row_name(&self, row: &LevelVerdict) -> String {
+        match self.judgement.levels.iter().any(|o| o.level == row.level && o.by != row.by) {
+            true => format!("{} by {}", row.level, row.by.name()),
+            false => row.level.name().to_owned(),
         }
     }
 

@@ -2,11 +2,16 @@
 //!
 //! A refutation says of some clause that it holds in every execution, and of each of its alternatives why it cannot be. So it
 //! is told from its end: what must be one way or the other, and, indented under each way, what goes wrong with it. The
-//! replay of the hints (unit propagation, as the verifier does it) finds out which step excludes which alternative.
+//! replay of the hints (unit propagation, as the verifier does it) finds out which step excludes which alternative. Each link of
+//! a cycle has its reason: a read, a session, real time, or an earlier step, which is told before the cycle.
 
 use crate::cast::{Cast, clean};
-use anomalist_history::{History, OpId, OpKind, TxnId};
-use anomalist_level::{Choice, Level, Literal, Point, Reason, Refutation};
+use crate::explain::fact;
+use crate::layout::listed;
+use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
+use anomalist_level::{
+    AnomalyKind, Choice, Edge, Evidence, Level, Literal, Node, Point, Reason, Refutation, Relation,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines told before the rest is left to `--certificate`.
@@ -20,8 +25,21 @@ pub(crate) struct Line {
     pub text: String,
 }
 
+/// The proof that an example carries, as lines of text; `None` if it carries none.
+pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<Line>> {
+    let refutation = cast.anomaly.witness.refutation.as_deref().filter(|r| !r.steps.is_empty())?;
+    let level = denied(cast.anomaly.kind);
+    Some(told(cast, &|_| level, refutation))
+}
+
+/// The level of which a kind says that no order satisfies it: the weakest that forbids it.
+fn denied(kind: AnomalyKind) -> Level {
+    let all: Vec<Level> = Level::ALL.iter().copied().filter(|level| level.forbids(kind)).collect();
+    Level::weakest(&all).first().copied().unwrap_or(Level::ReadUncommitted)
+}
+
 /// Whether transactions of a level begin at one moment and commit at another.
-pub(crate) fn has_snapshots(level: Level) -> bool {
+fn has_snapshots(level: Level) -> bool {
     matches!(
         level,
         Level::Prefix
@@ -31,12 +49,18 @@ pub(crate) fn has_snapshots(level: Level) -> bool {
     )
 }
 
-/// A refutation as lines of text; empty if there is nothing to tell. `snapshots`: whether a transaction begins at one moment and
-/// commits at another.
-pub(crate) fn told(cast: &Cast<'_>, snapshots: &dyn Fn(TxnId) -> bool, refutation: &Refutation) -> Vec<Line> {
+/// A refutation as lines of text; empty if there is nothing to tell. `level`: that of a transaction.
+pub(crate) fn told(cast: &Cast<'_>, level: &dyn Fn(TxnId) -> Level, refutation: &Refutation) -> Vec<Line> {
     let Some(last) = refutation.steps.len().checked_sub(1) else { return Vec::new() };
+    let mut certain = BTreeMap::new();
+    for (i, step) in refutation.steps.iter().enumerate() {
+        if let [Literal::Before(a, b)] = step.clause[..] {
+            certain.entry((a, b)).or_insert(i);
+        }
+    }
+    let (lines, shown) = (Vec::new(), BTreeSet::new());
     let mut teller =
-        Teller { cast, history: cast.history, refutation, snapshots, lines: Vec::new(), left_out: false };
+        Teller { cast, history: cast.history, refutation, level, certain, shown, lines, left_out: false };
     teller.step(last, &BTreeSet::new(), &BTreeMap::new(), 0);
     if teller.left_out {
         let text = format!("… the whole proof has {} steps; --certificate writes it out", last + 1);
@@ -45,11 +69,51 @@ pub(crate) fn told(cast: &Cast<'_>, snapshots: &dyn Fn(TxnId) -> bool, refutatio
     teller.lines
 }
 
+/// Why one transaction comes before another at first sight: a session, real time, or a read.
+fn link(history: &History, level: Level, a: TxnId, b: TxnId) -> Option<Edge> {
+    let info = level.info();
+    let edge = |relation, evidence| Edge { from: Node::Txn(a), to: Node::Txn(b), relation, evidence };
+    if info.session_order && history.session_of(a) == history.session_of(b) && a < b {
+        return Some(edge(Relation::SessionOrder, Evidence::Session));
+    }
+    let times = history.intervals().map(|i| (i[a.index()].completed, i[b.index()].invoked));
+    let ended = matches!(times, Some((Some(end), begin)) if end < begin);
+    if info.real_time && history.outcome(a) == Outcome::Committed && ended {
+        return Some(edge(Relation::RealTime, Evidence::RealTime));
+    }
+    let is_source = |write: OpId, read: OpId| {
+        let (w, r) = (history.op(write), history.op(read));
+        let seen = history.list(r.value).map_or(r.value == w.value, |list| list.contains(&w.value));
+        w.kind != OpKind::Read && w.key == r.key && seen
+    };
+    let source = |read: OpId| history.ops(a).map(|(op, _)| op).rfind(|&write| is_source(write, read));
+    let mut reads = history.ops(b).filter(|(_, op)| op.kind == OpKind::Read).map(|(op, _)| op);
+    let (read, write) = reads.find_map(|read| Some((read, source(read)?)))?;
+    Some(edge(Relation::WriteRead, Evidence::Read { write: Some(write), read }))
+}
+
+/// The cycle with which the proof of an example ends, for pictures: each link with its reason where that is simple.
+pub(crate) fn last_cycle(cast: &Cast<'_>) -> Vec<(TxnId, TxnId, Option<Edge>)> {
+    let steps = cast.anomaly.witness.refutation.as_deref().map_or(&[][..], |r| &r.steps);
+    let closing = steps.last().and_then(|last| match &last.reason {
+        Reason::Implied(hints) => steps.get(*hints.last()? as usize),
+        _ => Some(last),
+    });
+    let Some(Reason::Cycle(points)) = closing.map(|step| &step.reason) else { return Vec::new() };
+    let level = denied(cast.anomaly.kind);
+    let around = points.iter().zip(points.iter().cycle().skip(1)).map(|(a, b)| (a.txn(), b.txn()));
+    around.filter(|(a, b)| a != b).map(|(a, b)| (a, b, link(cast.history, level, a, b))).collect()
+}
+
 struct Teller<'a> {
     cast: &'a Cast<'a>,
     history: &'a History,
     refutation: &'a Refutation,
-    snapshots: &'a dyn Fn(TxnId) -> bool,
+    level: &'a dyn Fn(TxnId) -> Level,
+    /// The steps that put one point before another, whatever else is true.
+    certain: BTreeMap<(Point, Point), usize>,
+    /// Those that were told.
+    shown: BTreeSet<usize>,
     lines: Vec<Line>,
     left_out: bool,
 }
@@ -88,15 +152,16 @@ impl Teller<'_> {
         }
         let step = &refutation.steps[at];
         let open: Vec<Literal> = step.clause.iter().copied().filter(|l| !assumed.contains(&!*l)).collect();
-        let sentence = self.reason(&step.reason);
-        let ends = if open.is_empty() && !matches!(step.reason, Reason::Cycle(_)) {
-            ": neither is left"
-        } else {
-            ""
-        };
-        self.say(depth, format!("{sentence}{ends}."));
+        match &step.reason {
+            Reason::Cycle(points) => self.cycle(points, (at, &assumed), &excluded, depth, open.is_empty()),
+            reason => {
+                let ends = if open.is_empty() { ": neither is left" } else { "" };
+                self.say(depth, format!("{}{ends}.", self.reason(reason)));
+            }
+        }
+        let word = if open.len() == 1 { "So" } else { "If" };
         for literal in open {
-            self.say(depth, format!("If {}:", self.literal(literal)));
+            self.say(depth, format!("{word} {}:", self.literal(literal)));
             let mut deeper = assumed.clone();
             deeper.insert(literal);
             match excluded.get(&literal) {
@@ -104,6 +169,46 @@ impl Teller<'_> {
                 None => self.left_out = true,
             }
         }
+    }
+
+    /// A cycle with the reason for each of its links; links that were supposed need none. What step `at` needs of earlier steps is
+    /// told before it.
+    fn cycle(
+        &mut self,
+        points: &[Point],
+        (at, assumed): (usize, &BTreeSet<Literal>),
+        excluded: &Excluded,
+        depth: usize,
+        closes: bool,
+    ) {
+        let links = || points.iter().copied().zip(points.iter().copied().cycle().skip(1));
+        let clause = &self.refutation.steps[at].clause;
+        let supposed =
+            |a, b| assumed.contains(&Literal::Before(a, b)) || clause.contains(&Literal::Before(b, a));
+        let links: Vec<(Point, Point)> =
+            links().filter(|&(a, b)| a.txn() != b.txn() && !supposed(a, b)).collect();
+        let mut facts = Vec::new();
+        for (a, b) in links {
+            match self.certain.get(&(a, b)).copied().filter(|&step| step < at) {
+                Some(step) if self.shown.insert(step) => {
+                    let text = format!("{}, because otherwise:", self.literal(Literal::Before(a, b)));
+                    self.say(depth, text);
+                    let mut otherwise = assumed.clone();
+                    otherwise.insert(Literal::Before(b, a));
+                    self.step(step, &otherwise, excluded, depth + 1);
+                }
+                Some(_) => {}
+                None => {
+                    let seen = link(self.history, (self.level)(b.txn()), a.txn(), b.txn());
+                    facts.extend(seen.map(|edge| fact(self.cast, &edge)));
+                }
+            }
+        }
+        let mut around: Vec<String> = points.iter().map(|&p| self.point(p)).collect();
+        around.extend(around.first().cloned());
+        let start = if closes { "That is a cycle:" } else { "No order has the cycle" };
+        let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
+        self.say(depth, format!("{start} {}{facts}.", around.join(" → ")));
     }
 
     /// Follows the hints: the step that closes, and which step excluded which literal.
@@ -142,7 +247,7 @@ impl Teller<'_> {
 
     fn point(&self, point: Point) -> String {
         match point {
-            _ if !(self.snapshots)(point.txn()) => self.name(point.txn()),
+            _ if !has_snapshots((self.level)(point.txn())) => self.name(point.txn()),
             Point::Begin(t) => format!("{}'s snapshot", self.name(t)),
             Point::Commit(t) => format!("{}'s commit", self.name(t)),
         }
@@ -168,12 +273,7 @@ impl Teller<'_> {
 
     fn reason(&self, reason: &Reason) -> String {
         match reason {
-            Reason::Cycle(points) => {
-                let mut around: Vec<String> = points.iter().map(|&p| self.point(p)).collect();
-                around.extend(around.first().cloned());
-                format!("That is a cycle: {}", around.join(" → "))
-            }
-            Reason::Axiom { read, write, other, .. } => {
+            Reason::Axiom { read, write, other, path } => {
                 let source = match write {
                     Some(write) => format!("from {}", self.of(*write)),
                     None => "as it was initially".to_owned(),
@@ -182,8 +282,14 @@ impl Teller<'_> {
                     OpKind::Append => "also appended to",
                     _ => "also wrote",
                 };
+                let path: Vec<String> = path.iter().map(|&t| self.name(t)).collect();
+                let sees = if path.is_empty() {
+                    String::new()
+                } else {
+                    format!(", which {} sees through {}", self.of(*read), listed(&path))
+                };
                 format!(
-                    "{} read {} = {} {source}; {} {did} {}",
+                    "{} read {} = {} {source}; {} {did} {}{sees}",
                     self.of(*read),
                     self.key(*read),
                     self.value(*read),
@@ -250,7 +356,8 @@ impl Teller<'_> {
                 self.key(*read),
                 self.value(*read)
             ),
-            Reason::Implied(_) => String::new(),
+            // Told by `cycle` and by the steps that imply it.
+            Reason::Cycle(_) | Reason::Implied(_) => String::new(),
         }
     }
 }

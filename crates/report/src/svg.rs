@@ -4,14 +4,16 @@
 //! Light or dark follows the reader's setting; the bytes are the same for the same witness.
 
 pub(crate) mod arrows;
+mod label;
 mod place;
+mod route;
 
 use crate::cast::Cast;
 use crate::ci::xml;
-use anomalist_history::History;
+use anomalist_history::{History, OpId};
 use anomalist_level::{Anomaly, Relation};
-use arrows::{arrows, color, meaning};
-use place::{CHAR, HEADER, LABEL_CHAR, LINE, Picture, TITLE, place};
+use arrows::{Arrow, arrows, color, meaning};
+use place::{CHAR, LABEL_CHAR, Picture, TITLE, place};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -76,10 +78,12 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
             if arrow.main { "stroke-width=\"2.6\"" } else { "stroke-width=\"1.2\" stroke-dasharray=\"5 3\"" };
         let _ = writeln!(
             out,
-            "<path d=\"{}\" fill=\"none\" stroke=\"{}\" {thick} marker-end=\"url(#anomalist-{})\"/>",
-            way.path,
+            "<path class=\"arrow\" d=\"{}\" fill=\"none\" stroke=\"{}\" {thick} \
+             marker-end=\"url(#anomalist-{})\"><title>{}</title></path>",
+            route::path(&way.points),
             color(arrow.relation),
-            arrow.relation.name()
+            arrow.relation.name(),
+            xml(&spoken(&cast, arrow))
         );
     }
     // Labels last: no arrow runs over one.
@@ -88,14 +92,10 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
         let weight = if arrow.main { " font-weight=\"bold\"" } else { "" };
         let _ = writeln!(
             out,
-            "<rect class=\"bg\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"3\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\"{weight} style=\"font-size:11px;fill:{}\">{}</text>",
-            area.x,
-            area.y,
-            area.w,
-            area.h,
+            "<text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\"{weight} \
+             style=\"font-size:11px;fill:{}\">{}</text>",
             area.x + area.w / 2.0,
-            area.y + 12.0,
+            area.y + 11.0,
             color(arrow.relation),
             xml(&arrow.label)
         );
@@ -103,6 +103,16 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
     out.push_str(&legend.0);
     out.push_str("</svg>\n");
     out
+}
+
+/// What an arrow says, for those who point at it: `wr x=1: T1 w(x,1) → T2 r(x,1)`.
+fn spoken(cast: &Cast<'_>, arrow: &Arrow) -> String {
+    let end = |node, op: Option<OpId>| match op {
+        Some(op) => format!("{} {}", cast.node(node), cast.op(op)),
+        None => cast.node(node),
+    };
+    let ends = (end(arrow.from, arrow.from_op), end(arrow.to, arrow.to_op));
+    format!("{}: {} → {}", arrow.label, ends.0, ends.1)
 }
 
 fn boxes(picture: &Picture, out: &mut String) {
@@ -155,8 +165,8 @@ fn boxes(picture: &Picture, out: &mut String) {
             a.y + 19.0,
             xml(&card.subtitle)
         );
-        for (i, op) in card.ops.iter().enumerate() {
-            let y = a.y + HEADER + i as f64 * LINE + 9.0;
+        for (i, (_, op)) in card.ops.iter().enumerate() {
+            let y = card.baseline(i);
             let _ =
                 writeln!(out, "<text class=\"m\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>", a.x + 10.0, xml(op));
         }

@@ -3,5 +3,6 @@
 mod claims;
 pub(crate) mod fixture;
 mod formats;
+mod pages;
 mod sentences;
 mod texts;

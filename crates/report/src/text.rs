@@ -7,7 +7,7 @@
 use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
-use crate::refuted::{Line, has_snapshots, told};
+use crate::refuted::{self, Line, told};
 use crate::{Subject, alike, everyday, titled};
 use anomalist_history::{History, TxnId};
 use anomalist_level::{
@@ -66,7 +66,6 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     }
     if let Some(mixed) = &subject.judgement.mixed {
         out.push('\n');
-        out.push_str(&wrap("", 2, style.columns(), &declared(mixed)));
         out.push_str(&mixed_text(subject, mixed, style.columns()));
     }
     for note in &subject.judgement.notes {
@@ -186,7 +185,8 @@ fn because(subject: &Subject<'_>, row: usize) -> String {
     }
 }
 
-fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
+/// What follows from the table: the strongest levels that hold, and the answers to what was asked.
+pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     let strongest: Vec<&str> = subject.judgement.strongest().into_iter().map(Level::name).collect();
     let mut out = match strongest.as_slice() {
         [] if subject.required.is_empty() => "no level is known to hold\n".to_owned(),
@@ -221,24 +221,11 @@ fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     out
 }
 
-/// Why no order exists.
-fn proof(subject: &Subject<'_>, cast: &Cast<'_>) -> Vec<Line> {
-    let of_it = |level: Level| level.forbids(cast.anomaly.kind);
-    let proofs = subject.judgement.certificates.iter().filter(|(level, _)| of_it(*level));
-    let refutations = proofs.filter_map(|(level, proof)| match proof {
-        Certificate::Violated(refutation) => Some((*level, refutation)),
-        Certificate::Holds(_) => None,
-    });
-    refutations
-        .min_by_key(|(_, refutation)| refutation.steps.len())
-        .map_or(Vec::new(), |(level, refutation)| told(cast, &|_| has_snapshots(level), refutation))
-}
-
-/// Why no commit order suits the levels that transactions declare, and who is in it.
-fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, columns: usize) -> String {
-    let mut out = String::new();
+/// Whether one commit order suits the levels that transactions declare; if none does, why, and who is in it.
+pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, columns: usize) -> String {
+    let mut out = wrap("", 2, columns, &declared(mixed));
     with_mixed(subject.history, mixed, |cast, level, told| {
-        out = players(cast, columns, &|t| format!(", {}", level(t)));
+        out.push_str(&players(cast, columns, &|t| format!(", {}", level(t))));
         lines(&mut out, columns, told);
     });
     out
@@ -261,14 +248,13 @@ fn with_mixed(
     f: impl FnOnce(&Cast<'_>, &dyn Fn(TxnId) -> String, Vec<Line>),
 ) {
     let Some(Certificate::Violated(refutation)) = &mixed.proof else { return };
-    let (transactions, operations) = refutation.names(history);
-    let witness = Witness { transactions, operations, edges: Vec::new() };
+    let witness = Witness::refuted(history, refutation.clone(), []);
     let anomaly = Anomaly { kind: AnomalyKind::Pl1CycleExists, count: 1, witness };
     let cast = Cast::new(history, &anomaly);
     let declared = |t: TxnId| history.metadata().get(&t)?.get("level")?.parse::<Level>().ok();
-    let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted).name().to_owned();
-    let told = told(&cast, &|t| declared(t).is_some_and(has_snapshots), refutation);
-    f(&cast, &level, told);
+    let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted);
+    let told = told(&cast, &level, refutation);
+    f(&cast, &|t| level(t).name().to_owned(), told);
 }
 
 fn lines(out: &mut String, columns: usize, lines: Vec<Line>) {
@@ -314,8 +300,8 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
     out.push_str(&players(&cast, columns, &|_| String::new()));
-    if anomaly.kind.is_no_order() && anomaly.witness.edges.is_empty() {
-        lines(&mut out, columns, proof(subject, &cast));
+    if let Some(proof) = refuted::steps(&cast) {
+        lines(&mut out, columns, proof);
         return out;
     }
     let steps = steps(&cast);

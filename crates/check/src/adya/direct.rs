@@ -154,6 +154,7 @@ pub(crate) fn dirty_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anoma
             relation: Relation::VersionOrder,
             evidence: Evidence::Version { first: aborted, second: append, read },
         }],
+        ..Witness::default()
     };
     Some(Anomaly { kind: AnomalyKind::DirtyUpdate, count, witness: tidy(found) })
 }
@@ -172,7 +173,7 @@ pub(crate) fn incompatible_orders(problem: Problem<'_>, lists: &Lists) -> Option
     let found = Witness {
         transactions: vec![history.txn_of(one), history.txn_of(other)],
         operations: vec![one, other],
-        edges: Vec::new(),
+        ..Witness::default()
     };
     Some(Anomaly { kind: AnomalyKind::IncompatibleOrder, count: new.len() as u64, witness: tidy(found) })
 }
@@ -243,7 +244,7 @@ pub(crate) fn internal(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
     let (t, key) = (history.txn_of(first), history.op(first).key);
     let between = history.ops(t).filter(|(op, o)| *op < second && o.kind == OpKind::Append && o.key == key);
     let operations = between.map(|(op, _)| op).chain([first, second]).collect();
-    let found = Witness { transactions: vec![t], operations, edges: Vec::new() };
+    let found = Witness { transactions: vec![t], operations, ..Witness::default() };
     Some(Anomaly { kind: AnomalyKind::Internal, count, witness: tidy(found) })
 }
 

@@ -162,7 +162,8 @@ impl<'e> Recorder<'e> {
                 Some(known) => known.count += 1,
                 None => {
                     let operations = operations.iter().map(op).collect();
-                    let witness = Witness { transactions: vec![txn(*draft)], operations, edges: Vec::new() };
+                    let witness =
+                        Witness { transactions: vec![txn(*draft)], operations, ..Witness::default() };
                     anomalies.push(Anomaly { kind: *kind, count: 1, witness });
                 }
             }

@@ -9,7 +9,7 @@
 use super::{Goal, Promise, Shrinker, Shrunk};
 use crate::Budget;
 use anomalist_history::{History, OpId};
-use anomalist_level::{Certificate, Judgement, Literal, Reason, Refutation};
+use anomalist_level::{Anomaly, Certificate, Judgement, Literal, Reason, Refutation, Witness};
 
 /// Refutations of so many steps fit on a screen as they are.
 const SMALL: usize = 8;
@@ -25,14 +25,12 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
         else {
             continue;
         };
-        *refutation = smaller;
-        for anomaly in anomalies.iter_mut().filter(|a| a.kind.is_no_order() && level.forbids(a.kind)) {
-            anomaly.witness.transactions = shrunk.origin.txns.clone();
-            anomaly.witness.transactions.sort_unstable();
-            anomaly.witness.edges.clear();
-            anomaly.witness.operations = shrunk.origin.ops.clone();
-            anomaly.witness.operations.sort_unstable();
+        // The example of this level. A weaker level's stays: this refutation may rest on sessions or real time.
+        let is_it = |a: &&mut Anomaly| a.kind.is_no_order() && a.kind.rules_out().contains(level);
+        if let Some(anomaly) = anomalies.iter_mut().find(is_it) {
+            anomaly.witness = Witness::refuted(history, smaller.clone(), shrunk.origin.ops);
         }
+        *refutation = smaller;
     }
     if let Some(mixed) = mixed
         && let Some(Certificate::Violated(refutation)) = &mut mixed.proof

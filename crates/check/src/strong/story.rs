@@ -57,7 +57,7 @@ pub(crate) fn part_of_a_transaction(
     write: OpId,
 ) -> (Anomaly, Refutation) {
     let refutation = at_once(Reason::Intermediate(returned(problem.history, read, write)));
-    (unnamed(problem, rules, &refutation), refutation)
+    (unnamed(problem, rules, &refutation, Vec::new()), refutation)
 }
 
 /// The anomaly and the proof behind a level that does not hold.
@@ -84,7 +84,9 @@ pub(crate) fn tell(
             let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end, budget);
             smallest(problem, facts, rules, refutation, budget)
         }
-        search::Found::Holds(_) => (unnamed(problem, rules, &Refutation::default()), Refutation::default()),
+        search::Found::Holds(_) => {
+            (unnamed(problem, rules, &Refutation::default(), Vec::new()), Refutation::default())
+        }
     }
 }
 
@@ -98,21 +100,15 @@ fn smallest(
 ) -> (Anomaly, Refutation) {
     let reduced = if whole.steps.is_empty() { None } else { core::reduced(facts, rules, &whole, budget) };
     let refutation = reduced.unwrap_or(whole);
-    let mut anomaly = unnamed(problem, rules, &refutation);
     // The reads that its cycles lead over, and what they returned.
+    let mut also = Vec::new();
     for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
-        anomaly.witness.operations.push(read.op);
+        also.push(read.op);
         if let From::Txn(w) = read.from {
-            anomaly.witness.operations.extend(facts.write_of(w, read.key));
+            also.extend(facts.write_of(w, read.key));
         }
     }
-    anomaly.witness.operations.sort_unstable();
-    anomaly.witness.operations.dedup();
-    let txns = anomaly.witness.operations.iter().map(|&op| problem.history.txn_of(op));
-    anomaly.witness.transactions.extend(txns);
-    anomaly.witness.transactions.sort_unstable();
-    anomaly.witness.transactions.dedup();
-    (anomaly, refutation)
+    (unnamed(problem, rules, &refutation, also), refutation)
 }
 
 /// How many nodes a cycle is looked for through.
@@ -131,10 +127,9 @@ pub(crate) fn known_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
     cycles.min_by_key(cost).unwrap_or_default()
 }
 
-/// An anomaly of which only the transactions and operations are told; the refutation has the reasons.
-fn unnamed(problem: Problem<'_>, rules: Rules<'_>, refutation: &Refutation) -> Anomaly {
-    let (transactions, operations) = refutation.names(problem.history);
-    let witness = Witness { transactions, operations, edges: Vec::new() };
+/// An anomaly that is no more than its refutation; these operations belong to it too.
+fn unnamed(problem: Problem<'_>, rules: Rules<'_>, refutation: &Refutation, also: Vec<OpId>) -> Anomaly {
+    let witness = Witness::refuted(problem.history, refutation.clone(), also);
     Anomaly { kind: no_order(rules.level), count: 1, witness }
 }
 

@@ -367,7 +367,7 @@ pub(crate) fn witness(problem: Problem<'_>, edges: Vec<Edge>) -> Witness {
     transactions.dedup();
     operations.sort_unstable();
     operations.dedup();
-    Witness { transactions, operations, edges }
+    Witness { transactions, operations, edges, ..Witness::default() }
 }
 
 fn collect(problem: Problem<'_>, edges: &[Edge], txns: &mut Vec<TxnId>, ops: &mut Vec<OpId>) {

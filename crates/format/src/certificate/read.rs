@@ -207,6 +207,7 @@ impl Reader<'_> {
             transactions: c.get("transactions").each(|c| self.txn(c))?,
             operations: c.get("operations").each(|c| self.op(c))?,
             edges: c.get("edges").each(|c| self.edge(c, true))?,
+            ..Witness::default()
         };
         Ok(Anomaly { kind: c.get("kind").anomaly()?, count: 1, witness })
     }

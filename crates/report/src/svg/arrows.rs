@@ -2,6 +2,7 @@
 
 use crate::cast::Cast;
 use crate::layout::head;
+use crate::refuted;
 use anomalist_history::{OpId, OpKind};
 use anomalist_level::{Edge, Evidence, Node, Relation};
 
@@ -13,6 +14,10 @@ const LABEL: usize = 18;
 pub(crate) struct Arrow {
     pub from: Node,
     pub to: Node,
+    /// The operation at which it starts; `None`: it is about the transaction as a whole.
+    pub from_op: Option<OpId>,
+    /// The operation at which it ends.
+    pub to_op: Option<OpId>,
     pub relation: Relation,
     pub label: String,
     /// Part of the contradiction, not of what stands behind it.
@@ -49,7 +54,8 @@ pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
     let mut all: Vec<Arrow> = Vec::new();
     let mut add = |arrow: Arrow| {
         let same = |a: &Arrow| {
-            (a.from, a.to, a.relation, &a.label) == (arrow.from, arrow.to, arrow.relation, &arrow.label)
+            (a.from_op, a.to_op, a.from, a.to, a.relation)
+                == (arrow.from_op, arrow.to_op, arrow.from, arrow.to, arrow.relation)
         };
         if arrow.from != arrow.to && !all.iter().any(same) {
             all.push(arrow);
@@ -58,6 +64,18 @@ pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
     let edges = &cast.anomaly.witness.edges;
     for edge in edges {
         add(arrow(cast, edge, true));
+    }
+    for (from, to, edge) in refuted::last_cycle(cast) {
+        let unnamed = || Arrow {
+            from: Node::Txn(from),
+            to: Node::Txn(to),
+            from_op: None,
+            to_op: None,
+            relation: Relation::Required,
+            label: Relation::Required.name().to_owned(),
+            main: true,
+        };
+        add(edge.map_or_else(unnamed, |edge| arrow(cast, &edge, true)));
     }
     for edge in edges {
         if let Evidence::Forced { read, overwritten, path, .. } = &edge.evidence {
@@ -77,24 +95,36 @@ pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
 }
 
 fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
+    let (from_op, to_op) = operations(cast, edge);
     let about = match &edge.evidence {
-        Evidence::Session | Evidence::RealTime => String::new(),
-        Evidence::Read { write, read } => version(cast, write.unwrap_or(*read)),
-        Evidence::Forced { visible_write, .. } => cast.key_of(*visible_write),
-        Evidence::Version { second, .. } | Evidence::Ordered { second, .. } => version(cast, *second),
-        Evidence::Overwritten { write, .. } => version(cast, *write),
-        Evidence::Given { operations, .. } => {
-            operations.last().map_or_else(String::new, |&op| version(cast, op))
-        }
+        Evidence::Session | Evidence::RealTime => None,
+        Evidence::Read { write, read } => Some(write.unwrap_or(*read)),
+        // The version that was overlooked: two such edges between two transactions have different ones.
+        Evidence::Forced { visible_write, .. } => Some(*visible_write),
+        Evidence::Version { second, .. } | Evidence::Ordered { second, .. } => Some(*second),
+        Evidence::Overwritten { write, .. } => Some(*write),
+        Evidence::Given { operations, .. } => operations.last().copied(),
     };
+    let about = about.map_or_else(String::new, |op| version(cast, op));
     let label = format!("{} {about}", edge.relation);
-    Arrow {
-        from: edge.from,
-        to: edge.to,
-        relation: edge.relation,
-        label: head(label.trim_end(), LABEL),
-        main,
-    }
+    let label = head(label.trim_end(), LABEL);
+    Arrow { from: edge.from, to: edge.to, from_op, to_op, relation: edge.relation, label, main }
+}
+
+/// The operations of its two ends that an edge is about.
+fn operations(cast: &Cast<'_>, edge: &Edge) -> (Option<OpId>, Option<OpId>) {
+    let (from, to) = match &edge.evidence {
+        Evidence::Session | Evidence::RealTime => (None, None),
+        Evidence::Read { write, read } => (*write, Some(*read)),
+        Evidence::Forced { visible_write, overwritten, .. } => (Some(*visible_write), *overwritten),
+        Evidence::Version { first, second, .. } | Evidence::Ordered { first, second, .. } => {
+            (Some(*first), Some(*second))
+        }
+        Evidence::Overwritten { read, write, .. } => (Some(*read), Some(*write)),
+        Evidence::Given { operations, .. } => (operations.first().copied(), operations.last().copied()),
+    };
+    let of = |op: Option<OpId>, node: Node| op.filter(|&op| Node::Txn(cast.history.txn_of(op)) == node);
+    (of(from, edge.from), of(to, edge.to))
 }
 
 /// `x=1`, or `x+1` for an appended element.

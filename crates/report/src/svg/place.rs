@@ -1,20 +1,22 @@
-//! Where everything goes: boxes in lanes, arrows around boxes, labels beside each other.
+//! Where everything goes: boxes in lanes, arrows around boxes, labels beside arrows.
 //!
-//! A lane per session, left to right; a row per transaction, top to bottom, so that no two boxes share a row. An arrow
-//! between lanes turns in the gutter beside its source and then runs along its target's row, which is free: arrows never
-//! cross a box. An arrow within a lane goes straight down to the next box, else around on the left.
+//! A lane per session, left to right; a row per transaction, top to bottom, so that no two boxes share a row. Arrows start and
+//! end at the lines of the operations that they are about (`svg/route.rs`); labels stand where they cover nothing
+//! (`svg/label.rs`).
 
 use super::arrows::Arrow;
+use super::label;
+use super::route::{self, Ends};
 use crate::cast::Cast;
 use crate::layout::width;
-use anomalist_history::{SessionId, TxnId};
+use anomalist_history::{OpId, SessionId, TxnId};
 use anomalist_level::Node;
-use std::collections::BTreeMap;
 
 pub(crate) const CHAR: f64 = 7.3;
 pub(crate) const LABEL_CHAR: f64 = 6.4;
-pub(crate) const LINE: f64 = 16.0;
-pub(crate) const HEADER: f64 = 30.0;
+const BOLD_CHAR: f64 = 7.3;
+const LINE: f64 = 18.0;
+const HEADER: f64 = 30.0;
 const MARGIN: f64 = 16.0;
 const ROW_GAP: f64 = 42.0;
 const LANE_TITLE: f64 = 32.0;
@@ -22,6 +24,8 @@ const INITIAL_HEIGHT: f64 = 28.0;
 /// The baseline of the picture's title.
 pub(crate) const TITLE: f64 = 28.0;
 const TOP: f64 = 48.0;
+
+pub(crate) type Point = (f64, f64);
 
 /// A rectangle.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +37,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    fn overlaps(&self, other: &Area) -> bool {
+    pub fn overlaps(&self, other: &Area) -> bool {
         self.x < other.x + other.w
             && other.x < self.x + self.w
             && self.y < other.y + other.h
@@ -44,10 +48,38 @@ impl Area {
 /// A transaction's box.
 pub(crate) struct Card {
     pub txn: TxnId,
+    pub lane: usize,
     pub area: Area,
     pub title: String,
     pub subtitle: String,
-    pub ops: Vec<String>,
+    /// Its lines; `None` where operations were left out.
+    pub ops: Vec<(Option<OpId>, String)>,
+}
+
+impl Card {
+    fn new(cast: &Cast<'_>, txn: TxnId, lane: usize) -> Card {
+        let (title, subtitle, ops) = (cast.name(txn), cast.whereabouts(txn), cast.shown_lines(txn));
+        let head = (width(&title) as f64 + 1.0) * CHAR + (width(&subtitle) as f64) * LABEL_CHAR;
+        let body = ops.iter().map(|(_, op)| width(op)).max().unwrap_or(0) as f64 * CHAR;
+        let (w, h) = (head.max(body) + 24.0, HEADER + ops.len() as f64 * LINE + 4.0);
+        Card { txn, lane, area: Area { x: 0.0, y: 0.0, w, h }, title, subtitle, ops }
+    }
+
+    /// The baseline of a line of text.
+    pub fn baseline(&self, line: usize) -> f64 {
+        self.area.y + HEADER + line as f64 * LINE + 9.0
+    }
+
+    /// The middle of an operation's line; without an operation, of the title.
+    pub fn middle(&self, op: Option<OpId>) -> f64 {
+        let line = op.and_then(|op| self.ops.iter().position(|(shown, _)| *shown == Some(op)));
+        line.map_or(self.area.y + 15.0, |line| self.baseline(line) - 4.0)
+    }
+}
+
+/// The width of an arrow's label.
+pub(crate) fn label_width(arrow: &Arrow) -> f64 {
+    width(&arrow.label) as f64 * if arrow.main { BOLD_CHAR } else { LABEL_CHAR }
 }
 
 /// A session's column.
@@ -56,9 +88,9 @@ pub(crate) struct Lane {
     pub title: String,
 }
 
-/// An arrow's way: a path, and where its label is.
+/// An arrow's way, and its label.
 pub(crate) struct Way {
-    pub path: String,
+    pub points: Vec<Point>,
     pub label: Area,
 }
 
@@ -73,256 +105,42 @@ pub(crate) struct Picture {
     pub ways: Vec<Way>,
 }
 
-/// The side of a box at which an arrow leaves or arrives.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Side {
-    Left,
-    Right,
-    Top,
-    Bottom,
-}
-
-type Point = (f64, f64);
-/// An arrow's end at a side: the arrow, whether it leaves, and where its other end is.
-type Port = (usize, bool, f64);
-
 pub(crate) fn place(cast: &Cast<'_>, arrows: &[Arrow]) -> Picture {
-    let history = cast.history;
-    let mut sessions: Vec<SessionId> = cast.txns.iter().map(|&t| history.session_of(t)).collect();
+    let has_initial = arrows.iter().any(|a| a.from == Node::Initial || a.to == Node::Initial);
+    let mut sessions: Vec<SessionId> = cast.txns.iter().map(|&t| cast.history.session_of(t)).collect();
     sessions.sort_unstable();
     sessions.dedup();
-    let lane_of: Vec<usize> = cast
-        .txns
-        .iter()
-        .map(|&t| sessions.iter().position(|&s| s == history.session_of(t)).unwrap_or(0))
-        .collect();
-    let has_initial = arrows.iter().any(|a| a.from == Node::Initial || a.to == Node::Initial);
-    let label = arrows.iter().map(|a| width(&a.label)).max().unwrap_or(0) as f64 * LABEL_CHAR;
-    let gutter = (label + 56.0).max(90.0);
-
-    let mut cards: Vec<Card> = cast
-        .txns
-        .iter()
-        .map(|&t| {
-            let (title, subtitle, ops) = (cast.name(t), cast.whereabouts(t), cast.shown_ops(t));
-            let head = (width(&title) as f64 + 1.0) * CHAR + (width(&subtitle) as f64) * LABEL_CHAR;
-            let body = ops.iter().map(|op| width(op)).max().unwrap_or(0) as f64 * CHAR;
-            let area =
-                Area { x: 0.0, y: 0.0, w: head.max(body) + 24.0, h: HEADER + ops.len() as f64 * LINE + 4.0 };
-            Card { txn: t, area, title, subtitle, ops }
-        })
-        .collect();
-
-    let row = |node: Node| match node {
-        Node::Initial => None,
-        Node::Txn(t) => cast.txns.iter().position(|&other| other == t),
-    };
-    let sides: Vec<(Side, Side)> =
-        arrows.iter().map(|a| choose_sides(row(a.from), row(a.to), &lane_of)).collect();
-    let outside = |node: Node, side: Side| side == Side::Left && row(node).is_some_and(|r| lane_of[r] == 0);
-    let uses_outside =
-        arrows.iter().zip(&sides).any(|(a, &(out, into))| outside(a.from, out) || outside(a.to, into));
-    let left = MARGIN + if uses_outside { gutter } else { 8.0 };
-    let mut x = left;
-    let top = TOP;
-    let mut lanes: Vec<Lane> = Vec::new();
-    for lane in 0..sessions.len() {
-        let members = || (0..cards.len()).filter(|&i| lane_of[i] == lane);
-        let title =
-            members().next().map_or(String::new(), |i| format!("session {}", cast.session(cards[i].txn)));
-        let w = members().map(|i| cards[i].area.w).fold(width(&title) as f64 * CHAR + 16.0, f64::max);
-        lanes.push(Lane { area: Area { x, y: top, w, h: 0.0 }, title });
-        x += w + gutter;
-    }
-    let total = x - gutter + MARGIN + 8.0;
-    let mut y = top + LANE_TITLE + if has_initial { INITIAL_HEIGHT + ROW_GAP } else { 0.0 };
-    for (card, &lane) in cards.iter_mut().zip(&lane_of) {
-        let column = lanes[lane].area;
-        card.area = Area { x: column.x, y, w: column.w, h: card.area.h };
+    let lane = |t: TxnId| sessions.binary_search(&cast.history.session_of(t)).unwrap_or(0);
+    let mut cards: Vec<Card> = cast.txns.iter().map(|&t| Card::new(cast, t, lane(t))).collect();
+    let first = TOP + LANE_TITLE + if has_initial { INITIAL_HEIGHT + ROW_GAP } else { 0.0 };
+    let mut y = first;
+    for card in &mut cards {
+        card.area.y = y;
         y += card.area.h + ROW_GAP;
     }
     let bottom = y - ROW_GAP + 12.0;
-    for lane in &mut lanes {
-        lane.area.h = bottom - top;
+
+    let ends = Ends::new(&cards, arrows);
+    let gutters = route::gutters(&ends, arrows, sessions.len());
+    let mut x = MARGIN + gutters[0].width.max(8.0);
+    let left = x;
+    let mut lanes: Vec<Lane> = Vec::new();
+    for lane in 0..sessions.len() {
+        let members = || cards.iter().filter(|card| card.lane == lane);
+        let session = members().next().map_or(String::new(), |card| cast.session(card.txn));
+        let title = format!("session {session}");
+        let w = members().map(|card| card.area.w).fold(width(&title) as f64 * CHAR + 16.0, f64::max);
+        lanes.push(Lane { area: Area { x, y: TOP, w, h: bottom - TOP }, title });
+        x += w + gutters[lane + 1].width.max(if lane + 1 < sessions.len() { 40.0 } else { 8.0 });
     }
-    let initial = has_initial.then_some(Area {
-        x: left,
-        y: top + LANE_TITLE,
-        w: total - left - MARGIN - 8.0,
-        h: INITIAL_HEIGHT,
-    });
-    let mut picture = Picture { width: total, bottom, initial, lanes, cards, ways: Vec::new() };
-    route(&mut picture, arrows, &sides, &lane_of, gutter);
+    for card in &mut cards {
+        (card.area.x, card.area.w) = (lanes[card.lane].area.x, lanes[card.lane].area.w);
+    }
+    let right = lanes.last().map_or(left, |lane| lane.area.x + lane.area.w);
+    let initial =
+        has_initial.then_some(Area { x: left, y: TOP + LANE_TITLE, w: right - left, h: INITIAL_HEIGHT });
+    let mut picture = Picture { width: x + MARGIN, bottom, initial, lanes, cards, ways: Vec::new() };
+    let lines = route::lines(&picture, &ends, &gutters);
+    label::labelled(&mut picture, arrows, lines);
     picture
-}
-
-fn route(picture: &mut Picture, arrows: &[Arrow], sides: &[(Side, Side)], lane_of: &[usize], gutter: f64) {
-    let row = |node: Node| match node {
-        Node::Initial => None,
-        Node::Txn(t) => picture.cards.iter().position(|c| c.txn == t),
-    };
-    // Evenly spaced ports per side, in the order of the other ends.
-    let mut users: BTreeMap<(Option<usize>, Side), Vec<Port>> = BTreeMap::new();
-    for (i, (arrow, &(out, into))) in arrows.iter().zip(sides).enumerate() {
-        let rank = |node: Node, side: Side| match (row(node), side) {
-            (None, _) => -1.0,
-            // At the top or bottom the other end's lane decides.
-            (Some(r), Side::Top | Side::Bottom) => lane_of[r] as f64,
-            (Some(r), _) => r as f64,
-        };
-        users.entry((row(arrow.from), out)).or_default().push((i, true, rank(arrow.to, out)));
-        users.entry((row(arrow.to), into)).or_default().push((i, false, rank(arrow.from, into)));
-    }
-    let mut starts: Vec<Point> = vec![(0.0, 0.0); arrows.len()];
-    let mut ends = starts.clone();
-    for ((at, side), mut list) in users {
-        // The initial state's ports are above whatever they lead to; set below.
-        let Some(r) = at else { continue };
-        let area = picture.cards[r].area;
-        list.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.0.cmp(&b.0)));
-        for (k, &(i, outgoing, _)) in list.iter().enumerate() {
-            let part = (k + 1) as f64 / (list.len() + 1) as f64;
-            let point = match side {
-                Side::Left => (area.x, area.y + area.h * part),
-                Side::Right => (area.x + area.w, area.y + area.h * part),
-                Side::Top => (area.x + area.w * part, area.y),
-                Side::Bottom => (area.x + area.w * part, area.y + area.h),
-            };
-            if outgoing { starts[i] = point } else { ends[i] = point }
-        }
-    }
-    let mut taken: Vec<Area> = picture.cards.iter().map(|c| c.area).chain(picture.initial).collect();
-    let (mut loops, mut climbs) = (0, 0);
-    for (i, arrow) in arrows.iter().enumerate() {
-        let (mut start, mut end) = (starts[i], ends[i]);
-        let foot = picture.initial.map_or(0.0, |a| a.y + a.h);
-        let (from, to) = (row(arrow.from), row(arrow.to));
-        let points = match (from, to) {
-            (None, _) | (_, None) => {
-                let inner = if from.is_none() { end } else { start };
-                let side = if from.is_none() { sides[i].1 } else { sides[i].0 };
-                let mut line = if side == Side::Top {
-                    vec![inner, (inner.0, foot)]
-                } else {
-                    climbs += 1;
-                    let x = inner.0 - 14.0 - 14.0 * f64::from(climbs);
-                    let mut curve = bezier(inner, (x, inner.1), (x, inner.1), (x, inner.1 - 24.0));
-                    curve.push((x, foot));
-                    curve
-                };
-                if from.is_none() {
-                    line.reverse();
-                }
-                line
-            }
-            (Some(a), Some(b)) if lane_of[a] == lane_of[b] => {
-                if sides[i].0 == Side::Bottom {
-                    // Straight down: both ends at the same place, whatever else leaves the two boxes.
-                    let x = (start.0 + end.0) / 2.0;
-                    (start.0, end.0) = (x, x);
-                    vec![start, end]
-                } else {
-                    loops += 1;
-                    let out = start.0 - (gutter * 0.62 - 10.0 * f64::from(loops % 4));
-                    bezier(start, (out, start.1), (out, end.1), end)
-                }
-            }
-            _ => {
-                let direction = (end.0 - start.0).signum();
-                let turn = start.0 + direction * gutter.min((end.0 - start.0).abs());
-                let middle = (start.0 + turn) / 2.0;
-                let mut curve = bezier(start, (middle, start.1), (middle, end.1), (turn, end.1));
-                curve.push(end);
-                curve
-            }
-        };
-        let label = free_spot(&points, width(&arrow.label) as f64 * LABEL_CHAR + 6.0, &taken);
-        taken.push(label);
-        picture.ways.push(Way { path: svg_path(&points), label });
-    }
-}
-
-fn choose_sides(from: Option<usize>, to: Option<usize>, lane_of: &[usize]) -> (Side, Side) {
-    let first_of_lane = |r: usize| !lane_of[..r].contains(&lane_of[r]);
-    match (from, to) {
-        (None, None) => (Side::Bottom, Side::Bottom),
-        (None, Some(r)) => (Side::Bottom, if first_of_lane(r) { Side::Top } else { Side::Left }),
-        (Some(r), None) => (if first_of_lane(r) { Side::Top } else { Side::Left }, Side::Bottom),
-        (Some(a), Some(b)) if lane_of[a] == lane_of[b] => {
-            let next = a < b && !lane_of[a + 1..b].contains(&lane_of[a]);
-            if next { (Side::Bottom, Side::Top) } else { (Side::Left, Side::Left) }
-        }
-        (Some(a), Some(b)) if lane_of[a] < lane_of[b] => (Side::Right, Side::Left),
-        _ => (Side::Left, Side::Right),
-    }
-}
-
-fn bezier(a: Point, b: Point, c: Point, d: Point) -> Vec<Point> {
-    const STEPS: u32 = 20;
-    (0..=STEPS)
-        .map(|i| {
-            let t = f64::from(i) / f64::from(STEPS);
-            let u = 1.0 - t;
-            let mix = |p: f64, q: f64, r: f64, s: f64| {
-                u * u * u * p + 3.0 * u * u * t * q + 3.0 * u * t * t * r + t * t * t * s
-            };
-            (mix(a.0, b.0, c.0, d.0), mix(a.1, b.1, c.1, d.1))
-        })
-        .collect()
-}
-
-/// The place along a way, nearest its middle, where a label covers nothing.
-fn free_spot(points: &[Point], w: f64, taken: &[Area]) -> Area {
-    let at = |t: f64| {
-        let lengths: Vec<f64> = points.windows(2).map(|p| (p[1].0 - p[0].0).hypot(p[1].1 - p[0].1)).collect();
-        let mut left = t * lengths.iter().sum::<f64>();
-        let mut spot = points[points.len() - 1];
-        for (pair, length) in points.windows(2).zip(lengths) {
-            if left <= length && length > 0.0 {
-                let part = left / length;
-                spot =
-                    (pair[0].0 + (pair[1].0 - pair[0].0) * part, pair[0].1 + (pair[1].1 - pair[0].1) * part);
-                break;
-            }
-            left -= length;
-        }
-        Area { x: spot.0 - w / 2.0, y: spot.1 - 8.0, w, h: 16.0 }
-    };
-    [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82]
-        .into_iter()
-        .map(at)
-        .find(|area| !taken.iter().any(|t| t.overlaps(area)))
-        .unwrap_or_else(|| at(0.5))
-}
-
-fn svg_path(points: &[Point]) -> String {
-    let mut out = String::new();
-    for (i, (x, y)) in points.iter().enumerate() {
-        out.push_str(&format!("{}{x:.1},{y:.1}", if i == 0 { "M" } else { " L" }));
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::svg::arrows::arrows;
-    use crate::tests::fixture::example;
-    use anomalist_level::AnomalyKind;
-
-    #[test]
-    fn labels_cover_neither_boxes_nor_each_other() {
-        for &kind in &AnomalyKind::ALL[..18] {
-            let c = example(kind);
-            let cast = Cast::new(&c.history, c.anomaly(kind));
-            let picture = place(&cast, &arrows(&cast));
-            let boxes: Vec<Area> = picture.cards.iter().map(|c| c.area).chain(picture.initial).collect();
-            let labels: Vec<Area> = picture.ways.iter().map(|w| w.label).collect();
-            for (i, label) in labels.iter().enumerate() {
-                let others = boxes.iter().chain(&labels[..i]);
-                assert!(!others.into_iter().any(|o| o.overlaps(label)), "{kind}: label {i}");
-                assert!(label.x > 0.0 && label.x + label.w < picture.width, "{kind}: label {i}");
-            }
-        }
-    }
 }

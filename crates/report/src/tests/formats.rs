@@ -377,7 +377,7 @@ fn dot_graph() {
         t0 [label="T1\n1:1, line 1\nw(x,1)"];
         t1 [label="T2\n1:2, line 2\nr(x,0)"];
       }
-      t0 -> initial [label="cm x", color="#d6455d", fontcolor="#d6455d", penwidth=2];
+      t0 -> initial [label="cm x=1", color="#d6455d", fontcolor="#d6455d", penwidth=2];
       initial -> t0 [label="so", color="#2f9e62", fontcolor="#2f9e62", penwidth=2];
       t0 -> t1 [label="so", color="#2f9e62", fontcolor="#2f9e62", style=dashed];
       initial -> t1 [label="wr x=0", color="#3b82d6", fontcolor="#3b82d6", style=dashed];
@@ -410,22 +410,22 @@ fn a_small_picture() {
     let picture = svg(&c.history, c.anomaly(AnomalyKind::AbortedRead));
     let body: Vec<&str> = picture.lines().filter(|line| !line.starts_with("<style>")).collect();
     insta::assert_snapshot!(body.join("\n"), @r##"
-    <svg xmlns="http://www.w3.org/2000/svg" class="anomalist" viewBox="0 0 433 276" width="433" height="276" role="img">
+    <svg xmlns="http://www.w3.org/2000/svg" class="anomalist" viewBox="0 0 426 280" width="426" height="280" role="img">
     <title>aborted-read: TAP-b (dirty read)</title>
     <defs>
     <marker id="anomalist-wr" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0,0 L10,5 L0,10 z" fill="#3b82d6"/></marker>
     </defs>
-    <rect class="bg" width="433" height="276" rx="8"/>
+    <rect class="bg" width="426" height="280" rx="8"/>
     <text x="16" y="28" font-weight="bold" style="font-size:14px">aborted-read: TAP-b (dirty read)</text>
-    <rect class="lane" x="16.0" y="48.0" width="189.9" height="186.0" rx="8"/><text class="dim" x="111.0" y="68.0" text-anchor="middle">session 1</text>
-    <rect class="lane" x="284.3" y="48.0" width="132.3" height="186.0" rx="8"/><text class="dim" x="350.5" y="68.0" text-anchor="middle">session 2</text>
-    <rect class="box" x="24.0" y="80.0" width="173.9" height="50.0" rx="6"/><text class="m" x="34.0" y="99.0" font-weight="bold">T1</text><text class="dim" x="55.9" y="99.0">1:1, line 1, aborted</text>
+    <rect class="lane" x="16.0" y="48.0" width="189.9" height="190.0" rx="8"/><text class="dim" x="111.0" y="68.0" text-anchor="middle">session 1</text>
+    <rect class="lane" x="277.7" y="48.0" width="132.3" height="190.0" rx="8"/><text class="dim" x="343.9" y="68.0" text-anchor="middle">session 2</text>
+    <rect class="box" x="24.0" y="80.0" width="173.9" height="52.0" rx="6"/><text class="m" x="34.0" y="99.0" font-weight="bold">T1</text><text class="dim" x="55.9" y="99.0">1:1, line 1, aborted</text>
     <text class="m" x="34.0" y="119.0">w(x,1)</text>
-    <rect class="box" x="292.3" y="172.0" width="116.3" height="50.0" rx="6"/><text class="m" x="302.3" y="191.0" font-weight="bold">T2</text><text class="dim" x="324.2" y="191.0">2:1, line 2</text>
-    <text class="m" x="302.3" y="211.0">r(x,1)</text>
-    <path d="M197.9,105.0 L204.6,105.7 L210.7,107.6 L216.3,110.6 L221.3,114.6 L225.9,119.4 L230.2,124.9 L234.2,130.9 L237.9,137.4 L241.5,144.1 L245.1,151.0 L248.7,157.9 L252.3,164.6 L256.0,171.1 L260.0,177.1 L264.3,182.6 L268.9,187.4 L273.9,191.4 L279.5,194.4 L285.6,196.3 L292.3,197.0 L292.3,197.0" fill="none" stroke="#3b82d6" stroke-width="2.6" marker-end="url(#anomalist-wr)"/>
-    <rect class="bg" x="222.9" y="143.0" width="44.4" height="16.0" rx="3"/><text x="245.1" y="155.0" text-anchor="middle" font-weight="bold" style="font-size:11px;fill:#3b82d6">wr x=1</text>
-    <path d="M16.0,258.0 L40.0,258.0" stroke="#3b82d6" stroke-width="2.6"/><text class="dim" x="46.0" y="262.0">wr read from</text>
+    <rect class="box" x="285.7" y="174.0" width="116.3" height="52.0" rx="6"/><text class="m" x="295.7" y="193.0" font-weight="bold">T2</text><text class="dim" x="317.6" y="193.0">2:1, line 2</text>
+    <text class="m" x="295.7" y="213.0">r(x,1)</text>
+    <path class="arrow" d="M197.9,115.0 L233.8,115.0 Q241.8,115.0 241.8,123.0 L241.8,201.0 Q241.8,209.0 249.8,209.0 L285.7,209.0" fill="none" stroke="#3b82d6" stroke-width="2.6" marker-end="url(#anomalist-wr)"><title>wr x=1: T1 w(x,1) → T2 r(x,1)</title></path>
+    <text class="label" x="268.7" y="165.5" text-anchor="middle" font-weight="bold" style="font-size:11px;fill:#3b82d6">wr x=1</text>
+    <path d="M16.0,262.0 L40.0,262.0" stroke="#3b82d6" stroke-width="2.6"/><text class="dim" x="46.0" y="266.0">wr read from</text>
     </svg>
     "##);
 }

@@ -240,7 +240,7 @@ fn what_nobody_planned_for_is_told_operation_by_operation() {
     let witness = Witness {
         transactions: vec![TxnId(0), TxnId(1)],
         operations: (0..4).map(OpId).collect(),
-        edges: Vec::new(),
+        ..Witness::default()
     };
     let anomaly = Anomaly { kind: AnomalyKind::WriteSkew, count: 1, witness };
     let told = explain(&h, &anomaly);

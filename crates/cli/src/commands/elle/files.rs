@@ -143,7 +143,8 @@ fn anomaly(history: &History, kind: AnomalyKind, steps: &[Step]) -> Anomaly {
     transactions.sort_unstable();
     transactions.dedup();
     let operations = steps.iter().flat_map(|s| [s.first, s.second]).flatten().collect();
-    let witness = Witness { transactions, operations, edges: steps.iter().map(edge).collect() };
+    let witness =
+        Witness { transactions, operations, edges: steps.iter().map(edge).collect(), ..Witness::default() };
     Anomaly { kind, count: 1, witness }
 }
 
