@@ -13,6 +13,7 @@ use crate::labels::Labels;
 use crate::model::{History, Initial, Interval, Metadata, NO_VERSION, OpHead, OpKind, Outcome, Stamps};
 use crate::snapshots::{Drafted, SnapshotSet, Snapshots};
 use crate::value::{AtomKind, Atoms, Lists, Value};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -330,15 +331,21 @@ impl Builder {
         for &(s, from) in self.branches.iter().filter(|&&(s, _)| renumbered[s.index()] != u32::MAX) {
             branches[renumbered[s.index()] as usize] = Some(TxnId(by_txn(from))).filter(|t| t.0 != u32::MAX);
         }
+        let rank = permuted(&self.ranks(), &txn_of, n, 0);
+        let issuers = if self.shared_names { issuers(&session_label) } else { Vec::new() };
+        let mut issued: Vec<TxnId> = (0..if self.shared_names { n as u32 } else { 0 }).map(TxnId).collect();
+        issued.sort_by_key(|t| (issuers[txn_session[t.index()].index()], rank[t.index()]));
         Ok(History {
             session_start,
             branches,
+            issuers,
+            issued,
             session_label,
             txn_session,
             op_start,
             outcome,
             position,
-            rank: permuted(&self.ranks(), &txn_of, n, 0),
+            rank,
             label: permuted(&self.label, &txn_of, n, Value::NIL),
             line: permuted(&self.line, &txn_of, n, 0),
             stamps,
@@ -462,6 +469,12 @@ fn gather<T: Copy>(column: Vec<T>, ranges: &[Range<u32>], total: usize) -> Vec<T
         gathered.extend_from_slice(&column[range.start as usize..range.end as usize]);
     }
     gathered
+}
+
+/// Per session, the first of its name.
+fn issuers(labels: &[Value]) -> Vec<SessionId> {
+    let mut first: FxHashMap<Value, SessionId> = FxHashMap::default();
+    (0..).zip(labels).map(|(s, &label)| *first.entry(label).or_insert(SessionId(s))).collect()
 }
 
 fn check(what: &'static str, count: usize, limit: u64) -> Result<(), TooLarge> {

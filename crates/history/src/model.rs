@@ -157,6 +157,10 @@ pub struct History {
     pub(crate) session_label: Vec<Value>,
     /// Per session, the transaction of another session that it branches off; empty if none does.
     pub(crate) branches: Vec<Option<TxnId>>,
+    /// Per session, the one of its name that its client went on in; empty if each has a name of its own.
+    pub(crate) issuers: Vec<SessionId>,
+    /// All transactions by issuer and rank; empty if each session has a name of its own.
+    pub(crate) issued: Vec<TxnId>,
     pub(crate) txn_session: Vec<SessionId>,
     pub(crate) op_start: Vec<u32>,
     pub(crate) outcome: Vec<Outcome>,
@@ -274,6 +278,40 @@ impl History {
         }
         let from = self.branches_off(session).filter(|&from| self.session_of(from) == s);
         start..from.map_or(start, |from| from.0 + 1)
+    }
+
+    /// The session whose client issued a transaction: its own, or the one that it was separated from because its outcome is
+    /// unknown. Where timestamps tell when a transaction took effect, this is the session that counts.
+    #[inline]
+    pub fn issuer(&self, t: TxnId) -> SessionId {
+        let session = self.session_of(t);
+        if self.issuers.is_empty() { session } else { self.issuers[session.index()] }
+    }
+
+    /// What sorts transactions by issuer, and in its order.
+    pub fn issue(&self, t: TxnId) -> (SessionId, u32) {
+        (self.issuer(t), self.issue_rank(t))
+    }
+
+    /// What orders the transactions of one issuer.
+    #[inline]
+    pub fn issue_rank(&self, t: TxnId) -> u32 {
+        if self.issuers.is_empty() { t.0 } else { self.rank[t.index()] }
+    }
+
+    /// Whether one client issued both transactions, `a` first.
+    #[inline]
+    pub fn issued_before(&self, a: TxnId, b: TxnId) -> bool {
+        self.issuer(a) == self.issuer(b) && self.issue_rank(a) < self.issue_rank(b)
+    }
+
+    /// The transactions that a session's client issued, in its order; none for a session that was separated from another.
+    pub fn issued(&self, s: SessionId) -> impl DoubleEndedIterator<Item = TxnId> + '_ {
+        let range = if self.issuers.is_empty() { self.session_range(s) } else { 0..0 };
+        let issued = &self.issued;
+        let start = issued.partition_point(|&t| self.issuer(t) < s);
+        let end = issued.partition_point(|&t| self.issuer(t) <= s);
+        range.map(TxnId).chain(issued[start..end].iter().copied())
     }
 
     /// The operations of a transaction, as a range of indices into [`heads`](Self::heads) and [`values`](Self::values).
@@ -414,6 +452,8 @@ impl History {
         let mut alone = self.clone();
         alone.session_start = (0..=n).collect();
         alone.branches = Vec::new();
+        alone.issuers = Vec::new();
+        alone.issued = Vec::new();
         alone.session_label = (0..n).map(|t| Value::int(i64::from(t)).unwrap_or(Value::NIL)).collect();
         alone.txn_session = (0..n).map(SessionId).collect();
         alone.numbers = None;

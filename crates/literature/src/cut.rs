@@ -33,10 +33,11 @@ pub fn cut_isolation(parts: &Parts<'_>) -> Answer {
             }
         })
     });
-    answers.fold(Answer::Undefined, |best, answer| match (best, answer) {
+    // It is violated only if every choice of outcomes violates it.
+    answers.fold(Answer::Violated, |best, answer| match (best, answer) {
         (Answer::Holds, _) | (_, Answer::Holds) => Answer::Holds,
-        (Answer::Violated, _) | (_, Answer::Violated) => Answer::Violated,
-        _ => Answer::Undefined,
+        (Answer::Undefined, _) | (_, Answer::Undefined) => Answer::Undefined,
+        _ => Answer::Violated,
     })
 }
 

@@ -250,7 +250,8 @@ fn show(history: &History) -> String {
     let mut out = String::new();
     for t in history.txns() {
         let at = history.stamps().unwrap()[t.index()];
-        out += &format!("{} {:?} {:?}", history.txn_name(t), at.start.physical, at.commit.physical);
+        let (start, commit) = (at.start.physical, at.commit.physical);
+        out += &format!("{} {start} {commit} {:?}", history.txn_name(t), history.outcome(t));
         if let Some(set) = history.snapshot(t) {
             out += &format!(" set {set}");
         }

@@ -162,15 +162,14 @@ impl<'a> Stamped<'a> {
             _ if self.exclusive => self.at(other).commit < self.at(viewer).start,
             _ => {
                 let (commit, start) = (self.at(other).commit, self.at(viewer).start);
-                let session = |t: TxnId| self.history.session_of(t);
-                commit < start || commit == start && (other < viewer || session(other) != session(viewer))
+                commit < start || commit == start && !self.history.issued_before(viewer, other)
             }
         }
     }
 
     fn breaks_session(&self, t: TxnId, serial: bool, counts: &[bool]) -> bool {
-        let session = self.history.session_txns(self.history.session_of(t));
-        let mut before: Vec<TxnId> = session.filter(|&o| o < t && counts[o.index()]).collect();
+        let session = self.history.issued(self.history.issuer(t));
+        let mut before: Vec<TxnId> = session.take_while(|&o| o != t).filter(|o| counts[o.index()]).collect();
         if let Some(numbers) = self.history.numbers() {
             let expected = before.last().map(|o| u128::from(numbers[o.index()]) + 1);
             let number = u128::from(numbers[t.index()]);
@@ -250,7 +249,7 @@ impl<'a> Stamped<'a> {
     fn seen_by(&self, t: TxnId, key: KeyId, serial: bool, counts: &[bool]) -> (Vec<TxnId>, Vec<TxnId>) {
         let mut all: Vec<TxnId> =
             self.writers(key).iter().copied().filter(|&w| w != t && counts[w.index()]).collect();
-        all.sort_by_key(|&w| (self.at(w).commit, w));
+        all.sort_by_key(|&w| (self.at(w).commit, self.history.issue(w)));
         if !serial {
             all.retain(|&w| self.sees(t, w));
             return (all, Vec::new());
@@ -258,9 +257,9 @@ impl<'a> Stamped<'a> {
         all.retain(|&w| self.at(w).commit <= self.at(t).commit);
         let (before, mut same): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|&w| self.at(w).commit < self.at(t).commit);
-        let own = |w: &TxnId| self.history.session_of(*w) == self.history.session_of(t);
+        let own = |w: &TxnId| self.history.issuer(*w) == self.history.issuer(t);
         // Its own session goes on after it.
-        same.retain(|w| !own(w) || *w < t);
+        same.retain(|&w| !self.history.issued_before(t, w));
         let (own, others): (Vec<_>, Vec<_>) = same.into_iter().partition(own);
         ([before, own].concat(), others)
     }
@@ -269,8 +268,7 @@ impl<'a> Stamped<'a> {
     fn last_of(&self, txns: &[TxnId]) -> Vec<TxnId> {
         let Some(&last) = txns.last() else { return Vec::new() };
         let tied = txns.iter().copied().filter(|&w| self.at(w).commit == self.at(last).commit);
-        let session = |w: TxnId| self.history.session_of(w);
-        let later = |w: TxnId| tied.clone().any(|o| session(o) == session(w) && o > w);
+        let later = |w: TxnId| tied.clone().any(|o| self.history.issued_before(w, o));
         tied.clone().filter(|&w| !later(w)).collect()
     }
 
@@ -336,7 +334,7 @@ impl<'a> Stamped<'a> {
         for group in all.chunk_by(|a, b| commit(a.0) == commit(b.0)) {
             let mut chains: FxHashMap<anomalist_history::SessionId, Chain<'_>> = FxHashMap::default();
             for (w, required, block) in group {
-                let chain = chains.entry(self.history.session_of(*w)).or_default();
+                let chain = chains.entry(self.history.issuer(*w)).or_default();
                 chain.required += usize::from(*required);
                 chain.blocks.push(block);
             }

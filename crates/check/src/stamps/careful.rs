@@ -114,8 +114,9 @@ impl Checker<'_> {
         let end = self.versions.partition_point(|v| timeline.commit(v.place()) <= commit);
         let (mut own, mut optional): (Vec<usize>, Vec<usize>) = (first..end)
             .partition(|&i| timeline.session(self.versions[i].place()) == timeline.session(viewer));
-        let txn = |i: &usize| self.txn(self.versions[*i]);
-        own.retain(|i| txn(i) < timeline.txn_of[viewer as usize]);
+        let txn = |i: &usize| timeline.history.issue(self.txn(self.versions[*i]));
+        let own_txn = timeline.txn_of[viewer as usize];
+        own.retain(|i| txn(i).1 < timeline.history.issue_rank(own_txn));
         own.sort_unstable_by_key(txn);
         optional.sort_unstable_by_key(txn);
         Scope { first, listed: own, optional }
@@ -181,7 +182,8 @@ impl Checker<'_> {
         let mut all: Vec<(usize, bool)> = required.iter().map(|&i| (i, true)).collect();
         all.extend(scope.optional.iter().map(|&i| (i, false)));
         all.sort_by_key(|&(i, _)| {
-            (self.timeline.commit(self.versions[i].place()), self.txn(self.versions[i]))
+            let issue = self.timeline.history.issue(self.txn(self.versions[i]));
+            (self.timeline.commit(self.versions[i].place()), issue)
         });
         let block = |&(i, required): &(usize, bool)| {
             let place = self.versions[i].place();

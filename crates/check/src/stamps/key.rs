@@ -208,7 +208,8 @@ impl<'a> Checker<'a> {
     /// Of versions with one commit, those that may be the last: of each session the last.
     pub fn last_ones(&self, mut versions: Vec<usize>) -> Vec<usize> {
         let session = |i: usize| self.timeline.session(self.versions[i].place());
-        versions.sort_unstable_by_key(|&i| self.txn(self.versions[i]));
+        let history = self.timeline.history;
+        versions.sort_unstable_by_key(|&i| history.issue(self.txn(self.versions[i])));
         versions.chunk_by(|&a, &b| session(a) == session(b)).filter_map(|own| own.last().copied()).collect()
     }
 

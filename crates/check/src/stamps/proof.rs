@@ -44,7 +44,7 @@ pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certific
     let tied = later_ties(history, stamps, |_| true);
     let precedes = |t: TxnId| {
         let writer = || writers.binary_search_by_key(&at(t).start, |&w| at(w).commit).map(|i| writers[i]);
-        let later = |w: TxnId| w > t && history.session_of(w) == history.session_of(t);
+        let later = |w: TxnId| history.issued_before(t, w);
         tied.binary_search(&t).is_ok() && writer().is_ok_and(later)
     };
     let mut points = Vec::with_capacity(2 * order.len());
@@ -63,15 +63,18 @@ pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certific
 /// Whether each transaction begins after those before it in its session have committed. Equal timestamps may be in the order of
 /// sessions by Definition 4 and yet not in this one.
 fn follows_sessions(history: &History, points: impl Iterator<Item = Point>) -> bool {
-    // Per session the last that began, and whether it has committed.
-    let mut last: Vec<Option<(TxnId, bool)>> = vec![None; history.session_count()];
+    // Per session the rank of the last that began, and whether it has committed.
+    let mut last: Vec<Option<(u32, bool)>> = vec![None; history.session_count()];
     for point in points {
-        let before = &mut last[history.session_of(point.txn()).index()];
+        let before = &mut last[history.issuer(point.txn()).index()];
+        let rank = history.issue_rank(point.txn());
         match point {
-            Point::Begin(t) if before.is_some_and(|(b, ended)| b > t || !ended) => return false,
-            Point::Begin(t) => *before = Some((t, false)),
-            Point::Commit(t) if before.is_some_and(|(b, ended)| b > t || b < t && !ended) => return false,
-            Point::Commit(t) => *before = Some((t, true)),
+            Point::Begin(_) if before.is_some_and(|(b, ended)| b > rank || !ended) => return false,
+            Point::Begin(_) => *before = Some((rank, false)),
+            Point::Commit(_) if before.is_some_and(|(b, ended)| b > rank || b < rank && !ended) => {
+                return false;
+            }
+            Point::Commit(_) => *before = Some((rank, true)),
         }
     }
     true

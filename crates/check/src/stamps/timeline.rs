@@ -126,8 +126,7 @@ impl<'a> Timeline<'a> {
     /// timestamp.
     pub fn is_later_tie(&self, viewer: u32, place: u32) -> bool {
         self.is_later_tied(viewer)
-            && self.txn_of[place as usize] > self.txn_of[viewer as usize]
-            && self.session(place) == self.session(viewer)
+            && self.history.issued_before(self.txn_of[viewer as usize], self.txn_of[place as usize])
             && self.commit(place) == self.start(viewer)
     }
 
@@ -139,7 +138,7 @@ impl<'a> Timeline<'a> {
 
     /// The session of a place.
     pub fn session(&self, place: u32) -> SessionId {
-        self.history.session_of(self.txn_of[place as usize])
+        self.history.issuer(self.txn_of[place as usize])
     }
 
     /// The set that a place's snapshot is, if it is one.
@@ -181,7 +180,7 @@ impl<'a> Timeline<'a> {
         for session in self.history.sessions() {
             let mut before: Option<TxnId> = None;
             let mut writer: Option<TxnId> = None;
-            for t in self.history.session_txns(session) {
+            for t in self.history.issued(session) {
                 let Some(place) = self.place(t).filter(|&p| self.counts[p as usize]) else { continue };
                 let (other, holds) = match (self.rule.mode, self.set(place)) {
                     (Mode::Ser, _) => {
@@ -280,7 +279,7 @@ pub(crate) fn later_ties(history: &History, stamps: &[Stamps], counts: impl Fn(T
     let mut later: FxHashSet<Timestamp> = FxHashSet::default();
     for session in history.sessions() {
         let mut first: Option<Timestamp> = None;
-        let suspect = history.session_txns(session).rev().any(|t| {
+        let suspect = history.issued(session).rev().any(|t| {
             let Stamps { start, commit } = stamps[t.index()];
             let suspect = first.is_some_and(|first| first <= start);
             first = Some(first.map_or(commit, |first| first.min(commit)));
@@ -290,7 +289,7 @@ pub(crate) fn later_ties(history: &History, stamps: &[Stamps], counts: impl Fn(T
             continue;
         }
         later.clear();
-        for t in history.session_txns(session).rev().filter(|&t| counts(t)) {
+        for t in history.issued(session).rev().filter(|&t| counts(t)) {
             let Stamps { start, commit } = stamps[t.index()];
             if later.contains(&start) {
                 found.push(t);
@@ -306,7 +305,10 @@ pub(crate) fn later_ties(history: &History, stamps: &[Stamps], counts: impl Fn(T
 fn keeps_sessions(history: &History, group: &[TxnId]) -> bool {
     let mut last: FxHashMap<SessionId, TxnId> = FxHashMap::default();
     group.len() == 1
-        || group.iter().all(|&t| last.insert(history.session_of(t), t).is_none_or(|before| before < t))
+        || group.iter().all(|&t| {
+            let before = last.insert(history.issuer(t), t);
+            before.is_none_or(|before| history.issue_rank(before) < history.issue_rank(t))
+        })
 }
 
 /// Orders transactions of equal commits by the rest of their places.
@@ -327,8 +329,8 @@ fn break_ties(
         commit: commit(t),
         read_only: !writes(history, t),
         start: start(t),
-        session: rank[history.session_of(t).index()],
-        position: t.0,
+        session: rank[history.issuer(t).index()],
+        position: history.issue_rank(t),
     };
     for group in txns.chunk_by_mut(|&a, &b| commit(a).cmp(&commit(b)) == Ordering::Equal) {
         if group.len() > 1 {

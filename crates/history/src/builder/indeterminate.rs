@@ -5,7 +5,8 @@
 //! for `info`). It was issued after those before it, though, and follows them. So session order is a chain with single
 //! transactions branching off. Ids are session-major, so that the order of a chain is the order of ids; hence such a
 //! transaction is given a session of its own, of the same name, which remembers what it branches off, unless it is the last
-//! of its session. Where the database says by timestamps when it took effect, it stays.
+//! of its session. Verdicts by timestamps, which tell when it took effect, go by the client that issued it
+//! ([`History::issuer`](crate::History::issuer)).
 
 use super::{Builder, Draft};
 use crate::ids::SessionId;
@@ -26,7 +27,7 @@ impl Builder {
     /// Gives sessions of their own to transactions of unknown outcome that others of their session follow.
     pub(super) fn separate_indeterminate(&mut self) {
         let is_open = |outcome: &Option<Outcome>| *outcome == Some(Outcome::Indeterminate);
-        if !self.stamps.is_empty() || !self.outcome.iter().any(is_open) {
+        if !self.outcome.iter().any(is_open) {
             return;
         }
         let order = self.in_session_order();

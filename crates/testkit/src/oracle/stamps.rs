@@ -149,7 +149,8 @@ impl World<'_> {
     fn before(&self, a: TxnId, b: TxnId) -> bool {
         let session =
             |t: TxnId| self.history.show(self.history.session_label(self.history.session_of(t))).to_string();
-        let place = |t: TxnId| (self.commit(t), self.is_read_only(t), self.start(t), session(t), t);
+        let rank = |t: TxnId| self.history.issue_rank(t);
+        let place = |t: TxnId| (self.commit(t), self.is_read_only(t), self.start(t), session(t), rank(t));
         place(a).cmp(&place(b)) == Ordering::Less
     }
 
@@ -164,9 +165,7 @@ impl World<'_> {
         match (self.history.snapshot(to), self.history.snapshot_id(a)) {
             (Some(set), Some(id)) => id < set.xmin || id < set.xmax && !set.running.contains(&id),
             _ if self.rule.exclusive => self.commit(a) < self.start(to),
-            _ if self.commit(a) == self.start(to) => {
-                self.history.session_of(a) != self.history.session_of(to) || a < to
-            }
+            _ if self.commit(a) == self.start(to) => !self.history.issued_before(to, a),
             _ => self.commit(a) < self.start(to),
         }
     }
@@ -174,8 +173,9 @@ impl World<'_> {
     fn breaks_session(&self, t: TxnId) -> bool {
         let earlier: Vec<TxnId> = self
             .history
-            .session_txns(self.history.session_of(t))
-            .filter(|&o| o < t && self.counted.contains(&o))
+            .issued(self.history.issuer(t))
+            .take_while(|&o| o != t)
+            .filter(|o| self.counted.contains(o))
             .collect();
         if let Some(numbers) = self.history.numbers() {
             let number = |t: TxnId| i128::from(numbers[t.index()]);
@@ -305,10 +305,9 @@ impl World<'_> {
 
     /// Every order of transactions that keeps commits and, of equal ones, sessions.
     fn orders(&self, txns: Vec<TxnId>) -> Vec<Vec<TxnId>> {
-        let session = |t: TxnId| self.history.session_of(t);
         let after = |a: TxnId, b: TxnId| {
             self.commit(a) > self.commit(b)
-                || self.commit(a) == self.commit(b) && session(a) == session(b) && a > b
+                || self.commit(a) == self.commit(b) && self.history.issued_before(b, a)
         };
         let mut partial: Vec<Vec<TxnId>> = vec![Vec::new()];
         for _ in &txns {
