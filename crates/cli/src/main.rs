@@ -44,7 +44,12 @@ fn main() -> ExitCode {
                 _ => _ = error.print(),
             }
             if !asked && wants_json() {
-                _ = terminal::print(&exit::json_error("usage", said.trim_end(), Exit::BadInput, &[]));
+                _ = terminal::print(&exit::json_error(
+                    "usage",
+                    secret::masked(&said).trim_end(),
+                    Exit::BadInput,
+                    &[],
+                ));
             }
             return if asked { Exit::Holds } else { Exit::BadInput }.into();
         }

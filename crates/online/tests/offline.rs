@@ -83,7 +83,7 @@ fn push(history: &History, batch: &mut Batch, t: TxnId) {
 /// A random order that keeps sessions in order.
 fn arrival(rng: &mut Rng, history: &History) -> Vec<TxnId> {
     let mut sessions: Vec<Vec<TxnId>> =
-        history.sessions().map(|s| history.session_txns(s).rev().collect()).collect();
+        history.sessions().map(|s| history.issued(s).rev().collect()).collect();
     let mut order = Vec::new();
     let one_by_one = rng.u8(0..5) == 0;
     while !sessions.is_empty() {
@@ -99,8 +99,9 @@ fn arrival(rng: &mut Rng, history: &History) -> Vec<TxnId> {
 /// What the offline check finds, and whether some reads are open.
 fn offline(history: &History, rule: Rule) -> (Found, bool) {
     let key_of = |t: TxnId| {
-        let s = history.session_of(t);
-        (datum(history, history.session_label(s)), t.0 - history.session_range(s).start)
+        let s = history.issuer(t);
+        let rank = history.issued(s).position(|other| other == t).unwrap();
+        (datum(history, history.session_label(s)), rank as u32)
     };
     let found =
         find(history, rule, usize::MAX, 1.try_into().unwrap(), &Budget::unlimited()).unwrap().unwrap();

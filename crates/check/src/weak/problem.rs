@@ -196,12 +196,13 @@ impl<'a> Problem<'a> {
     }
 
     /// Whether a transaction of unknown outcome counts as committed because a register that it wrote was read, perhaps. In a
-    /// history of registers or of lists alone that changes nothing for PL-1, the only level to allow aborted reads.
+    /// history of lists alone, or of registers whose versions have no known order, that changes nothing for PL-1, the only
+    /// level to allow aborted reads.
     pub fn may_be_dirty(&self) -> bool {
         let history = self.history;
         let counts = |t: &TxnId| history.outcome(*t) == Outcome::Indeterminate && self.index.is_committed(*t);
         let writes = |t: TxnId| history.ops(t).any(|(_, o)| o.kind == OpKind::Write);
-        history.has_lists() && history.txns().filter(counts).any(writes)
+        (history.has_lists() || !self.assumed.is_empty()) && history.txns().filter(counts).any(writes)
     }
 
     /// The version-order edges that are assumed of registers and those that list reads show: consecutive appends by different

@@ -222,7 +222,7 @@ impl Problem<'_> {
             if self.snapshot {
                 self.known.push((Point::Begin(a), Point::Commit(a)));
             }
-            for &b in live.iter().filter(|&&b| a < b && history.session_of(a) == history.session_of(b)) {
+            for &b in live.iter().filter(|&&b| history.session_before(a, b)) {
                 if session_order {
                     links.push((a, b, true));
                 }
