@@ -155,7 +155,7 @@ fn timestamped_histories() {
 }
 
 /// Lines that fit on a screen.
-const SCREEN: usize = 40;
+const SCREEN: usize = 45;
 
 /// The fewest lines in which a violation is told whole; none if every example leaves something out.
 fn shortest(

@@ -9,7 +9,7 @@
 use super::{Goal, Promise, Shrinker, Shrunk};
 use crate::Budget;
 use anomalist_history::{History, OpId};
-use anomalist_level::{Anomaly, Certificate, Judgement, Literal, Reason, Refutation, Witness};
+use anomalist_level::{Anomaly, Certificate, Judgement, Literal, Point, Reason, Refutation, Witness};
 
 /// Refutations of so many steps fit on a screen as they are.
 const SMALL: usize = 8;
@@ -21,14 +21,21 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
     let Judgement { anomalies, certificates, mixed, .. } = judgement;
     for (level, certificate) in certificates {
         let Certificate::Violated(refutation) = certificate else { continue };
-        let Some((smaller, shrunk)) = smaller(history, Goal::level(*level), &known, refutation, budget)
-        else {
-            continue;
+        let found = smaller(history, Goal::level(*level), &known, refutation, budget);
+        let (mut smaller, ops) = match found {
+            Some((smaller, shrunk)) => (smaller, shrunk.origin.ops),
+            None => (refutation.clone(), Vec::new()),
         };
+        if level.info().session_order {
+            skip_along_sessions(history, &mut smaller);
+        }
+        if smaller == *refutation {
+            continue;
+        }
         // The example of this level. A weaker level's stays: this refutation may rest on sessions or real time.
         let is_it = |a: &&mut Anomaly| a.kind.is_no_order() && a.kind.rules_out().contains(level);
         if let Some(anomaly) = anomalies.iter_mut().find(is_it) {
-            anomaly.witness = Witness::refuted(history, smaller.clone(), shrunk.origin.ops);
+            anomaly.witness = Witness::refuted(history, smaller.clone(), ops);
         }
         *refutation = smaller;
     }
@@ -69,6 +76,29 @@ fn smaller(
     let origin = &shrunk.origin;
     let smaller = smaller.map(|t| origin.txns[t.index()], |op| origin.ops[op.index()]);
     is_about_the_whole(history, &smaller).then_some((smaller, shrunk))
+}
+
+/// Leaves out what a cycle passes on its way along a session: its first transaction there precedes its last.
+fn skip_along_sessions(history: &History, refutation: &mut Refutation) {
+    for step in &mut refutation.steps {
+        let Reason::Cycle(points) = &mut step.reason else { continue };
+        let mut kept: Vec<Point> = Vec::with_capacity(points.len());
+        for (i, &point) in points.iter().enumerate() {
+            let along = |a: &Point, b: &Point| a.txn() == b.txn() || history.session_before(a.txn(), b.txn());
+            let between = match (kept.last(), points.get(i + 1)) {
+                (Some(before), Some(next)) => {
+                    along(before, &point)
+                        && along(&point, next)
+                        && history.session_before(before.txn(), next.txn())
+                }
+                _ => false,
+            };
+            if !between {
+                kept.push(point);
+            }
+        }
+        *points = kept;
+    }
 }
 
 /// Whether what a refutation says about lists is true of the whole lists.
