@@ -77,7 +77,7 @@ pub(crate) fn judge(
     }
     let possible = repeats.then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
     let facts = Facts::new(problem, possible.as_ref().unwrap_or(problem.index), request.search_only);
-    let engine = Engine { problem, facts: &facts, request, budget: budget.search() };
+    let engine = Engine { problem, facts: &facts, request, budget: budget.search(), needed: &needed };
     for level in LEVELS {
         if needed(level) && board.get(level).is_none_or(undecided) {
             if budget.is_over() {
@@ -148,6 +148,19 @@ struct Engine<'a> {
     facts: &'a Facts<'a>,
     request: &'a Request,
     budget: Budget<'a>,
+    /// The levels to decide.
+    needed: &'a dyn Fn(Level) -> bool,
+}
+
+/// The level that asks for less order between transactions, and else for the same.
+fn looser(level: Level) -> Option<Level> {
+    Some(match level {
+        Level::StrictSerializable => Level::StrongSessionSerializable,
+        Level::StrongSessionSerializable => Level::Serializable,
+        Level::StrongSnapshotIsolation => Level::StrongSessionSnapshotIsolation,
+        Level::StrongSessionSnapshotIsolation => Level::SnapshotIsolation,
+        _ => return None,
+    })
 }
 
 impl Engine<'_> {
@@ -208,6 +221,15 @@ impl Engine<'_> {
                 board.decide(level, unknown(DIRTY.to_owned()));
             }
             Ok(found) => {
+                // If the looser level is violated, its example is one of this level, and says more.
+                let open = |level: &Level| (self.needed)(*level) && board.get(*level).is_none_or(undecided);
+                if let Some(looser) = looser(level).filter(open) {
+                    self.decide(looser, board);
+                    board.close();
+                    if board.get(level) == Some(&Verdict::Violated) {
+                        return;
+                    }
+                }
                 let (anomaly, refutation) = story::tell(self.problem, self.facts, rules, found, &self.budget);
                 refute(board, level, anomaly, refutation);
             }
