@@ -6,8 +6,6 @@
 //! Then it looks for the weakest stronger level at which as many runs pass.
 
 use crate::subject::{Run, Subject};
-use anomalist_check::{Budget, Request, check};
-use anomalist_history::Index;
 use anomalist_level::{AnomalyKind, Level};
 use anomalist_weakdb::{Choice, Options, Otherwise, ReadName, Replay, TxnName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -246,15 +244,15 @@ fn around(run: &Run, choice: &Choice) -> StaleRead {
 /// What the checker says about the history: kinds that rule serializability out, without those that a worse one implies.
 fn anomalies(run: &Run) -> Vec<AnomalyKind> {
     let Ok(history) = &run.history else { return Vec::new() };
-    let index = Index::build(history, NonZeroUsize::MIN);
-    let request = Request {
-        levels: LEVELS.iter().copied().chain([Level::StrongSessionSerializable]).collect(),
-        ..Request::default()
-    };
+    let history = anomalist::History::from(history.clone());
     // Histories of a minimised failure are small; the searches of strong levels get a bounded number of steps.
     let steps = std::sync::atomic::AtomicU64::new(0);
     let spent = || steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 200_000;
-    let judgement = check(history, &index, &request, &Budget::new(&spent));
+    let levels = LEVELS.iter().copied().chain([Level::StrongSessionSerializable]);
+    let question = anomalist::check(&history).threads(NonZeroUsize::MIN).stop_when(&spent);
+    let question = levels.fold(question, |question, level| question.decide(level));
+    let Ok(answer) = question.run() else { return Vec::new() };
+    let judgement = answer.judgement();
     let mut kinds: Vec<AnomalyKind> = judgement.anomalies.iter().map(|a| a.kind).collect();
     let all = kinds.clone();
     kinds.retain(|k| !all.iter().any(|other| other != k && other.implies(*k)));

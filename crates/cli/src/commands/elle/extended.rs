@@ -1,16 +1,18 @@
 //! What Anomalist's own engines say about the same question.
 
 use crate::cli::Global;
+use crate::exit::Failure;
 use crate::{interrupt, load};
+use anomalist::Basis;
+use anomalist_check::Inference;
 use anomalist_check::elle::{Answer, Options, Validity};
-use anomalist_check::{Budget, Inference, Request};
-use anomalist_history::{History, Index, TxnId, Value, View};
+use anomalist_history::{History, TxnId, Value, View};
 use anomalist_level::elle as lattice;
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_report::explain;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long to look for more if that is asked for, and if it is only to be mentioned.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,20 +30,18 @@ pub(super) struct Beyond {
 impl Beyond {
     /// Checks the models asked about, or everything if none was.
     pub fn find(
-        history: &History,
+        history: &anomalist::History,
         options: &Options,
         answer: &Answer,
         patience: Duration,
         global: &Global,
-    ) -> Beyond {
-        let index = Index::build(history, load::threads(global));
-        let since = Instant::now();
-        let spent = || interrupt::is_requested() || since.elapsed() >= patience;
+    ) -> Result<Beyond, Failure> {
+        let transactions = history.transactions();
         let inference = Inference {
             writes_follow_reads: options.wfr_keys,
             sequential_keys: options.sequential_keys,
             linearizable_keys: options.linearizable_keys,
-            transaction_order: ranks(history, options),
+            transaction_order: ranks(transactions, options),
             ..Inference::default()
         };
         let asked: Vec<Level> =
@@ -51,13 +51,19 @@ impl Beyond {
             // What is only a name holds if this does.
             levels.push(Level::StrictSerializable);
         }
-        let request = Request { levels, inference, ..Request::default() };
-        let judgement = anomalist_check::check(history, &index, &request, &Budget::new(&spent));
+        let question = anomalist::check(history)
+            .by(Basis::Values)
+            .assume(inference)
+            .threads(load::threads(global))
+            .timeout(patience)
+            .stop_when(&interrupt::is_requested);
+        let question = levels.into_iter().fold(question, |question, level| question.decide(level));
+        let judgement = question.run()?.into_found().judgement;
         let named = |code: &str| answer.reported.iter().any(|(kind, _)| kind.code() == code);
         let more = judgement.anomalies.iter().filter(|a| !named(a.kind.code()));
-        let more = more.map(|a| (a.kind.code(), a.count, explain(history, a))).collect();
+        let more = more.map(|a| (a.kind.code(), a.count, explain(transactions, a))).collect();
         let asked = if asked.is_empty() { judgement.levels.iter().map(|l| l.level).collect() } else { asked };
-        Beyond { judgement, asked, more }
+        Ok(Beyond { judgement, asked, more })
     }
 
     /// The levels that are violated, whatever Elle says.

@@ -278,11 +278,13 @@ fn transactions(
 ) -> Result<(Validity, serde_json::Value), Failure> {
     let name = path.display();
     let Read { history, .. } = load::read(path, read, global)?;
+    let recorded = anomalist::History::from(history);
+    let history = recorded.transactions();
     let limit = flags.cycle_search_timeout.map(Duration::from_millis);
-    let answer = with_budget(path, limit, global, |budget| elle::check(&history, options, budget));
+    let answer = with_budget(path, limit, global, |budget| elle::check(history, options, budget));
     let mut answer =
-        answer.map_err(|unfit| Failure::input(format_args!("{name}: {}", unfit.describe(&history))))?;
-    if answer.validity == Validity::Valid && asks_for_order(options) && is_unordered(&history) {
+        answer.map_err(|unfit| Failure::input(format_args!("{name}: {}", unfit.describe(history))))?;
+    if answer.validity == Validity::Valid && asks_for_order(options) && is_unordered(history) {
         answer.validity = Validity::Unknown;
         let why = "operations without a process cannot be paired, so their order is not known";
         answer.objection.get_or_insert(why.to_owned());
@@ -297,7 +299,8 @@ fn transactions(
         && answer.validity == Validity::Valid
         && !options.models.is_empty();
     let patience = if wanted { PATIENCE } else { GLANCE };
-    let beyond = (wanted || blind).then(|| Beyond::find(&history, options, &answer, patience, global));
+    let beyond =
+        (wanted || blind).then(|| Beyond::find(&recorded, options, &answer, patience, global)).transpose()?;
     let missed =
         beyond.as_ref().filter(|_| blind && !flags.extended).map(Beyond::violated).unwrap_or_default();
     if !missed.is_empty() && !global.quiet {
@@ -312,14 +315,14 @@ fn transactions(
     }
     if answer.validity == Validity::Unknown && !global.quiet {
         let reasons = answer.reported.iter().flat_map(|(_, cases)| cases);
-        let reason = reasons.map(|case| sentences::case(&history, case)).next();
+        let reason = reasons.map(|case| sentences::case(history, case)).next();
         let reason = answer.objection.clone().or(reason).unwrap_or_default();
         terminal::tell(&format!("{name}: unknown: {}", reason.trim_end()));
     }
     if let Some(folder) = &flags.directory {
-        files::write(&files::folder(folder, path, flags.histories.len() > 1), &history, &answer, flags)?;
+        files::write(&files::folder(folder, path, flags.histories.len() > 1), history, &answer, flags)?;
     }
-    let document = json::document(&history, &answer, beyond.as_ref(), flags.extended);
+    let document = json::document(history, &answer, beyond.as_ref(), flags.extended);
     // The document keeps Elle's own word beside ours; one word alone, and the exit status, must not call this valid.
     let validity = if missed.is_empty() { answer.validity } else { Validity::Unknown };
     Ok((validity, document))
