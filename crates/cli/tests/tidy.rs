@@ -113,7 +113,7 @@ fn every_crate_has_the_workspace_lints_and_libraries_do_not_print() {
         let of_binary = file.starts_with(root().join("crates/cli/src"));
         let in_tests = file
             .components()
-            .any(|c| ["tests", "fuzz", "examples"].map(Some).contains(&c.as_os_str().to_str()));
+            .any(|c| ["tests", "testkit", "fuzz", "examples"].map(Some).contains(&c.as_os_str().to_str()));
         assert!(!prints || of_binary || in_tests, "{} allows printing", file.display());
     }
 }
