@@ -1,4 +1,4 @@
-//! Real histories with expected verdicts, from `ANOMALIST_CORPUS` or `../shared/corpus/open`; skipped when they are not there.
+//! Recorded histories with expected verdicts, from the corpus (`anomalist_testkit::skip::corpus`).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -7,18 +7,9 @@ use anomalist_check::{Budget, Inference, Request, check};
 use anomalist_format::{Input, ReadOptions};
 use anomalist_history::Index;
 use anomalist_level::{Level, Verdict, elle};
+use anomalist_testkit::skip::corpus;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("ANOMALIST_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open");
-    let found = named.into_iter().chain([beside]).find(|p| p.join("INDEX.tsv").is_file());
-    if found.is_none() {
-        eprintln!("no corpus: skipped");
-    }
-    found
-}
 
 /// A folder that disappears with the test.
 struct Scratch(PathBuf);

@@ -1,25 +1,25 @@
 //! `anomalist test` against throw-away servers: the known answers, the same under faults, and a wrong client.
 //!
-//! Without the servers' programs these tests say so and pass, except in CI.
+//! Without the servers' programs they fail, unless `ANOMALIST_SKIP` names `servers`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "all of this is a test, helpers too")]
 
 mod support;
 
 use anomalist_driver::server::{Engine, Server, ServerError, Setup};
+use anomalist_testkit::skip;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use support::{Run, Scratch};
 
-/// Runs against a throw-away server; none if it is not on this machine.
+/// Runs against a throw-away server; none if it is not on this machine and may be missing.
 fn test(scratch: &Scratch, server: &str, args: &[&str]) -> Option<Run> {
     let runs = scratch.path("runs");
     let mut all = vec!["test", "--throwaway", server, "--json", "--quiet", "--runs", &runs];
     all.extend(args);
     let run = Run::new(&all, b"", &[]);
-    let missing = run.stderr().contains("is not on this machine");
-    if missing && std::env::var_os("CI").is_none() {
-        eprintln!("skipped: {}", run.stderr().trim());
+    if run.stderr().contains("is not on this machine") {
+        skip::missing("servers", run.stderr().trim());
         return None;
     }
     Some(run)
@@ -247,10 +247,7 @@ fn passwords_are_not_written() {
     const SECRET: &str = "geheim-42";
     let server = match Server::start(Engine::Postgres, &Setup::default()) {
         Ok(server) => server,
-        Err(missing @ ServerError::Missing { .. }) if std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {missing}");
-            return;
-        }
+        Err(missing @ ServerError::Missing { .. }) => return skip::missing("servers", missing),
         Err(error) => panic!("{error}"),
     };
     let (host, port) = server.target(0).address().unwrap();

@@ -1,25 +1,16 @@
 //! Histories that Elle, its test suite or adya have answered: `anomalist elle` must say the same, or the case is on the list of
-//! deliberate differences. From `ANOMALIST_CORPUS` or `../shared/corpus/open`; skipped when they are not there.
+//! deliberate differences. From the corpus (`anomalist_testkit::skip::corpus`).
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use anomalist_check::Budget;
 use anomalist_check::elle::{Answer, Datatype, Options, Validity, check, infer};
 use anomalist_format::{Input, ReadOptions};
 use anomalist_history::History;
-use anomalist_level::elle;
+use anomalist_level::{AnomalyKind, Level, elle};
+use anomalist_testkit::skip::corpus;
 use serde_json::{Value as Json, json};
-use std::path::{Path, PathBuf};
-
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("ANOMALIST_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open");
-    let found = named.into_iter().chain([beside]).find(|p| p.join("INDEX.tsv").is_file());
-    if found.is_none() {
-        eprintln!("no corpus: skipped");
-    }
-    found
-}
+use std::path::Path;
 
 /// The cases on which we differ on purpose: lines of the document that begin with a case's name.
 fn deliberate() -> Vec<String> {
@@ -216,4 +207,45 @@ fn elle_would_say_the_same() {
     }
     assert!(wrong.is_empty(), "{} met, wrong:\n{}", met, wrong.join("\n"));
     assert!(met > 0, "no case of Elle's in the corpus");
+}
+
+#[test]
+fn elles_own_assertions_about_models_hold() {
+    type Names = std::collections::BTreeSet<String>;
+    let Some(corpus) = corpus() else { return };
+    let text = std::fs::read_to_string(corpus.join("elle-facts/consistency-model-facts.json")).unwrap();
+    let facts: Json = serde_json::from_str(&text).unwrap();
+    let names = |value: &Json| -> Names {
+        value.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect()
+    };
+    let kinds = |kinds: Vec<AnomalyKind>| -> Names { kinds.iter().map(|k| k.code().to_owned()).collect() };
+    let model = |name: &String| elle::model(name).unwrap_or_else(|| panic!("no model {name}")).level;
+    let given = |case: &Json| names(&case["models"]).iter().map(model).collect::<Vec<_>>();
+    let found = |case: &Json| -> Vec<AnomalyKind> {
+        names(&case["anomalies"]).iter().map(|a| elle::anomaly(a).unwrap().kind).collect()
+    };
+    let printed = |set: &[&elle::Model]| set.iter().map(|m| m.printed.to_owned()).collect::<Names>();
+    let print = |levels: &[Level]| -> Names {
+        elle::models().iter().filter(|m| levels.contains(&m.level)).map(|m| m.printed.to_owned()).collect()
+    };
+    let cases = facts["cases"].as_array().unwrap();
+    for case in cases {
+        match case["kind"].as_str().unwrap() {
+            "impossible-models" => assert_eq!(names(&case["models"]), print(&elle::impossible(&found(case)))),
+            "anomalies-prohibited-by" => {
+                assert_eq!(names(&case["anomalies"]), kinds(elle::prohibited(&given(case))));
+            }
+            "boundary" => {
+                let boundary = elle::boundary(&found(case));
+                assert_eq!(names(&case["not"]), printed(&boundary.not));
+                if !case["also-not"].is_null() {
+                    assert_eq!(names(&case["also-not"]), printed(&boundary.also_not));
+                }
+            }
+            "weakest" => assert_eq!(names(&case["result"]), print(&Level::weakest(&given(case)))),
+            "strongest" => assert_eq!(names(&case["result"]), print(&Level::strongest(&given(case)))),
+            other => panic!("a new kind of fact: {other}"),
+        }
+    }
+    assert!(!cases.is_empty());
 }

@@ -2,7 +2,7 @@
 //! PyMySQL, over PostgreSQL's with SQLAlchemy and pytest (the cart of `docs/weak-isolation.md`).
 
 #![cfg(feature = "weakdb")]
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -49,16 +49,12 @@ fn has_python() -> bool {
     has("python3", "sys")
 }
 
-/// Whether this Python can import these; in CI it has to.
+/// Whether this Python can import these.
 fn has(python: &str, modules: &str) -> bool {
     let probe = Command::new(python).args(["-c", &format!("import {modules}")]).output();
     let there = probe.is_ok_and(|o| o.status.success());
-    assert!(
-        there || std::env::var_os("CI").is_none(),
-        "{python} with {modules} is missing: see scripts/test"
-    );
     if !there {
-        eprintln!("skipped: {python} with {modules} is missing");
+        anomalist_testkit::skip::missing("python", format!("{python} cannot import {modules}"));
     }
     there
 }

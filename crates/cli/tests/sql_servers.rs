@@ -1,6 +1,6 @@
 //! `anomalist sql` with servers of PostgreSQL and MariaDB: what a run leaves alone, and what a script is given.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "all of this is a test, helpers too")]
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 mod support;
 
@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Run, Scratch};
 
-/// A throw-away server; none, with a message, where its programs are missing and this is not CI.
+/// A throw-away server; none where its programs are missing and may be.
 fn server(engine: Engine) -> Option<Server> {
     match Server::start(engine, &Setup::default()) {
         Ok(server) => Some(server),
-        Err(missing @ ServerError::Missing { .. }) if std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {missing}");
+        Err(missing @ ServerError::Missing { .. }) => {
+            anomalist_testkit::skip::missing("servers", missing);
             None
         }
         Err(error) => panic!("{error}"),

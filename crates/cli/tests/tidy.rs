@@ -113,7 +113,7 @@ fn every_crate_has_the_workspace_lints_and_libraries_do_not_print() {
         let of_binary = file.starts_with(root().join("crates/cli/src"));
         let in_tests = file
             .components()
-            .any(|c| ["tests", "fuzz", "examples"].map(Some).contains(&c.as_os_str().to_str()));
+            .any(|c| ["tests", "testkit", "fuzz", "examples"].map(Some).contains(&c.as_os_str().to_str()));
         assert!(!prints || of_binary || in_tests, "{} allows printing", file.display());
     }
 }
@@ -129,7 +129,7 @@ fn files_can_be_read_in_one_sitting() {
 
 /// Paths of the repository in a text: in backticks or as link targets.
 fn paths_in(text: &str) -> Vec<String> {
-    let candidates = text.split(['`', '(', ')', ' ', '\n', '#']);
+    let candidates = text.split(['`', '(', ')', '"', ' ', '\n', '#']);
     let ours = ["crates/", "docs/", "scripts/", "fuzz/", ".ci/"];
     candidates
         .map(|c| c.trim_end_matches(['.', ',', ':', ';']))
@@ -138,12 +138,69 @@ fn paths_in(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The comments of a source file, one per line.
+fn comments(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().filter_map(|line| line.split_once("//")).map(|(_, comment)| format!("{comment}\n")).collect()
+}
+
 #[test]
-fn paths_in_documents_exist() {
-    for document in files("md") {
-        let text = fs::read_to_string(&document).unwrap();
+fn paths_in_documents_and_comments_exist() {
+    let documents = files("md").into_iter().map(|file| (fs::read_to_string(&file).unwrap(), file));
+    let sources = files("rs").into_iter().map(|file| (comments(&file), file));
+    for (text, file) in documents.chain(sources) {
         for path in paths_in(&text) {
-            assert!(root().join(&path).exists(), "{} names {path}", document.display());
+            assert!(root().join(&path).exists(), "{} names {path}", file.display());
+        }
+    }
+}
+
+/// Citations of the form `docs/spec/levels.md` 2: the page has a heading with this number.
+#[test]
+fn cited_sections_exist() {
+    let mut count = 0;
+    for file in files("rs") {
+        for part in comments(&file).split("`docs/spec/").skip(1) {
+            let (page, rest) = part.split_once('`').unwrap();
+            let number: String =
+                rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+            let number = number.trim_end_matches('.');
+            if number.is_empty() {
+                continue;
+            }
+            let text = fs::read_to_string(root().join("docs/spec").join(page)).unwrap();
+            let mut headings = text.lines().filter(|line| line.starts_with('#'));
+            let found = headings.any(|heading| {
+                heading.trim_start_matches('#').split_whitespace().next().map(|n| n.trim_end_matches('.'))
+                    == Some(number)
+            });
+            assert!(found, "{} cites docs/spec/{page} {number}, which has no such section", file.display());
+            count += 1;
+        }
+    }
+    assert!(count > 20, "only {count} citations were found");
+}
+
+/// Design texts and notes that are not in the repository cannot be read by its readers: no citation of them, whether
+/// by their folder or by a bare file name.
+#[test]
+fn no_text_outside_of_the_repository_is_cited() {
+    let folders = ["shared", "..", "design"].map(|folder| format!("{folder}/"));
+    let outside = |word: &str| {
+        let bare = !word.contains('/') && !root().join(word).exists();
+        bare || folders.iter().any(|folder| word.starts_with(folder.as_str()) && !word.starts_with("../docs"))
+    };
+    for file in files("rs") {
+        let text = comments(&file);
+        let words = text.split(|c: char| c.is_whitespace() || "`()[],;:\"'".contains(c));
+        for word in words.map(|w| w.trim_end_matches('.')).filter(|w| w.ends_with(".md")) {
+            assert!(!outside(word), "{} cites {word}", file.display());
+        }
+    }
+    for file in files("md") {
+        let text = fs::read_to_string(&file).unwrap();
+        for folder in ["design", "papers", "review"].map(|folder| format!("shared/{folder}")) {
+            assert!(!text.contains(&folder), "{} cites {folder}", file.display());
         }
     }
 }

@@ -1,25 +1,16 @@
 //! Real timestamped histories as streams: `anomalist watch -` reports what `anomalist check --by timestamps` finds in the file, whatever
-//! the order in which sessions arrive. From `ANOMALIST_CORPUS` or `../shared/corpus/open`; skipped when that is not there.
+//! the order in which sessions arrive. From the corpus (`anomalist_testkit::skip::corpus`).
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
+use anomalist_testkit::skip::corpus;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use support::{Run, Scratch, anomalist_with};
-
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("ANOMALIST_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open");
-    let found = named.into_iter().chain([beside]).find(|p| p.join("INDEX.tsv").is_file());
-    if found.is_none() {
-        eprintln!("no corpus: skipped");
-    }
-    found
-}
 
 fn content(path: &Path) -> Vec<u8> {
     if path.extension().is_some_and(|e| e == "zst") {

@@ -1,10 +1,10 @@
 //! The OLTP suites: their assertions hold where transactions run one after another, and what breaks them on weakdb is what the level allows.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use anomalist_check::{Budget, Request, check};
 use anomalist_driver::Target;
-use anomalist_driver::server::{Engine, Server, Setup};
+use anomalist_driver::server::{Engine, Server, ServerError, Setup};
 use anomalist_explore::oltp::{Load, all, run, set_up};
 use anomalist_history::Index;
 use anomalist_level::{Level, Verdict};
@@ -16,11 +16,10 @@ use anomalist_weakdb::{Options, Store};
 fn assertions_hold_where_transactions_run_one_after_another() {
     let server = match Server::start(Engine::Mariadb, &Setup::default()) {
         Ok(server) => server,
-        Err(missing) if std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {missing}");
-            return;
+        Err(missing @ ServerError::Missing { .. }) => {
+            return anomalist_testkit::skip::missing("servers", missing);
         }
-        Err(missing) => panic!("{missing}"),
+        Err(error) => panic!("{error}"),
     };
     for (number, suite) in all().into_iter().enumerate() {
         let name = format!("suite_{number}");

@@ -5,7 +5,6 @@ use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
 use anomalist_history::History;
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Reads a text in a given format.
@@ -149,14 +148,8 @@ pub(crate) fn survives(text: &[u8], read: Read<'_>) {
 
 /// The open corpus: id, format, path, text, sessions, transactions, operations of every case in formats of this name.
 pub(crate) fn corpus(format: &str) -> Vec<(String, Vec<u8>, [usize; 3])> {
-    let root = std::env::var_os("ANOMALIST_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open"),
-        PathBuf::from,
-    );
-    let Ok(index) = std::fs::read_to_string(root.join("INDEX.tsv")) else {
-        eprintln!("skipped: no corpus at {}", root.display());
-        return Vec::new();
-    };
+    let Some(root) = anomalist_testkit::skip::corpus() else { return Vec::new() };
+    let index = std::fs::read_to_string(root.join("INDEX.tsv")).unwrap();
     let rows = index.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>());
     rows.filter(|row| row[2] == format)
         .map(|row| {

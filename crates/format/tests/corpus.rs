@@ -1,24 +1,14 @@
 //! Every file of the shared corpus in a format of registers over numbers can be read, and has the size its index says; the
 //! unit tests of Elle's and TimeKiller's formats do the same for theirs.
 //!
-//! The corpus is not part of the repository: `ANOMALIST_CORPUS` names it, or it lies beside the checkout. Without it these tests
-//! say so and pass.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+//! The corpus is not part of the repository (`anomalist_testkit::skip::corpus`).
+#![allow(clippy::unwrap_used)]
 
 use anomalist_format::{Format, Input, Loaded, ReadOptions};
 use anomalist_history::{Index, Outcome, Source};
+use anomalist_testkit::skip::{self, corpus};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-fn corpus() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/open");
-    let folder = std::env::var_os("ANOMALIST_CORPUS").map_or(beside, PathBuf::from);
-    let found = folder.join("INDEX.tsv").is_file().then_some(folder);
-    if found.is_none() {
-        eprintln!("skipped: no corpus (set ANOMALIST_CORPUS)");
-    }
-    found
-}
 
 struct Case {
     id: String,
@@ -76,7 +66,7 @@ fn unpacked(case: &Case) -> Option<PathBuf> {
     let unpack = format!("zstd -dc '{}' | tar -x -C '{}'", case.file.display(), into.display());
     let done = Command::new("sh").arg("-c").arg(unpack).status().is_ok_and(|status| status.success());
     if !done {
-        eprintln!("skipped {}: cannot unpack it (are tar and zstd installed?)", case.id);
+        skip::missing("corpus", format!("cannot unpack {} (are tar and zstd installed?)", case.id));
     }
     done.then(|| into.join(&case.id))
 }

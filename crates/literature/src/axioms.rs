@@ -11,7 +11,7 @@
 //! is not among our papers. Read committed, causal and serializable are restated in MonkeyDB, Figure 3,
 //! read atomic and causal in Plume, Definitions 5 and 6; for the axioms Prefix and Conflict MonkeyDB
 //! refers to the original, which is restated from memory. The session guarantees are those of
-//! `algorithms.md` 2.2: the papers have none.
+//! `docs/spec/levels.md` 2: the papers have none.
 //!
 //! What is visible to a read concerns only transactions that are earlier in `co`, so transactions are
 //! placed one by one, the sources of a transaction's reads are chosen when it is placed, and the axiom is
@@ -41,13 +41,13 @@ pub enum Axiom {
     Snapshot,
     /// MonkeyDB, Figure 3c, Serializability: what precedes `t` in `co`.
     Serializable,
-    /// `algorithms.md` 2.2, read your writes: `so`.
+    /// `docs/spec/levels.md` 2, read your writes: `so`.
     ReadYourWrites,
-    /// `algorithms.md` 2.2, monotonic reads: `wr ; so`.
+    /// `docs/spec/levels.md` 2, monotonic reads: `wr ; so`.
     MonotonicReads,
-    /// `algorithms.md` 2.2, monotonic writes: `so ; wr`.
+    /// `docs/spec/levels.md` 2, monotonic writes: `so ; wr`.
     MonotonicWrites,
-    /// `algorithms.md` 2.2, writes follow reads: `wr ; so ; wr`.
+    /// `docs/spec/levels.md` 2, writes follow reads: `wr ; so ; wr`.
     WritesFollowReads,
 }
 

@@ -12,7 +12,7 @@ use crate::order::{FREE, complete, next};
 /// The definition is about a relation between reads and writes, of committed transactions or the initial
 /// one. Where a read has no such write, or does not return an own write, or a list was read before and
 /// after an own append (Plume has only registers), it says nothing: not defined. Reads that follow own
-/// writes are own (`algorithms.md` 2.1).
+/// writes are own (`docs/spec/what-counts.md` 3).
 pub fn cut_isolation(parts: &Parts<'_>) -> Answer {
     let reads = |t: usize| &parts.facts[t].reads;
     let unclear = |t: usize| {

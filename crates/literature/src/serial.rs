@@ -1,11 +1,11 @@
 //! One transaction after the other: serializability and linearizability.
 //!
 //! The transactions that took effect are executed in some order on the initial state, and every read
-//! returns what is there: the definition of Papadimitriou 1979 by reads of values, as MonkeyDB restates
-//! it after Figure 3 ("each transaction observes the effects of all the co predecessors"). Without
-//! sessions any order will do, which is Adya's PL-3 on items (Elle, section 2: an equivalent serial
-//! history). Strict: a transaction that was over before another began comes first (Herlihy & Wing 1990,
-//! section 3.3; restated in Elle, section 5: real-time dependencies), and sessions count (`product.md`).
+//! returns what is there: the definition of Papadimitriou 1979 by reads of values, as MonkeyDB restates it
+//! after Figure 3 ("each transaction observes the effects of all the co predecessors"). Without sessions
+//! any order will do, which is Adya's PL-3 on items (Elle, section 2: an equivalent serial history).
+//! Strict: a transaction that was over before another began comes first (Herlihy & Wing 1990, section 3.3;
+//! restated in Elle, section 5: real-time dependencies), and sessions count (`docs/spec/levels.md` 4).
 
 use crate::Answer;
 use crate::facts::{Parts, Set};

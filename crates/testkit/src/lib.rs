@@ -3,7 +3,8 @@
 //! [`mini`] writes a history as people do on a whiteboard. [`oracle`] decides levels and counts anomalies by transcribing
 //! the definitions: it tries every commit order, and resolves reads from raw operations without `anomalist_history::Index`, so
 //! that it shares no code, and no mistake, with what it judges. [`random`] makes histories near the boundary between
-//! allowed and forbidden, and all histories of a tiny size; [`mutate`] spoils proofs. Dev only: nothing that ships depends on this crate.
+//! allowed and forbidden, and all histories of a tiny size; [`mutate`] spoils proofs; [`skip`] decides what happens to a
+//! test that lacks something. Dev only: nothing that ships depends on this crate.
 //!
 //! ```
 //! use anomalist_testkit::{mini::history, oracle::{WeakLevel, satisfies, taps}};
@@ -20,6 +21,7 @@ pub mod mutate;
 pub mod oracle;
 mod plan;
 pub mod random;
+pub mod skip;
 
 /// A number from the environment: how the oracle tests are told the number of cases and the seed.
 ///

@@ -76,7 +76,7 @@ fn hierarchy(h: &History) -> Result<(), String> {
     Ok(())
 }
 
-/// algorithms.md 2.6: RC ⟺ no TAP-a to TAP-i, RA ⟺ none to l, causal ⟺ none to n. On lists only ⟹.
+/// `docs/spec/anomalies.md` 1: RC ⟺ no TAP-a to TAP-i, RA ⟺ none to l, causal ⟺ none to n. On lists only ⟹.
 fn characterised(registers: bool, h: &History) -> Result<(), String> {
     let counts = taps(h);
     for (level, last) in [(ReadCommitted, 'i'), (ReadAtomic, 'l'), (Causal, 'n')] {

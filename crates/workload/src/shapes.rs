@@ -1,4 +1,4 @@
-//! Named workloads: those the peers were measured on (`peers.md`), and Plume's general benchmarks.
+//! Named workloads: those other tools were measured on (`docs/benchmarks.md`), and Plume's general benchmarks.
 
 use crate::spec::{Distribution, Kind, SimLevel, Spec};
 

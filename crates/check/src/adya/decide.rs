@@ -6,7 +6,7 @@
 //! What proves a level when version orders are not total:
 //! - *PL-1, PL-2 and their session and real-time forms*: registers may be given versions in the order of any topological
 //!   sort, and so may appends that nobody saw. So no cycle of what is certain means the level holds, always.
-//! - *Serializable and prefix*, lists only: as well (algorithms.md 3.6).
+//! - *Serializable and prefix*, lists only: as well (`docs/spec/algorithms.md` 3.3).
 //! - *Snapshot isolation*, lists only: two writers of a key must not overlap, so the order of appends that nobody saw
 //!   is a choice. The order of a sort is tried; if that fails the level is unknown.
 

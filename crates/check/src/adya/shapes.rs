@@ -1,9 +1,10 @@
 //! The graph that a level keeps free of cycles, and its topological order, which is the proof that it has none.
 //!
-//! Two shapes do for all levels (Adya 1999; Cerone & Gotsman 2018; algorithms.md 3.1). Over transactions: a level
-//! forbids every cycle of some relations. Over *events*, two per transaction, its beginning and its commit: snapshots.
-//! There a transaction begins after the commits it depends on, and before the commits of whoever overwrites what it
-//! read; a cycle of events is a cycle of dependencies without two adjacent anti-dependencies. O(transactions + edges).
+//! Two shapes do for all levels (Adya 1999; Cerone & Gotsman 2018; `docs/spec/algorithms.md` 3.2). Over
+//! transactions: a level forbids every cycle of some relations. Over *events*, two per transaction, its
+//! beginning and its commit: snapshots. There a transaction begins after the commits it depends on, and
+//! before the commits of whoever overwrites what it read; a cycle of events is a cycle of dependencies
+//! without two adjacent anti-dependencies. O(transactions + edges).
 
 use super::depend::{ANTI, Dependencies, RT, RW, SO, WR, WW};
 use super::orders::{Bound, Clock, session_pairs};

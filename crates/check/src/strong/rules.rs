@@ -31,7 +31,7 @@ pub(crate) enum Family {
     Mixed,
 }
 
-/// What a weak level takes into account when a transaction reads (algorithms.md 2.2).
+/// What a weak level takes into account when a transaction reads (`docs/spec/levels.md` 2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Visible {
     ReadCommitted,

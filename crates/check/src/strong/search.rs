@@ -1,9 +1,9 @@
 //! Decides one level: guess an order, see what it misses, ask the solver for one that does not, until nothing is missed or
 //! the solver says that there is none.
 //!
-//! Only demands that some candidate order missed ever become clauses. Each round adds a clause that no earlier round had, or
-//! asks about an open read that no earlier round asked about, and there are finitely many, so it ends. (algorithms.md 3.2,
-//! P2 and P4.)
+//! Only demands that some candidate order missed ever become clauses. Each round adds a clause that no
+//! earlier round had, or asks about an open read that no earlier round asked about, and there are finitely
+//! many, so it ends. (`docs/spec/algorithms.md` 4.3.)
 
 use super::certify;
 use super::chains::Chains;

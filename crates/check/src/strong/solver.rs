@@ -1,10 +1,11 @@
 //! Conflict-driven clause learning with a theory of order, and a log from which proofs are made.
 //!
-//! Variables stand for unordered pairs of events: the one comes before the other, or the other way round, and either answer
-//! is an edge in a graph that must stay acyclic ([`Ordered`]). A decision always agrees with the current order, so it never
-//! disturbs it; only what clauses force can move events or close a cycle. Every clause has a number in the log together with
-//! its cause; a learnt clause names those it follows from, in the order in which they become unit (reverse unit
-//! propagation, hints as in LRAT). (MiniSat's architecture: Eén & Sörensson 2003; order theory: algorithms.md 3.2.)
+//! Variables stand for unordered pairs of events: the one comes before the other, or the other way round,
+//! and either answer is an edge in a graph that must stay acyclic ([`Ordered`]). A decision always agrees
+//! with the current order, so it never disturbs it; only what clauses force can move events or close a
+//! cycle. Every clause has a number in the log together with its cause; a learnt clause names those it
+//! follows from, in the order in which they become unit (reverse unit propagation, hints as in LRAT).
+//! (MiniSat's architecture: Eén & Sörensson 2003; order theory: `docs/spec/algorithms.md` 4.4.)
 
 use super::heap::Heap;
 use super::log::{Cause, Log};

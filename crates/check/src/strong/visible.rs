@@ -1,11 +1,12 @@
 //! Levels at which a read must take account of some writers only: which reads overlook one that is visible to them?
 //!
-//! Given an order of transactions and the sources of all reads, a read of `x` from `w` is wrong if a writer of `x` that comes
-//! after `w` is visible to it. What is visible differs (algorithms.md 2.2): who the transaction read from before the read
-//! (read committed) or at all, or earlier transactions of its session (read atomic, the session guarantees), or everything
-//! that session order and reads lead from (causal), and version order too (parallel snapshot isolation). For the last two,
-//! reachability is kept in clocks: per transaction and session, how much of the session reaches it. O(m·k); the others
-//! O(m · operations per transaction). One demand per read, about the latest visible writer.
+//! Given an order of transactions and the sources of all reads, a read of `x` from `w` is wrong if a
+//! writer of `x` that comes after `w` is visible to it. What is visible differs (`docs/spec/levels.md` 2):
+//! who the transaction read from before the read (read committed) or at all, or earlier transactions of
+//! its session (read atomic, the session guarantees), or everything that session order and reads lead from
+//! (causal), and version order too (parallel snapshot isolation). For the last two, reachability is kept
+//! in clocks: per transaction and session, how much of the session reaches it. O(m·k); the others O(m ·
+//! operations per transaction). One demand per read, about the latest visible writer.
 
 use super::causes;
 use super::facts::{Facts, From, Origin};

@@ -1,5 +1,5 @@
-//! The commit-order edges that a level demands, reduced: the same transitive closure with causality as all of them, hence
-//! the same strongly connected components (algorithms.md 2.3 to 2.6).
+//! The commit-order edges that a level demands, reduced: the same transitive closure with causality as all
+//! of them, hence the same strongly connected components (`docs/spec/algorithms.md` 2.4).
 //!
 //! If `t3` reads `x` from `t1`, and `t2` also writes `x` and is visible to that read, then `t2` commits before `t1`.
 //! `t1` the initial state and any such `t2`: impossible at once.

@@ -1,10 +1,11 @@
 //! Plays an order of transactions through and finds the demands of a level that it does not meet.
 //!
-//! If `t3` reads `x` from `t1`, then every `t2` that writes `x` and is visible to the read must come before `t1` (Biswas &
-//! Enea 2019, Def. 2.4, with the visibility of algorithms.md 2.2). Playing the order keeps, per key, the chain of its
-//! writers so far; nearly always the last one is `t1` and the read is done. Otherwise the chain is walked back to `t1`, and
-//! what is visible on the way is an unmet demand. A walk that gets long gives way to asking for the visible writers, so
-//! a read costs O(min(writers since `t1`, visible candidates)).
+//! If `t3` reads `x` from `t1`, then every `t2` that writes `x` and is visible to the read must come
+//! before `t1` (Biswas & Enea 2019, Def. 2.4, with the visibility of `docs/spec/levels.md` 2). Playing the
+//! order keeps, per key, the chain of its writers so far; nearly always the last one is `t1` and the read
+//! is done. Otherwise the chain is walked back to `t1`, and what is visible on the way is an unmet demand.
+//! A walk that gets long gives way to asking for the visible writers, so a read costs O(min(writers since
+//! `t1`, visible candidates)).
 
 use super::clocks::{AllClocks, Chains, Clocks};
 use super::order::Units;

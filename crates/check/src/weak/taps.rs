@@ -1,4 +1,4 @@
-//! Counts the instances of TAP-h to TAP-n exactly, without enumerating them (algorithms.md 2.6).
+//! Counts the instances of TAP-h to TAP-n exactly, without enumerating them (`docs/spec/algorithms.md` 2.6).
 //!
 //! One instance is a pair (external read of `x` from `t1` by `t3`; `t2` that also writes `x` and is visible to it), filed
 //! under the first kind that fits. Let `G_L` be causality with the demands of level `L`. The demand `t2 → t1` lies in `G_L`,

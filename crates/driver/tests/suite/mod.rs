@@ -12,12 +12,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server, or `None` with a message where it is not installed. In CI it has to be.
+/// A server; none where it is not installed and may be missing.
 pub fn server(engine: Engine, setup: &Setup) -> Option<Server> {
     match Server::start(engine, setup) {
         Ok(server) => Some(server),
-        Err(missing @ ServerError::Missing { .. }) if std::env::var_os("CI").is_none() => {
-            println!("skipped: {missing}");
+        Err(missing @ ServerError::Missing { .. }) => {
+            anomalist_testkit::skip::missing("servers", missing);
             None
         }
         Err(error) => panic!("{error}"),

@@ -1,7 +1,7 @@
 //! Databases for the tests: SQLite in a folder of its own, throw-away servers, stand-ins that fail as a test
 //! says.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, dead_code)]
+#![allow(clippy::unwrap_used, dead_code)]
 
 use anomalist_driver::server::{Engine, Server, ServerError, Setup};
 use anomalist_driver::{
@@ -35,12 +35,12 @@ impl Drop for File {
     }
 }
 
-/// A throw-away server; none, with a message, where its programs are missing and this is not CI.
+/// A throw-away server; none where its programs are missing and may be.
 pub fn server(engine: Engine) -> Option<Server> {
     match Server::start(engine, &Setup::default()) {
         Ok(server) => Some(server),
-        Err(error @ ServerError::Missing { .. }) if std::env::var_os("CI").is_none() => {
-            println!("skipped: {error}");
+        Err(error @ ServerError::Missing { .. }) => {
+            anomalist_testkit::skip::missing("servers", error);
             None
         }
         Err(error) => panic!("{error}"),

@@ -1,8 +1,9 @@
 //! Weak levels by definition: is there a commit order?
 //!
 //! `cm` is a total order of the existing transactions that contains `hb`, with INIT before all of them. For every external
-//! read (`t3` reads `x` from `t1`) and every other `t2` that writes `x` and is visible to the read: `t2 <cm t1`. On list
-//! keys, every list read is a prefix of all appends to the key in `cm` order. (Biswas & Enea 2019, Def. 2.2; algorithms.md 2.2.)
+//! read (`t3` reads `x` from `t1`) and every other `t2` that writes `x` and is visible to the read: `t2
+//! <cm t1`. On list keys, every list read is a prefix of all appends to the key in `cm` order. (Biswas &
+//! Enea 2019, Def. 2.2; `docs/spec/levels.md` 1.)
 
 use super::WeakLevel;
 use super::reading::{Ambiguous, Facts, Reading};

@@ -17,7 +17,7 @@ pub use stamps::{StampFault, StampRule, stamp_faults};
 use anomalist_history::History;
 use std::fmt;
 
-/// The levels that this oracle decides (algorithms.md 2.2).
+/// The levels that this oracle decides (`docs/spec/levels.md` 2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub enum WeakLevel {
     /// No TAP-j: external reads of one key in one transaction have one source.
@@ -80,7 +80,7 @@ pub fn satisfies_in(history: &History, level: WeakLevel, versions: &[(usize, usi
     levels::satisfies(history, level, versions)
 }
 
-/// The strong levels that this oracle decides (algorithms.md 3.1, 7).
+/// The strong levels that this oracle decides (`docs/spec/levels.md` 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub enum StrongLevel {
     /// Some serial execution shows what was read.

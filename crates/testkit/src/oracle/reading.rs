@@ -1,10 +1,10 @@
 //! Who read from whom, straight from the operations: every way to explain the reads of a history.
 //!
-//! Rules (algorithms.md 0, 2.1, 2.7). A read after an own write must return the latest own write. Otherwise its source is
-//! another transaction that wrote the value and did not abort, or the initial state if that has the value; failing that its
-//! own later write, an aborted transaction, thin air: in this order. Several possible sources are several explanations.
-//! A list shows an append at most once. An indeterminate transaction exists iff an existing one reads something from it
-//! (least fixpoint).
+//! Rules (`docs/spec/what-counts.md` 3). A read after an own write must return the latest own write.
+//! Otherwise its source is another transaction that wrote the value and did not abort, or the initial
+//! state if that has the value; failing that its own later write, an aborted transaction, thin air: in
+//! this order. Several possible sources are several explanations. A list shows an append at most once. An
+//! indeterminate transaction exists iff an existing one reads something from it (least fixpoint).
 
 use anomalist_history::{History, OpId, OpKind, Outcome, Value};
 

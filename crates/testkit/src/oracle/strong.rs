@@ -1,9 +1,10 @@
 //! Strong levels by definition: every serial execution, every interleaving of begins and commits, every version order.
 //!
-//! Serializability is executed on a state. The snapshot levels and prefix consistency are executed as sequences of
-//! begins (reads happen, all at once) and commits (writes happen, all at once). Parallel snapshot isolation has no single
-//! order of snapshots: every order of each key's writers is tried against `(so ∪ wr ∪ ww)+ ; rw?` irreflexive (Cerone &
-//! Gotsman 2018). A position once reached is not explored twice; nothing else is clever. (algorithms.md 3.1 and 7.)
+//! Serializability is executed on a state. The snapshot levels and prefix consistency are executed as
+//! sequences of begins (reads happen, all at once) and commits (writes happen, all at once). Parallel
+//! snapshot isolation has no single order of snapshots: every order of each key's writers is tried against
+//! `(so ∪ wr ∪ ww)+ ; rw?` irreflexive (Cerone & Gotsman 2018). A position once reached is not explored
+//! twice; nothing else is clever. (`docs/spec/levels.md` 3, `docs/spec/algorithms.md` 7.)
 
 use super::StrongLevel;
 use super::reading::{Ambiguous, Facts, Reading};

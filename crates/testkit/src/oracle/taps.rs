@@ -1,6 +1,6 @@
 //! The 14 transactional anomalous patterns of Plume (Liu et al. 2024, Table 1), counted by trying every tuple.
 //!
-//! What is one instance, and under which letter it is filed, is algorithms.md 2.6, "What counts as one instance".
+//! What is one instance, and under which letter it is filed, is `docs/spec/anomalies.md` 2.
 
 use super::levels::{read_before, required_pairs};
 use super::reading::{Ambiguous, External, Facts, Reading};
@@ -167,7 +167,7 @@ mod tests {
         })
     }
 
-    /// The cycle test of algorithms.md 3.6.
+    /// The cycle test of `docs/spec/algorithms.md` 2.4.
     fn decided_by_cycles(facts: &Facts<'_>, reading: &Reading, level: WeakLevel) -> bool {
         let orders = Orders::new(facts, reading);
         let closure = graph(facts, reading, &orders, level);

@@ -131,7 +131,8 @@ fn peers() -> Vec<Case> {
     for name in ["W1", "W2", "W3"] {
         // The names are those of `Spec::SHAPES`. Plume text has no timestamps, so none are made.
         let shape = Spec::shape(name).unwrap_or_default();
-        let case = Case::new("peers", name, "shape of peers.md", Spec { kind: Kind::Register, ..shape });
+        let case =
+            Case::new("peers", name, "shape of docs/benchmarks.md", Spec { kind: Kind::Register, ..shape });
         let case = if name == "W3" { case.huge() } else { case.quick(true) };
         cases.extend([case.clone(), case.sorted()]);
     }
@@ -197,7 +198,7 @@ fn lists() -> Vec<Case> {
         cases.push(Case::new("lists", format!("transactions-{txns}"), about, list(25, txns)));
     }
     let shape = Spec::shape("W4").unwrap_or_default();
-    cases.push(Case::new("lists", "W4", "list-append, shape of peers.md", shape));
+    cases.push(Case::new("lists", "W4", "list-append, shape of docs/benchmarks.md", shape));
     cases
 }
 
@@ -235,7 +236,7 @@ fn elle() -> Vec<Case> {
 }
 
 /// What Chronos was measured on: one parameter at a time around 50 sessions, 100,000 transactions of 15 operations, half of
-/// them reads, on 1,000 keys by zipf (Table I); lists; and the shapes of peers.md.
+/// them reads, on 1,000 keys by zipf (Table I); lists; and the shapes of `docs/benchmarks.md`.
 fn timestamps() -> Vec<Case> {
     let base = Spec {
         kind: Kind::Timestamped,
@@ -294,7 +295,7 @@ fn timestamps() -> Vec<Case> {
     cases.push(Case::new("timestamps", "transactions-1000000", "number of transactions", million).huge());
     for name in ["W2", "W3"] {
         let shape = Spec { nil_initial: true, ..Spec::shape(name).unwrap_or_default() };
-        let case = Case::new("timestamps", name, "shape of peers.md", shape);
+        let case = Case::new("timestamps", name, "shape of docs/benchmarks.md", shape);
         cases.push(if name == "W3" { case.huge() } else { case.quick(true) });
     }
     cases
@@ -366,9 +367,9 @@ fn strong() -> Vec<Case> {
     let large = Spec { sessions: 20, txns_per_session: 5_000, keys: 50_000, ..Spec::default() };
     let snapshot = |spec: &Spec| Spec { level: SimLevel::SnapshotIsolation, ..spec.clone() };
     let cases = [
-        case("W5a", "shape of peers.md", shape("W5a")).quick(true),
-        case("W5b", "shape of peers.md", shape("W5b")).quick(true),
-        case("W5c", "shape of peers.md, 1,000 keys zipf", shape("W5c")).quick(true),
+        case("W5a", "shape of docs/benchmarks.md", shape("W5a")).quick(true),
+        case("W5b", "shape of docs/benchmarks.md", shape("W5b")).quick(true),
+        case("W5c", "shape of docs/benchmarks.md, 1,000 keys zipf", shape("W5c")).quick(true),
         case("W5c-si", "the same from a snapshot isolation database", snapshot(&shape("W5c"))).quick(true),
         case("write-heavy", "10 % reads", Spec { read_ratio: 0.1, ..base.clone() }),
         case("read-heavy", "90 % reads", Spec { read_ratio: 0.9, ..base.clone() }),

@@ -1,0 +1,143 @@
+//! The generated parts of `docs/spec/levels.md` and `docs/spec/anomalies.md` are those of the tables.
+//!
+//! `ANOMALIST_UPDATE=1 cargo test -p anomalist-level --test spec` writes them again.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
+use anomalist_level::{AnomalyKind, Level};
+use std::fmt::Write;
+use std::path::Path;
+
+const BEGIN: &str = "<!-- begin generated -->\n";
+const END: &str = "<!-- end generated -->\n";
+
+/// Compares the generated part of a page with what it should be, or writes it.
+fn page_is_true(page: &str, generated: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec").join(page);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let wanted = format!("{before}{BEGIN}\n{}\n\n{END}{after}", generated.trim_end());
+    if std::env::var_os("ANOMALIST_UPDATE").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    } else {
+        assert!(
+            text == wanted,
+            "docs/spec/{page} is out of date; ANOMALIST_UPDATE=1 cargo test -p anomalist-level --test spec"
+        );
+    }
+}
+
+/// Words in lines of at most 106 characters.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 106 {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines.join("\n")
+}
+
+fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+/// How the level is defined, by the section of `docs/spec/levels.md`.
+fn family(level: Level) -> &'static str {
+    match level {
+        Level::ReadUncommitted | Level::AdyaReadCommitted => "dependencies (5)",
+        Level::CutIsolation => "cut (2)",
+        Level::ReadCommitted
+        | Level::ReadYourWrites
+        | Level::MonotonicReads
+        | Level::MonotonicWrites
+        | Level::WritesFollowReads
+        | Level::ReadAtomic
+        | Level::Causal => "axiom (2)",
+        Level::Prefix
+        | Level::ParallelSnapshotIsolation
+        | Level::SnapshotIsolation
+        | Level::StrongSessionSnapshotIsolation
+        | Level::StrongSnapshotIsolation => "snapshot (3)",
+        Level::RepeatableRead
+        | Level::UpdateSerializable
+        | Level::Serializable
+        | Level::StrongSessionSerializable
+        | Level::StrictSerializable => "serial (4)",
+        further if further.info().name_only => "*name*",
+        _ => "*Elle*",
+    }
+}
+
+#[test]
+fn the_table_of_levels_is_generated() {
+    let mut page = String::from(
+        "| level | aliases | family (section) | sessions | real time | implies directly |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    let yes = |set: bool| if set { "yes" } else { "" };
+    for level in Level::ALL.iter().copied() {
+        let info = level.info();
+        assert!(!level.is_canonical() || !family(level).starts_with('*'), "{level} has no family");
+        writeln!(
+            page,
+            "| `{level}` | {} | {} | {} | {} | {} |",
+            listed(info.aliases),
+            family(level),
+            yes(info.session_order),
+            yes(info.real_time),
+            listed(info.implies.iter().map(|l| l.name())),
+        )
+        .unwrap();
+    }
+    for level in Level::ALL.iter().copied().filter(|level| !level.info().name_only) {
+        let info = level.info();
+        let mut text = format!("**`{level}`**: {} *Source:* {}.", info.definition, info.source);
+        if let Some(name) = info.elle_name {
+            write!(text, " *In Elle:* `{name}`.").unwrap();
+        }
+        if let Some(difference) = info.in_plume {
+            write!(text, " *In Plume:* {difference}.").unwrap();
+        }
+        for (what, example) in [("Satisfied", info.example_accepts), ("Violated", info.example_rejects)] {
+            if let Some(example) = example {
+                write!(text, " *{what} by* `{example}`.").unwrap();
+            }
+        }
+        write!(page, "\n{}\n", wrapped(&text)).unwrap();
+    }
+    page_is_true("levels.md", &page);
+}
+
+#[test]
+fn the_table_of_anomalies_is_generated() {
+    let mut page = String::from("| kind | code | everyday name | rules out |\n|---|---|---|---|\n");
+    for kind in AnomalyKind::ALL.iter().copied() {
+        let out = listed(kind.rules_out().iter().map(|l| l.name()));
+        writeln!(page, "| `{kind}` | {} | {} | {out} |", kind.code(), kind.info().everyday).unwrap();
+    }
+    for kind in AnomalyKind::ALL.iter().copied() {
+        let info = kind.info();
+        let mut text = format!("**`{kind}`**: {}", info.definition);
+        let mut add = |what: &str, content: &str| {
+            if !content.is_empty() {
+                write!(text, " *{what}:* {content}.").unwrap();
+            }
+        };
+        add("One instance", info.instance);
+        add("Source", info.source);
+        add("Implies directly", &listed(info.implies.iter().map(|k| k.name())));
+        add("In Plume", info.in_plume.unwrap_or_default());
+        if let Some(example) = info.example {
+            add("Example", &format!("`{example}`"));
+        }
+        write!(page, "\n{}\n", wrapped(&text)).unwrap();
+    }
+    page_is_true("anomalies.md", &page);
+}
