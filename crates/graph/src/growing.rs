@@ -94,6 +94,11 @@ impl<L: Copy> Growing<L> {
         self.order.of(a) < self.order.of(b)
     }
 
+    /// What sorts nodes in their order, until the next edge is added.
+    pub fn place(&self, node: u32) -> u64 {
+        self.order.of(node)
+    }
+
     /// Adds an edge and mends the order. An edge that would close a cycle is not added; the cycle is returned, the
     /// new edge first and the others as few as possible.
     pub fn add(&mut self, from: u32, to: u32, label: L) -> Result<(), Cycle<L>> {
