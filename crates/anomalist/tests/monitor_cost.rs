@@ -86,7 +86,7 @@ fn registers(rng: &mut fastrand::Rng) -> Vec<Planned> {
 /// Replicas that learn of each other's transactions in one order, each later than it should. The last writer wins.
 fn replicas(rng: &mut fastrand::Rng) -> Vec<Planned> {
     let mut log: Vec<(u64, i64)> = Vec::new();
-    let mut known = vec![0; SESSIONS];
+    let mut known = [0; SESSIONS];
     let mut states: Vec<HashMap<u64, (usize, i64)>> = vec![HashMap::new(); SESSIONS];
     plan(rng, |rng, session| {
         let state = &mut states[session];

@@ -97,7 +97,7 @@ impl Weak {
         for reader in dirty {
             demands.clear();
             match self.sight {
-                Sight::ReadCommitted | Sight::ReadAtomic => self.from_reads(reader, world, &mut demands),
+                Sight::ReadCommitted | Sight::ReadAtomic => self.direct_demands(reader, world, &mut demands),
                 Sight::Causal => self.causes.demands(reader, world, &mut demands),
             }
             for &Demand { first, then, key } in &demands {
@@ -112,7 +112,7 @@ impl Weak {
     }
 
     /// The demands of read committed and read atomic.
-    fn from_reads(&self, reader: Node, world: &World, demands: &mut Vec<Demand>) {
+    fn direct_demands(&self, reader: Node, world: &World, demands: &mut Vec<Demand>) {
         let reads = &world.txns[reader as usize].reads;
         let known = |read: &Read| world.source(read);
         let mut by_key: Vec<(KeyId, usize)> = reads.iter().enumerate().map(|(i, r)| (r.key, i)).collect();
@@ -145,6 +145,9 @@ impl Weak {
     }
 }
 
+/// The writers of a key in one chain, each with its place.
+type ChainWriters = (u32, Vec<(u32, Node)>);
+
 /// Causality: who follows whom by session and reads.
 #[derive(Debug, Default)]
 struct Causes {
@@ -156,7 +159,7 @@ struct Causes {
     chain_of: FxHashMap<u32, u32>,
     lengths: Vec<u32>,
     /// Per key and chain, the writers by place.
-    writers: FxHashMap<KeyId, Vec<(u32, Vec<(u32, Node)>)>>,
+    writers: FxHashMap<KeyId, Vec<ChainWriters>>,
 }
 
 impl Causes {
