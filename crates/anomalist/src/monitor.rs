@@ -1,10 +1,11 @@
 //! Judges a recording while it is made: for simulators that check after every step.
 //!
-//! The engine is [`core::incremental`](crate::core::incremental): for the levels and recordings that it decides, a
-//! step costs what its transaction costs, however many came before. Other levels, and recordings that it does not
-//! decide (values that are written twice, registers that are written without being read), are checked as a whole
-//! now and then: whenever the recording has doubled, within a [budget](Monitor::budget). In between they are unknown,
-//! and the status says when they were last looked at. All verdicts are by values, not by timestamps.
+//! The engine is [`core::incremental`](crate::core::incremental): for the levels and recordings that it
+//! decides, a step costs what its transaction costs, however many came before. Other levels, and
+//! recordings that it does not decide (values that are written twice, registers that are written without
+//! being read), are checked as a whole now and then: whenever the recording has doubled, within a
+//! [budget](Monitor::budget). In between they are unknown, and the status says when they were last looked
+//! at. All verdicts are by values, not by timestamps.
 
 use crate::error::Error;
 use crate::history::History;
@@ -68,8 +69,8 @@ impl Monitor {
         self
     }
 
-    /// How long a check of the whole recording may take, for levels that are not decided step by step. Without
-    /// a choice one second; zero: never.
+    /// How long a check of the whole recording may take, for levels that are not decided step by step.
+    /// Without a choice one second; zero: never.
     pub fn budget(self, limit: Duration) -> Self {
         self.watch(|watch| watch.limit = limit);
         self
@@ -107,8 +108,8 @@ impl Monitor {
         Ok(History::from(builder.finish()?))
     }
 
-    /// Checks the recording as a whole and explains, as `anomalist check` does. A read whose writer has not ended
-    /// is an anomaly there.
+    /// Checks the recording as a whole and explains, as `anomalist check` does. A read whose writer has
+    /// not ended is an anomaly there.
     pub fn explain(&self) -> Result<String, Error> {
         let history = self.history()?;
         let question = self.status().levels.iter().fold(check(&history), |q, (level, _)| q.require(*level));

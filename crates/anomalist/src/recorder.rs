@@ -1,14 +1,15 @@
 //! Records what clients saw, from as many threads as there are.
 //!
-//! A [`Recorder`] is shared by cloning it; a [`Session`] belongs to one client, which does one thing at a time,
-//! so a transaction borrows it. Operations are kept by the transaction and handed over when it ends: one
-//! lock per transaction. A transaction that is dropped without an end (its thread panicked, say) counts
-//! as of unknown outcome, which is never wrong.
+//! A [`Recorder`] is shared by cloning it; a [`Session`] belongs to one client, which does one thing at a
+//! time, so a transaction borrows it. Operations are kept by the transaction and handed over when it
+//! ends: one lock per transaction. A transaction that is dropped without an end (its thread panicked,
+//! say) counts as of unknown outcome, which is never wrong.
 //!
 //! The recorder also notes when a transaction began and ended: real time, which strict serializability is
 //! about. Simulators give it their own clock.
 //!
-//! A [`Monitor`](crate::Monitor) is a recorder that also judges: what is recorded is handed on as it is recorded.
+//! A [`Monitor`](crate::Monitor) is a recorder that also judges: what is recorded is handed on as it is
+//! recorded.
 
 use crate::error::Error;
 use crate::history::History;
@@ -61,8 +62,8 @@ impl Recorder {
         Recorder::with_clock(move || start.elapsed().as_nanos() as u64)
     }
 
-    /// The same with another clock for real time: virtual time of a simulator. It must not run backwards, and two
-    /// transactions are ordered by it only if the one ends *before* the other begins.
+    /// The same with another clock for real time: virtual time of a simulator. It must not run backwards,
+    /// and two transactions are ordered by it only if the one ends *before* the other begins.
     pub fn with_clock(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Recorder {
         let mut state = State::default();
         state.builder.set_initial_default(Some(anomalist_history::Value::NIL));

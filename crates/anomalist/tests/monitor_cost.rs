@@ -25,7 +25,8 @@ struct Planned {
     ops: Vec<Op>,
 }
 
-/// Sessions whose transactions overlap, each done at the moment it begins. They come in the order in which they end.
+/// Sessions whose transactions overlap, each done at the moment it begins. They come in the order in
+/// which they end.
 fn plan(rng: &mut fastrand::Rng, mut act: impl FnMut(&mut fastrand::Rng, usize) -> Vec<Op>) -> Vec<Planned> {
     let mut open: Vec<Option<(u64, Vec<Op>)>> = (0..SESSIONS).map(|_| None).collect();
     let mut planned = Vec::with_capacity(STEPS);
@@ -83,7 +84,8 @@ fn registers(rng: &mut fastrand::Rng) -> Vec<Planned> {
     })
 }
 
-/// Replicas that learn of each other's transactions in one order, each later than it should. The last writer wins.
+/// Replicas that learn of each other's transactions in one order, each later than it should. The last
+/// writer wins.
 fn replicas(rng: &mut fastrand::Rng) -> Vec<Planned> {
     let mut log: Vec<(u64, i64)> = Vec::new();
     let mut known = [0; SESSIONS];

@@ -1,17 +1,19 @@
 //! A topological order kept up while nodes and edges arrive, for graphs that never stop growing.
 //!
-//! New nodes come last, and edges that ascend in the order cost nothing. For an edge that descends, its two
-//! ends are searched from at the same time, edge by edge, within the part of the order between them (the two-way
-//! search of Bender, Fineman, Gilbert & Tarjan 2016; Pearce & Kelly 2006 search both sides to the end). The side
-//! that is exhausted first is moved past the other end. So an edge costs twice the smaller side,
-//! whatever the number of nodes: little, if nodes arrive nearly in order.
+//! New nodes come last, and edges that ascend in the order cost nothing. For an edge that descends, its
+//! two ends are searched from at the same time, edge by edge, within the part of the order between them
+//! (the two-way search of Bender, Fineman, Gilbert & Tarjan 2016; Pearce & Kelly 2006 search both sides
+//! to the end). The side that is exhausted first is moved past the other end. So an edge costs twice the
+//! smaller side, whatever the number of nodes: little, if nodes arrive nearly in order.
 //!
-//! Why that is right: if all that `to` reaches before `from` is moved to just behind `from`, in its old order,
-//! then edges into what was moved ascend more than before, and edges out of it lead either to what was moved or
-//! behind `from`. The other side is symmetric. A cycle would be found by either side, before it is exhausted.
+//! Why that is right: if all that `to` reaches before `from` is moved to just behind `from`, in its old
+//! order, then edges into what was moved ascend more than before, and edges out of it lead either to what
+//! was moved or behind `from`. The other side is symmetric. A cycle would be found by either side, before
+//! it is exhausted.
 //!
-//! Places in the order are labels of 64 bits with gaps (Dietz & Sleator 1987): O(log n) amortised for each node
-//! that is moved. [`Ordered`](crate::Ordered) has dense places and takes edges back, for searches.
+//! Places in the order are labels of 64 bits with gaps (Dietz & Sleator 1987): O(log n) amortised for
+//! each node that is moved. [`Ordered`](crate::Ordered) has dense places and takes edges back, for
+//! searches.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -99,8 +101,8 @@ impl<L: Copy> Growing<L> {
         self.order.of(node)
     }
 
-    /// Adds an edge and mends the order. An edge that would close a cycle is not added; the cycle is returned, the
-    /// new edge first and the others as few as possible.
+    /// Adds an edge and mends the order. An edge that would close a cycle is not added; the cycle is
+    /// returned, the new edge first and the others as few as possible.
     pub fn add(&mut self, from: u32, to: u32, label: L) -> Result<(), Cycle<L>> {
         if from == to {
             return Err(vec![(from, label)]);
@@ -287,8 +289,8 @@ impl Places {
         }
     }
 
-    /// Makes room behind a slot: the following ones are spread evenly, as many as it takes until `j` of them have
-    /// room of more than `j²`.
+    /// Makes room behind a slot: the following ones are spread evenly, as many as it takes until `j` of
+    /// them have room of more than `j²`.
     fn spread(&mut self, slot: u32) {
         let low = self.label[slot as usize];
         let mut count = 1;

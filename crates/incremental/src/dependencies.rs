@@ -1,11 +1,12 @@
 //! Serializability and snapshot isolation of recordings that show the order of versions.
 //!
-//! Serializability: no cycle of dependencies (Adya 1999, PL-3). Snapshot isolation: a beginning and a commit for
-//! every transaction. It begins after the commits that it depends on, and before the commits of those who
-//! overwrite what it read; a cycle of these events is a cycle of dependencies without two adjacent
-//! anti-dependencies (Cerone & Gotsman 2018), as in `crates/check/src/adya/shapes.rs`. Sessions and real time are
-//! further edges. The order of appends that no read shows is open: any order serves serializability (that of the
-//! graph's), and for snapshot isolation the graph's is tried, which is cheap; if it does not do, the level is unknown.
+//! Serializability: no cycle of dependencies (Adya 1999, PL-3). Snapshot isolation: a beginning and a
+//! commit for every transaction. It begins after the commits that it depends on, and before the commits
+//! of those who overwrite what it read; a cycle of these events is a cycle of dependencies without two
+//! adjacent anti-dependencies (Cerone & Gotsman 2018), as in `crates/check/src/adya/shapes.rs`. Sessions
+//! and real time are further edges. The order of appends that no read shows is open: any order serves
+//! serializability (that of the graph's), and for snapshot isolation the graph's is tried, which is
+//! cheap; if it does not do, the level is unknown.
 //!
 //! Cost: a facts' edges, each as `Growing` says.
 

@@ -1,7 +1,9 @@
-//! A transaction taken apart: what it read from others, what it wrote, and the reads that its own writes forbid.
+//! A transaction taken apart: what it read from others, what it wrote, and the reads that its own writes
+//! forbid.
 //!
 //! A read after own writes of the key must return the last of them; a list must end with all of them, and
-//! what is before them it read from others (Plume's TAP-c to TAP-e; the rules of the index in `anomalist-history`).
+//! what is before them it read from others (Plume's TAP-c to TAP-e; the rules of the index in
+//! `anomalist-history`).
 
 use crate::fact::Node;
 use anomalist_history::{FaultKind, Interval, KeyId, OpKind, Value};

@@ -2,8 +2,8 @@
 
 use anomalist_history::{FaultKind, Interval, KeyId};
 
-/// A transaction that counts as committed, or a *gap*: the place between what the reads of a list show and the
-/// appends that they do not. Dense, in order of arrival.
+/// A transaction that counts as committed, or a *gap*: the place between what the reads of a list show
+/// and the appends that they do not. Dense, in order of arrival.
 pub(crate) type Node = u32;
 
 /// One thing that became known.

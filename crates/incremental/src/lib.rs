@@ -1,26 +1,29 @@
 //! Checks isolation levels after every transaction, at a cost that does not grow.
 //!
-//! Simulators record one transaction after another and ask after each whether a level is broken. Checking the
-//! whole recording each time is quadratic. This engine takes transactions as they end and derives from each what is
-//! new (`resolve.rs`): who read from whom, and in which order versions were installed, where the recording shows it.
-//! Each level then keeps a graph in topological order (`dependencies.rs`, `weak.rs`); the first edge that closes a
-//! cycle breaks the level, for ever, because what follows from a recording also follows from a longer one.
+//! Simulators record one transaction after another and ask after each whether a level is broken. Checking
+//! the whole recording each time is quadratic. This engine takes transactions as they end and derives
+//! from each what is new (`resolve.rs`): who read from whom, and in which order versions were installed,
+//! where the recording shows it. Each level then keeps a graph in topological order (`dependencies.rs`,
+//! `weak.rs`); the first edge that closes a cycle breaks the level, for ever, because what follows from a
+//! recording also follows from a longer one.
 //!
 //! * Read committed, read atomic and causal: all recordings.
-//! * Serializability and snapshot isolation, each with and without sessions and real time: list-append, and registers
-//!   whose writers read before they write (of each key one may write blindly, to create it).
+//! * Serializability and snapshot isolation, each with and without sessions and real time: list-append,
+//!   and registers whose writers read before they write (of each key one may write blindly, to create
+//!   it).
 //!
-//! A read whose writer has not arrived is *pending*: transactions end in any order. So a level holds *so far*; that
-//! a pending value was never written shows only at the [end](Engine::end). Values must be written once per key. If
-//! one is written again, everything is [unknown](Doubt), an earlier violation too: it may have rested on it.
-//! (Only an aborted transaction may have written it before, if it was not read in between.)
+//! A read whose writer has not arrived is *pending*: transactions end in any order. So a level holds *so
+//! far*; that a pending value was never written shows only at the [end](Engine::end). Values must be
+//! written once per key. If one is written again, everything is [unknown](Doubt), an earlier violation
+//! too: it may have rested on it. (Only an aborted transaction may have written it before, if it was not
+//! read in between.)
 //!
 //! A transaction of unknown outcome counts once a value is read that only it wrote. It follows those before
 //! it in its session, and nothing follows it.
 //!
-//! Cost of a step: its operations, the readers of what it overwrites, and the part of the graph between the ends of
-//! edges that descend: transactions that ran at the same time, if the recording holds. Memory is linear; for
-//! causal, times the number of sessions.
+//! Cost of a step: its operations, the readers of what it overwrites, and the part of the graph between
+//! the ends of edges that descend: transactions that ran at the same time, if the recording holds. Memory
+//! is linear; for causal, times the number of sessions.
 
 mod dependencies;
 mod draft;

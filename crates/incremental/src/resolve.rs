@@ -1,16 +1,17 @@
 //! What follows when a transaction counts: from whom it read, and where its versions stand.
 //!
-//! Lists: a read shows the order of all appends up to the one it saw. Reads must be beginnings of one another;
-//! the longest is the order so far. Appends that it does not show come after it: behind a *gap*, a node that
-//! stands for "after the last version shown, and after those who read that one", so that many readers and many
-//! unseen appends cost their sum, not their product. Registers: who read a version and wrote the key installed the
-//! next version; two such writers lost an update, and a second writer that read nothing leaves the order open.
-//! A transaction that read the end of a list and appended to it is likewise next (its *head*), at the levels
-//! that forbid lost updates.
+//! Lists: a read shows the order of all appends up to the one it saw. Reads must be beginnings of one
+//! another; the longest is the order so far. Appends that it does not show come after it: behind a *gap*,
+//! a node that stands for "after the last version shown, and after those who read that one", so that many
+//! readers and many unseen appends cost their sum, not their product. Registers: who read a version and
+//! wrote the key installed the next version; two such writers lost an update, and a second writer that
+//! read nothing leaves the order open. A transaction that read the end of a list and appended to it is
+//! likewise next (its *head*), at the levels that forbid lost updates.
 //!
-//! All of these hold in every execution that explains the recording (Adya 1999, section 3; Alvaro & Kingsbury
-//! 2020, sections 4.2 and 5), so the facts only ever grow. Cost: the operations of the step, one fact for each
-//! pair of a read version's readers and its overwriter, and, when a read extends a list, the appends it leaves unseen.
+//! All of these hold in every execution that explains the recording (Adya 1999, section 3; Alvaro &
+//! Kingsbury 2020, sections 4.2 and 5), so the facts only ever grow. Cost: the operations of the step,
+//! one fact for each pair of a read version's readers and its overwriter, and, when a read extends a
+//! list, the appends it leaves unseen.
 
 use crate::draft::{Draft, Seen};
 use crate::fact::{Fact, Node};

@@ -1,8 +1,9 @@
 //! Real time: who ended before another began.
 //!
-//! Written out that is quadratic. Instead the ends form a chain, one node each: a transaction leads to the node of
-//! its end, each node to the next, and the last node before a beginning to that transaction. An end that is
-//! recorded late is put into the chain where it belongs, and takes over those that began after it.
+//! Written out that is quadratic. Instead the ends form a chain, one node each: a transaction leads to
+//! the node of its end, each node to the next, and the last node before a beginning to that transaction.
+//! An end that is recorded late is put into the chain where it belongs, and takes over those that began
+//! after it.
 
 use crate::violation::{Because, Label};
 use anomalist_graph::{Cycle, Growing};

@@ -1,17 +1,18 @@
 //! Read committed, read atomic and causal consistency (Biswas & Enea 2019; `crates/check/src/weak/mod.rs`).
 //!
-//! A level holds iff some commit order contains session order, who read from whom and the orders that lists show,
-//! and, whenever `t3` reads `x` from `t1` and could see another writer `t2` of `x`, puts `t2` before `t1`. Could see:
-//! read from it before (read committed), read from it or follows it in its session (read atomic), follows it by
-//! any path of these two (causal). These demands are derived when a transaction arrives, and again when more is known
-//! about its reads. The level is violated once they close a cycle.
+//! A level holds iff some commit order contains session order, who read from whom and the orders that
+//! lists show, and, whenever `t3` reads `x` from `t1` and could see another writer `t2` of `x`, puts `t2`
+//! before `t1`. Could see: read from it before (read committed), read from it or follows it in its
+//! session (read atomic), follows it by any path of these two (causal). These demands are derived when a
+//! transaction arrives, and again when more is known about its reads. The level is violated once they
+//! close a cycle.
 //!
-//! Causality has a clock for each transaction with an entry per session. Of each session only the latest writer
-//! that was seen makes a demand: earlier ones follow. A writer that arrives after its readers
+//! Causality has a clock for each transaction with an entry per session. Of each session only the latest
+//! writer that was seen makes a demand: earlier ones follow. A writer that arrives after its readers
 //! changes the clocks of those that follow them, as far as they have arrived.
 //!
-//! Cost of a step: its reads times the keys that their writers write, and for causal its reads times the sessions that
-//! write their keys. Memory: a clock per transaction.
+//! Cost of a step: its reads times the keys that their writers write, and for causal its reads times the
+//! sessions that write their keys. Memory: a clock per transaction.
 
 use crate::fact::{Fact, Node};
 use crate::violation::{Because, Label, Why, links};

@@ -1,8 +1,8 @@
 //! Everything that has arrived: transactions that count, those that may yet, and the versions of keys.
 //!
-//! A step gives facts (`fact.rs`) in terms of transactions; `resolve.rs` derives them. Values tell who read from
-//! whom, so a value that is written twice ends this: what was concluded from it may be wrong, and the
-//! engine answers no more.
+//! A step gives facts (`fact.rs`) in terms of transactions; `resolve.rs` derives them. Values tell who
+//! read from whom, so a value that is written twice ends this: what was concluded from it may be wrong,
+//! and the engine answers no more.
 
 use crate::draft::{Draft, Operation};
 use crate::fact::{Fact, Node};
