@@ -18,6 +18,7 @@
 //! | to | use |
 //! |---|---|
 //! | record from threads, or with virtual time | [`Recorder`] |
+//! | know after each transaction, as simulators do | [`Monitor`] |
 //! | read the file of another tool | [`History::read`] |
 //! | ask | [`check`], [`Check`] |
 //! | look at what was found | [`Answer`], [`Judgement`] |
@@ -33,8 +34,10 @@ mod check;
 mod error;
 mod history;
 mod judging;
+mod monitor;
 mod recorder;
 mod value;
+mod watch;
 
 pub use anomalist_check::Inference;
 pub use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, Verdict};
@@ -45,6 +48,7 @@ pub use basis::Basis;
 pub use check::Check;
 pub use error::Error;
 pub use history::{History, ReadOptions, Recording, of_run, open};
+pub use monitor::{Breach, Monitor, Precedes, Standing, Status};
 pub use recorder::{Recorder, Session, Transaction};
 pub use value::Value;
 
@@ -53,6 +57,7 @@ pub mod core {
     pub use anomalist_check as check;
     pub use anomalist_format as format;
     pub use anomalist_history as history;
+    pub use anomalist_incremental as incremental;
     pub use anomalist_level as level;
     pub use anomalist_report as report;
     pub use anomalist_timestamp as timestamp;

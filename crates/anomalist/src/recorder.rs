@@ -1,16 +1,20 @@
 //! Records what clients saw, from as many threads as there are.
 //!
-//! A [`Recorder`] is shared by cloning it; a [`Session`] belongs to one client, which does one thing at a time,
-//! so a transaction borrows it. Operations are kept by the transaction and handed over when it ends: one
-//! lock per transaction. A transaction that is dropped without an end (its thread panicked, say) counts
-//! as of unknown outcome, which is never wrong.
+//! A [`Recorder`] is shared by cloning it; a [`Session`] belongs to one client, which does one thing at a
+//! time, so a transaction borrows it. Operations are kept by the transaction and handed over when it
+//! ends: one lock per transaction. A transaction that is dropped without an end (its thread panicked,
+//! say) counts as of unknown outcome, which is never wrong.
 //!
 //! The recorder also notes when a transaction began and ended: real time, which strict serializability is
 //! about. Simulators give it their own clock.
+//!
+//! A [`Monitor`](crate::Monitor) is a recorder that also judges: what is recorded is handed on as it is
+//! recorded.
 
 use crate::error::Error;
 use crate::history::History;
 use crate::value::Value;
+use crate::watch::{Ended, Watch};
 use anomalist_history::{Builder, Draft, Interval, OpKind, Outcome, SessionId, Stamps, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -27,12 +31,22 @@ struct Inner {
 }
 
 #[derive(Default)]
-struct State {
-    builder: Builder,
+pub(crate) struct State {
+    pub(crate) builder: Builder,
+    /// Judges what is recorded.
+    pub(crate) watch: Option<Box<Watch>>,
     /// Transactions that have begun and not ended.
     open: usize,
     /// The history was taken: nothing is recorded any more.
     finished: bool,
+}
+
+impl State {
+    pub(crate) fn pass_on_initial(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.set_initial(self.builder.initial());
+        }
+    }
 }
 
 impl Default for Recorder {
@@ -48,8 +62,8 @@ impl Recorder {
         Recorder::with_clock(move || start.elapsed().as_nanos() as u64)
     }
 
-    /// The same with another clock for real time: virtual time of a simulator. It must not run backwards, and two
-    /// transactions are ordered by it only if the one ends *before* the other begins.
+    /// The same with another clock for real time: virtual time of a simulator. It must not run backwards,
+    /// and two transactions are ordered by it only if the one ends *before* the other begins.
     pub fn with_clock(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Recorder {
         let mut state = State::default();
         state.builder.set_initial_default(Some(anomalist_history::Value::NIL));
@@ -61,6 +75,7 @@ impl Recorder {
         let state = &mut *self.state();
         let value = value.into().interned(&mut state.builder);
         state.builder.set_initial_default(Some(value));
+        state.pass_on_initial();
         self
     }
 
@@ -71,6 +86,7 @@ impl Recorder {
         let key = state.builder.key(label);
         let value = value.into().interned(&mut state.builder);
         state.builder.set_initial(key, value);
+        state.pass_on_initial();
         self
     }
 
@@ -91,7 +107,7 @@ impl Recorder {
         Ok(History::from(std::mem::take(&mut state.builder).finish()?))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -209,7 +225,8 @@ impl Transaction<'_> {
         let draft: Draft = builder.transaction(self.session.id);
         builder.set_outcome(draft, outcome);
         let completed = (outcome != Outcome::Indeterminate).then_some(ended);
-        builder.set_interval(draft, Interval { invoked: self.began, completed });
+        let interval = Interval { invoked: self.began, completed };
+        builder.set_interval(draft, interval);
         if let Some(stamps) = self.stamps {
             builder.set_stamps(draft, stamps);
         }
@@ -220,11 +237,16 @@ impl Transaction<'_> {
         if let Some(level) = self.level {
             builder.set_metadata(draft, "level", level.name());
         }
+        let mut ops = Vec::with_capacity(self.ops.len());
         for (kind, key, value) in self.ops.drain(..) {
             let label = key.interned(builder);
             let key = builder.key(label);
             let value = value.interned(builder);
             builder.op(draft, kind, key, value);
+            ops.push((kind, key, value));
+        }
+        if let Some(watch) = &mut state.watch {
+            watch.accept(builder, &Ended { session: self.session.id, outcome, interval, ops: &ops });
         }
     }
 }

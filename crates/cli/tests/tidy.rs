@@ -22,6 +22,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("verify", 3),
     ("format", 3),
     ("online", 3),
+    ("incremental", 3),
     ("workload", 3),
     ("driver", 4),
     ("weakdb", 3),

@@ -12,11 +12,13 @@
 //! ```
 
 mod components;
+mod growing;
 pub mod labelled;
 mod ordered;
 mod paths;
 
 pub use components::{Components, components};
+pub use growing::{Cycle, Growing};
 pub use ordered::Ordered;
 pub use paths::{Step, shortest_path};
 

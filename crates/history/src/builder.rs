@@ -55,7 +55,7 @@ impl std::error::Error for TooLarge {}
 /// let history = b.finish().unwrap();
 /// assert_eq!((history.txn_count(), history.op_count()), (2, 2));
 /// ```
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Builder {
     atoms: Atoms,
     lists: Lists,

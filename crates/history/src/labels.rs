@@ -4,7 +4,7 @@ use crate::value::{Value, View};
 use rustc_hash::FxHashMap;
 
 /// Interns labels. Small non-negative integers, which is what most inputs use, need no hashing.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Labels {
     /// By number.
     pub names: Vec<Value>,

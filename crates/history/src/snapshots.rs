@@ -153,6 +153,7 @@ impl Snapshots {
 }
 
 /// What the builder knows of one transaction's snapshot.
+#[derive(Clone)]
 pub(crate) struct Drafted {
     pub draft: Draft,
     pub id: Option<u64>,

@@ -6,10 +6,16 @@
 
 use super::Builder;
 use crate::ids::KeyId;
+use crate::model::Initial;
 use crate::value::Value;
 use rustc_hash::FxHashSet;
 
 impl Builder {
+    /// The values of keys before they are written.
+    pub fn initial(&self) -> &Initial {
+        &self.initial
+    }
+
     /// Forgets what reads returned that show a value of which no write, and no initial value, is known. Returns how many.
     pub fn forget_unexplained(&mut self) -> usize {
         let mut written: FxHashSet<(KeyId, Value)> = FxHashSet::default();
