@@ -1,6 +1,6 @@
 //! Adya's portable levels on items (thesis, 1999), restated in Elle, sections 2, 3.1 and 5.
 //!
-//! The thesis is not among our papers; PL-3U's phenomenon G-update is restated from memory of its section
+//! The text of the thesis was not at hand; PL-3U's phenomenon G-update is restated from memory of its section
 //! 4.3. An Adya history has, per object, a version order that begins with the initial version and orders
 //! the installed versions, those that committed transactions wrote last (Elle, 3.1.3). We are not given
 //! it: a level is satisfied if *there is* a version order, a choice of outcomes, and a version for each

@@ -7,11 +7,11 @@
 //! includes a transaction that writes the initial values and precedes all others (MonkeyDB, after
 //! Definition 3.2).
 //!
-//! The original (Biswas & Enea, "On the complexity of checking transactional consistency", OOPSLA 2019)
-//! is not among our papers. Read committed, causal and serializable are restated in MonkeyDB, Figure 3,
-//! read atomic and causal in Plume, Definitions 5 and 6; for the axioms Prefix and Conflict MonkeyDB
-//! refers to the original, which is restated from memory. The session guarantees are those of
-//! `docs/spec/levels.md` 2: the papers have none.
+//! The text of the original (Biswas & Enea, "On the complexity of checking transactional consistency",
+//! OOPSLA 2019) was not at hand for this transcription. Read committed, causal and serializable are
+//! restated in MonkeyDB, Figure 3, read atomic and causal in Plume, Definitions 5 and 6; for the axioms
+//! Prefix and Conflict MonkeyDB refers to the original, which is restated from memory. The session
+//! guarantees are those of `docs/spec/levels.md` 2: the papers have none.
 //!
 //! What is visible to a read concerns only transactions that are earlier in `co`, so transactions are
 //! placed one by one, the sources of a transaction's reads are chosen when it is placed, and the axiom is

@@ -9,7 +9,7 @@ fn conflict(parts: &Parts<'_>, a: usize, b: usize) -> bool {
 }
 
 /// Snapshot isolation without sessions (Crooks et al. 2017, commit test of Adya's or generalised SI; the
-/// paper is not among ours, restated from memory). An execution is a sequence of states, each made from
+/// text was not at hand, restated from memory). An execution is a sequence of states, each made from
 /// the one before by one transaction. A transaction may commit if there is a state, at or before the one
 /// it commits on, that is *complete* (it has all values that the transaction read) and without *conflict*
 /// (no transaction between that state and the commit writes a key that this one writes).
@@ -60,7 +60,7 @@ pub fn cerone(parts: &Parts<'_>, session: &Before) -> bool {
     exists(parts, session, true)
 }
 
-/// Parallel snapshot isolation (Cerone, Bernardi & Gotsman 2015, Figure 1, not among our papers): as
+/// Parallel snapshot isolation (Cerone, Bernardi & Gotsman 2015, Figure 1, whose text was not at hand): as
 /// above with TRANSVIS (VIS is transitive) in place of PREFIX.
 pub fn parallel(parts: &Parts<'_>, session: &Before) -> bool {
     exists(parts, session, false)

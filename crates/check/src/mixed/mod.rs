@@ -10,7 +10,7 @@
 //!   serializable and repeatable-read, whatever comes before it.
 //!
 //! Versions follow the order, so lists show it to everybody. This is Biswas & Enea's axiomatic framework with the axiom
-//! chosen per reader (as Bouajjani, Enea & Román-Calvo 2024 mix levels); among PL-1, PL-2, PL-2.99 and PL-3 it says that
+//! chosen per reader (as Bouajjani, Enea & Román-Calvo 2025 mix levels); among PL-1, PL-2, PL-2.99 and PL-3 it says that
 //! Adya's mixing graph is acyclic: `ww` edges always count, `wr` edges if the reader is PL-2 or above, `rw` edges if the
 //! reader is PL-2.99 or above. A transaction that declares nothing promises nothing, as read-uncommitted.
 //!
