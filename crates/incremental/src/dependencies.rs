@@ -5,10 +5,9 @@
 //! of those who overwrite what it read; a cycle of these events is a cycle of dependencies without two
 //! adjacent anti-dependencies (Cerone & Gotsman 2018), as in `crates/check/src/adya/shapes.rs`. Sessions
 //! and real time are further edges. The order of appends that no read shows is open: any order serves
-//! serializability (that of the graph's), and for snapshot isolation the graph's is tried, which is
-//! cheap; if it does not do, the level is unknown.
+//! serializability (that of the graph), and for snapshot isolation one is chosen (`unseen.rs`).
 //!
-//! Cost: a facts' edges, each as `Growing` says.
+//! Cost: an edge or two for each fact, each as `Growing` says.
 
 use crate::fact::{Fact, Node};
 use crate::timeline::Timeline;
