@@ -35,8 +35,20 @@ impl Unseen {
             return;
         }
         let order = self.chosen.entry(key).or_default();
-        let fits = order.last().is_none_or(|last| graph.add(last[1], append[0], Label::Chosen(key)).is_ok());
-        order.extend(fits.then_some(append));
+        let is_chosen = |label: &Label| *label == Label::Chosen(key);
+        // One that cannot follow another must come before it.
+        let mut at = order.len();
+        while at > 0 && graph.add(order[at - 1][1], append[0], Label::Chosen(key)).is_err() {
+            at -= 1;
+        }
+        let mut fits = true;
+        if let Some(&next) = order.get(at) {
+            if at > 0 {
+                graph.remove(order[at - 1][1], next[0], is_chosen);
+            }
+            fits = graph.add(append[1], next[0], Label::Chosen(key)).is_ok();
+        }
+        order.insert(at, append);
         if !fits {
             self.withdraw(graph, key);
         }
@@ -55,11 +67,13 @@ impl Unseen {
         let open: Vec<KeyId> = self.open.iter().copied().take(RETRIED).collect();
         for key in open {
             let mut order = events(key);
-            order.sort_by_key(|append| graph.place(append[1]));
-            order.dedup();
-            self.open.remove(&key);
-            for append in order {
-                self.note(graph, key, Some(append));
+            // By commits, else by beginnings.
+            for event in [1, 0] {
+                if self.open.remove(&key) {
+                    order.sort_by_key(|append| graph.place(append[event]));
+                    order.dedup();
+                    order.iter().for_each(|&append| self.note(graph, key, Some(append)));
+                }
             }
         }
     }
