@@ -115,6 +115,17 @@ impl<L: Copy> Growing<L> {
         Ok(())
     }
 
+    /// Takes an edge out again, if it is there. The order stays: it is one of fewer edges too.
+    pub fn remove(&mut self, from: u32, to: u32, is_it: impl Fn(&L) -> bool) {
+        let out = &mut self.out[from as usize];
+        let Some(at) = out.iter().rposition(|(end, label)| *end == to && is_it(label)) else { return };
+        out.swap_remove(at);
+        let into = &mut self.into[to as usize];
+        if let Some(at) = into.iter().rposition(|&start| start == from) {
+            into.swap_remove(at);
+        }
+    }
+
     /// Makes `from` come before `to`; false if `to` leads to `from`.
     fn mend(&mut self, from: u32, to: u32) -> bool {
         self.round += 1;

@@ -5,20 +5,17 @@
 //! of those who overwrite what it read; a cycle of these events is a cycle of dependencies without two
 //! adjacent anti-dependencies (Cerone & Gotsman 2018), as in `crates/check/src/adya/shapes.rs`. Sessions
 //! and real time are further edges. The order of appends that no read shows is open: any order serves
-//! serializability (that of the graph's), and for snapshot isolation the graph's is tried, which is
-//! cheap; if it does not do, the level is unknown.
+//! serializability (that of the graph), and for snapshot isolation one is chosen (`unseen.rs`).
 //!
-//! Cost: a facts' edges, each as `Growing` says.
+//! Cost: an edge or two for each fact, each as `Growing` says.
 
 use crate::fact::{Fact, Node};
 use crate::timeline::Timeline;
+use crate::unseen::Unseen;
 use crate::violation::{Because, Label, Why, links};
 use crate::world::World;
 use anomalist_graph::{Cycle, Growing};
 use anomalist_history::KeyId;
-
-/// Appends that no read shows and whose order is tried at most.
-const UNSEEN: usize = 1000;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Bound {
@@ -42,6 +39,7 @@ pub(crate) struct Dependencies {
     timeline: Timeline,
     /// A register's writers are in no known order.
     pub open: Option<KeyId>,
+    pub(crate) unseen: Unseen,
 }
 
 impl Dependencies {
@@ -55,6 +53,7 @@ impl Dependencies {
             nodes: Vec::new(),
             timeline: Timeline::default(),
             open: None,
+            unseen: Unseen::default(),
         }
     }
 
@@ -74,7 +73,7 @@ impl Dependencies {
             Fact::Counts { node, interval, ends } => {
                 let [begin, commit] = self.add_node(node, false);
                 if begin != commit {
-                    self.graph.add(begin, commit, None)?;
+                    self.graph.add(begin, commit, Label::Inside)?;
                 }
                 if self.bound < Bound::RealTime {
                     return Ok(());
@@ -98,7 +97,11 @@ impl Dependencies {
             Fact::Overwritten { from, to, key } if from != to => {
                 let end = usize::from(!self.is_gap[to as usize]);
                 let (from, to) = (self.events[from as usize][0], self.events[to as usize][end]);
-                self.graph.add(from, to, Some(Because::Overwritten(key)))?;
+                self.add(from, to, Because::Overwritten(key))?;
+            }
+            Fact::Unseen { key, node } if self.snapshot => {
+                let events = node.map(|node| self.events[node as usize]);
+                self.unseen.note(&mut self.graph, key, events);
             }
             Fact::Open { key } => self.open = self.open.or(Some(key)),
             _ => {}
@@ -119,6 +122,31 @@ impl Dependencies {
         events
     }
 
+    /// Adds what is known; what was chosen gives way.
+    fn add(&mut self, from: u32, to: u32, because: Because) -> Result<(), Cycle<Label>> {
+        loop {
+            let Err(cycle) = self.graph.add(from, to, Label::Known(because)) else { return Ok(()) };
+            let chosen = cycle.iter().find_map(|&(_, label)| match label {
+                Label::Chosen(key) => Some(key),
+                _ => None,
+            });
+            match chosen {
+                Some(key) => self.unseen.withdraw(&mut self.graph, key),
+                None => return Err(cycle),
+            }
+        }
+    }
+
+    /// Chooses an order of the appends that no read shows, where a step has left that open.
+    pub fn settle(&mut self, world: &World) {
+        let events = |key: KeyId| -> Vec<[u32; 2]> {
+            let unseen = world.keys.get(&key).map_or(&[][..], |state| &state.unplaced);
+            let writers = unseen.iter().filter_map(|&v| world.versions[v as usize].node());
+            writers.map(|node| self.events[node as usize]).collect()
+        };
+        self.unseen.settle(&mut self.graph, events);
+    }
+
     /// `to` begins after `from` has committed.
     fn follow(&mut self, from: Node, to: Node, because: Because) -> Result<(), Cycle<Label>> {
         if from == to {
@@ -126,29 +154,11 @@ impl Dependencies {
         }
         let begin = usize::from(self.is_gap[to as usize]);
         let (from, to) = (self.events[from as usize][1], self.events[to as usize][begin]);
-        self.graph.add(from, to, Some(because))
+        self.add(from, to, because)
     }
 
     /// True if the level is about real time, and some transaction has none.
     pub fn is_untimed(&self, world: &World) -> bool {
         self.bound == Bound::RealTime && world.untimed
-    }
-
-    /// True if the appends that no read shows can be taken in the order of the graph.
-    pub fn is_complete(&self, world: &World) -> bool {
-        if !self.snapshot {
-            return true;
-        }
-        let keys = || world.crowded.iter().filter_map(|key| world.keys.get(key));
-        if keys().map(|key| key.unplaced.len()).sum::<usize>() > UNSEEN {
-            return false;
-        }
-        keys().all(|key| {
-            let writers = key.unplaced.iter().filter_map(|&v| world.versions[v as usize].node());
-            let mut events: Vec<[u32; 2]> = writers.map(|node| self.events[node as usize]).collect();
-            events.sort_by(|a, b| self.graph.place(a[1]).cmp(&self.graph.place(b[1])));
-            events.dedup();
-            events.windows(2).all(|pair| self.graph.is_before(pair[0][1], pair[1][0]))
-        })
     }
 }

@@ -27,6 +27,9 @@ pub(crate) enum Fact {
     Fault { node: Node, kind: FaultKind, key: KeyId },
     /// A register's writers are in no known order.
     Open { key: KeyId },
+    /// An append that no read shows, behind others of its list; without a node: a longer read was made,
+    /// and several are left.
+    Unseen { key: KeyId, node: Option<Node> },
     /// More is known about where the reads of a transaction are from.
     Resolved { node: Node },
 }

@@ -30,6 +30,7 @@ mod draft;
 mod fact;
 mod resolve;
 mod timeline;
+mod unseen;
 mod versions;
 mod violation;
 mod weak;
@@ -126,7 +127,10 @@ impl Rules {
             }
         }
         match self {
-            Rules::Dependencies(_) => Ok(()),
+            Rules::Dependencies(graph) => {
+                graph.settle(world);
+                Ok(())
+            }
             Rules::Weak(weak) => weak.settle(world),
         }
     }
@@ -136,7 +140,7 @@ impl Rules {
         match graph.open {
             Some(key) => Some(Doubt::BlindWrites(key)),
             None if graph.is_untimed(world) => Some(Doubt::NoRealTime),
-            None if !graph.is_complete(world) => Some(Doubt::UnseenAppends),
+            None if !graph.unseen.is_ordered() => Some(Doubt::UnseenAppends),
             None => None,
         }
     }

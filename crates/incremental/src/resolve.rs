@@ -198,16 +198,7 @@ impl World {
         for &node in &unseen {
             self.put_behind_gap(key, node);
         }
-        self.note_crowd(key);
-    }
-
-    fn note_crowd(&mut self, key: KeyId) {
-        let writer = |v: &VersionId| self.versions[*v as usize].node();
-        let unseen = self.keys.get(&key).map_or(&[][..], |state| &state.unplaced);
-        match unseen.first().map(writer) {
-            Some(first) if unseen.last().map(writer) != Some(first) => self.crowded.insert(key),
-            _ => self.crowded.remove(&key),
-        };
+        self.facts.push(Fact::Unseen { key, node: None });
     }
 
     fn put_behind_gap(&mut self, key: KeyId, node: Node) {
@@ -313,9 +304,9 @@ impl World {
         }
         let tail = state.tail();
         let read_tail = self.txns[node as usize].reads.iter().any(|r| r.version == tail);
+        self.facts.push(Fact::Unseen { key, node: Some(node) });
         if !read_tail {
-            self.put_behind_gap(key, node);
-            return self.note_crowd(key);
+            return self.put_behind_gap(key, node);
         }
         let (head, gap) = (state.head, state.gap);
         state.head = head.or(Some(node));
@@ -329,6 +320,5 @@ impl World {
                 self.facts.extend(gap.map(|to| Fact::Version { from: node, to, key, shown: false }));
             }
         }
-        self.note_crowd(key);
     }
 }

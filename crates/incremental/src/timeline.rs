@@ -26,7 +26,7 @@ struct End {
     begun: Vec<Begun>,
 }
 
-const REAL_TIME: Label = Some(Because::RealTime);
+const REAL_TIME: Label = Label::Known(Because::RealTime);
 
 impl Timeline {
     /// A transaction began.

@@ -74,8 +74,16 @@ pub enum Because {
     Overlooked(KeyId),
 }
 
-/// Edges inside a transaction have no label.
-pub(crate) type Label = Option<Because>;
+/// What an edge of a graph stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Label {
+    /// A transaction begins before it commits.
+    Inside,
+    /// It follows from the recording.
+    Known(Because),
+    /// Of two appends to this list that no read shows, the one was chosen to be earlier.
+    Chosen(KeyId),
+}
 
 /// A cycle of a graph in terms of transactions; nodes that stand for none are skipped.
 pub(crate) fn links(cycle: &Cycle<Label>, step_of: impl Fn(u32) -> Option<u32>) -> Vec<Link> {
@@ -85,7 +93,9 @@ pub(crate) fn links(cycle: &Cycle<Label>, step_of: impl Fn(u32) -> Option<u32>) 
     let mut found = Vec::new();
     let (mut from, mut because) = (first, None);
     for (i, &(_, label)) in turned.iter().enumerate() {
-        because = because.or(label);
+        if let Label::Known(reason) = label {
+            because = because.or(Some(reason));
+        }
         let to = turned.get(i + 1).map_or(Some(first), |&(node, _)| step_of(node));
         if let (Some(to), Some(reason)) = (to, because)
             && to != from

@@ -84,7 +84,7 @@ impl Weak {
     }
 
     fn edge(&mut self, from: Node, to: Node, because: Because, world: &World) -> Result<(), Why> {
-        let added = self.graph.add(from, to, Some(because));
+        let added = self.graph.add(from, to, Label::Known(because));
         let explain = |cycle: Cycle<Label>| Why::Cycle(links(&cycle, |node| world.txns[node as usize].step));
         added.map_err(explain)
     }

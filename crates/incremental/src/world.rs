@@ -8,7 +8,7 @@ use crate::draft::{Draft, Operation};
 use crate::fact::{Fact, Node};
 use crate::versions::{Key, Kind, Version, VersionId, Writer};
 use anomalist_history::{FaultKind, Initial, Interval, KeyId, OpKind, Outcome, SessionId, Value};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// What a recording has that this engine does not decide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,8 +61,6 @@ pub(crate) struct World {
     pub(crate) versions: Vec<Version>,
     pub(crate) keys: FxHashMap<KeyId, Key>,
     pub(crate) by_value: FxHashMap<(KeyId, Value), VersionId>,
-    /// Lists with unseen appends of several transactions.
-    pub(crate) crowded: FxHashSet<KeyId>,
     /// Versions that were read and whose writers have not arrived.
     pub(crate) pending: usize,
     pub(crate) unsupported: Option<Unsupported>,
