@@ -80,3 +80,11 @@ fn cut_isolation_of_lists_needs_versions() {
     let judgement = judge("a(x,2) a(x,1) || r(x,[1]) r(x,[1 2 1]) || a(x,1)");
     assert_ne!(*verdict(&judgement, Level::CutIsolation), Verdict::Holds);
 }
+
+#[test]
+fn an_element_is_aborted_only_if_all_that_appended_it_aborted() {
+    // The first two 1s may be of the transaction of unknown outcome, the last one of the aborted one: no dirty update.
+    let judgement = judge("a(x,2) r(x,[1 1 0 2 1]) || a(x,1) a(x,1) !info || a(x,1) !abort");
+    let dirty = |a: &anomalist_level::Anomaly| a.kind == anomalist_level::AnomalyKind::DirtyUpdate;
+    assert!(!judgement.anomalies.iter().any(dirty));
+}

@@ -95,20 +95,18 @@ pub(crate) fn lost_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomal
 /// Dirty updates: in a list, an element of an aborted transaction comes before one of a committed transaction. One
 /// instance per aborted element and the next committed one. Only damaged keys can have any.
 pub(crate) fn dirty_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
-    let Problem { history, index, .. } = problem;
+    let history = problem.history;
     if lists.damaged().is_empty() {
         return None;
     }
-    let mut appended: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();
+    // An element counts as a transaction's of an outcome only if all that appended it had that outcome: a client may try again
+    // what was aborted.
+    let mut appended: FxHashMap<(KeyId, Value), (OpId, Option<Outcome>)> = FxHashMap::default();
     for t in history.txns() {
-        for (op, o) in history.ops(t).filter(|(_, o)| o.kind == OpKind::Append) {
-            if lists.is_damaged(o.key) {
-                let entry = appended.entry((o.key, o.value)).or_insert(op);
-                // A client's retry: what an aborted transaction also tried to append is the committed one's.
-                if !index.is_committed(history.txn_of(*entry)) {
-                    *entry = op;
-                }
-            }
+        for (op, o) in history.ops(t).filter(|(_, o)| o.kind == OpKind::Append && lists.is_damaged(o.key)) {
+            let outcome = Some(history.outcome(t));
+            let entry = appended.entry((o.key, o.value)).or_insert((op, outcome));
+            entry.1 = entry.1.filter(|_| entry.1 == outcome);
         }
     }
     let mut longest: FxHashMap<KeyId, OpId> = FxHashMap::default();
@@ -129,14 +127,13 @@ pub(crate) fn dirty_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anoma
         let elements = history.list(history.op(read).value).unwrap_or_default();
         let mut seen = FxHashSet::default();
         let mut dirty: Option<OpId> = None;
-        for append in elements.iter().filter_map(|&e| appended.get(&(key, e)).copied()) {
+        for (append, outcome) in elements.iter().filter_map(|&e| appended.get(&(key, e)).copied()) {
             if !seen.insert(append) {
                 continue;
             }
-            let writer = history.txn_of(append);
-            if history.outcome(writer) == Outcome::Aborted {
+            if outcome == Some(Outcome::Aborted) {
                 dirty.get_or_insert(append);
-            } else if history.outcome(writer) == Outcome::Committed
+            } else if outcome == Some(Outcome::Committed)
                 && let Some(aborted) = dirty.take()
             {
                 count += 1;
