@@ -162,7 +162,9 @@ fn stays_cheap(name: &str, planned: &[Planned], levels: &[Level]) {
         ratio
     });
     // The best of three: other work on the machine slows single runs.
-    assert!(ratios.into_iter().any(|ratio| ratio <= 2.0), "{name}");
+    // Without optimisation, beside other tests, measurements are noisy: a cost that grows with the steps would still show, by ten.
+    let most = if cfg!(debug_assertions) { 4.0 } else { 2.0 };
+    assert!(ratios.into_iter().any(|ratio| ratio <= most), "{name}");
 }
 
 #[test]
