@@ -335,13 +335,8 @@ mod tests {
     #[test]
     fn accepts_exactly_what_closes_no_cycle() {
         for seed in 0..300u64 {
-            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-            let mut random = |below: u32| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 33) as u32 % below
-            };
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut random = |below: u32| rng.u32(..below);
             let mut graph = Growing::default();
             graph.add_node();
             let mut edges: Vec<(u32, u32)> = Vec::new();

@@ -218,13 +218,8 @@ mod tests {
     #[test]
     fn accepts_exactly_what_closes_no_cycle() {
         for seed in 0..400u64 {
-            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-            let mut random = |below: u32| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 33) as u32 % below
-            };
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut random = |below: u32| rng.u32(..below);
             let n = 3 + random(8);
             let fixed: Vec<(u32, u32)> =
                 (0..random(n)).map(|_| (random(n), random(n))).filter(|(a, b)| a < b).collect();

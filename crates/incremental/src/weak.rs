@@ -38,7 +38,7 @@ pub(crate) struct Weak {
     dirty: Vec<Node>,
 }
 
-/// A writer that must come before another, because somebody read the other's version of a key; or before the
+/// A writer that must come before another, because a read returned the other's version of a key; or before the
 /// initial state, which is impossible.
 struct Demand {
     first: Node,

@@ -56,7 +56,7 @@ impl Plume {
 /// What Plume says of a history; `None` if its definitions are not about such histories.
 pub fn judge(history: &History) -> Option<Plume> {
     let world = World::of(history)?;
-    let valid = !world.reads.iter().any(|r| matches!(r.from, From::Nobody | From::Aborted))
+    let valid = !world.reads.iter().any(|r| matches!(r.from, From::NoWrite | From::Aborted))
         && !(0..world.txns).any(|t| world.co[t][t]);
     let sound = valid && world.reads.iter().all(|r| world.rc_1(r) && world.rc_2(r) && world.rc_3(r));
     let axiom = |axiom| sound && world.has_commit_order(axiom);
@@ -72,7 +72,7 @@ pub fn judge(history: &History) -> Option<Plume> {
 /// Whose write a read returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
-    Nobody,
+    NoWrite,
     Aborted,
     /// This operation of this transaction.
     Write(usize, usize),
@@ -149,7 +149,7 @@ impl World {
                     return place.map_or(From::Aborted, |t| From::Write(t, po));
                 }
             }
-            From::Nobody
+            From::NoWrite
         };
         let mut reads = Vec::new();
         for (t, &c) in committed.iter().enumerate() {
@@ -293,7 +293,7 @@ impl World {
         let reads = |is: &dyn Fn(&Read) -> bool| self.reads.iter().filter(|r| is(r)).count() as u64;
         let mut counts = [0; 14];
         // a: no write, aborted ones included.
-        counts[0] = reads(&|r| r.from == From::Nobody);
+        counts[0] = reads(&|r| r.from == From::NoWrite);
         // b: an aborted write.
         counts[1] = reads(&|r| r.from == From::Aborted);
         // c: a later write of its own.

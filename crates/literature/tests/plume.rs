@@ -81,7 +81,7 @@ fn answer_serially(rng: &mut Rng, history: &mut History) {
     }
 }
 
-/// Lets a read return any value of its key, now and then one that nobody wrote.
+/// Lets a read return any value of its key, now and then one that no transaction wrote.
 fn change(rng: &mut Rng, history: &mut History, t: usize, at: usize) {
     let Op::Read(key, _) = history.txns[t].ops[at] else { return };
     let written = history.txns.iter().flat_map(|t| &t.ops).filter_map(|op| match *op {

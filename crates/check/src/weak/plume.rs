@@ -96,7 +96,7 @@ impl Written {
         Written(written)
     }
 
-    /// The key had the value from the beginning, and nobody wrote it.
+    /// The key had the value from the beginning, and no transaction wrote it.
     fn is_initial(&self, history: &History, key: KeyId, value: Value) -> bool {
         history.initial().of(key) == Some(value) && !self.0.contains(&(key, value))
     }
