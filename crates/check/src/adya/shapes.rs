@@ -3,8 +3,8 @@
 //! Two shapes do for all levels (Adya 1999; Cerone & Gotsman 2018; `docs/spec/algorithms.md` 3.2). Over
 //! transactions: a level forbids every cycle of some relations. Over *events*, two per transaction, its
 //! beginning and its commit: snapshots. There a transaction begins after the commits it depends on, and
-//! before the commits of the transactions that overwrite what it read; a cycle of events is a cycle of dependencies
-//! without two adjacent anti-dependencies. O(transactions + edges).
+//! before the commits of the transactions that overwrite what it read; a cycle of events is a cycle of
+//! dependencies without two adjacent anti-dependencies. O(transactions + edges).
 
 use super::depend::{ANTI, Dependencies, RT, RW, SO, WR, WW};
 use super::orders::{Bound, Clock, session_pairs};
