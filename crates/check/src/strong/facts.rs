@@ -108,6 +108,7 @@ pub(crate) struct Facts<'a> {
     write_start: Vec<u32>,
     write_key: Vec<KeyId>,
     pub open: Vec<Open>,
+    open_start: Vec<u32>,
     pub pools: Vec<Pool>,
     /// Per transaction, the pools of registers that it is in, with its write.
     pool_start: Vec<u32>,
@@ -147,6 +148,7 @@ impl<'a> Facts<'a> {
             write_start: vec![0],
             write_key: Vec::new(),
             open: Vec::new(),
+            open_start: Vec::new(),
             pools: Vec::new(),
             pool_start: Vec::new(),
             pool_writes: Vec::new(),
@@ -210,16 +212,12 @@ impl<'a> Facts<'a> {
 
     /// The final writes of a transaction that open reads of registers may have returned, each with its pool.
     pub fn pool_writes(&self, t: TxnId) -> &[(u32, OpId)] {
-        match self.pool_start.get(t.index()..t.index() + 2) {
-            Some(&[start, end]) => &self.pool_writes[start as usize..end as usize],
-            _ => &[],
-        }
+        &self.pool_writes[range(&self.pool_start, t)]
     }
 
     /// The open reads and elements of a transaction, as places in `open`.
     pub fn open_of(&self, t: TxnId) -> std::ops::Range<usize> {
-        let at = |t: TxnId| self.open.partition_point(|o| o.reader < t);
-        at(t)..at(TxnId(t.0 + 1))
+        range(&self.open_start, t)
     }
 
     /// The open lists that a transaction read.
@@ -432,12 +430,7 @@ impl<'a> Facts<'a> {
             writes.extend(found.writes.iter().map(|&(t, op)| (t, pool as u32, op)));
         }
         writes.sort_unstable();
-        let mut start = vec![0u32; self.history.txn_count() + 1];
-        writes.iter().for_each(|w| start[w.0.index() + 1] += 1);
-        for t in 1..start.len() {
-            start[t] += start[t - 1];
-        }
-        self.pool_start = start;
+        self.pool_start = starts(self.history.txn_count(), writes.iter().map(|w| w.0));
         self.pool_writes = writes.into_iter().map(|(_, pool, op)| (pool, op)).collect();
     }
 
@@ -452,6 +445,7 @@ impl<'a> Facts<'a> {
             sorted.push(self.open[old as usize]);
         }
         self.open = sorted;
+        self.open_start = starts(self.history.txn_count(), self.open.iter().map(|open| open.reader));
         for list in &mut self.open_lists {
             list.renumber(&number);
         }
@@ -470,5 +464,23 @@ impl<'a> Facts<'a> {
                 self.impossible.push((t, fault.op, fault.kind, replaced));
             }
         }
+    }
+}
+
+/// Where the items of each transaction begin, if items are sorted by the transactions given.
+fn starts(txns: usize, items: impl Iterator<Item = TxnId>) -> Vec<u32> {
+    let mut start = vec![0u32; txns + 1];
+    items.for_each(|t| start[t.index() + 1] += 1);
+    for t in 1..start.len() {
+        start[t] += start[t - 1];
+    }
+    start
+}
+
+/// The items of a transaction; without `start` there are none.
+fn range(start: &[u32], t: TxnId) -> std::ops::Range<usize> {
+    match start.get(t.index()..t.index() + 2) {
+        Some(&[start, end]) => start as usize..end as usize,
+        _ => 0..0,
     }
 }
