@@ -1,5 +1,6 @@
 //! Calls of functions: other names for what SQLite has, and other forms.
 
+use super::functions::Function;
 use super::names::{arguments, bare};
 use super::rewrite::{Flow, Rewriter, refuse};
 use super::trees::{call, shift, take, text};
@@ -10,18 +11,13 @@ use anomalist_sqltext::ast::{
 };
 use anomalist_sqltext::{Dialect, parse};
 
-/// Functions that take locks of the application.
-const LOCKS: &str = "pg_advisory_lock pg_advisory_lock_shared pg_advisory_xact_lock pg_advisory_xact_lock_shared \
-    pg_try_advisory_lock pg_try_advisory_lock_shared pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared get_lock is_free_lock \
-    is_used_lock release_lock release_all_locks";
-
 impl Rewriter<'_, '_> {
     pub(super) fn function(&self, expr: &mut Expr) -> Flow {
         let kind = self.names.expr(expr);
         let Expr::Function(function) = expr else { return Flow::Continue(()) };
         let name = bare(&function.name).to_lowercase();
-        // To answer without a lock would be to say that it does not help.
-        if LOCKS.split_whitespace().any(|lock| lock == name) {
+        let known = Function::named(&name);
+        if known.is_some_and(Function::is_lock) {
             return refuse(&format!("locks of the application ({name})"));
         }
         if let (FunctionArguments::Subquery(query), "array") = (&function.args, name.as_str()) {
@@ -76,36 +72,7 @@ impl Rewriter<'_, '_> {
             *expr = Expr::CompoundIdentifier(vec![Ident::new("excluded"), Ident::with_quote('`', column)]);
             return Flow::Continue(());
         }
-        let renamed = match name.as_str() {
-            "char_length" | "character_length" => "length",
-            "substring" | "mid" => "substr",
-            "if" => "iif",
-            "ceiling" => "ceil",
-            "pow" => "power",
-            "nvl" => "ifnull",
-            "json_build_object" | "jsonb_build_object" => "json_object",
-            "array_agg" | "json_agg" | "jsonb_agg" => "json_group_array",
-            "bool_and" | "every" => "min",
-            "bool_or" => "max",
-            "random" | "rand" => "weak_random",
-            "strpos" => "instr",
-            "left" => "weak_left",
-            "right" => "weak_right",
-            "current_timestamp"
-            | "localtimestamp"
-            | "transaction_timestamp"
-            | "statement_timestamp"
-            | "clock_timestamp"
-            | "sysdate"
-            | "utc_timestamp" => "now",
-            "current_date" | "curdate" => "weak_today",
-            "current_time" | "curtime" | "localtime" => "weak_time",
-            "truncate" | "trunc" => "weak_trunc",
-            "date" => "weak_day",
-            "user" | "session_user" | "system_user" => "current_user",
-            "schema" => "database",
-            other => other,
-        };
+        let renamed = known.map_or(name.as_str(), |function| function.in_sqlite(&name));
         function.name = ObjectName::from(vec![Ident::new(renamed)]);
         function.within_group.clear();
         if name == "array_agg" {
