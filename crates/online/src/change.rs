@@ -299,6 +299,9 @@ impl<S: Store> Checker<S> {
         }
         while events.len() < most {
             let Some(((seq, key), waiting)) = self.pending.due(now.min(FOREVER - 1)) else {
+                if now == u64::MAX {
+                    self.reconcile(events);
+                }
                 return Ok(false);
             };
             self.keys[key as usize].pending -= 1;
@@ -311,10 +314,9 @@ impl<S: Store> Checker<S> {
                 }
             };
             if is_open {
-                // It waits for whoever it asks for, and is no violation until then.
-                self.pending.arm((seq, key), Waiting { deadline: FOREVER, ..waiting.clone() });
-                self.keys[key as usize].pending += 1;
-                self.decide(seq, key, side, waiting.at, events)?;
+                let moment = waiting.at;
+                self.leave_open(seq, key, side, waiting, events);
+                self.decide(seq, key, side, moment, events)?;
                 continue;
             }
             if let Some(away) = waiting.away {
@@ -333,6 +335,24 @@ impl<S: Store> Checker<S> {
             self.touch(key);
         }
         Ok(true)
+    }
+
+    /// A read that is open stays pending, and is no violation until it is decided: what was reported is taken back.
+    fn leave_open(&mut self, seq: u64, key: u32, side: Side, mut waiting: Waiting, events: &mut Vec<Event>) {
+        let in_memory = self.find_read(key, side, waiting.at, seq).filter(|_| waiting.away.is_none());
+        if let Some(away) = &mut waiting.away {
+            let reported = std::mem::replace(&mut away.reported, Verdict::Right);
+            self.tell(Verdict::Right, reported, away.finding.clone(), events);
+        } else if let Some(at) = in_memory
+            && let reported = std::mem::replace(&mut self.read_mut(key, side, at).reported, Verdict::Right)
+            && reported != Verdict::Right
+        {
+            let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);
+            self.tell(Verdict::Right, reported, finding, events);
+            self.touch(key);
+        }
+        self.pending.arm((seq, key), Waiting { deadline: FOREVER, ..waiting });
+        self.keys[key as usize].pending += 1;
     }
 
     /// The end: nothing more will arrive, so everything has settled.
@@ -355,33 +375,9 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    fn retract(&mut self, finding: Finding, events: &mut Vec<Event>) {
+    pub(crate) fn retract(&mut self, finding: Finding, events: &mut Vec<Event>) {
         self.stats.retracted[finding.axiom() as usize] += 1;
         events.push(Event::Retracted(finding));
-    }
-
-    /// Reports a violation that no later read or version can overturn, unless that has been done before a restart.
-    pub(crate) fn report(&mut self, finding: Finding, events: &mut Vec<Event>) {
-        if !self.carried.is_empty() {
-            match self.carried.get(&finding.identity) {
-                Some(true) => {
-                    self.carried.remove(&finding.identity);
-                    return;
-                }
-                // It was taken back, too, and that is about to be repeated.
-                Some(false) => return,
-                None => {}
-            }
-        }
-        self.stats.violations[finding.axiom() as usize] += 1;
-        events.push(Event::Violation(finding));
-    }
-
-    /// Takes back what was reported, unless that has been done before a restart.
-    pub(crate) fn take_back(&mut self, finding: Finding, events: &mut Vec<Event>) {
-        if self.carried.is_empty() || self.carried.remove(&finding.identity) != Some(false) {
-            self.retract(finding, events);
-        }
     }
 
     /// Where a read is.
@@ -403,21 +399,7 @@ impl<S: Store> Checker<S> {
         Box::new(Away { verdict: read.verdict, reported: read.reported, finding })
     }
 
-    /// What the world was told about a read, if that was after the checkpoint that this checker began with. From here on the
-    /// read knows, so the next checkpoint has to have its key.
-    pub(crate) fn carried_verdict(&mut self, key: u32, slot: Slot, otherwise: Verdict) -> Verdict {
-        let mut told = |axiom| self.carried.remove(&self.identity(axiom, slot, Some(key), None, None));
-        let verdict = match (told(Axiom::Ext), told(Axiom::Tie)) {
-            (None, None) => return otherwise,
-            (Some(true), _) => Verdict::Wrong,
-            (_, Some(true)) => Verdict::Tied,
-            _ => Verdict::Right,
-        };
-        self.touch(key);
-        verdict
-    }
-
-    fn identity(
+    pub(crate) fn identity(
         &self,
         axiom: Axiom,
         slot: Slot,

@@ -5,6 +5,7 @@
 //! again (Algorithm 3, step 3, with its optimisations, per key). A read that arrives is judged against what is known. The
 //! cost depends on the keys touched and on how much of them is affected, not on how many keys there are.
 
+use crate::carried::Carried;
 use crate::held::Holding;
 use crate::ids::Ids;
 use crate::key::{Effect, Key, Seen, Slot};
@@ -47,7 +48,7 @@ pub struct Checker<S> {
     /// Commits of some transactions in memory, to find out what is old.
     pub(crate) samples: Vec<Timestamp>,
     /// What was reported (or retracted) after the checkpoint that this checker began with.
-    pub(crate) carried: FxHashMap<Identity<TxnKey, Datum>, bool>,
+    pub(crate) carried: FxHashMap<Identity<TxnKey, Datum>, Carried>,
     /// Transactions of unknown outcome.
     pub(crate) holding: Holding,
     pub(crate) text_bytes: usize,
@@ -259,7 +260,9 @@ impl<S: Store> Checker<S> {
         if self.options.checkpoints {
             self.dirty_sessions.insert(session);
         }
-        self.doubt(batch, i);
+        if head.outcome != Outcome::Aborted {
+            self.doubt(batch, i);
+        }
         if head.outcome != Outcome::Committed {
             self.stats.not_committed += 1;
             return match head.outcome {

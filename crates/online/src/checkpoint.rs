@@ -7,6 +7,7 @@
 //! told about reads that have not entered memory yet is part of every checkpoint: one may be made, and the process end
 //! again, before all is back where it was.
 
+use crate::carried::Carried;
 use crate::checker::Checker;
 use crate::codec::{In, Out};
 use crate::key::{Key, Verdict, Weight};
@@ -17,7 +18,7 @@ use crate::{Datum, Event, Finding, Options, Shape, Shown, Stats, Store, StoreErr
 use anomalist_history::AtomKind;
 use anomalist_timestamp::{Axiom, Identity};
 
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 
 /// What a store had.
 pub enum Restored<S> {
@@ -245,9 +246,10 @@ impl<S: Store> Checker<S> {
         let mut carried: Vec<_> = self.carried.iter().collect();
         carried.sort_unstable();
         out.usize(carried.len());
-        for (identity, stands) in carried {
+        for (identity, carried) in carried {
             out.identity(identity);
-            out.flag(*stands);
+            out.flag(carried.told);
+            out.flag(carried.found);
         }
         self.encode_open(&mut out);
         out.0
@@ -264,11 +266,7 @@ impl<S: Store> Checker<S> {
         let mut checker = Checker::new(options, store);
         let mut pending = Vec::new();
         let extra = checker.decode_rest(&mut In(&record), &mut pending)?;
-        for (identity, stands) in told {
-            let counts = if stands { &mut checker.stats.violations } else { &mut checker.stats.retracted };
-            counts[identity.axiom as usize] += 1;
-            checker.carried.insert(identity, stands);
-        }
+        told.into_iter().for_each(|told| checker.carry(told));
         let mut sessions = Vec::new();
         checker.store.each(b"s", &mut |_, bytes| {
             let mut from = In(bytes);
@@ -343,7 +341,9 @@ impl<S: Store> Checker<S> {
             })?;
             Ok((seq, name, Waiting { deadline, at, by_set, away }))
         })?;
-        self.carried = from.many(|from| Ok((from.identity()?, from.flag()?)))?.into_iter().collect();
+        let carried =
+            |from: &mut In<'_>| Ok((from.identity()?, Carried { told: from.flag()?, found: from.flag()? }));
+        self.carried = from.many(carried)?.into_iter().collect();
         self.decode_open(from)?;
         In(from.0).end()?;
         Ok(extra)
@@ -369,14 +369,7 @@ impl<S: Store> Checker<S> {
             if let Some(away) = &mut entry.away
                 && !self.carried.is_empty()
             {
-                let id = |axiom| Identity { axiom, ..away.finding.identity };
-                away.reported =
-                    match (self.carried.remove(&id(Axiom::Ext)), self.carried.remove(&id(Axiom::Tie))) {
-                        (None, None) => away.reported,
-                        (Some(true), _) => Verdict::Wrong,
-                        (_, Some(true)) => Verdict::Tied,
-                        _ => Verdict::Right,
-                    };
+                away.reported = self.carried_read(away.finding.identity).unwrap_or(away.reported);
             }
             self.pending.arm((seq, slot), entry);
         }

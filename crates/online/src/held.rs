@@ -6,12 +6,12 @@
 //! stays pending. When it settles, and asks for one transaction alone, that one counts. At the end this is done in rounds, as
 //! offline, so the result is the same. What asks for several is left open, and the level is unknown.
 //!
-//! That a transaction counts is not taken back. If another that wrote the same value arrives after the read has settled, the
-//! conclusion may have been wrong, and is counted as a doubt: violations then are no longer certain.
+//! That a transaction counts is not taken back; `doubt.rs` has what that means for violations.
 
 use crate::change::Side;
 use crate::checker::Checker;
 use crate::codec::{In, Out};
+use crate::doubt::Reasons;
 use crate::key::{Effect, Read, Seen, Verdict, Version};
 use crate::ring::Cursor;
 use crate::world::{Elsewhere, Txn};
@@ -19,7 +19,7 @@ use crate::{Batch, Cell, Datum, Event, Location, Store, StoreError};
 use anomalist_history::{OpKind, SnapshotSet, Timestamp};
 use anomalist_timestamp::Mode;
 use anomalist_timestamp::list::suppliers;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
 /// A transaction that is held.
@@ -68,8 +68,8 @@ pub(crate) struct Holding {
     pub next: u64,
     /// Who would leave something of a key, in the order of arrival.
     writers: FxHashMap<Datum, Vec<u64>>,
-    /// Keys and values by which a transaction was found to count.
-    reasons: FxHashSet<(Datum, Datum)>,
+    /// Keys of reads by which a transaction was found to count.
+    reasons: Reasons,
     /// The end has come, and nothing has arrived since.
     pub resolved: bool,
 }
@@ -360,12 +360,9 @@ impl<S: Store> Checker<S> {
         match asked.len() {
             0 => self.change(key, side, at, Verdict::Wrong, self.now, events),
             1 => {
-                let name = self.keys[key as usize].name;
-                let values = match self.read(key, side, at).seen.clone() {
-                    Seen::One(value) => vec![value],
-                    Seen::List(elements) => elements.into_vec(),
-                };
-                self.holding.reasons.extend(values.into_iter().map(|value| (name, value)));
+                let read = self.read(key, side, at);
+                let (moment, xmax) = (read.at, read.xmax);
+                self.holding.reasons.add(self.keys[key as usize].name, moment, xmax);
             }
             _ => {}
         }
@@ -403,17 +400,13 @@ impl<S: Store> Checker<S> {
         self.pending.sorted().iter().filter(|(_, waiting)| waiting.deadline == crate::change::FOREVER).count()
     }
 
-    /// A transaction has arrived that wrote what another was found to count by.
+    /// A transaction has arrived that did not abort.
     pub(crate) fn doubt(&mut self, batch: &Batch, i: usize) {
-        if self.holding.reasons.is_empty() {
-            return;
-        }
-        let ops = &batch.heads[i].1;
-        let wrote = |op: &&crate::batch::Op| match op.cell {
-            Cell::One(value) => op.kind != OpKind::Read && self.holding.reasons.contains(&(op.key, value)),
-            _ => false,
-        };
-        let doubted = batch.ops[ops.start as usize..ops.end as usize].iter().any(|op| wrote(&op));
+        let (head, ops) = &batch.heads[i];
+        let mut ops = batch.ops[ops.start as usize..ops.end as usize].iter();
+        let (rule, reasons) = (self.options.rule, &self.holding.reasons);
+        let doubted = !reasons.is_empty()
+            && ops.any(|op| op.kind != OpKind::Read && reasons.may_see(rule, op.key, head));
         self.stats.doubts += u64::from(doubted);
     }
 
@@ -450,13 +443,7 @@ impl<S: Store> Checker<S> {
                 out.effect(effect);
             }
         }
-        let mut reasons: Vec<_> = self.holding.reasons.iter().collect();
-        reasons.sort_unstable();
-        out.usize(reasons.len());
-        for &(key, value) in reasons {
-            out.datum(key);
-            out.datum(value);
-        }
+        out.reasons(&self.holding.reasons);
         let mut trails: Vec<_> = self.world.trails.iter().collect();
         trails.sort_by_key(|(session, _)| **session);
         out.usize(trails.len());
@@ -482,7 +469,7 @@ impl<S: Store> Checker<S> {
             };
             self.holding.insert(number, held);
         }
-        self.holding.reasons = from.many(|from| Ok((from.datum()?, from.datum()?)))?.into_iter().collect();
+        self.holding.reasons = from.reasons()?;
         for _ in 0..from.count()? {
             let (session, trail) = (from.u32()?, from.trail()?);
             self.world.trails.insert(session, trail);

@@ -66,13 +66,13 @@ pub(crate) enum Seen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Verdict {
-    /// Right, or not judged.
     Right = 0,
     /// EXT.
     Wrong = 1,
     /// TIE: right by one of several versions.
     Tied = 2,
-    /// Undecided: it is right if some transaction of unknown outcome committed, or there are too many orders to try.
+    /// Undecided: it is right if some transaction of unknown outcome committed, there are too many orders to try, or it is
+    /// of a written value that was appended to.
     Open = 3,
 }
 

@@ -98,16 +98,18 @@
 //! Not done here: that sets contain one another (else no order of commits explains them; the offline check says `unknown`
 //! then); a list that was written as one value is not compared with lists read from the key; where reads ask for one of several
 //! transactions of unknown outcome they stay open ([`Checker::open`]), while the offline check tries choices; a transaction
-//! of unknown outcome that counts does so for good, and [`Stats::doubts`] counts what arrived later and speaks against it.
+//! of unknown outcome that counts does so for good, and [`Stats::doubts`] counts what arrived later and may speak against it.
 
 mod arrive;
 mod batch;
 mod body;
+mod carried;
 mod change;
 mod checker;
 mod checkpoint;
 mod codec;
 mod datum;
+mod doubt;
 mod event;
 mod held;
 mod ids;

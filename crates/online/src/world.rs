@@ -356,7 +356,7 @@ impl World {
             let holds = before || values.into_iter().any(|value| is(value, &read.seen));
             return Ok(Judged { verdict: verdict(holds), expected });
         }
-        // A list, unless some version is anything but appends: then nobody can say.
+        // A list, unless some version is anything but appends: then its content is not defined.
         let mut versions = tie;
         let pure = |versions: &[&Version]| versions.iter().all(|v| v.effect.appended().is_some());
         while let Some(version) = older.filter(|_| pure(&versions) && pure(&optional)) {
@@ -364,7 +364,7 @@ impl World {
             older = visible.next();
         }
         if !pure(&versions) || !pure(&optional) {
-            return Ok(Judged { verdict: Verdict::Right, expected });
+            return Ok(Judged { verdict: Verdict::Open, expected });
         }
         if key.chain.is_some() {
             return Err(Elsewhere);

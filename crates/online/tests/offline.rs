@@ -115,7 +115,7 @@ fn offline(history: &History, rule: Rule) -> (Found, bool) {
             read: id.read,
         }
     });
-    (listed.collect(), found.open + found.unmatched > 0)
+    (listed.collect(), found.open + found.unmatched + found.unjudged > 0)
 }
 
 fn violates(found: &Found) -> bool {

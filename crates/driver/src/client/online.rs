@@ -68,12 +68,14 @@ pub struct OnlineSummary {
     pub unclaimed: u64,
     /// Reads that are right only if one of several transactions of unknown outcome committed.
     pub open: u64,
+    /// Transactions that arrived late and put a conclusion about an unknown outcome in doubt.
+    pub doubts: u64,
 }
 
 impl OnlineSummary {
     /// Whether the server told enough. If not, `violations` is empty: a read of what is not known would look like one.
     pub fn is_conclusive(&self) -> bool {
-        self.missing == 0 && self.unclaimed == 0 && self.open == 0
+        self.missing == 0 && self.unclaimed == 0 && self.open == 0 && self.doubts == 0
     }
 }
 
@@ -177,6 +179,7 @@ pub(super) fn follow(
     let mut summary = std::mem::take(&mut joiner.summary);
     summary.checked = stats.checked;
     summary.open = checker.open() as u64;
+    summary.doubts = stats.doubts;
     summary.missing = joiner.waiting.values().flatten().filter(|f| joiner.misses(f)).count() as u64;
     if let Some(earliest) = joiner.unplaced {
         let unclaimed = |logged: &&Logged| {

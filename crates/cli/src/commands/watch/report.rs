@@ -42,6 +42,11 @@ impl Voice {
         Axiom::ALL.iter().filter(|&&axiom| self.forbids(axiom)).map(|&axiom| stats.standing(axiom)).sum()
     }
 
+    fn unconfirmed<S: Store>(&self, checker: &Checker<S>) -> u64 {
+        let forbidden = Axiom::ALL.iter().filter(|&&axiom| self.forbids(axiom));
+        forbidden.map(|&axiom| checker.unconfirmed(axiom)).sum()
+    }
+
     /// The verdict on the level at the end, and the reason if it is unknown. `doubt` says why the absence of violations proves
     /// nothing.
     pub fn verdict<S: Store>(&self, checker: &Checker<S>, doubt: Option<&str>) -> (Exit, Option<String>) {
@@ -54,13 +59,17 @@ impl Voice {
             )
         } else if violated && stats.doubts > 0 {
             format!(
-                "violations may rest on a transaction of unknown outcome: what showed that it committed was written \
-                 by others too, {} of which arrived late",
+                "violations may rest on a transaction of unknown outcome: {} transactions that may have written what \
+                 showed that it committed arrived later",
                 stats.doubts
             )
+        } else if violated && self.standing(stats) <= self.unconfirmed(checker) {
+            "violations were reported before a restart, and what showed them has not been read again"
+                .to_owned()
         } else if !violated && checker.open() > 0 {
             format!(
-                "{} reads are right only if a transaction of unknown outcome committed, and more than one may have",
+                "{} reads could not be judged: they are right only if one of several transactions of unknown outcome \
+                 committed, or are of a written value that was appended to",
                 checker.open()
             )
         } else if violated {
