@@ -135,7 +135,7 @@ fn differences(by_values: &Judgement, by_stamps: &Judgement) -> Vec<String> {
         ));
     }
     for l in &by_stamps.levels {
-        if let (Some(Verdict::Unknown { .. }), Verdict::Holds) = (by_values.verdict(l.level), &l.verdict) {
+        if let (Some(Verdict::Unknown(_)), Verdict::Holds) = (by_values.verdict(l.level), &l.verdict) {
             notes.push(format!(
                 "{} by timestamps: by values that was not decided.",
                 named(l.level, &l.verdict)

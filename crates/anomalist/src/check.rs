@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::history::{History, Recording};
 use crate::judging::{self, Limits, Prepared, Question};
 use anomalist_check::Inference;
-use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, LevelVerdict, Sought, Verdict};
+use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, LevelVerdict, Sought, Verdict, Why};
 use anomalist_report::Timing;
 use anomalist_timestamp::Tie;
 use std::num::NonZeroUsize;
@@ -173,14 +173,14 @@ impl<'h> Check<'h> {
     }
 
     /// The answer of a question that was given up: what was [known](Check::on_progress) by then, and a reason for the rest.
-    pub fn unfinished(self, known: Option<Judgement>, reason: &str) -> Found {
+    pub fn unfinished(self, known: Option<Judgement>, why: &Why) -> Found {
         let mut judgement = known.unwrap_or_else(|| {
             let asked = &self.question.levels;
             let asked = if asked.is_empty() { Level::CANONICAL } else { asked };
             let open = |&level: &Level| LevelVerdict {
                 level,
                 by: By::Values,
-                verdict: Verdict::Unknown { reason: reason.to_owned() },
+                verdict: Verdict::Unknown(why.clone()),
                 anomalies: Vec::new(),
             };
             Judgement { levels: asked.iter().map(open).collect(), ..Judgement::default() }
@@ -190,7 +190,7 @@ impl<'h> Check<'h> {
         for &kind in &self.question.anomalies {
             if judgement.sought.iter().all(|(sought, _)| *sought != kind) {
                 let found = judgement.anomalies.iter().any(|a| a.kind.implies(kind));
-                let open = Sought::Unknown { reason: reason.to_owned() };
+                let open = Sought::Unknown(why.clone());
                 judgement.sought.push((kind, if found { Sought::Found } else { open }));
             }
         }

@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::history::Recording;
 use anomalist_check::datatypes::{self, Lowered};
 use anomalist_check::stamps::Findings;
-use anomalist_check::{Budget, Inference, ONLY_ASKED, Request};
+use anomalist_check::{Budget, Inference, Request};
 use anomalist_history::{History, Index};
-use anomalist_level::{AnomalyKind, By, Certificate, Definitions, Judgement, Level, Sought, Verdict};
+use anomalist_level::{AnomalyKind, By, Certificate, Definitions, Judgement, Level, Sought, Verdict, Why};
 use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::Verifier;
 use std::num::NonZeroUsize;
@@ -177,17 +177,15 @@ pub fn admit_any_loss(judgement: &mut Judgement, recording: &Recording) {
 /// missing.
 fn admit_loss(judgement: &mut Judgement, reads: usize) {
     if reads > 0 {
-        let reason = format!(
-            "the recording was cut off, and {reads} reads returned values whose writer is missing from it"
-        );
+        let why = Why::MissingWriters { reads };
         let verdicts = judgement.levels.iter_mut().map(|l| &mut l.verdict);
         for verdict in verdicts.chain(judgement.mixed.iter_mut().map(|mixed| &mut mixed.verdict)) {
             if *verdict == Verdict::Holds {
-                *verdict = Verdict::Unknown { reason: reason.clone() };
+                *verdict = Verdict::Unknown(why.clone());
             }
         }
         for (_, sought) in judgement.sought.iter_mut().filter(|(_, sought)| *sought == Sought::Absent) {
-            *sought = Sought::Unknown { reason: reason.clone() };
+            *sought = Sought::Unknown(why.clone());
         }
         judgement.certificates.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
     }
@@ -195,16 +193,15 @@ fn admit_loss(judgement: &mut Judgement, reads: usize) {
 
 /// The same for operations that are no reads and writes, of which nothing can be said then.
 fn admit_unknown_loss(judgement: &mut Judgement) {
-    let reason = "the recording was cut off, and operations that were in flight are missing from it";
     judgement.anomalies.clear();
     judgement.further.clear();
     judgement.certificates.clear();
     for l in &mut judgement.levels {
-        l.verdict = Verdict::Unknown { reason: reason.to_owned() };
+        l.verdict = Verdict::Unknown(Why::MissingOperations);
         l.anomalies.clear();
     }
     for (_, sought) in &mut judgement.sought {
-        *sought = Sought::Unknown { reason: reason.to_owned() };
+        *sought = Sought::Unknown(Why::MissingOperations);
     }
 }
 
@@ -242,13 +239,13 @@ fn seek_in_stamps(judgement: &mut Judgement, asked: &[AnomalyKind]) {
         let answer = if judgement.anomalies.iter().any(|a| a.kind.implies(kind)) {
             Sought::Found
         } else if levels.peek().is_none() {
-            Sought::Unknown { reason: "nothing was judged by timestamps".to_owned() }
+            Sought::Unknown(Why::NoTimestamps)
         } else {
             let open = levels.find_map(|l| match &l.verdict {
-                Verdict::Unknown { reason } if reason != ONLY_ASKED => Some(reason.clone()),
+                Verdict::Unknown(why) if *why != Why::OnlyAsked => Some(why.clone()),
                 _ => None,
             });
-            open.map_or(Sought::Absent, |reason| Sought::Unknown { reason })
+            open.map_or(Sought::Absent, Sought::Unknown)
         };
         judgement.sought.push((kind, answer));
     }
@@ -321,7 +318,7 @@ fn second_opinion(
             Verdict::Holds => tried == Some(false),
             // What is assumed rules orders out.
             Verdict::Violated => tried == Some(true) && !assumes,
-            Verdict::Unknown { .. } => false,
+            Verdict::Unknown(_) => false,
         };
         if disagree {
             return Err(format!("{} is not {}: every order was tried", answer.level, answer.verdict.name()));

@@ -10,6 +10,7 @@ use anomalist_incremental::{
     Arrival, Because, Doubt, Engine, Link, Operation, Standing as Known, Unsupported, Violation, Why,
 };
 use anomalist_level::{Level, Verdict};
+use anomalist_report::reason;
 use std::time::Duration;
 
 /// A transaction that ended.
@@ -161,8 +162,8 @@ impl Watch {
                 reason: "a check of all transactions found a violation, which explain() shows".to_owned(),
                 cycle: Vec::new(),
             }),
-            Verdict::Unknown { reason } => Standing::Unknown {
-                reason: format!("{why}; when all were checked, after {at} transactions: {reason}"),
+            Verdict::Unknown(open) => Standing::Unknown {
+                reason: format!("{why}; when all were checked, after {at} transactions: {}", reason(open)),
             },
         }
     }

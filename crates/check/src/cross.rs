@@ -162,7 +162,7 @@ fn opposite(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<Disa
 pub fn compare(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<Disagreement> {
     let mut found = opposite(given, other, way);
     // Counts are comparable only if neither ran out of time.
-    let open = |j: &Judgement| j.levels.iter().any(|l| matches!(l.verdict, Verdict::Unknown { .. }));
+    let open = |j: &Judgement| j.levels.iter().any(|l| matches!(l.verdict, Verdict::Unknown(_)));
     if open(given) != open(other) {
         return found;
     }
@@ -178,6 +178,7 @@ pub fn compare(given: &Judgement, other: &Judgement, way: &'static str) -> Vec<D
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anomalist_level::Why;
 
     fn judged(verdict: Verdict) -> Judgement {
         let level = Level::Causal;
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn only_opposite_verdicts_disagree() {
-        let unknown = || Verdict::Unknown { reason: String::new() };
+        let unknown = || Verdict::Unknown(Why::NotDecided);
         for (a, b, disagree) in [
             (Verdict::Holds, Verdict::Holds, false),
             (Verdict::Holds, Verdict::Violated, true),

@@ -48,8 +48,6 @@ pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, depend
 pub use budget::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
-pub use verdicts::ONLY_ASKED;
-
 use anomalist_history::{History, Index};
 use anomalist_level::{AnomalyKind, Definitions, Judgement, Level};
 

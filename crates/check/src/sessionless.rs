@@ -14,7 +14,7 @@ use crate::verdicts::Board;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
 use anomalist_history::Index;
-use anomalist_level::Level;
+use anomalist_level::{Level, Why};
 use std::num::NonZeroUsize;
 
 /// Transactions for which pairs fit into memory.
@@ -30,7 +30,7 @@ pub(crate) fn judge(problem: Problem<'_>, asked: &[Level], budget: &Budget<'_>, 
         return;
     }
     if problem.txn_count() > LARGEST {
-        board.unknown(level, format!("more than {LARGEST} transactions would have to be put in order"));
+        board.unknown(level, Why::TooManyTransactions { limit: LARGEST });
         return;
     }
     let history = problem.history.without_sessions();

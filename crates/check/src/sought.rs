@@ -12,7 +12,7 @@ use crate::adya::{Analyser, Registers};
 use crate::budget::Budget;
 use crate::verdicts::{self, Board};
 use crate::weak::{Guarantee, Problem};
-use anomalist_level::{AnomalyKind, Level, Sought, Verdict};
+use anomalist_level::{AnomalyKind, Level, Sought, Verdict, Why};
 
 /// The levels about which the engine for dependencies has to be asked. Nothing, if patterns answer
 /// everything.
@@ -62,28 +62,27 @@ pub(crate) fn answers(
     budget: &Budget<'_>,
     board: &Board<'_>,
 ) -> Vec<(AnomalyKind, Sought)> {
-    let unknown = |reason: &str| Sought::Unknown { reason: reason.to_owned() };
     let counted = problem.index.ambiguous_reads() == 0;
     let answer = |kind: AnomalyKind| {
         if board.shows(problem, kind) {
             return Sought::Found;
         }
         if board.interrupted || budget.is_spent() {
-            return unknown(verdicts::STOPPED);
+            return Sought::Unknown(Why::Stopped);
         }
         if counted && is_pattern(kind) {
             return Sought::Absent;
         }
         let levels = kind.rules_out();
         if levels.is_empty() {
-            return unknown("none was found; no level forbids it, so none proves that there is none");
+            return Sought::Unknown(Why::NoLevelForbids);
         }
         let whole =
             Request { levels: levels.clone(), anomalies: None, certificates: false, ..request.clone() };
         let judgement = verdicts::judge(problem, registers, &whole, analysers, &budget.aside());
         match levels.iter().any(|&level| judgement.verdict(level) == Some(&Verdict::Holds)) {
             true => Sought::Absent,
-            false => unknown("none was found, but not every cycle was looked at"),
+            false => Sought::Unknown(Why::CyclesLeft),
         }
     };
     kinds.iter().filter(|kind| !kind.is_stamp()).map(|&kind| (kind, answer(kind))).collect()

@@ -16,23 +16,11 @@ use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
 use anomalist_history::{Outcome, TxnId};
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Definitions, Execution, Judgement, Level, LevelVerdict, Order,
-    Refutation, Sought, Verdict,
+    Refutation, Sought, Verdict, Why,
 };
 
-/// Why nothing can hold when only some anomalies count.
-pub const ONLY_ASKED: &str = "only the anomalies asked for were looked for";
-
 /// What a reader should know of Plume's definitions.
-const BY_PLUME: &str = "cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n follow the letter of Plume's paper; `anomalist explain` says where that differs";
-
-/// Why Plume's cut isolation is open where values repeat.
-const OPEN_AFTER_OWN: &str = "a transaction read others' values after its own write, and values repeat: Plume's definitions are about values that are written once";
-
-/// Why something is open that there was no time for.
-pub(crate) const STOPPED: &str = "stopped, by an interrupt or the time limit, before this was decided";
-
-/// Why PL-1 is open where it would be violated.
-pub(crate) const DIRTY: &str = "a transaction of unknown outcome counts as committed because a register's value that it wrote was read, which this level allows of aborted ones";
+const BY_PLUME: &str = "cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n follow the letter of Plume's paper";
 
 const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
 const GUARANTEES: [Level; 4] =
@@ -73,7 +61,7 @@ pub(crate) fn judge(
         match direct::non_repeatable_reads(weak) {
             Some(anomaly) => board.found(anomaly),
             None if plume.as_ref().is_some_and(|plume| plume.is_open(problem.index)) => {
-                board.decide(Level::CutIsolation, Verdict::Unknown { reason: OPEN_AFTER_OWN.to_owned() });
+                board.decide(Level::CutIsolation, Verdict::Unknown(Why::PlumeRepeats));
             }
             None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
@@ -97,7 +85,7 @@ pub(crate) fn judge(
     }
     if board.interrupted && !proven && problem.history.has_lists() {
         // Cycles that lists show may not have been looked for.
-        board.forget_proofs(STOPPED);
+        board.forget_proofs(&Why::Stopped);
     }
     board.close();
 
@@ -106,14 +94,11 @@ pub(crate) fn judge(
         // Anomalies that were not searched for may break a level: cycles of lists, and kinds that were not asked for.
         let complete = problem.index.ambiguous_reads() == 0 && (proven || !problem.history.has_lists());
         if request.levels.is_empty() || !complete {
-            board.forget_proofs(ONLY_ASKED);
+            board.forget_proofs(&Why::OnlyAsked);
         }
     } else {
         if problem.index.ambiguous_reads() > 0 {
-            board.forget_proofs(&format!(
-                "{} reads return a value that several transactions wrote, so their source is open",
-                problem.index.ambiguous_reads()
-            ));
+            board.forget_proofs(&Why::AmbiguousReads { reads: problem.index.ambiguous_reads() });
         }
         budget.tell(|| board.known(problem, asked));
         let open = plume.as_ref().is_some_and(|plume| plume.is_open(problem.index));
@@ -219,7 +204,7 @@ pub(crate) struct Board<'a> {
     /// Proofs are wanted.
     certificates: bool,
     /// Why levels are not decided.
-    reasons: Vec<(Level, String)>,
+    reasons: Vec<(Level, Why)>,
     notes: Vec<String>,
     /// The budget ran out before an engine was done.
     pub(crate) interrupted: bool,
@@ -336,8 +321,8 @@ impl<'a> Board<'a> {
     }
 
     /// Notes why a level is not decided; an engine that decides it after all outweighs this.
-    pub fn unknown(&mut self, level: Level, reason: String) {
-        self.reasons.push((level, reason));
+    pub fn unknown(&mut self, level: Level, why: Why) {
+        self.reasons.push((level, why));
     }
 
     /// Notes what a reader should know besides.
@@ -362,7 +347,7 @@ impl<'a> Board<'a> {
                 let carried = match verdict {
                     Verdict::Holds => known.implies(level) && !self.is_settled(level),
                     Verdict::Violated => level.implies(known),
-                    Verdict::Unknown { .. } => false,
+                    Verdict::Unknown(_) => false,
                 };
                 if carried {
                     self.decide(level, verdict.clone());
@@ -394,16 +379,16 @@ impl<'a> Board<'a> {
     fn refuted(&self, problem: Problem<'_>, asked: &[Level]) -> Judgement {
         let mut judgement = self.known(problem, asked);
         for l in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds) {
-            l.verdict = Verdict::Unknown { reason: STOPPED.to_owned() };
+            l.verdict = Verdict::Unknown(Why::Stopped);
         }
         judgement
     }
 
-    fn forget_proofs(&mut self, reason: &str) {
+    fn forget_proofs(&mut self, why: &Why) {
         self.proofs.retain(|(_, proof)| matches!(proof, Certificate::Violated(_)));
         for (_, verdict) in &mut self.verdicts {
             if *verdict == Verdict::Holds {
-                *verdict = Verdict::Unknown { reason: reason.to_owned() };
+                *verdict = Verdict::Unknown(why.clone());
             }
         }
     }
@@ -450,13 +435,10 @@ impl<'a> Board<'a> {
     }
 
     fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {
-        let verdict = self
-            .get(level)
-            .cloned()
-            .unwrap_or_else(|| Verdict::Unknown { reason: self.unknown_reason(problem, level) });
+        let verdict = self.get(level).cloned().unwrap_or_else(|| Verdict::Unknown(self.why(problem, level)));
         let verdict = match verdict {
             Verdict::Violated if self.rests_on_dirty_reads(problem, level) => {
-                Verdict::Unknown { reason: DIRTY.to_owned() }
+                Verdict::Unknown(Why::DirtyRead)
             }
             other => other,
         };
@@ -468,11 +450,10 @@ impl<'a> Board<'a> {
         };
         // What was not asked for was not looked at closely enough to be shown.
         if self.wanted.is_some() && verdict == Verdict::Violated && responsible.is_empty() {
-            let reason = ONLY_ASKED.to_owned();
             return LevelVerdict {
                 level,
                 by: By::Values,
-                verdict: Verdict::Unknown { reason },
+                verdict: Verdict::Unknown(Why::OnlyAsked),
                 anomalies: responsible,
             };
         }
@@ -492,25 +473,23 @@ impl<'a> Board<'a> {
         !self.anomalies.iter().any(|a| level.forbids(a.kind) && certain(a))
     }
 
-    fn unknown_reason(&self, problem: Problem<'_>, level: Level) -> String {
+    fn why(&self, problem: Problem<'_>, level: Level) -> Why {
         let info = level.info();
         if info.name_only {
-            return "name only: the model has no definition that a history could be held against".to_owned();
+            return Why::NameOnly;
         }
         if self.wanted.is_some() && !self.interrupted {
-            return ONLY_ASKED.to_owned();
+            return Why::OnlyAsked;
         }
         if self.interrupted {
-            return STOPPED.to_owned();
+            return Why::Stopped;
         }
         if info.real_time && problem.history.intervals().is_none() {
-            return "the history has no real-time information".to_owned();
+            return Why::NoRealTime;
         }
         match self.reasons.iter().find(|(l, _)| *l == level) {
-            Some((_, reason)) => reason.clone(),
-            None => {
-                "no violation of a weaker level; this version does not decide the level itself".to_owned()
-            }
+            Some((_, why)) => why.clone(),
+            None => Why::NotDecided,
         }
     }
 }

@@ -105,7 +105,7 @@ fn compare(history: &History, context: &str) {
     let agree = |level: Level, expected: bool| match judgement.verdict(level).unwrap() {
         Verdict::Holds => assert!(expected, "{level} holds, the oracle disagrees: {}", shown()),
         Verdict::Violated => assert!(!expected, "{level} violated, the oracle disagrees: {}", shown()),
-        Verdict::Unknown { reason } => {
+        Verdict::Unknown(why) => {
             let open = registers
                 && level.is_canonical()
                 && !all.total
@@ -128,7 +128,7 @@ fn compare(history: &History, context: &str) {
             let contradictory = level == Level::ReadUncommitted && all.dirty;
             assert!(
                 open || free || faulty || untimed || contradictory,
-                "{level} unknown ({reason}): {}",
+                "{level} unknown ({why:?}): {}",
                 shown()
             );
         }
@@ -145,7 +145,7 @@ fn compare(history: &History, context: &str) {
         match judgement.verdict(level).unwrap() {
             Verdict::Holds => assert_ne!(tried, Some(false), "{level} holds, no order does: {}", shown()),
             Verdict::Violated => assert_ne!(tried, Some(true), "{level} violated, some order: {}", shown()),
-            Verdict::Unknown { .. } => {}
+            Verdict::Unknown(_) => {}
         }
         let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();
         if claimed.verdict == Verdict::Violated && level.is_canonical() {

@@ -138,13 +138,13 @@ fn compare(history: &History, assumed: &Assumed, context: &str) -> Option<[usize
                 assert!(!expected, "{level} violated, the oracle disagrees: {}", shown());
                 counts[0] += 1;
             }
-            Verdict::Unknown { reason } => {
+            Verdict::Unknown(why) => {
                 let open = !all.total && level == Level::UpdateSerializable;
                 // PL-1 allows reads of what may have been aborted.
                 let unknown = |t| history.outcome(t) == anomalist_history::Outcome::Indeterminate;
                 let faulty =
                     (all.dirty || history.txns().any(unknown)) && !level.forbids(AnomalyKind::AbortedRead);
-                assert!(open || faulty, "{level} unknown ({reason}): {}", shown());
+                assert!(open || faulty, "{level} unknown ({why:?}): {}", shown());
                 counts[2] += 1;
             }
         }

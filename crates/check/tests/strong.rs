@@ -110,8 +110,8 @@ fn compare_level(
             let expected = expected.or_else(|| strongly_satisfies(history, session_variant));
             assert_eq!(expected, Some(false), "{level} violated, says the engine: {}", shown());
         }
-        (Verdict::Unknown { reason }, expected) => {
-            assert!(expected.is_none(), "{level} unknown ({reason}): {}", shown());
+        (Verdict::Unknown(why), expected) => {
+            assert!(expected.is_none(), "{level} unknown ({why:?}): {}", shown());
         }
     }
     let claimed = judgement.levels.iter().find(|l| l.level == level).unwrap();

@@ -1,6 +1,6 @@
 //! How a run ends: exit statuses, and failures on the way there.
 
-use anomalist_format::{Diagnostic, Place, ReadError, WriteError};
+use anomalist_format::{Diagnostic, Hint, Place, ReadError, WriteError};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io;
@@ -125,12 +125,27 @@ impl Failure {
     }
 }
 
+/// What is wrong with an input, with the flag that does something about it.
+fn with_flag(found: Diagnostic) -> Diagnostic {
+    let flag = match found.hint {
+        Some(Hint::Lossy) => "--lossy keeps what came before",
+        Some(Hint::Format) => "--format says which one it is",
+        _ => return found,
+    };
+    let help = found.help.as_ref().map_or_else(|| flag.to_owned(), |help| format!("{help}; {flag}"));
+    found.help(help)
+}
+
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         match error {
             ReadError::Cancelled => Failure::Interrupted,
             // Diagnostics say "error:" themselves, each.
-            ReadError::Malformed(ref found) => Failure::Malformed(found.clone(), error.to_string()),
+            ReadError::Malformed(found) => {
+                let found: Vec<Diagnostic> = found.into_iter().map(with_flag).collect();
+                let message = ReadError::Malformed(found.clone()).to_string();
+                Failure::Malformed(found, message)
+            }
             other => Failure::input(other),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::exit::Failure;
-use anomalist_report::Style;
+use anomalist_report::{Hints, Style};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -24,6 +24,7 @@ pub fn style(global: &Global) -> Style {
         color: terminal && !global.no_color && !set("NO_COLOR") && !dumb,
         width: width.into(),
         verbose: global.verbose,
+        hints: Hints { examples: Some("-v"), versions: Some("--transaction-order or --wfr-keys") },
     }
 }
 

@@ -4,7 +4,7 @@
 //! say, the first row wins, so the pickier come first.
 
 use crate::write::{HistoryWriter, Sink};
-use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
+use crate::{Diagnostic, Format, Hint, Input, Loaded, Place, ReadError, ReadOptions, WriteError};
 use crate::{anomalist, awdit, cobra, dbcop, elle, plume, timekiller, viper};
 
 /// What every format provides.
@@ -110,6 +110,6 @@ fn unrecognised(name: &str, head: &[u8]) -> ReadError {
     let shown = &head[..head.len().min(24)];
     let message = format!("unknown format; the input begins with \"{}\"", shown.escape_ascii());
     let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
-    let help = format!("the formats are {}; --format says which one it is", names.join(", "));
-    ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message).help(help)])
+    let help = format!("the formats are {}", names.join(", "));
+    ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message).help(help).hint(Hint::Format)])
 }

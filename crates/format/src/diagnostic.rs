@@ -42,6 +42,19 @@ pub struct Diagnostic {
     pub snippet: Option<String>,
     /// How it should look.
     pub help: Option<String>,
+    /// What the reader may be asked to do about it.
+    pub hint: Option<Hint>,
+}
+
+/// Something that [`ReadOptions`](crate::ReadOptions) can do about an input; a program that has a flag for it says
+/// which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Hint {
+    /// The file is cut off: `lossy` keeps what came before.
+    Lossy,
+    /// The format was not recognised: `format` says which one it is.
+    Format,
 }
 
 impl Diagnostic {
@@ -54,6 +67,7 @@ impl Diagnostic {
             message: message.into(),
             snippet: None,
             help: None,
+            hint: None,
         }
     }
 
@@ -71,6 +85,12 @@ impl Diagnostic {
     /// With a hint how it should look.
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
+        self
+    }
+
+    /// With what the reader may be asked to do about it.
+    pub fn hint(mut self, hint: Hint) -> Diagnostic {
+        self.hint = Some(hint);
         self
     }
 }

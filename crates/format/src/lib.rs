@@ -31,7 +31,7 @@ mod testing;
 mod text;
 pub mod write;
 
-pub use diagnostic::{Diagnostic, Place, Severity};
+pub use diagnostic::{Diagnostic, Hint, Place, Severity};
 pub use elle::events::{LoadedEvents, RECORDING, RECORDING_END, datum_json, peek_events, read_events};
 pub use input::Input;
 pub use stream::{

@@ -398,7 +398,7 @@ mod tests {
         let options = ReadOptions { initial: Some("x"), ..ReadOptions::default() };
         assert_eq!(
             read_bytes("h", text.as_bytes(), &options).unwrap_err().to_string(),
-            "error: --initial: cannot read the initial value \"x\"\n  help: give an integer, a string in double quotes, null, or none"
+            "error: initial value: cannot read \"x\"\n  help: give an integer, a string in double quotes, null, or none"
         );
     }
 

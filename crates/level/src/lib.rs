@@ -29,6 +29,7 @@ mod names;
 mod pattern;
 mod proof;
 mod result;
+mod why;
 
 pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
 pub use berenson::{PHENOMENA, Phenomenon};
@@ -39,3 +40,4 @@ pub use result::{
     Anomaly, By, Edge, Evidence, Judgement, LevelVerdict, Mixed, Node, Relation, Sought, Verdict,
     VersionReason, Witness,
 };
+pub use why::{Progress, Why};

@@ -7,6 +7,7 @@ use crate::anomaly::AnomalyKind;
 use crate::definitions::Definitions;
 use crate::level::Level;
 use crate::proof::{Certificate, Refutation};
+use crate::why::Why;
 use anomalist_history::{History, OpId, TxnId};
 use std::fmt;
 use std::sync::Arc;
@@ -278,10 +279,7 @@ pub enum Verdict {
     /// Decided: it does not.
     Violated,
     /// Not decided.
-    Unknown {
-        /// What was missing, or which limit was reached.
-        reason: String,
-    },
+    Unknown(Why),
 }
 
 impl Verdict {
@@ -290,7 +288,7 @@ impl Verdict {
         match self {
             Verdict::Holds => "holds",
             Verdict::Violated => "violated",
-            Verdict::Unknown { .. } => "unknown",
+            Verdict::Unknown(_) => "unknown",
         }
     }
 }
@@ -342,7 +340,7 @@ pub struct Mixed {
 
 impl Default for Mixed {
     fn default() -> Mixed {
-        let verdict = Verdict::Unknown { reason: String::new() };
+        let verdict = Verdict::Unknown(Why::Stopped);
         Mixed { levels: Vec::new(), verdict, transactions: Vec::new(), proof: None }
     }
 }
@@ -355,10 +353,7 @@ pub enum Sought {
     /// It is decided that there is none.
     Absent,
     /// None was found, and that is no proof.
-    Unknown {
-        /// Why not.
-        reason: String,
-    },
+    Unknown(Why),
 }
 
 impl Sought {
@@ -367,7 +362,7 @@ impl Sought {
         match self {
             Sought::Found => "found",
             Sought::Absent => "absent",
-            Sought::Unknown { .. } => "unknown",
+            Sought::Unknown(_) => "unknown",
         }
     }
 }
@@ -414,7 +409,7 @@ impl Judgement {
     pub fn verdict(&self, level: Level) -> Option<&Verdict> {
         let badness = |verdict: &Verdict| match verdict {
             Verdict::Holds => 0,
-            Verdict::Unknown { .. } => 1,
+            Verdict::Unknown(_) => 1,
             Verdict::Violated => 2,
         };
         self.levels.iter().filter(|l| l.level == level).map(|l| &l.verdict).max_by_key(|v| badness(v))
@@ -438,7 +433,7 @@ mod tests {
     fn the_strongest_levels_are_the_maximal_ones_that_hold() {
         let judgement = judged(&[
             (Level::Serializable, By::Values, Verdict::Violated),
-            (Level::RepeatableRead, By::Values, Verdict::Unknown { reason: "30 s passed".into() }),
+            (Level::RepeatableRead, By::Values, Verdict::Unknown(Why::Stopped)),
             (Level::Causal, By::Values, Verdict::Holds),
             (Level::ReadAtomic, By::Values, Verdict::Holds),
             (Level::SnapshotIsolation, By::Values, Verdict::Holds),

@@ -250,7 +250,7 @@ fn other_histories_are_judged_soundly() {
             let contradicted = match plume {
                 Verdict::Holds => tried == Some(false),
                 Verdict::Violated => tried == Some(true),
-                Verdict::Unknown { .. } => false,
+                Verdict::Unknown(_) => false,
             };
             assert!(!contradicted, "case {case}, {level}: {history}");
             // Read committed asks less, cut isolation more.

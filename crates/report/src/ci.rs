@@ -6,7 +6,7 @@
 
 use crate::explain::explain;
 use crate::layout::times;
-use crate::{Column, Subject, matrix_markdown, titled};
+use crate::{Column, Subject, matrix_markdown, reason, titled};
 use anomalist_level::{Anomaly, LevelVerdict, Verdict};
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
         let count =
             |wanted: fn(&Verdict) -> bool| cases.iter().filter(|(l, r)| *r && wanted(&l.verdict)).count();
         let failures = count(|v| *v == Verdict::Violated);
-        let levels = count(|v| matches!(v, Verdict::Unknown { .. }));
+        let levels = count(|v| matches!(v, Verdict::Unknown(_)));
         let others = other_cases(s);
         let errors = levels + others.len();
         let time = s.timing.map_or(0.0, |t| (t.load_ms + t.check_ms) / 1000.0);
@@ -47,15 +47,15 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
                     let told = xml(&format!("violated: {}", kinds(l)));
                     let _ = write!(out, ">\n      <system-out>{told}</system-out>\n    </testcase>\n");
                 }
-                (Verdict::Unknown { reason }, true) => {
-                    let message = xml(&format!("unknown: {reason}"));
+                (Verdict::Unknown(why), true) => {
+                    let message = xml(&format!("unknown: {}", reason(why)));
                     let _ = write!(
                         out,
                         ">\n      <error type=\"unknown\" message=\"{message}\"/>\n    </testcase>\n"
                     );
                 }
-                (Verdict::Unknown { reason }, false) => {
-                    let told = xml(&format!("unknown: {reason}"));
+                (Verdict::Unknown(why), false) => {
+                    let told = xml(&format!("unknown: {}", reason(why)));
                     let _ = write!(out, ">\n      <system-out>{told}</system-out>\n    </testcase>\n");
                 }
             }

@@ -5,7 +5,7 @@
 use crate::ci::xml;
 use crate::layout::{counted, thousands, times};
 use crate::text::{conclusion, mixed_text};
-use crate::{Style, Subject, everyday, example_text, svg, titled};
+use crate::{Style, Subject, everyday, example_text, reason, svg, titled};
 use anomalist_level::{Anomaly, Verdict};
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
     out.push_str("<table><tr><th>level<th>verdict<th>because\n");
     for row in &judgement.levels {
         let because = match &row.verdict {
-            Verdict::Unknown { reason } => xml(reason),
+            Verdict::Unknown(why) => xml(&reason(why)),
             _ => row.anomalies.iter().map(|kind| xml(&titled(*kind))).collect::<Vec<_>>().join(", "),
         };
         let (name, word) = (subject.row_name(row), row.verdict.name());
@@ -73,7 +73,7 @@ fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
         }
     }
     if let Some(mixed) = &judgement.mixed {
-        let text = mixed_text(subject, mixed, Style::default().width);
+        let text = mixed_text(subject, mixed, &Style::default());
         let _ = writeln!(out, "<pre>{}</pre>", xml(&text));
     }
     for note in &judgement.notes {

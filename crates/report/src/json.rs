@@ -8,9 +8,10 @@ use crate::Subject;
 use crate::cast::{Cast, letter};
 use crate::doc::Doc;
 use crate::explain::explain;
+use crate::unknown::reason;
 use anomalist_history::{AtomKind, History, OpId, OpKind, Outcome, TxnId, Value, View};
 use anomalist_level::{
-    Anomaly, AnomalyKind, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Sought, Verdict,
+    Anomaly, AnomalyKind, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Sought, Verdict, Why,
 };
 
 /// Transactions up to this size are shown whole.
@@ -76,10 +77,15 @@ pub fn document(subject: &Subject<'_>) -> Doc {
 fn sought((kind, answer): &(AnomalyKind, Sought)) -> Doc {
     let mut fields =
         vec![("kind", kind.name().into()), ("code", kind.code().into()), ("answer", answer.name().into())];
-    if let Sought::Unknown { reason } = answer {
-        fields.push(("reason", Doc::text(reason)));
+    if let Sought::Unknown(why) = answer {
+        fields.extend(unknown(why));
     }
     Doc::Object(fields)
+}
+
+/// Why something is not known: a sentence for people, a code for programs.
+fn unknown(why: &Why) -> [(&'static str, Doc); 2] {
+    [("reason", Doc::text(reason(why))), ("reason_code", why.code().into())]
 }
 
 fn mixed(history: &History, mixed: &Mixed) -> Doc {
@@ -90,8 +96,8 @@ fn mixed(history: &History, mixed: &Mixed) -> Doc {
         ("verdict", mixed.verdict.name().into()),
         ("levels", Doc::Array(mixed.levels.iter().map(count).collect())),
     ];
-    if let Verdict::Unknown { reason } = &mixed.verdict {
-        fields.push(("reason", Doc::text(reason)));
+    if let Verdict::Unknown(why) = &mixed.verdict {
+        fields.extend(unknown(why));
     }
     let names: Vec<String> = mixed.transactions.iter().map(|&t| history.txn_name(t)).collect();
     fields.push(("transactions", Doc::texts(&names)));
@@ -126,8 +132,8 @@ fn level(verdict: &LevelVerdict) -> Doc {
         ("verdict", verdict.verdict.name().into()),
         ("by", verdict.by.name().into()),
     ];
-    if let Verdict::Unknown { reason } = &verdict.verdict {
-        fields.push(("reason", Doc::text(reason)));
+    if let Verdict::Unknown(why) = &verdict.verdict {
+        fields.extend(unknown(why));
     }
     fields.push(("anomalies", Doc::texts(&verdict.anomalies)));
     Doc::Object(fields)

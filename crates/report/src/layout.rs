@@ -1,5 +1,7 @@
 //! Setting text: wrapping, columns, thousands separators, colour.
 
+use crate::unknown::Hints;
+
 /// How text for people is set.
 ///
 /// ```
@@ -14,11 +16,13 @@ pub struct Style {
     pub width: usize,
     /// 0: fits on a screen; 1: an example of every anomaly, and timings.
     pub verbose: u8,
+    /// What the program that prints can do besides.
+    pub hints: Hints,
 }
 
 impl Default for Style {
     fn default() -> Style {
-        Style { color: false, width: 80, verbose: 0 }
+        Style { color: false, width: 80, verbose: 0, hints: Hints::default() }
     }
 }
 

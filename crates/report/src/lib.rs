@@ -55,6 +55,7 @@ mod stamps;
 mod summary;
 mod svg;
 mod text;
+mod unknown;
 mod versions;
 mod vocabulary;
 
@@ -74,6 +75,7 @@ pub use sarif::sarif;
 pub use summary::summary_table;
 pub use svg::svg;
 pub use text::{example_text, text};
+pub use unknown::{Hints, reason};
 pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
 use anomalist_history::{History, Outcome as End, TxnId};
@@ -226,9 +228,7 @@ impl Subject<'_> {
         let mut found = Vec::new();
         for l in self.judgement.levels.iter().filter(|l| self.required.contains(&l.level)) {
             match &l.verdict {
-                Verdict::Unknown { reason } => {
-                    found.push((format!("{} is unknown", l.level), reason.clone()))
-                }
+                Verdict::Unknown(why) => found.push((format!("{} is unknown", l.level), reason(why))),
                 Verdict::Violated if l.anomalies.is_empty() => {
                     found.push((format!("{} is violated", l.level), "no example at hand".to_owned()));
                 }
@@ -242,12 +242,12 @@ impl Subject<'_> {
             Some(Verdict::Violated) => {
                 found.push((format!("{what} is violated"), "no commit order suits them all".to_owned()));
             }
-            Some(Verdict::Unknown { reason }) => found.push((format!("{what} is unknown"), reason.clone())),
+            Some(Verdict::Unknown(why)) => found.push((format!("{what} is unknown"), reason(why))),
             None => found.push((format!("{what} is unknown"), "no transaction declares a level".to_owned())),
         }
         for (kind, sought) in self.judgement.sought.iter().filter(|_| self.required.is_empty()) {
-            if let Sought::Unknown { reason } = sought {
-                found.push((format!("whether there is {} is unknown", kind.code()), reason.clone()));
+            if let Sought::Unknown(why) = sought {
+                found.push((format!("whether there is {} is unknown", kind.code()), reason(why)));
             }
         }
         found

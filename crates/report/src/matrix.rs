@@ -74,7 +74,7 @@ pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
             let (word, tone) = match column.judgement.verdict(level) {
                 Some(Verdict::Holds) => ("holds", Tone::Good),
                 Some(Verdict::Violated) => ("VIOLATED", Tone::Bad),
-                Some(Verdict::Unknown { .. }) => ("unknown", Tone::Open),
+                Some(Verdict::Unknown(_)) => ("unknown", Tone::Open),
                 None => ("", Tone::Open),
             };
             let gap = if i + 1 == columns.len() { 0 } else { w - width(word) };
@@ -109,7 +109,7 @@ pub fn matrix_markdown(columns: &[Column<'_>]) -> String {
             let word = match column.judgement.verdict(level) {
                 Some(Verdict::Holds) => "holds",
                 Some(Verdict::Violated) => "**violated**",
-                Some(Verdict::Unknown { .. }) => "unknown",
+                Some(Verdict::Unknown(_)) => "unknown",
                 None => "",
             };
             let _ = write!(out, " {word} |");
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let open = Verdict::Unknown { reason: "time".into() };
+        let open = Verdict::Unknown(anomalist_level::Why::Stopped);
         let a = judgement(&[(Level::Causal, Verdict::Holds), (Level::Serializable, Verdict::Violated)]);
         let b = judgement(&[(Level::Causal, Verdict::Violated), (Level::Serializable, open)]);
         let columns = [

@@ -42,7 +42,7 @@ impl Subject<'_> {
         let of = |verdict: &Verdict| match verdict {
             Verdict::Holds => Outcome::Holds,
             Verdict::Violated => Outcome::Violated,
-            Verdict::Unknown { .. } => Outcome::Unknown,
+            Verdict::Unknown(_) => Outcome::Unknown,
         };
         let required = judgement.levels.iter().filter(|l| self.required.contains(&l.level));
         let levels = required.map(|l| of(&l.verdict));
@@ -59,6 +59,6 @@ impl Subject<'_> {
     }
 
     fn is_open(&self) -> bool {
-        self.judgement.levels.iter().any(|l| matches!(l.verdict, Verdict::Unknown { .. }))
+        self.judgement.levels.iter().any(|l| matches!(l.verdict, Verdict::Unknown(_)))
     }
 }

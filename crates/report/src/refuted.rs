@@ -63,7 +63,7 @@ pub(crate) fn told(cast: &Cast<'_>, level: &dyn Fn(TxnId) -> Level, refutation: 
         Teller { cast, history: cast.history, refutation, level, certain, shown, lines, left_out: false };
     teller.step(last, &BTreeSet::new(), &BTreeMap::new(), 0);
     if teller.left_out {
-        let text = format!("… the whole proof has {} steps; --certificate writes it out", last + 1);
+        let text = format!("… the whole proof has {} steps, which its certificate lists", last + 1);
         teller.lines.push(Line { depth: 0, text });
     }
     teller.lines

@@ -67,7 +67,7 @@ fn answer(subject: &Subject<'_>) -> (String, Tone) {
         subject.required.iter().filter(|&&l| verdict(l).is_some_and(wanted)).map(|l| l.name()).collect()
     };
     let violated = required(|v| *v == Verdict::Violated);
-    let unknown = required(|v| matches!(v, Verdict::Unknown { .. }));
+    let unknown = required(|v| matches!(v, Verdict::Unknown(_)));
     if !violated.is_empty() {
         (format!("VIOLATED: {}; {strongest}", violated.join(", ")), Tone::Bad)
     } else if !unknown.is_empty() {

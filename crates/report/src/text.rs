@@ -8,6 +8,7 @@ use crate::cast::Cast;
 use crate::explain::steps;
 use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
 use crate::refuted::{self, Line, told};
+use crate::unknown::{Hints, sentence};
 use crate::{Subject, alike, everyday, titled};
 use anomalist_history::{History, TxnId};
 use anomalist_level::{
@@ -55,10 +56,11 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
         }
     }
     if anomalies.len() > shown {
-        out.push_str(match subject.is_satisfied() {
-            true => "\nFound, and allowed by what is required (-v shows an example of each):\n",
-            false => "\nAlso found (-v shows an example of each):\n",
-        });
+        let allowed =
+            if subject.is_satisfied() { "Found, and allowed by what is required" } else { "Also found" };
+        let how =
+            style.hints.examples.map_or_else(String::new, |how| format!(" ({how} shows an example of each)"));
+        let _ = write!(out, "\n{allowed}{how}:\n");
         for anomaly in &anomalies[shown..] {
             let line = format!("{}, {}", titled(anomaly.kind), times(anomaly.count));
             out.push_str(&wrap("  ", 4, style.columns(), &line));
@@ -66,7 +68,7 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     }
     if let Some(mixed) = &subject.judgement.mixed {
         out.push('\n');
-        out.push_str(&mixed_text(subject, mixed, style.columns()));
+        out.push_str(&mixed_text(subject, mixed, style));
     }
     for note in &subject.judgement.notes {
         out.push('\n');
@@ -79,12 +81,12 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
 }
 
 /// The answer for the levels that transactions declare.
-fn declared(mixed: &Mixed) -> String {
+fn declared(mixed: &Mixed, hints: Hints) -> String {
     let levels: Vec<String> = mixed.levels.iter().map(|(l, n)| format!("{} {l}", thousands(*n))).collect();
     let answer = match &mixed.verdict {
         Verdict::Holds => "one commit order suits them all".to_owned(),
         Verdict::Violated => "VIOLATED: no commit order suits them all".to_owned(),
-        Verdict::Unknown { reason } => format!("unknown: {reason}"),
+        Verdict::Unknown(why) => format!("unknown: {}", sentence(why, hints)),
     };
     format!("Each transaction at the level it declares ({}): {answer}.", levels.join(", "))
 }
@@ -124,14 +126,15 @@ fn table(subject: &Subject<'_>, style: &Style) -> String {
         (true, By::Timestamps) => format!("{} by timestamps", l.level),
     };
     let first = judgement.levels.iter().map(|l| width(&name(l))).max().unwrap_or(0);
-    let mut reasons: Vec<&str> = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
     let mut out = String::new();
     for (row, l) in judgement.levels.iter().enumerate() {
         let (word, tone, rest) = match &l.verdict {
             Verdict::Holds => ("holds", Tone::Good, String::new()),
             Verdict::Violated => ("VIOLATED", Tone::Bad, because(subject, row)),
-            Verdict::Unknown { reason } => {
-                let at = reasons.iter().position(|r| r == reason).unwrap_or_else(|| {
+            Verdict::Unknown(why) => {
+                let reason = sentence(why, style.hints);
+                let at = reasons.iter().position(|r| *r == reason).unwrap_or_else(|| {
                     reasons.push(reason);
                     reasons.len() - 1
                 });
@@ -204,7 +207,7 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     }
     for (kind, sought) in &subject.judgement.sought {
         let reason = match sought {
-            Sought::Unknown { reason } => format!(": {reason}"),
+            Sought::Unknown(why) => format!(": {}", sentence(why, style.hints)),
             _ => String::new(),
         };
         let line = format!("asked for: {} {}{reason}", titled(*kind), sought.name());
@@ -222,8 +225,9 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
 }
 
 /// Whether one commit order suits the levels that transactions declare; if none does, why, and who is in it.
-pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, columns: usize) -> String {
-    let mut out = wrap("", 2, columns, &declared(mixed));
+pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, style: &Style) -> String {
+    let columns = style.columns();
+    let mut out = wrap("", 2, columns, &declared(mixed, style.hints));
     with_mixed(subject.history, mixed, |cast, level, told| {
         out.push_str(&players(cast, columns, &|t| format!(", {}", level(t))));
         lines(&mut out, columns, told);

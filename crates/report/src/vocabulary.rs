@@ -189,7 +189,7 @@ pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
 
 /// Where Plume's letter differs, and how to have it.
 fn in_plume(differs: Option<&str>) -> String {
-    differs.map_or(String::new(), |differs| format!("{differs} (`check --definitions plume`)"))
+    differs.map_or(String::new(), |differs| format!("{differs} (with Plume's definitions)"))
 }
 
 /// The levels that allow an anomaly, as its example shows.

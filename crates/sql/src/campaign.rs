@@ -16,7 +16,7 @@ use crate::vendor::{Promise, promise};
 use anomalist_check::Budget;
 use anomalist_driver::{Database, Error, Isolation, Kind};
 use anomalist_history::TooLarge;
-use anomalist_level::{Level, Verdict};
+use anomalist_level::{Level, Verdict, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -208,32 +208,27 @@ impl Summary {
     }
 
     /// Why a verdict of "holds" would say nothing, if so.
-    pub fn inconclusive(&self) -> Option<String> {
-        let first = || {
-            let most = self.failures.values().max_by_key(|f| f.count);
-            most.map_or_else(String::new, |f| format!("; first error: {}", f.first))
-        };
+    pub fn inconclusive(&self) -> Option<Why> {
+        let first = || self.failures.values().max_by_key(|f| f.count).map(|f| f.first.clone());
         if let (0, Some(error)) = (self.rounds, &self.ended) {
-            return Some(format!("no round was run: {error}"));
+            return Some(Why::NoRound { error: error.to_string() });
         }
-        let (failed, all) = (self.failed_statements, self.statements);
-        if failed * 2 > all {
-            let share = 100 * failed / all.max(1);
-            return Some(format!("{failed} of {all} statements failed ({share} %){}", first()));
+        let (failed, statements) = (self.failed_statements, self.statements);
+        if failed * 2 > statements {
+            return Some(Why::StatementsFailed { failed, statements, first: first() });
         }
         if self.committed == 0 {
-            return Some(format!("no transaction was committed{}", first()));
+            return Some(Why::NothingCommitted { first: first() });
         }
-        let apart = "no two committed transactions, one of them a writer, were open at once";
-        (self.overlapping == 0).then(|| format!("{apart}; what the level rules out could not happen"))
+        (self.overlapping == 0).then_some(Why::NothingConcurrent)
     }
 
     /// Where nothing could be seen, nothing holds.
     fn conclude(&mut self) {
-        let Some(reason) = self.inconclusive() else { return };
+        let Some(why) = self.inconclusive() else { return };
         let verdicts = self.required.iter_mut().map(|(_, verdict)| verdict).chain([&mut self.verdict]);
         for verdict in verdicts {
-            worsen(verdict, Verdict::Unknown { reason: reason.clone() });
+            worsen(verdict, Verdict::Unknown(why.clone()));
         }
     }
 
@@ -264,7 +259,7 @@ fn too_large(error: TooLarge) -> Error {
 fn worsen(so_far: &mut Verdict, new: Verdict) {
     let rank = |v: &Verdict| match v {
         Verdict::Violated => 2,
-        Verdict::Unknown { .. } => 1,
+        Verdict::Unknown(_) => 1,
         Verdict::Holds => 0,
     };
     if rank(&new) > rank(so_far) {

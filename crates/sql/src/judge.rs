@@ -27,7 +27,7 @@ use crate::record::{Run, Step};
 use crate::vendor::Promise;
 use anomalist_check::{Analyser, Budget, Dependency, ExtraEdge, Request, check_with, dependencies};
 use anomalist_history::{History, Index, OpKind, TooLarge};
-use anomalist_level::{AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Witness};
+use anomalist_level::{AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Why, Witness};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
@@ -343,7 +343,7 @@ fn cycle(mapped: &Mapped, links: &[Link], witness: &Witness) -> Vec<Link> {
 }
 
 fn verdict_of(judgement: &Judgement, level: Level) -> Verdict {
-    let unasked = || Verdict::Unknown { reason: "the engine does not know this level".to_owned() };
+    let unasked = || Verdict::Unknown(Why::NotDecided);
     judgement.verdict(level).cloned().unwrap_or_else(unasked)
 }
 

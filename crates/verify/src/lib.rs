@@ -196,7 +196,7 @@ impl<'a> Verifier<'a> {
 
     fn judgement_of_mixed(&self, mixed: &Mixed) -> Result<(), Flaw> {
         match (&mixed.verdict, &mixed.proof) {
-            (Verdict::Unknown { .. }, _) => Ok(()),
+            (Verdict::Unknown(_), _) => Ok(()),
             (Verdict::Holds, Some(proof @ Certificate::Holds(_)))
             | (Verdict::Violated, Some(proof @ Certificate::Violated(_))) => self.mixed(proof),
             _ => Err(Flaw::new(FlawKind::UnprovenMixture)),
@@ -215,7 +215,7 @@ fn proven(judgement: &Judgement, answer: &LevelVerdict) -> Result<(), Flaw> {
     let level = answer.level;
     let proofs = || judgement.certificates.iter();
     let proven = match answer.verdict {
-        Verdict::Unknown { .. } => true,
+        Verdict::Unknown(_) => true,
         // Elle's further models have no definition here.
         Verdict::Holds if !level.is_canonical() => true,
         Verdict::Holds => {

@@ -24,7 +24,7 @@ use crate::verdicts::Board;
 use crate::weak::Problem;
 use anomalist_graph::Components;
 use anomalist_history::TxnId;
-use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict};
+use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict, Why};
 
 /// What the engine is asked.
 pub(crate) struct Question<'a> {
@@ -400,9 +400,7 @@ impl Judge<'_, '_> {
             Ok(true) => self.board.hold(level),
             Ok(false) => {
                 self.open(level);
-                let reason =
-                    "no violation was found, but nor was an order of versions that shows that there is none";
-                self.board.unknown(level, reason.to_owned());
+                self.board.unknown(level, Why::NoVersionOrder);
             }
         }
     }
@@ -438,22 +436,20 @@ impl Judge<'_, '_> {
     /// Says why a level stays undecided.
     fn open(&mut self, level: Level) {
         let deps = self.shapes.deps;
-        let reason = if deps.unattributed || deps.lists.is_unattributed() {
-            "a read that nothing explains returned what several transactions wrote, and depends on one of them"
+        let why = if deps.unattributed || deps.lists.is_unattributed() {
+            Why::OpenDependency
         } else if deps.lists.is_contradictory() || !deps.lists.damaged().is_empty() {
-            "reads of some lists are faulty, so the order of their versions is not known"
+            Why::FaultyLists
         } else if deps.open_register.is_some() {
-            "no violation was found, but the order in which some keys were written is not known: reads of a register do \
-             not show it (lists would, and --transaction-order or --wfr-keys may)"
+            Why::RegisterOrder
         } else if deps.cut_off {
-            "too many pairs of a reader and an append that it did not see; some were left out"
+            Why::PairsLeftOut
         } else if deps.open_list.is_some() {
-            "no violation was found, but nobody saw in which order the last appends to some keys took effect (a final \
-             read of every key would show it)"
+            Why::AppendOrder
         } else {
             return;
         };
-        self.board.unknown(level, reason.to_owned());
+        self.board.unknown(level, why);
     }
 
     /// Notes what a reader should know about an example that rests on damaged keys.

@@ -13,9 +13,7 @@ use super::recorder::{At, Recorder};
 use super::{Datatype, Dependency, LowerError, Lowered};
 use crate::models::torn_transfers;
 use anomalist_history::{Events, OpKind, Operation, Value};
-
-const DOUBT: &str =
-    "no violation was found, but a bank's reads show totals, not which transfers they include";
+use anomalist_level::Why;
 
 pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
     let ops = events.operations();
@@ -60,7 +58,7 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
             format!("the total of {total} shows something of that transfer, or of one that overwrote it");
         recorder.depends(other, draft, Dependency::Ww, seen, at);
     }
-    recorder.finish(Datatype::Bank, Some(DOUBT))
+    recorder.finish(Datatype::Bank, Some(Why::BankReads))
 }
 
 /// A transfer with its place in the file.

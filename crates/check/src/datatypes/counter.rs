@@ -17,12 +17,11 @@ use super::recorder::Recorder;
 use super::{Datatype, Dependency, LowerError, Lowered};
 use crate::models::bounded_reads;
 use anomalist_history::{Draft, Events, KeyId, OpKind, Operation};
+use anomalist_level::Why;
 use std::collections::BTreeMap;
 
 /// Pairs of an addition and a read that surely saw or missed it, at most.
 const PAIRS: usize = 2_000_000;
-
-const DOUBT: &str = "no violation was found, but a counter's reads do not show which additions they include";
 
 /// A read: its value, its transaction, and where its operation is.
 type Read = (i64, Draft, (Draft, usize));
@@ -72,7 +71,7 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
         let Some(&draft) = draft_at.get(&read.position) else { continue };
         out_of_bounds(&mut recorder, draft, i128::from(read.value), read.lower, read.upper);
     }
-    recorder.finish(Datatype::Counter, Some(DOUBT))
+    recorder.finish(Datatype::Counter, Some(Why::CounterReads))
 }
 
 /// What all additions that may have happened come to.

@@ -32,7 +32,7 @@ pub(crate) use recorder::Recorder;
 
 use crate::{Analyser, Budget, ExtraEdge, Request, check_with};
 use anomalist_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
-use anomalist_level::{Anomaly, Judgement, Level, Relation, Verdict};
+use anomalist_level::{Anomaly, Judgement, Level, Relation, Verdict, Why};
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -108,7 +108,7 @@ pub struct Lowered {
     /// What is wrong without any cycle.
     pub anomalies: Vec<Anomaly>,
     /// Why a level that holds for the transactions may not hold for the recording; none if it does.
-    pub doubt: Option<&'static str>,
+    pub doubt: Option<Why>,
     /// How many transactions stand for ones of which nobody knows which they are.
     pub stand_ins: usize,
     /// Of predicates: what is needed to look whether an order explains all reads.
@@ -270,12 +270,12 @@ pub fn check(lowered: &Lowered, request: &Request, budget: &Budget<'_>) -> Judge
     let with_orders = Request { certificates: true, ..request.clone() };
     let request = if lowered.recording.is_some() { &with_orders } else { request };
     let mut judgement = check_with(&lowered.history, &index, request, &[lowered], budget);
-    if let Some(doubt) = lowered.doubt {
+    if let Some(doubt) = &lowered.doubt {
         let proven = replay::proven(lowered, &judgement, budget);
         judgement.certificates.clear();
         let holds = |level: Level| proven.iter().any(|stronger| stronger.implies(level));
         for level in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds && !holds(l.level)) {
-            level.verdict = Verdict::Unknown { reason: doubt.to_owned() };
+            level.verdict = Verdict::Unknown(doubt.clone());
         }
     }
     if lowered.stand_ins > 0 {

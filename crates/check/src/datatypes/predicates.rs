@@ -15,10 +15,8 @@ use super::predicate_edges;
 use super::recorder::Recorder;
 use super::{Datatype, LowerError, Lowered, Malformed};
 use anomalist_history::{Datum, Draft, Events, KeyId, OpKind, Operation, Value};
-use anomalist_level::AnomalyKind;
+use anomalist_level::{AnomalyKind, Why};
 use std::collections::BTreeMap;
-
-const DOUBT: &str = "no violation was found, but the versions that reads by predicate saw, and their order, are not all known";
 
 /// A predicate.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -171,7 +169,7 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
         operations(&mut recorder, txn, i, &stored[i], &mut rows);
     }
     predicate_edges::add(&mut recorder, &txns, &rows);
-    let lowered = recorder.finish(Datatype::Predicates, Some(DOUBT))?;
+    let lowered = recorder.finish(Datatype::Predicates, Some(Why::PredicateReads))?;
     Ok(Lowered { recording: Some(Recording { init, txns }), ..lowered })
 }
 

@@ -5,7 +5,7 @@ use anomalist_history::{
     AtomKind, Builder, Datum, Draft, EventKind, Events, Interval, KeyId, OpId, OpKind, Operation, Outcome,
     Process, TxnId, Value,
 };
-use anomalist_level::{Anomaly, AnomalyKind, Witness};
+use anomalist_level::{Anomaly, AnomalyKind, Why, Witness};
 
 /// An operation of a transaction, by its number in it.
 pub(super) type At = (Draft, usize);
@@ -136,7 +136,7 @@ impl<'e> Recorder<'e> {
     }
 
     /// The history with its dependencies.
-    pub fn finish(self, datatype: Datatype, doubt: Option<&'static str>) -> Result<Lowered, LowerError> {
+    pub fn finish(self, datatype: Datatype, doubt: Option<Why>) -> Result<Lowered, LowerError> {
         let history = self.builder.finish()?;
         // Nothing was discarded, so ranks in the input are drafts.
         let mut txns = vec![TxnId(0); history.txn_count()];

@@ -42,8 +42,8 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
     }
     if total > LIMIT {
         return Err(LowerError::TooLarge(format!(
-            "{total} operations to look at, one per read and element; {LIMIT} are the limit (anomalist elle --model \
-             set-full judges larger sets)"
+            "{total} operations to look at, one per read and element; {LIMIT} are the limit (Jepsen's \
+             set-full model judges larger sets)"
         )));
     }
     let mut seen: FxHashMap<KeyId, usize> = FxHashMap::default();

@@ -53,7 +53,7 @@ fn faults(history: &History, index: &Index, findings: &mut Vec<Finding>) {
     };
     aborted.report(history, "aborted-write-observed", advice, message, findings);
     let advice = "Record every write, also of transactions that failed and of those that loaded the data; or say what \
-                  keys held before (--initial).";
+                  keys held before.";
     let message = |n| format!("{} a value that nobody wrote", number(n, "read returns", "reads return"));
     thin_air.report(history, "thin-air-read", advice, message, findings);
 }

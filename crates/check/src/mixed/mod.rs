@@ -24,10 +24,9 @@ mod search;
 use crate::Request;
 use crate::budget::Budget;
 use crate::strong;
-use crate::verdicts::STOPPED;
 use crate::weak::Problem;
 use anomalist_history::{FaultKind, History, ReadFault, TxnId};
-use anomalist_level::{Level, Mixed, Verdict};
+use anomalist_level::{Level, Mixed, Verdict, Why};
 use demands::Demands;
 
 /// How a level looks at its transactions.
@@ -107,22 +106,21 @@ impl Declared {
 /// Judges the declared levels; `None` if no transaction declares one.
 pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>) -> Option<Mixed> {
     let Declared { levels, counts, unclear } = Declared::of(problem.history)?;
-    let open = |reason: String| Mixed { verdict: Verdict::Unknown { reason }, ..Mixed::default() };
+    let open = |why: Why| Mixed { verdict: Verdict::Unknown(why), ..Mixed::default() };
     let needs_time = levels.iter().any(|level| level.info().real_time);
     let answer = if let Some((t, name)) = unclear {
-        let who = problem.history.txn_name(t);
-        open(format!("{who} declares {name:?}, which cannot be mixed with other levels"))
+        open(Why::CannotMix { transaction: problem.history.txn_name(t), level: name.into_string() })
     } else if budget.is_over() {
-        open(STOPPED.to_owned())
+        open(Why::Stopped)
     } else if needs_time && problem.history.intervals().is_none() {
-        open("levels with real time are declared, and the history has no real-time information".to_owned())
+        open(Why::DeclaredRealTime)
     } else {
         match strong::decide_mixed(problem, &levels, request.no_guess, budget) {
             Some(strong::MixedAnswer { verdict, transactions, proof }) => {
                 let proof = proof.filter(|_| request.certificates || verdict == Verdict::Violated);
                 Mixed { verdict, transactions, proof, ..Mixed::default() }
             }
-            None => open("one of the levels cannot be mixed with others".to_owned()),
+            None => open(Why::NoRule),
         }
     };
     Some(Mixed { levels: counts, ..answer })

@@ -6,10 +6,9 @@
 
 use super::{Findings, find};
 use crate::budget::Budget;
-use crate::verdicts::ONLY_ASKED;
 use anomalist_history::{History, KeyId, OpId, TxnId};
 use anomalist_level::{
-    Anomaly, AnomalyKind, By, Edge, Evidence, Judgement, Level, LevelVerdict, Relation, Verdict, Witness,
+    Anomaly, AnomalyKind, By, Edge, Evidence, Judgement, Level, LevelVerdict, Relation, Verdict, Why, Witness,
 };
 use anomalist_timestamp::{Axiom, Mode, Rule, Tie, Violation};
 use std::num::NonZeroUsize;
@@ -47,20 +46,13 @@ pub fn judge(
         }
         let untimed = if mode == Mode::Si { history.without_start() } else { 0 };
         if untimed > 0 {
-            let reason = format!(
-                "{untimed} transactions have a commit timestamp and no start timestamp: what they saw is not known"
-            );
-            judgement.levels.extend(
-                levels.iter().map(|&level| verdict(level, Verdict::Unknown { reason: reason.clone() })),
-            );
+            let why = Why::NoStart { transactions: untimed };
+            judgement.levels.extend(levels.iter().map(|&l| verdict(l, Verdict::Unknown(why.clone()))));
             continue;
         }
         let found = find(history, Rule { mode, tie: request.tie }, LISTED, request.threads, budget);
         let Ok(Some(found)) = found else {
-            let reason = "stopped, by an interrupt or the time limit, before this was decided".to_owned();
-            judgement.levels.extend(
-                levels.iter().map(|&level| verdict(level, Verdict::Unknown { reason: reason.clone() })),
-            );
+            judgement.levels.extend(levels.iter().map(|&l| verdict(l, Verdict::Unknown(Why::Stopped))));
             continue;
         };
         let wanted = |kind: AnomalyKind| {
@@ -100,34 +92,20 @@ fn verdict(level: Level, verdict: Verdict) -> LevelVerdict {
 
 /// The verdict where nothing breaks the level.
 fn holds(found: &Findings, mode: Mode, only_some: bool) -> Verdict {
-    let unknown = |reason: String| Verdict::Unknown { reason };
-    if only_some {
-        unknown(ONLY_ASKED.to_owned())
+    let why = if only_some {
+        Why::OnlyAsked
     } else if found.unjudged > 0 {
-        unknown(format!(
-            "{} reads are of a written value that was appended to; what they should return is not defined",
-            found.unjudged
-        ))
+        Why::AppendedValue { reads: found.unjudged }
     } else if found.unmatched > 0 {
-        unknown(format!(
-            "{} reads are of a list to which very many transactions appended at one and the same commit; not all of \
-             their orders could be tried",
-            found.unmatched
-        ))
+        Why::AppendsAtOnce { reads: found.unmatched }
     } else if found.open > 0 {
-        unknown(format!(
-            "{} reads are right only if a transaction of unknown outcome committed, and whether some choice of which \
-             breaks nothing else was not found out",
-            found.open
-        ))
+        Why::OutcomeChoice { reads: found.open }
     } else if found.forks && mode == Mode::Si {
-        unknown(
-            "some snapshots do not contain one another, so they are not snapshots of one order of commits"
-                .to_owned(),
-        )
+        Why::ForkedSnapshots
     } else {
-        Verdict::Holds
-    }
+        return Verdict::Holds;
+    };
+    Verdict::Unknown(why)
 }
 
 /// All of a kind, with the listed one whose transactions are smallest as the example.

@@ -10,10 +10,10 @@ use super::search::{self, Found, Progress, Ways};
 use super::story;
 use crate::Request;
 use crate::budget::{Budget, OutOfBudget};
-use crate::verdicts::{Board, DIRTY};
+use crate::verdicts::Board;
 use crate::weak::Problem;
 use anomalist_history::Index;
-use anomalist_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict};
+use anomalist_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict, Why};
 use std::num::NonZeroUsize;
 
 /// The levels that this engine decides, strongest first; from causal on only where values repeat.
@@ -95,7 +95,7 @@ pub(crate) fn judge(
 fn stop(board: &mut Board<'_>, needed: &dyn Fn(Level) -> bool) {
     for level in LEVELS.into_iter().filter(|&level| needed(level)) {
         if board.get(level).is_none_or(undecided) {
-            board.decide(level, Verdict::Unknown { reason: Progress::default().to_string() });
+            board.decide(level, Verdict::Unknown(Why::Search(Progress::default())));
         }
     }
 }
@@ -133,15 +133,8 @@ fn refute(board: &mut Board<'_>, level: Level, anomaly: Anomaly, refutation: Ref
 }
 
 fn undecided(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Unknown { .. })
+    matches!(verdict, Verdict::Unknown(_))
 }
-
-/// Why an order that suits all other reads proves nothing.
-pub(super) const FORGIVEN: &str =
-    "a read that nothing explains, which the level forgives, may still show an order of its own";
-
-/// Why sources that repeat prove nothing about lists.
-const NO_VERSIONS: &str = "lists show elements that were appended more than once, and the appends chosen for them are no versions of their keys";
 
 struct Engine<'a> {
     problem: Problem<'a>,
@@ -188,7 +181,6 @@ impl Engine<'_> {
 
     fn decide(&self, level: Level, board: &mut Board<'_>) {
         let Some(rules) = Rules::by(level, self.request.definitions) else { return };
-        let unknown = |reason: String| Verdict::Unknown { reason };
         if let Some(&(read, write)) = self.facts.partial.first().filter(|_| rules.follows_reads()) {
             let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
             refute(board, level, anomaly, refutation);
@@ -197,8 +189,7 @@ impl Engine<'_> {
         // Levels that forgive faulty reads would have to know what those show of others.
         let forgiving = matches!(rules.family, Family::Flow | Family::Writes | Family::Cut);
         if forgiving && !self.facts.impossible.is_empty() {
-            let reason = "a transaction of unknown outcome has a read that nothing explains, and may have been read from";
-            board.decide(level, unknown(reason.to_owned()));
+            board.decide(level, Verdict::Unknown(Why::UnexplainedRead));
             return;
         }
         if self.proves_session_variant(level, board) {
@@ -208,17 +199,17 @@ impl Engine<'_> {
         let mut progress = Progress::default();
         match search::decide(self.facts, rules, ways, &self.budget, &mut progress) {
             Ok(Found::Holds(_)) if self.facts.forgiven(rules).is_some() => {
-                board.decide(level, unknown(FORGIVEN.to_owned()));
+                board.decide(level, Verdict::Unknown(Why::ForgivenRead));
             }
             Ok(Found::Holds(execution))
                 if rules.family == Family::Cut
                     && !open_lists::are_versions(self.facts, &execution.choices) =>
             {
-                board.decide(level, unknown(NO_VERSIONS.to_owned()));
+                board.decide(level, Verdict::Unknown(Why::RepeatedElements));
             }
             Ok(Found::Holds(execution)) => board.prove(level, execution),
             Ok(_) if rules.family == Family::Writes && self.problem.may_be_dirty() => {
-                board.decide(level, unknown(DIRTY.to_owned()));
+                board.decide(level, Verdict::Unknown(Why::DirtyRead));
             }
             Ok(found) => {
                 // If the looser level is violated, its example is one of this level, and says more.
@@ -233,7 +224,7 @@ impl Engine<'_> {
                 let (anomaly, refutation) = story::tell(self.problem, self.facts, rules, found, &self.budget);
                 refute(board, level, anomaly, refutation);
             }
-            Err(OutOfBudget) => board.decide(level, unknown(progress.to_string())),
+            Err(OutOfBudget) => board.decide(level, Verdict::Unknown(Why::Search(progress))),
         }
     }
 }

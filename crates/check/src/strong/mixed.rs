@@ -6,7 +6,6 @@
 //! the one for a single level, proofs included; only saturation is left out, because sessions are no chains.
 
 use super::facts::Facts;
-use super::judge::FORGIVEN;
 use super::model::Rules;
 use super::search::{self, Found, Progress, Ways};
 use super::story;
@@ -14,7 +13,7 @@ use crate::budget::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::returned;
 use anomalist_history::{FaultKind, Index, OpId, TxnId};
-use anomalist_level::{Certificate, Level, Reason, Refutation, Verdict};
+use anomalist_level::{Certificate, Level, Reason, Refutation, Verdict, Why};
 use std::num::NonZeroUsize;
 
 /// What was found out.
@@ -53,20 +52,18 @@ pub(crate) fn decide(
         let reason = Reason::Intermediate(returned(problem.history, read, write));
         return Some(violated(problem, story::at_once(reason)));
     }
-    let unknown = |reason: String| {
-        let verdict = Verdict::Unknown { reason };
+    let unknown = |why: Why| {
+        let verdict = Verdict::Unknown(why);
         Some(Answer { verdict, transactions: Vec::new(), proof: None })
     };
     // Who did not take effect has a place in the order as well, unless the clock leaves none.
     if rules.real_time && facts.txns().any(|t| !facts.certain[t.index()]) {
-        let reason = "reads return a value that several transactions wrote, one of them of unknown outcome, and levels with \
-                      real time are declared";
-        return unknown(reason.to_owned());
+        return unknown(Why::DeclaredUnknownOutcome);
     }
     let mut progress = Progress::default();
     let ways = Ways { no_guess, ..Ways::default() };
     match search::decide(&facts, rules, ways, budget, &mut progress) {
-        Ok(Found::Holds(_)) if facts.forgiven(rules).is_some() => unknown(FORGIVEN.to_owned()),
+        Ok(Found::Holds(_)) if facts.forgiven(rules).is_some() => unknown(Why::ForgivenRead),
         Ok(Found::Holds(execution)) => {
             let proof = Some(Certificate::Holds(execution));
             Some(Answer { verdict: Verdict::Holds, transactions: Vec::new(), proof })
@@ -75,7 +72,7 @@ pub(crate) fn decide(
             let (_, refutation) = story::tell(problem, &facts, rules, found, budget);
             Some(violated(problem, refutation))
         }
-        Err(_) => unknown(progress.to_string()),
+        Err(_) => unknown(Why::Search(progress)),
     }
 }
 

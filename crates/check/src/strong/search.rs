@@ -22,6 +22,7 @@ use crate::budget::{Budget, OutOfBudget};
 use anomalist_graph::Ordered;
 use anomalist_history::TxnId;
 use anomalist_level::Execution;
+pub(crate) use anomalist_level::Progress;
 
 /// What was found out about a level.
 pub(crate) enum Found<'a> {
@@ -31,35 +32,6 @@ pub(crate) enum Found<'a> {
     KnownCycle(Model<'a>),
     /// It does not: the clause of this number in the solver's log is empty.
     Refuted(Model<'a>, Box<Solver>, u32),
-}
-
-/// How far a search came.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Progress {
-    /// Dependencies known, if they were worked out.
-    pub known: usize,
-    pub rounds: u64,
-    pub demands: usize,
-    pub conflicts: u64,
-    /// Demands that the last order missed.
-    pub missed: usize,
-}
-
-impl std::fmt::Display for Progress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("stopped, by an interrupt or the time limit, ")?;
-        match (self.rounds, self.known) {
-            (0, 0) => f.write_str("before an order was tried"),
-            (0, known) => {
-                write!(f, "while working out what follows from what is known: {known} dependencies so far")
-            }
-            (rounds, _) => write!(
-                f,
-                "after {rounds} orders tried, {} demands and {} conflicts; the last order missed {} demands",
-                self.demands, self.conflicts, self.missed
-            ),
-        }
-    }
 }
 
 /// Switches for comparing one way with another; the answers are the same.

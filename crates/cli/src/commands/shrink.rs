@@ -10,6 +10,7 @@ use anomalist_check::shrink::{Goal, NothingToShrink, Promise, Shrunk, shrink};
 use anomalist_format::Format;
 use anomalist_history::History;
 use anomalist_level::{AnomalyKind, Level, Verdict};
+use anomalist_report::reason;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -63,11 +64,15 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     };
     let shrunk = match shrink(&history, goal, &Budget::new(&spent)) {
         Ok(shrunk) => shrunk,
-        Err(reason) => {
+        Err(nothing) => {
             drop(bar);
-            terminal::tell(&format!("{}: {violates}: {reason}", flags.history.display()));
-            let open = matches!(reason, NothingToShrink::NotViolated(Some(Verdict::Unknown { .. })));
-            return Ok(if open { Exit::Undecided } else { Exit::Violated });
+            let open = match &nothing {
+                NothingToShrink::NotViolated(Some(Verdict::Unknown(why))) => Some(reason(why)),
+                _ => None,
+            };
+            let why = open.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            terminal::tell(&format!("{}: {violates}: {nothing}{why}", flags.history.display()));
+            return Ok(if open.is_some() { Exit::Undecided } else { Exit::Violated });
         }
     };
     drop(bar);

@@ -50,7 +50,13 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             (Judgement::default(), Some(error.to_string()))
         }
         Err(error) => {
-            return Err(Failure::input(format_args!("{}: {error}", flags.certificate.display())));
+            let help = match error {
+                CertificateError::Syntax { .. } => {
+                    "; a certificate is what `anomalist check --certificate` writes"
+                }
+                _ => "",
+            };
+            return Err(Failure::input(format_args!("{}: {error}{help}", flags.certificate.display())));
         }
     };
     if flags.json {

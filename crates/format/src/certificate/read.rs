@@ -24,8 +24,7 @@ pub fn read(history: &History, text: &[u8]) -> Result<Statement, CertificateErro
         // The place is told before it.
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        let message = format!("{message}; a certificate is what `anomalist check --certificate` writes");
-        CertificateError::Syntax { line: error.line(), column: error.column(), message }
+        CertificateError::Syntax { line: error.line(), column: error.column(), message: message.to_owned() }
     })?;
     let expected = Fingerprint::of(history);
     let documents = match document {

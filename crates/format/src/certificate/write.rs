@@ -19,7 +19,7 @@ pub fn write(history: &History, path: &str, format: &str, judgement: &Judgement)
         .levels
         .iter()
         .filter(|l| match (l.by, &l.verdict) {
-            (_, Verdict::Unknown { .. }) => false,
+            (_, Verdict::Unknown(_)) => false,
             (By::Values, _) => true,
             (_, Verdict::Holds) => proven(l.level) && !by_values(l.level),
             _ => false,

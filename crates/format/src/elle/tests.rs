@@ -164,7 +164,7 @@ fn faults_are_pointed_at() {
          1 | …pe :ok :process 0 :value [[:r 1 [1 2\n    | "
             .to_owned()
             + &" ".repeat(37)
-            + "^ the file seems to be cut off; --lossy keeps what came before"
+            + "^ the file seems to be cut off"
     );
     let broken = "{\"type\":\"ok\",\"process\":0\n{\"type\":\"ok\",\"process\":0,\"value\":[]}\n";
     assert_eq!(

@@ -26,9 +26,11 @@ pub(crate) fn given(
     match value {
         Ok(value) if json.peek().is_none() => Ok(Some(Some(value))),
         _ => {
-            let message = format!("cannot read the initial value {text:?}");
+            let message = format!("cannot read {text:?}");
             let help = "give an integer, a string in double quotes, null, or none";
-            Err(ReadError::Malformed(vec![Diagnostic::error("--initial", Place::File, message).help(help)]))
+            Err(ReadError::Malformed(vec![
+                Diagnostic::error("initial value", Place::File, message).help(help),
+            ]))
         }
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod ops;
 pub(crate) mod records;
 
 use crate::text::fault::CUT;
-use crate::{Diagnostic, Format, Input, Loaded, Place, ReadError, ReadOptions, Severity};
+use crate::{Diagnostic, Format, Hint, Input, Loaded, Place, ReadError, ReadOptions, Severity};
 use anomalist_history::{Builder, History, OpKind, TxnId};
 
 /// An input on its way to a history.
@@ -51,7 +51,8 @@ impl<'a> Reading<'a> {
                 self.warnings.extend(errors.into_iter().map(|d| Diagnostic {
                     severity: Severity::Warning,
                     message: d.message + "; ignored from here on",
-                    help: d.help.filter(|help| help != CUT),
+                    help: d.help.filter(|_| d.hint != Some(Hint::Lossy)),
+                    hint: d.hint.filter(|hint| *hint != Hint::Lossy),
                     ..d
                 }));
                 Ok(())
@@ -64,7 +65,7 @@ impl<'a> Reading<'a> {
     /// been read from.
     pub fn cut_off(&mut self, message: String) -> Result<(), ReadError> {
         self.cut_off = true;
-        let error = Diagnostic::error(&self.name, Place::File, message).help(CUT);
+        let error = Diagnostic::error(&self.name, Place::File, message).help(CUT).hint(Hint::Lossy);
         self.keep_the_beginning(Err(ReadError::Malformed(vec![error])))
     }
 

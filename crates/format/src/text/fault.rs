@@ -1,9 +1,9 @@
 //! What is wrong in a text, by byte offset, until somebody asks for line and column.
 
-use crate::{Diagnostic, Place};
+use crate::{Diagnostic, Hint, Place};
 
-/// What to do about a file that ends too early.
-pub(crate) const CUT: &str = "the file seems to be cut off; --lossy keeps what came before";
+/// What is wrong with a file that ends too early.
+pub(crate) const CUT: &str = "the file seems to be cut off";
 
 /// What is wrong at one byte of a text. Boxed: results stay small, and the way without faults fast.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Fault {
         }
         match self.help {
             Some(help) => d.help(help),
-            None if self.cut => d.help(CUT),
+            None if self.cut => d.help(CUT).hint(Hint::Lossy),
             None => d,
         }
     }

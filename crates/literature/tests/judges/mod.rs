@@ -169,8 +169,8 @@ impl Case<'_> {
             match judged.verdict {
                 Verdict::Holds => wrong |= self.compare(who, judged.level, true),
                 Verdict::Violated => wrong |= self.compare(who, judged.level, false),
-                Verdict::Unknown { .. } if self.expected(judged.level) == Answer::Undefined => {}
-                Verdict::Unknown { .. } => unknown.push(judged.level),
+                Verdict::Unknown(_) if self.expected(judged.level) == Answer::Undefined => {}
+                Verdict::Unknown(_) => unknown.push(judged.level),
             }
         }
         wrong

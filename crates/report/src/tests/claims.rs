@@ -59,7 +59,7 @@ fn examples_of_levels_are_what_they_are_called() {
 /// `levels` has every name that `check` can print, and says of implications what `explain` says.
 #[test]
 fn levels_and_explanations_say_the_same() {
-    let style = Style { color: false, width: 100, verbose: 0 };
+    let style = Style { width: 100, ..Style::default() };
     let listed = levels_text(&style);
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for &level in Level::ALL {

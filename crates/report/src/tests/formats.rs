@@ -2,7 +2,7 @@
 
 use super::fixture::{checked, example};
 use crate::{dot, github, json, json_text, junit, levels_json, sarif, step_summary, svg};
-use anomalist_level::{AnomalyKind, Level, Verdict};
+use anomalist_level::{AnomalyKind, Level, Verdict, Why};
 use serde_json::Value;
 
 /// A history whose names need escaping everywhere.
@@ -257,7 +257,7 @@ fn a_required_unknown_is_an_error_everywhere() {
     let mut c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::StrictSerializable]);
     c.judgement.levels.retain(|l| l.level == Level::StrictSerializable);
     c.judgement.anomalies.clear();
-    c.judgement.levels[0].verdict = Verdict::Unknown { reason: "no time".to_owned() };
+    c.judgement.levels[0].verdict = Verdict::Unknown(Why::Stopped);
     let subject = [c.subject()];
     let xml = junit(&subject);
     assert!(xml.contains("errors=\"1\"") && xml.contains("<error type=\"unknown\""), "{xml}");

@@ -2,7 +2,7 @@
 
 use super::fixture::{Checked, checked};
 use crate::{html, junit, sarif};
-use anomalist_level::{By, Level, LevelVerdict, Mixed, Sought, Verdict};
+use anomalist_level::{By, Level, LevelVerdict, Mixed, Sought, Verdict, Why};
 use serde_json::Value;
 
 const GOOD: &str = "w(x,1) || r(x,1)";
@@ -40,14 +40,16 @@ fn what_does_not() {
 #[test]
 fn what_is_unknown() {
     let mut c = checked(GOOD).requiring(&[Level::StrictSerializable]);
-    let reason = "no <clock>".to_owned();
     c.judgement.levels.retain(|l| l.level == Level::StrictSerializable);
-    c.judgement.levels[0].verdict = Verdict::Unknown { reason: reason.clone() };
+    c.judgement.levels[0].verdict = Verdict::Unknown(Why::NoRound { error: "no <clock>".to_owned() });
     let (page, junit, results) = outputs(&c);
-    assert!(page.contains("<td class=unknown>unknown<td>no &lt;clock&gt;"), "{page}");
+    assert!(page.contains("<td class=unknown>unknown<td>no round was run: no &lt;clock&gt;"), "{page}");
     assert!(page.contains("required: strict-serializable unknown"), "{page}");
-    assert!(junit.contains("errors=\"1\"") && junit.contains("unknown: no &lt;clock&gt;"), "{junit}");
-    assert_eq!(results[0]["message"]["text"], "strict-serializable is unknown: no <clock>");
+    assert!(
+        junit.contains("errors=\"1\"") && junit.contains("unknown: no round was run: no &lt;clock&gt;"),
+        "{junit}"
+    );
+    assert_eq!(results[0]["message"]["text"], "strict-serializable is unknown: no round was run: no <clock>");
 }
 
 /// What the text says, the page says too.

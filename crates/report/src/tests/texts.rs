@@ -2,10 +2,11 @@
 
 use super::fixture::{Checked, checked, example};
 use crate::layout::width;
-use crate::{Style, Subject, explain_anomaly, explain_level, json, levels_text, summary_table, text};
+use crate::{Hints, Style, Subject, explain_anomaly, explain_level, json, levels_text, summary_table, text};
 use anomalist_level::{Anomaly, AnomalyKind, By, Level, LevelVerdict, Verdict};
 
-const PLAIN: Style = Style { color: false, width: 80, verbose: 0 };
+const PLAIN: Style =
+    Style { color: false, width: 80, verbose: 0, hints: Hints { examples: Some("-v"), versions: None } };
 const VERBOSE: Style = Style { verbose: 1, ..PLAIN };
 const COLOR: Style = Style { color: true, ..PLAIN };
 
@@ -258,8 +259,8 @@ fn a_level_explained() {
                    duplicate-elements, incompatible-order, read-skew
       source       Biswas & Enea 2019; Plume, Theorem 4
       in Plume     the same axiom (Definition 5), but its patterns TAP-k and TAP-l
-                   need two keys, so Theorem 4 misses histories of one key (`check
-                   --definitions plume`)
+                   need two keys, so Theorem 4 misses histories of one key (with
+                   Plume's definitions)
 
       A history that satisfies it:
 

@@ -357,7 +357,7 @@ fn verdict(judgement: &Judgement) -> String {
     let word = |verdict: &Verdict| match verdict {
         Verdict::Holds => "holds",
         Verdict::Violated => "violated",
-        Verdict::Unknown { .. } => "unknown",
+        Verdict::Unknown(_) => "unknown",
     };
     match judgement.levels.as_slice() {
         [one] => word(&one.verdict).to_owned(),

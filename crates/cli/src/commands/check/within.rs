@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::{basis, bug, interrupt, load};
 use anomalist::{Found, History};
 use anomalist_history::Builder;
-use anomalist_level::Judgement;
+use anomalist_level::{Judgement, Why};
 use anomalist_report::Timing;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -128,10 +128,7 @@ impl Work {
         if interrupt::is_requested() && known.history.is_none() {
             return Err(Failure::Interrupted);
         }
-        let reason = match known.history {
-            None => "stopped, by an interrupt or the time limit, before the history was read",
-            Some(_) => "stopped, by an interrupt or the time limit, before this was decided",
-        };
+        let why = if known.history.is_none() { Why::NotRead } else { Why::Stopped };
         let history = match known.history {
             Some(history) => history,
             None => {
@@ -139,7 +136,7 @@ impl Work {
                 Arc::new(History::from(empty).named(&self.path.display().to_string(), "not read to its end"))
             }
         };
-        let found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, reason);
+        let found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, &why);
         let stopped = interrupt::is_requested();
         let timing = Timing {
             check_ms: self.since.elapsed().as_secs_f64() * 1e3 - found.timing.load_ms,

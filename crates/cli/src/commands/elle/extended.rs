@@ -9,7 +9,7 @@ use anomalist_check::elle::{Answer, Options, Validity};
 use anomalist_history::{History, TxnId, Value, View};
 use anomalist_level::elle as lattice;
 use anomalist_level::{Judgement, Level, Verdict};
-use anomalist_report::explain;
+use anomalist_report::{explain, reason};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl Beyond {
     /// Elle and not proven is unknown.
     pub fn merge_into(&self, answer: &mut Answer) {
         let undecided = self.asked.iter().find_map(|&level| match self.judgement.verdict(level) {
-            Some(Verdict::Unknown { reason }) => Some(format!("{} is not decided: {reason}", level.name())),
+            Some(Verdict::Unknown(why)) => Some(format!("{} is not decided: {}", level.name(), reason(why))),
             _ => None,
         });
         if answer.validity == Validity::Valid

@@ -128,7 +128,7 @@ fn exit(summaries: &[Summary], flags: &DriveFlags) -> Exit {
     } else if interrupt::is_requested()
         || summaries.iter().any(|s| s.ended.is_some() || s.failed_statements * 2 > s.statements)
         || summaries.iter().all(|s| s.inconclusive().is_some())
-        || verdicts().any(|v| matches!(v, Verdict::Unknown { .. }))
+        || verdicts().any(|v| matches!(v, Verdict::Unknown(_)))
     {
         Exit::Undecided
     } else {

@@ -67,8 +67,8 @@ fn level(out: &mut String, s: &Summary) {
         s.committed,
         s.aborted
     );
-    if let Verdict::Unknown { reason } = &s.verdict {
-        _ = write!(out, "<p>Unknown: {}.</p>", escape(reason));
+    if let Verdict::Unknown(why) = &s.verdict {
+        _ = write!(out, "<p>Unknown: {}.</p>", escape(&anomalist_report::reason(why)));
     }
     for (kind, failures) in surprising(s) {
         _ = write!(out, "<p>{} {kind}, first: {}.</p>", failures.count, escape(&failures.first));

@@ -5,6 +5,7 @@ use super::subject::Opened;
 use crate::terminal::wrap;
 use anomalist_driver::{Error, Kind};
 use anomalist_level::Verdict;
+use anomalist_report::reason;
 use anomalist_sql::campaign::{Class, Failures, Summary};
 use anomalist_sql::cause::Cause;
 use anomalist_sql::judge::Link;
@@ -23,7 +24,7 @@ pub fn verdict(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::Violated => "violated",
-        Verdict::Unknown { .. } => "unknown",
+        Verdict::Unknown(_) => "unknown",
     }
 }
 
@@ -42,9 +43,9 @@ pub fn surprising(s: &Summary) -> impl Iterator<Item = (&&'static str, &Failures
 }
 
 /// Why a verdict is unknown.
-fn reason(verdict: &Verdict) -> Option<&str> {
+fn why(verdict: &Verdict) -> Option<String> {
     match verdict {
-        Verdict::Unknown { reason } => Some(reason),
+        Verdict::Unknown(why) => Some(reason(why)),
         _ => None,
     }
 }
@@ -85,8 +86,8 @@ impl Shown<'_> {
             if let Some(error) = &s.ended {
                 out += &lines(&format!("{}: {error}", early(error)));
             }
-            if let Verdict::Unknown { reason } = &s.verdict {
-                out += &lines(&format!("unknown: {reason}"));
+            if let Some(why) = why(&s.verdict) {
+                out += &lines(&format!("unknown: {why}"));
             }
             for (level, v) in &s.required {
                 _ = writeln!(out, "  required {}: {}", level.name(), verdict(v));
@@ -247,7 +248,7 @@ fn level(s: &Summary) -> Value {
     let required: Vec<Value> = s
         .required
         .iter()
-        .map(|(l, v)| json!({"level": l.name(), "verdict": verdict(v), "reason": reason(v)}))
+        .map(|(l, v)| json!({"level": l.name(), "verdict": verdict(v), "reason": why(v)}))
         .collect();
     let anomalies: Vec<Value> = s
         .counts
@@ -269,7 +270,7 @@ fn level(s: &Summary) -> Value {
         "isolation": s.isolation.name(),
         "level": s.promise.adya.name(),
         "verdict": verdict(&s.verdict),
-        "reason": reason(&s.verdict),
+        "reason": why(&s.verdict),
         "documented": s.promise.documented.text(),
         "required": required,
         "rounds": s.rounds,

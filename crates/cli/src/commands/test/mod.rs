@@ -381,7 +381,7 @@ fn exit(done: &[Done], required: &[Level]) -> Exit {
         |d: &Done| d.claim.is_some_and(|l| d.judged.found.judgement.verdict(l) == Some(&Verdict::Violated));
     if any(|v| *v == Verdict::Violated) || done.iter().any(broken) {
         Exit::Violated
-    } else if any(|v| matches!(v, Verdict::Unknown { .. }))
+    } else if any(|v| matches!(v, Verdict::Unknown(_)))
         || interrupt::is_requested()
         || done.iter().any(Done::ended_early)
     {
