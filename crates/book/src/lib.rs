@@ -15,6 +15,8 @@ macro_rules! pages {
 
 pages! {
     readme: "../../../README.md"
+    library: "../../../docs/library.md"
+    start_database_engineer: "../../../docs/start/database-engineer.md"
     weak_isolation: "../../../docs/weak-isolation.md"
     crate_anomalist: "../../anomalist/README.md"
     crate_check: "../../check/README.md"
