@@ -19,6 +19,7 @@ pub struct Answer<'h> {
 
 /// An answer without the history that it is about.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Found {
     /// Verdicts, anomalies, proofs.
     pub judgement: Judgement,

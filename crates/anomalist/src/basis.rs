@@ -15,6 +15,7 @@ use std::num::NonZeroUsize;
 
 /// What verdicts rest on. Without a choice: timestamps for the levels they speak about, where the history has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Basis {
     /// What was read and written.
     Values,

@@ -28,6 +28,7 @@ pub struct History {
 
 /// What was recorded.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Recording {
     /// Transactions of reads, writes and appends.
     Plain {

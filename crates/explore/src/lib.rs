@@ -46,8 +46,3 @@ pub use decisions::Decisions;
 pub use subject::{Program, Run, Subject};
 pub use systematic::{Tried, systematic};
 pub use turns::{Body, Client, Stop, Turns, concurrently};
-
-/// The guide's Rust is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/weak-isolation.md")]
-struct Guide;

@@ -19,7 +19,7 @@ def create_tables(engine):
 
 
 class Broken:
-    """Read the cart, add to it, write it back: whoever does not see the other overwrites it."""
+    """Read the cart, add to it, write it back: a transaction that does not see the other one overwrites it."""
 
     @staticmethod
     def add(db, customer, item):

@@ -10,10 +10,9 @@ use crate::cli::Global;
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{basis, bug, interrupt, load};
-use anomalist::{Found, History};
+use anomalist::History;
 use anomalist_history::Builder;
 use anomalist_level::{Judgement, Why};
-use anomalist_report::Timing;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -136,12 +135,9 @@ impl Work {
                 Arc::new(History::from(empty).named(&self.path.display().to_string(), "not read to its end"))
             }
         };
-        let found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, &why);
-        let stopped = interrupt::is_requested();
-        let timing = Timing {
-            check_ms: self.since.elapsed().as_secs_f64() * 1e3 - found.timing.load_ms,
-            ..found.timing
-        };
-        Ok(Judged { found: Found { stopped, timing, ..found }, history })
+        let mut found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, &why);
+        found.stopped = interrupt::is_requested();
+        found.timing.check_ms = self.since.elapsed().as_secs_f64() * 1e3 - found.timing.load_ms;
+        Ok(Judged { found, history })
     }
 }

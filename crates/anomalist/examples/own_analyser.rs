@@ -1,0 +1,57 @@
+//! An analyser of your own: dependencies that reads and writes do not show.
+//!
+//! The database of this example keeps an audit log. The clients' history alone is serializable; the log
+//! says that the reader was committed before the writer whose append it read, which no order explains. An
+//! analyser adds the log's order to the graph of dependencies, with its reason.
+//!
+//! `anomalist::check` takes no analysers yet, so this example calls the engine behind it.
+
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
+use anomalist::core::check::{Analyser, Budget, ExtraEdge, Request, check_with};
+use anomalist::core::history::{History, Index, TxnId};
+use anomalist::core::level::Relation;
+use anomalist::{Level, Recorder, Verdict};
+use std::num::NonZeroUsize;
+
+/// Pairs of transactions in the order in which the audit log has them.
+struct AuditLog(Vec<(TxnId, TxnId)>);
+
+impl Analyser for AuditLog {
+    fn edges(&self, _: &History, _: &Index, add: &mut dyn FnMut(ExtraEdge)) {
+        for &(from, to) in &self.0 {
+            let reason = "the audit log has it first".into();
+            add(ExtraEdge { from, to, relation: Relation::RealTime, reason, operations: Vec::new() });
+        }
+    }
+}
+
+fn main() -> Result<(), anomalist::Error> {
+    let recorder = Recorder::new();
+    let (mut writer, mut reader) = (recorder.session("writer"), recorder.session("reader"));
+    let (write, read) = (writer.begin(), reader.begin()); // concurrent
+    write.append("log", 1).commit();
+    read.read("log", vec![1]).commit();
+    let recorded = recorder.finish()?;
+
+    let history = recorded.transactions();
+    let index = Index::build(history, NonZeroUsize::MIN);
+    let judge = |analysers: &[&dyn Analyser]| {
+        check_with(history, &index, &Request::default(), analysers, &Budget::unlimited())
+    };
+    assert_eq!(judge(&[]).verdict(Level::StrictSerializable), Some(&Verdict::Holds));
+
+    // Transactions are numbered session by session: 0 is the writer's, 1 the reader's.
+    let log = AuditLog(vec![(TxnId(1), TxnId(0))]);
+    let judgement = judge(&[&log]);
+    for anomaly in &judgement.anomalies {
+        println!("{}: {} time(s)", anomaly.kind.name(), anomaly.count);
+    }
+    assert_eq!(judgement.verdict(Level::StrictSerializable), Some(&Verdict::Violated));
+    Ok(())
+}
+
+#[test]
+fn it_runs() -> Result<(), anomalist::Error> {
+    main()
+}
