@@ -31,6 +31,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("explore", 6),
     ("sql", 6),
     ("cli", 8),
+    ("bench", 9),
 ];
 
 fn crates() -> Vec<PathBuf> {

@@ -4,7 +4,7 @@
 //! author at another; the newsfeed there must have the tweet.
 
 use super::{App, Harness, Outcome, read_set};
-use crate::turns::{Body, Client, Stop, Turns, concurrently};
+use anomalist_explore::{Body, Client, Stop, Turns, concurrently};
 use anomalist_weakdb::{Store, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 

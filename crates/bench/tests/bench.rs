@@ -1,26 +1,46 @@
-//! `anomalist bench` measures, says what it measured, and leaves nothing behind.
+//! `anomalist-bench` measures, says what it measured, and leaves nothing behind.
 
-mod support;
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use support::{Scratch, anomalist};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Runs it; standard output and standard error. Fails the test if the exit status is another.
+#[track_caller]
+fn bench(arguments: &[&str], status: i32) -> (String, String) {
+    let run = Command::new(env!("CARGO_BIN_EXE_anomalist-bench")).args(arguments).output().unwrap();
+    let Output { stdout, stderr, .. } = &run;
+    let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert_eq!(run.status.code(), Some(status), "{stdout}\n{stderr}");
+    (stdout, stderr)
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&bench(arguments, 0).0).unwrap()
+}
+
+/// A folder for one test.
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
 
 #[test]
 fn a_case_is_measured_for_every_question() {
-    let scratch = Scratch::new("bench");
-    let folder = scratch.path("");
-    let run = anomalist(&[
-        "bench",
+    let folder = scratch("bench");
+    let document = json(&[
         "transactions/50",
         "lists/sessions-5",
         "--repeats",
         "2",
         "--dir",
-        &folder,
+        folder.to_str().unwrap(),
         "--json",
         "--ablation",
-    ])
-    .expect(0);
-    let document = run.json();
+    ]);
     assert_eq!(document["schema"], 1);
     assert!(document["machine"]["cores"].as_u64().is_some_and(|cores| cores > 0));
     let cases = document["cases"].as_array().expect("cases");
@@ -46,43 +66,47 @@ fn a_case_is_measured_for_every_question() {
             }
         }
     }
-    assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+    fs::remove_dir(&folder).expect("an empty folder");
 }
 
 #[test]
 fn the_table_has_a_row_per_question_and_says_where_other_figures_come_from() {
-    let run = anomalist(&["bench", "peers/W1", "--repeats", "1", "--quiet"]).expect(0);
-    let text = run.text();
+    let (text, told) = bench(&["peers/W1", "--repeats", "1", "--quiet"], 0);
     assert_eq!(text.lines().filter(|line| line.starts_with("peers/W1 ")).count(), 4, "{text}");
     assert!(text.contains("AWDIT 0.2.1 0.08 s") && text.contains("on another machine"), "{text}");
     assert!(text.contains("checking to loading"), "{text}");
-    assert_eq!(run.stderr(), "");
+    assert_eq!(told, "");
 }
 
 #[test]
 fn a_name_that_stands_for_nothing_is_answered_with_the_names_there_are() {
-    let run = anomalist(&["bench", "session"]).expect(3);
-    assert!(run.stderr().contains("peers, sessions"), "{}", run.stderr());
-    let list = anomalist(&["bench", "adversarial", "--list"]).expect(0).text();
+    let (_, told) = bench(&["session"], 3);
+    assert!(told.contains("peers, sessions"), "{told}");
+    let (list, _) = bench(&["adversarial", "--list"], 0);
     assert!(list.contains("adversarial/hot-key "), "{list}");
 }
 
 #[test]
+fn the_page_shows_the_list() {
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md")).unwrap();
+    let (list, _) = bench(&["keys", "--list"], 0);
+    assert!(page.contains(&format!("$ anomalist-bench keys --list\n{list}")), "{list}");
+}
+
+#[test]
 fn timestamps_are_measured_by_their_own_questions() {
-    let scratch = Scratch::new("bench-stamps");
-    let folder = scratch.path("");
-    let run = anomalist(&[
-        "bench",
+    let folder = scratch("bench-stamps");
+    let document = json(&[
         "timestamps/transactions-5000",
         "--repeats",
         "1",
         "--dir",
-        &folder,
+        folder.to_str().unwrap(),
         "--json",
         "--quiet",
-    ])
-    .expect(0);
-    let document = run.json();
+    ]);
+    fs::remove_dir(&folder).expect("an empty folder");
     let case = &document["cases"][0];
     assert_eq!(case["format"], "timekiller");
     let answers = case["answers"].as_array().expect("answers");

@@ -1,14 +1,14 @@
-//! `anomalist bench online`: AION's experiments (section VI, Figures 12 to 14 and 16) with our checker.
+//! `anomalist-bench online`: AION's experiments (section VI, Figures 12 to 14 and 16) with our checker.
 //!
 //! A history is made, put into order of arrival and written as lines, in memory. Then, as in `anomalist watch`, one thread
 //! parses and one checks, as fast as they can; the clock is that of the arrivals, so that what settles and what flips does
 //! not depend on the machine. Figure 15, what collecting costs a database, needs a database: it is not here.
 
-use crate::commands::generate::arrival;
-use crate::commands::watch::ingest::{Block, Ingest};
-use crate::commands::watch::{bytes, store::DiskStore};
-use crate::exit::Failure;
-use crate::{interrupt, terminal};
+use anomalist_cli::commands::generate::arrival;
+use anomalist_cli::commands::watch::ingest::{Block, Ingest};
+use anomalist_cli::commands::watch::{bytes, store::DiskStore};
+use anomalist_cli::exit::Failure;
+use anomalist_cli::{interrupt, terminal};
 use anomalist_format::Format;
 use anomalist_online::{Batch, Checker, Event, Gc, Options, RECTIFIED_MS, Stats};
 use anomalist_timestamp::{Axiom, Mode, Rule, Tie};

@@ -1,9 +1,9 @@
 //! The histories to measure, as files in a folder that goes away.
 
-use super::cases::{Case, Source};
-use crate::destination::Destination;
-use crate::exit::Failure;
-use crate::interrupt;
+use crate::cases::{Case, Source};
+use anomalist_cli::destination::Destination;
+use anomalist_cli::exit::Failure;
+use anomalist_cli::interrupt;
 use anomalist_format::Format;
 use anomalist_history::{Builder, History, OpKind, TooLarge};
 use anomalist_workload::{Generator, Kind};

@@ -1,5 +1,5 @@
-//! `cargo bench`: the quick set of `anomalist bench`. What follows `--` is passed on, so
-//! `cargo bench --bench quick -- peers --full` measures what it says.
+//! `cargo bench -p anomalist-bench`: the quick set of `anomalist-bench`. What follows `--` is passed on, so
+//! `cargo bench -p anomalist-bench --bench quick -- peers --full` measures what it says.
 
 use std::process::{Command, ExitCode};
 
@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let passed_on = args.into_iter().filter(|arg| arg != "--bench");
-    let status = Command::new(env!("CARGO_BIN_EXE_anomalist")).arg("bench").args(passed_on).status();
+    let status = Command::new(env!("CARGO_BIN_EXE_anomalist-bench")).args(passed_on).status();
     match status.ok().and_then(|status| status.code()) {
         Some(code) => ExitCode::from(code as u8),
         None => ExitCode::FAILURE,

@@ -1,8 +1,8 @@
 //! Figures as a table.
 
-use super::cases::{Case, Size};
-use super::history::Facts;
-use super::{Answer, Row, peers};
+use crate::cases::{Case, Size};
+use crate::history::Facts;
+use crate::{Answer, Row, peers};
 use serde_json::Value;
 use std::fmt::Write;
 

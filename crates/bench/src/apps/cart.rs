@@ -4,7 +4,7 @@
 //! the item must not see two instances afterwards, since only one was ever added.
 
 use super::{App, Harness, Outcome, read_set};
-use crate::turns::{Body, Client, Stop, Turns, concurrently};
+use anomalist_explore::{Body, Client, Stop, Turns, concurrently};
 use anomalist_weakdb::{Store, Value};
 use std::sync::Arc;
 

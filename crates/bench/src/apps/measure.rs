@@ -1,8 +1,8 @@
 //! How fast assertions break, and how many states are seen: the MonkeyDB paper's Table 1 and Figure 13, measured.
 
-use crate::apps::{App, Harness};
-use crate::systematic::{Tried, systematic};
-use crate::turns::{Stop, Turns};
+use super::{App, Harness};
+use anomalist_explore::{Stop, Turns};
+use anomalist_explore::{Tried, systematic};
 use anomalist_level::Level;
 use anomalist_weakdb::{Error, Options, Store};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ fn run(
     seed: u64,
     turns: &Turns,
     harness: &Harness,
-) -> Result<crate::apps::Outcome, Stop> {
+) -> Result<super::Outcome, Stop> {
     let options = Options { seed, ..Options::new(level) };
     let store = Store::with_initial(options, app.initial(harness.len()))?;
     app.run(&store, turns, harness)

@@ -1,14 +1,14 @@
-//! `anomalist bench oltp`: the MonkeyDB paper's Figures 14 and 15, and its comparison with a real database (section 9).
+//! `anomalist-bench oltp`: the MonkeyDB paper's Figures 14 and 15, and its comparison with a real database (section 9).
 //!
 //! Each suite is set up once; each run then begins with a copy of that state, in a database of its own, and is made through a socket. A real MariaDB
 //! runs the same suites beside it, where one is installed.
 
-use super::table::{Side, Table};
-use crate::exit::Failure;
-use crate::{interrupt, terminal};
+use crate::suites::{Load, Ran, Suite, all, run, set_up};
+use crate::table::{Side, Table};
+use anomalist_cli::exit::Failure;
+use anomalist_cli::{interrupt, terminal};
 use anomalist_driver::server::{Engine, Server as RealServer, Setup};
 use anomalist_driver::{Database as _, Target};
-use anomalist_explore::oltp::{Load, Ran, Suite, all, run, set_up};
 use anomalist_level::Level;
 use anomalist_weakdb::sql::Database;
 use anomalist_weakdb::wire::{Addresses, Server};

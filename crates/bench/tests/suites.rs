@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use anomalist_bench::suites::{Load, all, run, set_up};
 use anomalist_check::{Budget, Request, check};
 use anomalist_driver::Target;
 use anomalist_driver::server::{Engine, Server, ServerError, Setup};
-use anomalist_explore::oltp::{Load, all, run, set_up};
 use anomalist_history::Index;
 use anomalist_level::{Level, Verdict};
 use anomalist_weakdb::sql::Database;

@@ -10,13 +10,13 @@
 //!
 //! The peak of memory is taken after the first round, when the process has done what `anomalist check` does, once.
 
-use super::history::HistoryFile;
-use super::machine;
-use crate::cli::Global;
-use crate::exit::{Exit, Failure};
-use crate::{interrupt, load, terminal, values};
+use crate::history::HistoryFile;
+use crate::machine;
 use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Request, check};
+use anomalist_cli::cli::Global;
+use anomalist_cli::exit::{Exit, Failure};
+use anomalist_cli::{interrupt, load, terminal, values};
 use anomalist_format::{Format, Input, ReadOptions};
 use anomalist_history::{History, Index};
 use anomalist_level::{AnomalyKind, Judgement, Level, Verdict};
@@ -390,7 +390,7 @@ impl Runner {
         repeats: u32,
         variant: Variant,
     ) -> Result<Result<Figures, String>, Failure> {
-        let mut command = self.anomalist("bench-case", file, variant)?;
+        let mut command = self.child("case", file, variant)?;
         command.args(["--json", "--level", &question.level_names(), "--repeats", &repeats.to_string()]);
         if variant == Variant::NoGuess {
             command.arg("--no-guess");
@@ -408,7 +408,7 @@ impl Runner {
     pub fn wall(&self, file: &HistoryFile, question: Question, repeats: u32) -> Result<Option<f64>, Failure> {
         let mut best: Option<f64> = None;
         for _ in 0..repeats {
-            let mut command = self.anomalist("check", file, Variant::Plain)?;
+            let mut command = self.child("check", file, Variant::Plain)?;
             command.args(["--quiet", "--level", &question.level_names()]).stdout(Stdio::null());
             let since = Instant::now();
             let mut child = command.spawn().map_err(Failure::input)?;
@@ -426,7 +426,7 @@ impl Runner {
         Ok(best)
     }
 
-    fn anomalist(&self, subcommand: &str, file: &HistoryFile, variant: Variant) -> Result<Command, Failure> {
+    fn child(&self, subcommand: &str, file: &HistoryFile, variant: Variant) -> Result<Command, Failure> {
         let mut command = Command::new(std::env::current_exe().map_err(Failure::input)?);
         command.arg(subcommand).arg(&file.path).args(["--format", file.facts.format.name()]);
         let threads = if variant == Variant::OneThread { Some(NonZeroUsize::MIN) } else { self.threads };

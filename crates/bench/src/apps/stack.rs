@@ -4,7 +4,7 @@
 //! old head both succeed, and an element is popped twice.
 
 use super::{App, Harness, Outcome};
-use crate::turns::{Body, Client, Stop, Turns, concurrently};
+use anomalist_explore::{Body, Client, Stop, Turns, concurrently};
 use anomalist_weakdb::{Store, Value};
 use std::sync::Arc;
 

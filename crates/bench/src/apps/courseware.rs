@@ -4,7 +4,7 @@
 //! by somebody who sees it empty while a student enrols who sees it there.
 
 use super::{App, Harness, Outcome, read_set};
-use crate::turns::{Body, Client, Stop, Turns, concurrently};
+use anomalist_explore::{Body, Client, Stop, Turns, concurrently};
 use anomalist_weakdb::{Error, Session, Store, Value};
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! What the figures mean for what Anomalist promises about speed. Text, not assertions: a busy machine proves nothing. Ratios
 //! are of the best times, on which neighbours weigh least.
 
-use super::Row;
-use super::measure::{Figures, Question};
-use super::table::times;
+use crate::Row;
+use crate::measure::{Figures, Question};
+use crate::table::times;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

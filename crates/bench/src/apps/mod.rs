@@ -6,10 +6,11 @@
 
 pub mod cart;
 pub mod courseware;
+pub mod measure;
 pub mod stack;
 pub mod twitter;
 
-use crate::turns::{Stop, Turns};
+use anomalist_explore::{Stop, Turns};
 use anomalist_weakdb::{Error, Session, Store, Value};
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! `anomalist bench weakdb`: the MonkeyDB paper's Table 1 and Figure 13 beside ours, and what reads cost as the history grows.
+//! `anomalist-bench weakdb`: the MonkeyDB paper's Table 1 and Figure 13 beside ours, and what reads cost as the history grows.
 
-use super::table::{Side, Table};
-use crate::exit::Failure;
-use crate::{interrupt, terminal};
-use anomalist_explore::apps::{self, App};
-use anomalist_explore::measure::{Coverage, break_assertion, coverage, growth};
+use crate::apps::measure::{Coverage, break_assertion, coverage, growth};
+use crate::apps::{self, App};
+use crate::table::{Side, Table};
+use anomalist_cli::exit::Failure;
+use anomalist_cli::{interrupt, terminal};
 use anomalist_explore::{LEVELS, Stop};
 use anomalist_level::Level;
 use serde_json::{Value, json};

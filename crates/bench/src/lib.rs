@@ -1,43 +1,83 @@
-//! `anomalist bench`: the benchmarks of this machine, as a table.
+//! `anomalist-bench`: the benchmarks of this machine, as a table.
 //!
-//! A case (`bench/cases.rs`) is a history, written to a temporary file (`bench/history.rs`). It is measured once per
-//! question (a level alone, or all weak levels together), each time in a process of its own (`bench/measure.rs`), so that
-//! the peak of memory belongs to that question and nothing else. `bench/table.rs` shows the figures, `bench/findings.rs`
-//! says what they mean for what Anomalist promises. Figures of other tools are in `bench/peers.rs`.
+//! A case (`crates/bench/src/cases.rs`) is a history, written to a temporary file (`crates/bench/src/history.rs`).
+//! It is measured once per question (a level alone, or all weak levels together), each time in a process of its
+//! own (`crates/bench/src/measure.rs`), so that the peak of memory belongs to that question and nothing else.
+//! `crates/bench/src/table.rs` shows the figures, `crates/bench/src/findings.rs` says what they mean for what
+//! Anomalist promises. Figures of other tools are in `crates/bench/src/peers.rs`.
+//!
+//! [`apps`] are small applications that are known to break under weak isolation, [`suites`] larger ones over SQL.
+//! All of it is a package of its own, so that the program `anomalist` is built without it.
 
+pub mod apps;
 mod cases;
-#[cfg(feature = "postgres")]
 mod drive;
 mod findings;
 mod history;
 mod machine;
 mod measure;
-#[cfg(all(feature = "weakdb", feature = "mysql"))]
 mod oltp;
 mod online;
 mod peers;
+pub mod suites;
 mod table;
 mod weakdb;
 
-pub use measure::{CaseFlags, run_case};
-
-use crate::cli::Global;
-use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal, values};
+use anomalist_cli::cli::Global;
+use anomalist_cli::commands::check;
+use anomalist_cli::exit::{Exit, Failure};
+use anomalist_cli::{interrupt, load, terminal, values};
 use cases::{Case, Size};
-use clap::Args;
+use clap::{Args, Parser, Subcommand};
 use history::Folder;
 use measure::{Figures, Question, Runner};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
-/// Flags of `bench`.
+/// Measure this machine: times and memory, as a table
+#[derive(Parser, Debug)]
+#[command(name = "anomalist-bench", version, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples: anomalist-bench\n          \
+    anomalist-bench peers adversarial/hot-key --json\n          \
+    anomalist-bench --full --dir /big/disk")]
+struct Cli {
+    #[command(subcommand)]
+    child: Option<Child>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// What it starts itself for.
+#[derive(Subcommand, Debug)]
+enum Child {
+    /// Measure one question about one history
+    #[command(hide = true)]
+    Case(measure::CaseFlags),
+    /// What `anomalist check` does
+    #[command(hide = true)]
+    Check(Box<check::Flags>),
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    let cli: Cli = match anomalist_cli::parse() {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
+    anomalist_cli::guarded(|| match &cli.child {
+        Some(Child::Case(flags)) => measure::run_case(flags, &cli.global),
+        Some(Child::Check(flags)) => check::run(flags, &cli.global),
+        None => run(&cli.flags, &cli.global),
+    })
+}
+
+/// What to measure, and how.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples: anomalist bench\n          \
-    anomalist bench peers adversarial/hot-key --json\n          \
-    anomalist bench --full --dir /big/disk")]
-pub struct Flags {
+struct Flags {
     /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, oltp, drive, large) or single cases such as skew/zipf [default: a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
@@ -89,32 +129,9 @@ struct Answer {
 }
 
 /// Measures.
-pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    // These have figures of their own.
-    let apart = |name: &String| ALONE.contains(&name.as_str());
-    if flags.cases.iter().any(apart) {
-        if !flags.cases.iter().all(apart) || (flags.json && flags.cases.len() > 1) {
-            let names = ALONE.join(", ");
-            return Err(Failure::input(format_args!(
-                "{names} are measured apart from the others, with --json one at a time"
-            )));
-        }
-        let repeats = |usual: u32| flags.repeats.unwrap_or(usual).max(1);
-        for (at, case) in flags.cases.iter().enumerate() {
-            if at > 0 {
-                terminal::print("")?;
-            }
-            match case.as_str() {
-                "online" => online::measure(flags.json, global.quiet)?,
-                "weakdb" => weakdb::measure(flags.json, global.quiet)?,
-                #[cfg(all(feature = "weakdb", feature = "mysql"))]
-                "oltp" => oltp::measure(u64::from(repeats(100)), flags.json, global.quiet)?,
-                #[cfg(feature = "postgres")]
-                "drive" => drive::measure(repeats(5), flags.json, global.quiet)?,
-                _ => return Err(Failure::input(format_args!("{case} was left out of this build"))),
-            }
-        }
-        return Ok(Exit::Holds);
+fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    if flags.cases.iter().any(|name| is_alone(name)) {
+        return run_alone(flags, global);
     }
     let chosen = choose(flags)?;
     if flags.list {
@@ -146,7 +163,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             "anomalist": env!("CARGO_PKG_VERSION"),
             "schema": 1,
             "machine": before,
-            "threads": crate::load::threads(global).get(),
+            "threads": load::threads(global).get(),
             "cases": rows.iter().map(row_json).collect::<Vec<Value>>(),
             "findings": findings::of(&rows).iter().map(findings::Finding::json).collect::<Vec<Value>>(),
         });
@@ -156,6 +173,33 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         terminal::print(&findings::text(&findings::of(&rows)))?;
     }
     Ok(if interrupt::is_requested() { Exit::Undecided } else { Exit::Holds })
+}
+
+/// Whether a name is that of a group which has figures of its own.
+fn is_alone(name: &str) -> bool {
+    ALONE.contains(&name)
+}
+
+fn run_alone(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    if !flags.cases.iter().all(|name| is_alone(name)) || (flags.json && flags.cases.len() > 1) {
+        let names = ALONE.join(", ");
+        return Err(Failure::input(format_args!(
+            "{names} are measured apart from the others, with --json one at a time"
+        )));
+    }
+    let repeats = |usual: u32| flags.repeats.unwrap_or(usual).max(1);
+    for (at, case) in flags.cases.iter().enumerate() {
+        if at > 0 {
+            terminal::print("")?;
+        }
+        match case.as_str() {
+            "online" => online::measure(flags.json, global.quiet)?,
+            "weakdb" => weakdb::measure(flags.json, global.quiet)?,
+            "oltp" => oltp::measure(u64::from(repeats(100)), flags.json, global.quiet)?,
+            _ => drive::measure(repeats(5), flags.json, global.quiet)?,
+        }
+    }
+    Ok(Exit::Holds)
 }
 
 /// The cases that the user named, or the quick ones.

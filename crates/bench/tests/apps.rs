@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use anomalist_explore::{
-    apps,
+use anomalist_bench::apps::{
+    self,
     measure::{break_assertion, coverage},
 };
 use anomalist_level::Level;
