@@ -10,9 +10,9 @@ use anomalist_cli::{interrupt, terminal};
 use anomalist_driver::server::{Engine, Server as RealServer, Setup};
 use anomalist_driver::{Database as _, Target};
 use anomalist_level::Level;
-use anomalist_weakdb::sql::Database;
-use anomalist_weakdb::wire::{Addresses, Server};
 use anomalist_weakdb::{Options, Store};
+use anomalist_weakdb_sql::Database;
+use anomalist_weakdb_sql::wire::{Addresses, Server};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

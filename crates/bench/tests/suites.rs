@@ -8,9 +8,9 @@ use anomalist_driver::Target;
 use anomalist_driver::server::{Engine, Server, ServerError, Setup};
 use anomalist_history::Index;
 use anomalist_level::{Level, Verdict};
-use anomalist_weakdb::sql::Database;
-use anomalist_weakdb::wire::{Addresses, Server as Mock};
 use anomalist_weakdb::{Options, Store};
+use anomalist_weakdb_sql::Database;
+use anomalist_weakdb_sql::wire::{Addresses, Server as Mock};
 
 #[test]
 fn assertions_hold_where_transactions_run_one_after_another() {

@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("workload", 3),
     ("driver", 4),
     ("weakdb", 3),
+    ("weakdb-sql", 4),
     ("report", 4),
     ("anomalist", 5),
     ("explore", 6),
