@@ -8,13 +8,14 @@ use super::names::bare;
 use super::trees::number;
 use anomalist_sqltext::ast::{
     BinaryOperator, Expr, GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
-    Statement, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
+    Statement, TableFactor, TableWithJoins, Value, Visitor, VisitorMut,
 };
+use anomalist_sqltext::walk;
 use std::ops::ControlFlow;
 
 /// Replaces what has no rows because it selects from one of these.
 pub fn prune(statement: &mut Statement, empty: &dyn Fn(&str) -> bool) {
-    let _ = statement.visit(&mut Pruner { empty });
+    let _ = walk::change(statement, &mut Pruner { empty });
 }
 
 struct Pruner<'e> {
@@ -136,5 +137,5 @@ fn aggregates(expr: &Expr) -> bool {
             ControlFlow::Continue(())
         }
     }
-    expr.visit(&mut Finder { depth: 0 }).is_break()
+    walk::read(expr, &mut Finder { depth: 0 }).is_break()
 }

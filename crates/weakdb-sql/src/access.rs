@@ -13,8 +13,9 @@ use super::types::Type;
 use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, Query, Select, Statement, TableFactor, UnaryOperator,
-    Value as Literal, Visit, Visitor,
+    Value as Literal, Visitor,
 };
+use anomalist_sqltext::walk;
 use anomalist_weakdb::Value;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -104,7 +105,7 @@ pub fn accesses(
     find: &dyn Fn(&str) -> Option<Arc<Table>>,
 ) -> Result<Vec<Access>, SqlError> {
     let mut visitor = Accesses { find, found: Vec::new(), scopes: Scopes::default() };
-    let _ = statement.visit(&mut visitor);
+    let _ = walk::read(statement, &mut visitor);
     Ok(visitor.found)
 }
 

@@ -340,14 +340,13 @@ fn take_defaults<'r>(
 
 /// Gives columns without a table the table's name.
 fn qualify(statement: &mut Statement, table: &Table, alias: &str) {
-    use anomalist_sqltext::ast::{Ident, visit_expressions_mut};
-    let _ = visit_expressions_mut(statement, |expr| {
+    use anomalist_sqltext::{ast::Ident, walk};
+    walk::each_expr(statement, &mut |expr| {
         if let Expr::Identifier(name) = expr
             && table.column(&name.value).is_some()
         {
             *expr = Expr::CompoundIdentifier(vec![Ident::new(alias), name.clone()]);
         }
         // VALUES(column) of MySQL names a column too, but is no expression over the row.
-        std::ops::ControlFlow::<()>::Continue(())
     });
 }

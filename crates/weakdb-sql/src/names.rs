@@ -13,8 +13,9 @@ use super::types::Type;
 use anomalist_sqltext::ast::{
     BinaryOperator as Op, Cte, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     Ident, Insert, JoinConstraint, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visit, Visitor,
+    SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visitor,
 };
+use anomalist_sqltext::walk;
 use anomalist_sqltext::{Dialect, join_constraint};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -74,7 +75,7 @@ impl<'a> Names<'a> {
         {
             names.add_table(name, table_alias.as_ref().map(|a| &a.alias));
         }
-        let _ = statement.visit(&mut names);
+        let _ = walk::read(statement, &mut names);
         names
     }
 
@@ -481,10 +482,10 @@ impl Visitor for Names<'_> {
             for cte in &with.cte_tables {
                 // What a recursive one is called in its own second part is known from the first.
                 if let (true, SetExpr::SetOperation { left, .. }) = (with.recursive, &*cte.query.body) {
-                    left.visit(self)?;
+                    walk::read(&**left, self)?;
                     self.name(cte, self.body(left));
                 }
-                cte.query.visit(self)?;
+                walk::read(&*cte.query, self)?;
                 self.name(cte, self.query(&cte.query));
             }
         }

@@ -5,8 +5,9 @@ use super::names::{Names, arguments, bare, names_of};
 use super::types::Type;
 use anomalist_sqltext::ast::{
     BinaryOperator as Op, Expr, Insert, LimitClause, ObjectName, Query, SelectItem, SetExpr, Statement,
-    TableObject, Value, Visit, Visitor,
+    TableObject, Value, Visitor,
 };
+use anomalist_sqltext::walk;
 use std::ops::ControlFlow;
 
 /// The types of parameters, by number from 1, from where they stand.
@@ -23,7 +24,7 @@ pub fn parameters(names: &Names<'_>, statement: &Statement) -> Vec<Type> {
             found.note(&assignment.value, names.column(None, &column).unwrap_or(Type::Unknown));
         }
     }
-    let _ = statement.visit(&mut found);
+    let _ = walk::read(statement, &mut found);
     found.kinds
 }
 

@@ -16,9 +16,9 @@ use super::types::Type;
 use anomalist_sqltext::ast::{
     BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinOperator, LimitClause,
     ObjectName, OffsetRows, OrderByExpr, OrderByKind, OrderBySort, Query, Select, SetExpr, Statement,
-    TableAlias, TableFactor, TrimWhereField, Value as Literal, VisitMut, VisitorMut,
+    TableAlias, TableFactor, TrimWhereField, Value as Literal, VisitorMut,
 };
-use anomalist_sqltext::{Dialect, parse};
+use anomalist_sqltext::{Dialect, parse, walk};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Rewritten {
 /// Rewrites a statement.
 pub fn rewrite(mut statement: Statement, names: &Names<'_>, dialect: Dialect) -> Result<Rewritten, SqlError> {
     let mut rewriter = Rewriter { names, dialect, locks: false, scopes: Scopes::default() };
-    match statement.visit(&mut rewriter) {
+    match walk::change(&mut statement, &mut rewriter) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(Rewritten { sql: statement.to_string(), locks: rewriter.locks }),
     }
@@ -42,7 +42,7 @@ pub fn rewrite(mut statement: Statement, names: &Names<'_>, dialect: Dialect) ->
 /// Rewrites one expression.
 pub fn rewrite_expr(mut expr: Expr, names: &Names<'_>, dialect: Dialect) -> Result<String, SqlError> {
     let mut rewriter = Rewriter { names, dialect, locks: false, scopes: Scopes::default() };
-    match expr.visit(&mut rewriter) {
+    match walk::change(&mut expr, &mut rewriter) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(expr.to_string()),
     }

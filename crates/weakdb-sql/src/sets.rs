@@ -11,8 +11,9 @@ use super::names::{arguments, bare};
 use super::trees::{call, text};
 use anomalist_sqltext::ast::{
     Expr, GroupByExpr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
-    TableAlias, TableFactor, VisitMut, VisitorMut, visit_expressions,
+    TableAlias, TableFactor, VisitorMut,
 };
+use anomalist_sqltext::walk;
 use anomalist_sqltext::{Dialect, parse};
 use std::ops::ControlFlow;
 
@@ -102,16 +103,13 @@ pub(super) fn from_lists(select: &mut Select) -> Result<(), SqlError> {
         let others =
             || names.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, name)| name.as_deref());
         let refers = |list: &Expr| {
-            let found = visit_expressions(list, |expr| match expr {
-                Expr::Identifier(_) if others().next().is_some() => ControlFlow::Break(()),
-                Expr::CompoundIdentifier(parts)
-                    if others().any(|name| parts[0].value.eq_ignore_ascii_case(name)) =>
-                {
-                    ControlFlow::Break(())
+            walk::any_expr(list, &mut |expr| match expr {
+                Expr::Identifier(_) => others().next().is_some(),
+                Expr::CompoundIdentifier(parts) => {
+                    others().any(|name| parts[0].value.eq_ignore_ascii_case(name))
                 }
-                _ => ControlFlow::Continue(()),
-            });
-            found.is_break()
+                _ => false,
+            })
         };
         let lists: Vec<String> = array_exprs.iter().map(ToString::to_string).collect();
         let rows = format!("json_each(weak_rows({}))", lists.join(", "));
@@ -138,7 +136,7 @@ pub(super) fn from_lists(select: &mut Select) -> Result<(), SqlError> {
         items.append(&mut written_out(item, &names, &replaced)?);
     }
     select.projection = items;
-    let _ = select.visit(&mut Renamer(&replaced));
+    let _ = walk::change(select, &mut Renamer(&replaced));
     Ok(())
 }
 
