@@ -6,7 +6,7 @@
 //! shapes on which other tools were measured, `adversarial` what could break the promise that time per operation stays about
 //! the same, and `strong` what serializability and snapshot isolation are decided on.
 
-use crate::measure::Question;
+use crate::question::Question;
 use anomalist_workload::{Distribution, Injection, Kind, SimLevel, Spec};
 
 /// The groups, in the order in which they run.

@@ -2,7 +2,8 @@
 //! are of the best times, on which neighbours weigh least.
 
 use crate::Row;
-use crate::measure::{Figures, Question};
+use crate::measure::Figures;
+use crate::question::Question;
 use crate::table::times;
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -12,6 +12,7 @@
 
 use crate::history::HistoryFile;
 use crate::machine;
+use crate::question::Question;
 use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Request, check};
 use anomalist_cli::cli::Global;
@@ -31,90 +32,6 @@ use std::time::{Duration, Instant};
 /// After so many rounds a measurement may end early, if it has taken longer than [`PATIENCE`].
 const ROUNDS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What is asked about a history.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Question {
-    /// Read committed alone.
-    ReadCommitted,
-    /// Read atomic alone.
-    ReadAtomic,
-    /// Causal alone.
-    Causal,
-    /// All weak levels, session guarantees included, in one run.
-    AllWeak,
-    /// Strong session snapshot isolation by timestamps.
-    SiStamps,
-    /// Strong session serializability by timestamps.
-    SerStamps,
-    /// Strong session serializability alone: what Cobra and VeriStrong call SER.
-    Serializable,
-    /// Strong session snapshot isolation alone: what PolySI and VeriStrong call SI.
-    SnapshotIsolation,
-    /// Strict serializability alone: what Elle asks unless told otherwise.
-    Strict,
-    /// Serializability alone, without session order.
-    PlainSerializable,
-}
-
-impl Question {
-    /// Those about weak levels, asked about every history but those of the groups `timestamps` and `strong`.
-    pub const ALL: [Question; 4] =
-        [Question::ReadCommitted, Question::ReadAtomic, Question::Causal, Question::AllWeak];
-    /// Those about timestamps.
-    pub const STAMPS: [Question; 2] = [Question::SiStamps, Question::SerStamps];
-
-    /// Those about strong levels.
-    pub const STRONG: [Question; 2] = [Question::Serializable, Question::SnapshotIsolation];
-
-    /// Those about lists with real time.
-    pub const ELLE: [Question; 2] = [Question::Strict, Question::PlainSerializable];
-
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Question::ReadCommitted => "read-committed",
-            Question::ReadAtomic => "read-atomic",
-            Question::Causal => "causal",
-            Question::AllWeak => "all-weak",
-            Question::SiStamps => "si",
-            Question::SerStamps => "ser",
-            Question::Serializable => "session-ser",
-            Question::SnapshotIsolation => "session-si",
-            Question::Strict => "strict",
-            Question::PlainSerializable => "serializable",
-        }
-    }
-
-    /// The levels to decide.
-    fn levels(self) -> &'static [Level] {
-        match self {
-            Question::ReadCommitted => &[Level::ReadCommitted],
-            Question::ReadAtomic => &[Level::ReadAtomic],
-            Question::Causal => &[Level::Causal],
-            Question::SiStamps => &[Level::StrongSessionSnapshotIsolation],
-            Question::SerStamps => &[Level::StrongSessionSerializable],
-            Question::Serializable => &[Level::StrongSessionSerializable],
-            Question::SnapshotIsolation => &[Level::StrongSessionSnapshotIsolation],
-            Question::Strict => &[Level::StrictSerializable],
-            Question::PlainSerializable => &[Level::Serializable],
-            Question::AllWeak => &[
-                Level::CutIsolation,
-                Level::ReadCommitted,
-                Level::ReadYourWrites,
-                Level::MonotonicReads,
-                Level::MonotonicWrites,
-                Level::WritesFollowReads,
-                Level::ReadAtomic,
-                Level::Causal,
-            ],
-        }
-    }
-
-    fn level_names(self) -> String {
-        self.levels().iter().map(|level| level.info().name).collect::<Vec<_>>().join(",")
-    }
-}
 
 /// What is different in an ablation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -490,14 +407,5 @@ mod tests {
             ..Figures::default()
         };
         assert_eq!(Figures::from_json(&figures.json()), Some(figures));
-    }
-
-    #[test]
-    fn questions_name_levels_that_can_be_asked_for() {
-        for question in Question::ALL.into_iter().chain(Question::STAMPS) {
-            for name in question.level_names().split(',') {
-                assert!(name.parse::<Level>().is_ok(), "{name}");
-            }
-        }
     }
 }

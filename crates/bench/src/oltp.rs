@@ -114,17 +114,6 @@ pub fn measure(runs: u64, as_json: bool, quiet: bool) -> Result<(), Failure> {
     if let Err(missing) = &real {
         notes += &format!("MariaDB is not measured: {missing}\n");
     }
-    let mean = |at: usize| {
-        let shares = &small[at];
-        let log: f64 = shares.iter().map(|s| s.ln()).sum();
-        format!("{:.1}% ({} of 5 break)", 100.0 * (log / shares.len().max(1) as f64).exp(), shares.len())
-    };
-    let means: Vec<String> = ["RC 2", "RC 3", "CC 2", "CC 3"]
-        .iter()
-        .zip([56.1, 65.4, 26.7, 37.2])
-        .enumerate()
-        .map(|(at, (name, paper))| format!("  {name}: {}, the paper's {paper}%\n", mean(at)))
-        .collect();
     terminal::print(&format!(
         "Share of {runs} runs in which an assertion fails, at read committed (RC), causal (CC)\n\
          and serializable, with 2 or 3 sessions of {TRANSACTIONS} transactions. The programs are ours,\n\
@@ -136,8 +125,21 @@ pub fn measure(runs: u64, as_json: bool, quiet: bool) -> Result<(), Failure> {
          A13 to A17, geometric mean of those that break:\n{}\n{notes}",
         runs.min(REAL),
         table.text(),
-        means.concat(),
+        means(&small),
     ))
+}
+
+/// Geometric means of the shares of A13 to A17 that are not 0, by cell, beside the paper's.
+fn means(small: &[Vec<f64>]) -> String {
+    let mean = |shares: &[f64]| {
+        let log: f64 = shares.iter().map(|s| s.ln()).sum();
+        format!("{:.1}% ({} of 5 break)", 100.0 * (log / shares.len().max(1) as f64).exp(), shares.len())
+    };
+    let cells = [("RC 2", 56.1), ("RC 3", 65.4), ("CC 2", 26.7), ("CC 3", 37.2)];
+    let line = |(shares, (name, paper)): (&Vec<f64>, (&str, f64))| {
+        format!("  {name}: {}, the paper's {paper}%\n", mean(shares))
+    };
+    small.iter().zip(cells).map(line).collect()
 }
 
 fn percent(count: u64, of: u64) -> String {

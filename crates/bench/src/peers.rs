@@ -3,7 +3,7 @@
 //! Measured once on a quiet machine with 2 cores and 24 GiB, end to end (start, load, check), best of 2 or, for W3, of 1.
 //! Another machine than this one: a ratio says what order of magnitude to expect, no more.
 
-use crate::measure::Question;
+use crate::question::Question;
 use serde_json::{Value, json};
 
 /// What a tool took for a shape and a level.
