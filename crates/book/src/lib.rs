@@ -34,5 +34,6 @@ pages! {
     crate_timestamp: "../../timestamp/README.md"
     crate_verify: "../../verify/README.md"
     crate_weakdb: "../../weakdb/README.md"
+    crate_weakdb_sql: "../../weakdb-sql/README.md"
     crate_workload: "../../workload/README.md"
 }

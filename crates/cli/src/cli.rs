@@ -2,7 +2,7 @@
 
 use crate::commands::test;
 use crate::commands::{
-    bench, check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
+    check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
 };
 #[cfg(feature = "weakdb")]
 use crate::commands::{explore, weakdb};
@@ -62,11 +62,6 @@ pub enum Command {
     /// Serve a mock database that shows every behaviour its level allows (PostgreSQL, MySQL, HTTP)
     #[cfg(feature = "weakdb")]
     Weakdb(weakdb::Flags),
-    /// Measure this machine: times and memory, as a table
-    Bench(bench::Flags),
-    /// Measure one question about one history (what `bench` starts)
-    #[command(hide = true)]
-    BenchCase(bench::CaseFlags),
     /// Print completions for a shell
     Completions(shell::CompletionFlags),
     /// Print the manual page

@@ -35,9 +35,8 @@ pub fn cut_isolation(parts: &Parts<'_>) -> Answer {
     });
     // An indeterminate transaction that did not return its own writes may have committed as well: of that the
     // definition says nothing.
-    let broken = |t: usize| {
-        parts.history.txns[t].outcome == Outcome::Indeterminate && parts.open & (1 << t) == 0
-    };
+    let broken =
+        |t: usize| parts.history.txns[t].outcome == Outcome::Indeterminate && parts.open & (1 << t) == 0;
     let worst = if set(parts.history, broken) == 0 { Answer::Violated } else { Answer::Undefined };
     // It is violated only if every choice of outcomes violates it.
     answers.fold(worst, |best, answer| match (best, answer) {

@@ -18,8 +18,9 @@ use crate::evaluate::{Row, Truth, condition};
 use crate::instrument::Effect;
 use crate::record::{Outcome, Run, Step, writer_of};
 use anomalist_driver::Value;
-use anomalist_sqltext::ast::{Expr, Query, SetExpr, Statement, TableFactor, Visit, Visitor};
+use anomalist_sqltext::ast::{Expr, Query, SetExpr, Statement, TableFactor, Visitor};
 use anomalist_sqltext::parse;
+use anomalist_sqltext::walk;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -153,7 +154,7 @@ fn predicate(flavour: Flavour, text: &str) -> Option<(String, Option<Expr>)> {
     if !from.joins.is_empty() || select.having.is_some() {
         return None;
     }
-    if select.selection.as_ref().is_some_and(|s| s.visit(&mut Subqueries).is_break()) {
+    if select.selection.as_ref().is_some_and(|s| walk::read(s, &mut Subqueries).is_break()) {
         return None;
     }
     Some((name.to_string(), select.selection))

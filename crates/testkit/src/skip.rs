@@ -1,9 +1,12 @@
 //! Tests that need something outside of the repository: they fail without it, unless the environment allows to skip them.
 //!
 //! `ANOMALIST_SKIP=corpus,servers` names what may be missing. A test that lacks something which is not named panics and says
-//! how to get it, so that a green run has run everything but what its caller listed.
+//! how to get it, so that a green run has run everything but what its caller listed. `ANOMALIST_SKIPPED` names a file that
+//! gets a line for each test that was left out: `scripts/test` prints them at the end.
 
 use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What a test may need, and how to get it.
@@ -27,8 +30,27 @@ const RESOURCES: [(&str, &str); 5] = [
 pub fn missing(name: &str, reason: impl Display) {
     let setting = std::env::var("ANOMALIST_SKIP").unwrap_or_default();
     match judged(name, &reason.to_string(), &setting) {
-        Ok(skipped) => eprintln!("{skipped}"),
+        Ok(skipped) => {
+            eprintln!("{skipped}");
+            if let Some(file) = std::env::var_os("ANOMALIST_SKIPPED") {
+                note(Path::new(&file), &test(), &skipped);
+            }
+        }
         Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// The name of the test that is running: the runner's variable, or the thread of `cargo test`.
+fn test() -> String {
+    let thread = std::thread::current();
+    std::env::var("NEXTEST_TEST_NAME").unwrap_or_else(|_| thread.name().unwrap_or("a test").to_owned())
+}
+
+/// Appends a line in one write, because tests run at the same time. A summary that cannot be written is no failure.
+fn note(file: &Path, test: &str, skipped: &str) {
+    if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(file) {
+        let line = format!("{test}: {}\n", skipped.replace('\n', " "));
+        _ = file.write_all(line.as_bytes());
     }
 }
 
@@ -64,7 +86,7 @@ pub fn corpus() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::judged;
+    use super::{judged, note};
 
     #[test]
     fn what_is_missing_fails_unless_it_is_named() {
@@ -74,6 +96,16 @@ mod tests {
         assert!(judged("servers", "no initdb", "corpus").is_err());
         let skipped = judged("servers", "no initdb", "corpus, servers");
         assert_eq!(skipped.as_deref(), Ok("skipped: servers (no initdb)"));
+    }
+
+    #[test]
+    fn each_skip_is_a_line() {
+        let file = std::env::temp_dir().join(format!("anomalist-skips-{}", std::process::id()));
+        note(&file, "a", "skipped: servers (no\ninitdb)");
+        note(&file, "b", "skipped: corpus (none)");
+        let lines = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(lines, "a: skipped: servers (no initdb)\nb: skipped: corpus (none)\n");
     }
 
     #[test]

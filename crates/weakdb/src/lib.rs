@@ -24,11 +24,7 @@
 //! assert!(lost);
 //! ```
 
-#[cfg(feature = "sql")]
-pub mod sql;
 pub mod store;
-#[cfg(feature = "sql")]
-pub mod wire;
 
 pub use store::{
     Choice, Chooser, Conflict, Error, Granularity, Latest, Mark, Options, Otherwise, Pick, ReadName, Replay,

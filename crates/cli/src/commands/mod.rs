@@ -1,6 +1,5 @@
 //! One file per command: its flags, and `run`.
 
-pub mod bench;
 pub mod check;
 pub mod convert;
 mod database;

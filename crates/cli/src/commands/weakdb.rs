@@ -6,11 +6,11 @@ use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal, values};
 use anomalist_format::Format;
 use anomalist_level::Level;
-use anomalist_weakdb::sql::{Constraints, Database};
-use anomalist_weakdb::wire::{Addresses, Server};
 use anomalist_weakdb::{
     Choice, Granularity, Latest, Options, Otherwise, ReadName, Replay, Schedule, Store, TxnName,
 };
+use anomalist_weakdb_sql::wire::{Addresses, Server};
+use anomalist_weakdb_sql::{Constraints, Database};
 use clap::{Args, ValueEnum};
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;

@@ -7,9 +7,9 @@ use super::{Instrumenter, Unsupported};
 use crate::Flavour;
 use crate::schema::{ROW_ID, W_LIST};
 use anomalist_sqltext::ast::{
-    Distinct, Expr, FunctionArguments, GroupByExpr, Select, SelectItem, TableFactor, TableWithJoins, Visit,
-    Visitor,
+    Distinct, Expr, FunctionArguments, GroupByExpr, Select, SelectItem, TableFactor, TableWithJoins, Visitor,
 };
+use anomalist_sqltext::walk;
 use std::ops::ControlFlow;
 
 /// What a `SELECT` is part of, and so what it has to return.
@@ -316,9 +316,9 @@ impl Visitor for Aggregates {
 }
 
 fn has_aggregate(items: &[SelectItem]) -> bool {
-    items.iter().any(|item| item.visit(&mut Aggregates { depth: 0 }).is_break())
+    items.iter().any(|item| walk::read(item, &mut Aggregates { depth: 0 }).is_break())
 }
 
 fn is_aggregate(expr: &Expr) -> bool {
-    expr.visit(&mut Aggregates { depth: 0 }).is_break()
+    walk::read(expr, &mut Aggregates { depth: 0 }).is_break()
 }

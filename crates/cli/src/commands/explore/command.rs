@@ -3,9 +3,9 @@
 use super::process::{self as group, End};
 use anomalist_explore::{Run, Subject};
 use anomalist_level::Level;
-use anomalist_weakdb::sql::Database;
-use anomalist_weakdb::wire::{Addresses, Server};
 use anomalist_weakdb::{Options, Store};
+use anomalist_weakdb_sql::Database;
+use anomalist_weakdb_sql::wire::{Addresses, Server};
 use std::ffi::OsString;
 use std::time::Duration;
 use std::{env, io, process};

@@ -1,0 +1,354 @@
+//! SQLite as the executor of queries over tables that are not SQLite's.
+//!
+//! A table is a view. Its rows are the primary keys that anybody has ever written, in an ordinary table of this session's own
+//! SQLite; whether a row exists, and what a cell holds, is asked of the store by a function, when and only when the query needs it:
+//!
+//! ```sql
+//! CREATE VIEW account AS
+//!   SELECT k.c0 AS id, CAST(weak_cell(1, k.rid, 1) AS INTEGER) AS balance FROM k1 AS k WHERE weak_has(1, k.rid)
+//! ```
+//!
+//! SQLite flattens the view into the query. So `SELECT balance FROM account WHERE id = 7` is an index lookup, one read of the
+//! membership and one of the cell, and a scan reads the membership of every key it covers: the accesses of section 5 of the paper.
+//! Joins, subqueries, aggregates and windows come with it. The cast gives the column its type's affinity. Nothing here is
+//! written by SQLite: statements that write are queries for what to write (see `write.rs`).
+//!
+//! Virtual tables would do the same, but rusqlite's are an unsafe trait, and this workspace has no unsafe code.
+//!
+//! Without statistics and automatic indices SQLite's plans depend on the text alone, so the reads of a statement are the same in every run.
+
+use super::catalogue::{Catalogue, Table};
+use super::error::{Code, SqlError};
+use super::functions;
+use super::types::Type;
+use anomalist_sqltext::Dialect;
+use anomalist_weakdb::{self as store, Granularity, Value};
+use rusqlite::types::{Value as Lite, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The suffix of the view that also shows the number of each row, as `_row`.
+pub const ROWS: &str = "__rows";
+
+/// Statements longer than this are not kept compiled.
+const CACHED: usize = 1 << 16;
+
+/// A row that exists: its table and its key.
+type Found = (Arc<Table>, Arc<str>);
+
+/// What functions called by SQLite need.
+pub struct Shared {
+    /// The session with the store.
+    pub store: store::Session,
+    /// All definitions.
+    pub catalogue: Arc<Catalogue>,
+    /// Tables by id.
+    pub tables: FxHashMap<u32, Arc<Table>>,
+    /// Reads are current reads: the statement says FOR UPDATE.
+    pub current: bool,
+    /// What a function failed with; SQLite only keeps the text.
+    pub failure: Option<SqlError>,
+    /// Variables of the session.
+    pub variables: BTreeMap<String, String>,
+    /// The last number that AUTO_INCREMENT, SERIAL or a sequence gave to this session.
+    pub last_id: i64,
+    /// Rows changed by the last statement.
+    pub last_count: i64,
+    /// For random(), UUIDs and their like: the seed decides them, too.
+    pub random: fastrand::Rng,
+    /// When the transaction began, in microseconds since 1970.
+    pub now: i64,
+    /// The number of the connection.
+    pub connection: u32,
+    /// The name of the database.
+    pub database: String,
+    /// The name of the user.
+    pub user: String,
+    /// Whose SQL it is.
+    pub dialect: Dialect,
+    /// Whether constraints are checked against the newest state unless the session says otherwise.
+    pub strict: bool,
+}
+
+impl Shared {
+    fn granularity(&self) -> Granularity {
+        self.store.store().options().granularity
+    }
+
+    fn read(&mut self, key: &str) -> Result<Option<Value>, SqlError> {
+        let found = if self.current { self.store.read_for_update(key) } else { self.store.read(key) };
+        found.map_err(SqlError::from)
+    }
+
+    /// Whether the row exists.
+    pub fn has(&mut self, table: &Table, key: &str) -> Result<bool, SqlError> {
+        match self.granularity() {
+            Granularity::Cell => Ok(self.read(&table.membership(key))?.is_some()),
+            Granularity::Row => Ok(self.read(&table.row(key))?.is_some()),
+        }
+    }
+
+    /// Says that the transaction has looked at all rows whose keys begin so, also at those that do not exist.
+    pub fn cover(&mut self, table: &Table, prefix: &str) -> Result<(), SqlError> {
+        let name = match self.granularity() {
+            Granularity::Cell => table.membership(prefix),
+            Granularity::Row => table.row(prefix),
+        };
+        Ok(self.store.cover(&name)?)
+    }
+
+    /// What a cell of an existing row holds.
+    pub fn cell(&mut self, table: &Table, key: &str, column: usize) -> Result<Value, SqlError> {
+        let found = match self.granularity() {
+            Granularity::Cell => self.read(&table.cell(key, column))?,
+            Granularity::Row => match self.read(&table.row(key))? {
+                Some(Value::List(values)) => values.get(column).cloned(),
+                _ => None,
+            },
+        };
+        Ok(found.unwrap_or_else(|| table.columns[column].missing.clone()))
+    }
+
+    /// A function of SQLite asks for a row; `None` if it does not exist.
+    fn row(&mut self, table: i64, row: i64) -> Result<Option<Found>, SqlError> {
+        let missing = || SqlError::new(Code::Internal, format!("row {row} of table {table} is not known"));
+        let table =
+            u32::try_from(table).ok().and_then(|id| self.tables.get(&id)).cloned().ok_or_else(missing)?;
+        let (key, _) = table.keys.key(row).ok_or_else(missing)?;
+        Ok(self.has(&table, &key)?.then_some((table, key)))
+    }
+}
+
+/// A session's SQLite.
+pub struct Engine {
+    db: Connection,
+    shared: Arc<Mutex<Shared>>,
+    /// The version of the catalogue that the views are of.
+    version: Option<u64>,
+    installed: BTreeMap<String, Arc<Table>>,
+    /// How many keys of each table SQLite has.
+    synced: FxHashMap<u32, usize>,
+    views: Vec<String>,
+}
+
+/// Locks it. No function panics with the lock held; if one did, the session's own state would still be whole.
+pub fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// An engine without tables.
+    pub fn new(shared: Shared) -> Result<Self, SqlError> {
+        let dialect = shared.dialect;
+        let shared = Arc::new(Mutex::new(shared));
+        let db = Connection::open_in_memory()?;
+        db.set_prepared_statement_cache_capacity(256);
+        db.execute_batch(
+            "PRAGMA automatic_index = OFF; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",
+        )?;
+        if dialect == Dialect::PostgreSql {
+            db.execute_batch("PRAGMA case_sensitive_like = ON;")?;
+        }
+        rusqlite::vtab::series::load_module(&db)?;
+        for (name, count) in [("weak_has", 2), ("weak_cell", 3)] {
+            let shared = shared.clone();
+            db.create_scalar_function(
+                name,
+                count,
+                rusqlite::functions::FunctionFlags::SQLITE_UTF8,
+                move |context| {
+                    let (table, row) = (context.get::<i64>(0)?, context.get::<i64>(1)?);
+                    let mut shared = lock(&shared);
+                    let answer = shared.row(table, row).and_then(|found| match found {
+                        None if count == 2 => Ok(Lite::Integer(0)),
+                        None => Ok(Lite::Null),
+                        Some(_) if count == 2 => Ok(Lite::Integer(1)),
+                        Some((table, key)) => {
+                            let column = context.get::<i64>(2).map_err(SqlError::from)?;
+                            shared.cell(&table, &key, column as usize).map(lite)
+                        }
+                    });
+                    answer.map_err(|error| fail(&mut shared, error))
+                },
+            )?;
+        }
+        functions::register(&db, &shared)?;
+        let (installed, synced) = (BTreeMap::new(), FxHashMap::default());
+        Ok(Self { db, shared, version: None, installed, synced, views: Vec::new() })
+    }
+
+    /// What functions see.
+    pub fn shared(&self) -> MutexGuard<'_, Shared> {
+        lock(&self.shared)
+    }
+
+    /// Brings the views up to date with the catalogue. True if anything had changed.
+    pub fn refresh(&mut self, catalogue: &Catalogue) -> Result<bool, SqlError> {
+        let version = catalogue.version();
+        if self.version == Some(version) {
+            return Ok(false);
+        }
+        for view in std::mem::take(&mut self.views) {
+            self.db.execute_batch(&format!("DROP VIEW IF EXISTS `{view}`;"))?;
+        }
+        let tables: BTreeMap<String, Arc<Table>> =
+            catalogue.tables().into_iter().map(|t| (t.name.to_lowercase(), t)).collect();
+        for (name, old) in &self.installed {
+            if !tables.get(name).is_some_and(|new| Arc::ptr_eq(new, old)) {
+                let gone = !tables.values().any(|t| t.id == old.id);
+                let mut sql = format!("DROP VIEW IF EXISTS `{name}`; DROP VIEW IF EXISTS `{name}{ROWS}`;");
+                if gone {
+                    sql += &format!("DROP TABLE IF EXISTS k{};", old.id);
+                    self.synced.remove(&old.id);
+                }
+                self.db.execute_batch(&sql)?;
+            }
+        }
+        for (name, table) in &tables {
+            if !self.installed.get(name).is_some_and(|old| Arc::ptr_eq(old, table)) {
+                self.install(name, table)?;
+            }
+        }
+        self.shared().tables = tables.values().map(|t| (t.id, t.clone())).collect();
+        self.installed = tables;
+        for (name, view) in catalogue.views() {
+            self.db.execute_batch(&format!("CREATE VIEW `{name}` AS {};", view.sql))?;
+            self.views.push(name);
+        }
+        self.version = Some(version);
+        Ok(true)
+    }
+
+    fn install(&mut self, name: &str, table: &Table) -> Result<(), SqlError> {
+        let id = table.id;
+        let keys: Vec<String> = table
+            .key
+            .iter()
+            .enumerate()
+            .map(|(i, &c)| format!(", c{i} {}", affinity(table.columns[c].kind)))
+            .collect();
+        let unique: Vec<String> = (0..keys.len()).map(|i| format!("c{i}")).collect();
+        let unique = if keys.is_empty() { String::new() } else { format!(", UNIQUE({})", unique.join(", ")) };
+        let columns: Vec<String> = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| {
+                let quoted = Dialect::MySql.quote(&column.name);
+                match table.key.iter().position(|&k| k == at) {
+                    Some(i) => format!("k.c{i} AS {quoted}"),
+                    None => {
+                        format!("CAST(weak_cell({id}, k.rid, {at}) AS {}) AS {quoted}", affinity(column.kind))
+                    }
+                }
+            })
+            .collect();
+        let columns = columns.join(", ");
+        self.db.execute_batch(&format!(
+            "CREATE TABLE IF NOT EXISTS k{id} (rid INTEGER PRIMARY KEY{}{unique});
+             CREATE VIEW `{name}` AS SELECT {columns} FROM k{id} AS k WHERE weak_has({id}, k.rid);
+             CREATE VIEW `{name}{ROWS}` AS SELECT k.rid AS _row, {columns} FROM k{id} AS k WHERE weak_has({id}, k.rid);",
+            keys.concat()
+        ))?;
+        Ok(())
+    }
+
+    /// Runs statements without result.
+    pub fn batch(&self, statements: &[String]) -> Result<(), SqlError> {
+        Ok(self.db.execute_batch(&statements.concat())?)
+    }
+
+    /// Tells SQLite about keys that others have added.
+    pub fn sync(&mut self, table: &Table) -> Result<(), SqlError> {
+        let done = self.synced.entry(table.id).or_insert(0);
+        if table.keys.len() == *done {
+            return Ok(());
+        }
+        let fresh = table.keys.since(*done);
+        let places = ", ?".repeat(table.key.len());
+        let mut insert = self.db.prepare_cached(&format!("INSERT INTO k{} VALUES (?{places})", table.id))?;
+        for values in fresh {
+            *done += 1;
+            let row = std::iter::once(Lite::Integer(*done as i64));
+            let key = values.iter().take(table.key.len()).cloned().map(lite);
+            insert.execute(params_from_iter(row.chain(key)))?;
+        }
+        Ok(())
+    }
+
+    /// Runs a query to its end.
+    pub fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+        let found = self.run(sql, params);
+        match self.shared().failure.take() {
+            Some(failure) => Err(failure),
+            None => found,
+        }
+    }
+
+    fn run(&self, sql: &str, params: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+        let (mut cached, mut whole);
+        let statement: &mut rusqlite::Statement<'_> = if sql.len() <= CACHED {
+            cached = self.db.prepare_cached(sql)?;
+            &mut cached
+        } else {
+            whole = self.db.prepare(sql)?;
+            &mut whole
+        };
+        let expected = statement.parameter_count();
+        if params.len() < expected {
+            let text = format!("{expected} parameters are needed, {} were given", params.len());
+            return Err(SqlError::new(Code::WrongCount, text));
+        }
+        let width = statement.column_count();
+        let mut rows = statement.query(params_from_iter(params[..expected].iter().cloned().map(lite)))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push((0..width).map(|i| row.get_ref(i).map(value)).collect::<Result<_, _>>()?);
+        }
+        Ok(found)
+    }
+}
+
+/// Keeps the error for after the query, and stops it.
+pub fn fail(shared: &mut Shared, error: SqlError) -> rusqlite::Error {
+    let stop = rusqlite::Error::UserFunctionError(error.message.clone().into());
+    shared.failure.get_or_insert(error);
+    stop
+}
+
+fn affinity(kind: Type) -> &'static str {
+    match kind {
+        Type::Bool | Type::Int1 | Type::Int2 | Type::Int4 | Type::Int8 | Type::Oid => "INTEGER",
+        Type::Float4 | Type::Float8 | Type::Numeric(_) => "REAL",
+        Type::Bytes => "BLOB",
+        _ => "TEXT",
+    }
+}
+
+/// A value as SQLite has it.
+#[must_use]
+pub fn lite(value: Value) -> Lite {
+    match value {
+        Value::Null => Lite::Null,
+        Value::Bool(b) => Lite::Integer(i64::from(b)),
+        Value::Int(i) => Lite::Integer(i),
+        Value::Real(r) => Lite::Real(r),
+        Value::Text(t) => Lite::Text(t.to_string()),
+        Value::Bytes(b) => Lite::Blob(b.to_vec()),
+        Value::List(_) => Lite::Text(value.to_string()),
+    }
+}
+
+/// A value as the store has it.
+#[must_use]
+pub fn value(lite: ValueRef<'_>) -> Value {
+    match lite {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(i) => Value::Int(i),
+        ValueRef::Real(r) => Value::Real(r),
+        ValueRef::Text(t) => Value::Text(String::from_utf8_lossy(t).into()),
+        ValueRef::Blob(b) => Value::Bytes(b.into()),
+    }
+}

@@ -1,0 +1,508 @@
+//! A client's session: statements one after another, transactions, settings.
+//!
+//! The store's transaction begins with the first statement that reads or writes a table, or the first savepoint, not with BEGIN, so that an
+//! idle client stands in nobody's way. Inside a block an error spoils the transaction in PostgreSQL, and undoes only the statement in
+//! MySQL; a serialization failure ends it in both.
+
+use super::access::Part;
+use super::catalogue::Catalogue;
+use super::cursor::Cursors;
+use super::ddl::Definer;
+use super::engine::{Engine, Shared};
+use super::error::{Code, SqlError};
+use super::names::ResultColumn;
+use super::plan::{Plan, Planner, Prepared, QueryPlan};
+use super::rows;
+use super::show;
+use super::system;
+use super::time;
+use super::types::Type;
+use super::write::{Changed, Writer};
+use anomalist_sqltext::{Control, Dialect, Setting, split};
+use anomalist_weakdb::{Mark, Value};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a statement did.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The columns of its result, if it has one.
+    pub columns: Option<Vec<ResultColumn>>,
+    /// The rows.
+    pub rows: Vec<Vec<Value>>,
+    /// PostgreSQL's words for it.
+    pub tag: String,
+    /// Rows changed, or found.
+    pub count: u64,
+    /// What AUTO_INCREMENT gave.
+    pub last_id: Option<i64>,
+    /// The client asked to be disconnected.
+    pub closes: bool,
+}
+
+/// Where the session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// In no transaction.
+    Idle,
+    /// In one.
+    Open,
+    /// In one that has failed.
+    Failed,
+}
+
+/// How many plans a session keeps.
+const PLANS: usize = 512;
+
+/// A session.
+pub struct Session {
+    pub(super) engine: Engine,
+    catalogue: Arc<Catalogue>,
+    pub(super) dialect: Dialect,
+    pub(super) strict: bool,
+    pub(super) autocommit: bool,
+    /// Inside BEGIN … COMMIT.
+    pub(super) explicit: bool,
+    /// Inside several statements sent as one.
+    pub(super) block: bool,
+    pub(super) failed: bool,
+    /// READ ONLY, for this transaction and for all.
+    pub(super) read_only: (bool, bool),
+    pub(super) savepoints: Vec<(String, Mark)>,
+    pub(super) cursors: Cursors,
+    /// What SET LOCAL has replaced in this transaction.
+    pub(super) replaced: Vec<Setting>,
+    plans: FxHashMap<Arc<str>, (u64, Arc<Prepared>)>,
+    /// The version of the catalogue that the catalogue tables are of.
+    system: Option<u64>,
+}
+
+impl Session {
+    pub(super) fn new(shared: Shared) -> Result<Self, SqlError> {
+        let (catalogue, dialect, strict) = (shared.catalogue.clone(), shared.dialect, shared.strict);
+        Ok(Self {
+            engine: Engine::new(shared)?,
+            catalogue,
+            dialect,
+            strict,
+            autocommit: true,
+            explicit: false,
+            block: false,
+            failed: false,
+            read_only: (false, false),
+            savepoints: Vec::new(),
+            cursors: Cursors::default(),
+            replaced: Vec::new(),
+            plans: FxHashMap::default(),
+            system: None,
+        })
+    }
+
+    /// Where the session is.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match (self.failed, self.explicit || self.engine.shared().store.in_transaction()) {
+            (true, _) => Status::Failed,
+            (false, true) => Status::Open,
+            (false, false) => Status::Idle,
+        }
+    }
+
+    /// Whether each statement is a transaction of its own outside of BEGIN.
+    #[must_use]
+    pub fn autocommit(&self) -> bool {
+        self.autocommit
+    }
+
+    /// Whose SQL it speaks.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The number of the connection.
+    #[must_use]
+    pub fn connection(&self) -> u32 {
+        self.engine.shared().connection
+    }
+
+    /// The columns of a cursor, if there is one of this name.
+    #[must_use]
+    pub fn cursor_columns(&self, name: &str) -> Option<&[ResultColumn]> {
+        self.cursors.columns(name)
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<String> {
+        super::settings::show(&self.engine.shared(), name)
+    }
+
+    /// Changes the name of the database.
+    pub fn set_database(&mut self, name: &str) {
+        name.clone_into(&mut self.engine.shared().database);
+    }
+
+    /// Back to the state of a new session: an open transaction is rolled back, settings are forgotten.
+    pub fn reset(&mut self) {
+        self.end_block();
+        self.cursors.clear();
+        self.autocommit = true;
+        self.read_only = (false, false);
+        let mut shared = self.engine.shared();
+        let latest = shared.store.store().options().latest;
+        shared.store.set_latest(latest);
+        shared.variables.clear();
+        self.strict = shared.strict;
+    }
+
+    /// Plans a statement, or finds its plan.
+    ///
+    /// # Errors
+    /// If it cannot be understood, or names what does not exist.
+    pub fn prepare(&mut self, text: &str) -> Result<Arc<Prepared>, SqlError> {
+        let version = self.catalogue.version();
+        if let Some((of, prepared)) = self.plans.get(text)
+            && *of == version
+        {
+            return Ok(prepared.clone());
+        }
+        let planner = Planner { catalogue: &self.catalogue, dialect: self.dialect };
+        let mut prepared = planner.plan(text)?;
+        if let Plan::Cursor(cursor) = &prepared.plan {
+            // What it returns is known only of the cursor that has the name now.
+            let columns = cursor.fetched().and_then(|name| self.cursors.columns(name));
+            prepared.columns = columns.unwrap_or_default().to_vec();
+            return Ok(Arc::new(prepared));
+        }
+        let prepared = Arc::new(prepared);
+        if text.len() <= 1 << 14 {
+            if self.plans.len() >= PLANS {
+                self.plans.clear();
+            }
+            self.plans.insert(text.into(), (version, prepared.clone()));
+        }
+        Ok(prepared)
+    }
+
+    /// Runs one statement with parameters.
+    ///
+    /// # Errors
+    /// As the database would: see [`Code`].
+    pub fn execute(&mut self, text: &str, params: &[Value]) -> Result<Outcome, SqlError> {
+        let prepared = self.plan(text)?;
+        self.run(&prepared, params)
+    }
+
+    /// Plans a statement as a step of its own: an error is an error of the transaction.
+    ///
+    /// # Errors
+    /// As [`Session::prepare`]; in a transaction that has failed, everything but its end is refused.
+    pub fn plan(&mut self, text: &str) -> Result<Arc<Prepared>, SqlError> {
+        match self.prepare(text) {
+            Ok(prepared) if self.failed && !ends(&prepared.plan) => Err(in_failed()),
+            Ok(prepared) => Ok(prepared),
+            Err(_) if self.failed => Err(in_failed()),
+            Err(error) => {
+                self.spoil();
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs a script: statements between semicolons, up to the first error. PostgreSQL makes them one transaction.
+    pub fn script(&mut self, text: &str) -> Vec<Result<Outcome, SqlError>> {
+        let dialect = self.dialect;
+        let pieces: Vec<&str> = split(dialect, text).map(|p| p.text).collect();
+        self.block = dialect == Dialect::PostgreSql && pieces.len() > 1;
+        let mut outcomes = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let outcome = self.execute(piece, &[]);
+            let stop = outcome.is_err();
+            outcomes.push(outcome);
+            if stop {
+                break;
+            }
+        }
+        if self.block {
+            self.block = false;
+            let failed = outcomes.last().is_some_and(Result::is_err);
+            if !self.explicit && self.engine.shared().store.in_transaction() {
+                if failed {
+                    self.end_block();
+                } else if let Err(error) = self.commit() {
+                    outcomes.pop();
+                    outcomes.push(Err(error));
+                }
+            } else if !self.explicit {
+                self.failed = false;
+            }
+        }
+        outcomes
+    }
+
+    /// Runs a statement that is planned.
+    ///
+    /// # Errors
+    /// As the database would: see [`Code`].
+    pub fn run(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
+        if self.failed && !ends(&prepared.plan) {
+            return Err(in_failed());
+        }
+        let outcome = self.dispatch(prepared, params);
+        if outcome.is_err() {
+            self.spoil();
+        }
+        outcome
+    }
+
+    /// After an error: PostgreSQL's transaction has failed, if there is one.
+    fn spoil(&mut self) {
+        if self.dialect == Dialect::PostgreSql && (self.explicit || self.block) {
+            self.failed = true;
+        }
+    }
+
+    pub(super) fn dispatch(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
+        match &prepared.plan {
+            Plan::Empty => Ok(Outcome::default()),
+            Plan::Control(control) => self.control(control),
+            Plan::Set(settings, tag) => {
+                if *tag == "DISCARD ALL" {
+                    self.cursors.clear();
+                }
+                self.set(settings).map(|()| tagged(*tag))
+            }
+            Plan::Ignore(tag) => Ok(tagged(*tag)),
+            Plan::Cursor(plan) => self.cursor(plan, params),
+            Plan::Show(statement) => {
+                let rows = show::show(statement, &self.catalogue, &self.engine.shared())?;
+                Ok(found(prepared, rows, "SHOW"))
+            }
+            Plan::Define(statement) => {
+                if self.dialect == Dialect::MySql {
+                    self.commit()?;
+                }
+                self.refresh("")?;
+                let mut definer =
+                    Definer { catalogue: &self.catalogue, dialect: self.dialect, engine: &mut self.engine };
+                definer.run(statement).map(tagged)
+            }
+            Plan::Query(query) if query.constant => {
+                self.tick();
+                self.refresh("")?;
+                let params = self.coerced(prepared, params)?;
+                let rows = self.engine.query(&query.sql, &params)?;
+                Ok(found(prepared, rows, "SELECT"))
+            }
+            plan => {
+                if plan.writes() && (self.read_only.0 || self.read_only.1) {
+                    let text = "cannot execute a statement that writes in a read-only transaction";
+                    return Err(SqlError::new(Code::ReadOnly, text));
+                }
+                let params = self.coerced(prepared, params)?;
+                self.data(prepared, &params)
+            }
+        }
+    }
+
+    /// Parameters as values of their types.
+    fn coerced(&self, prepared: &Prepared, params: &[Value]) -> Result<Vec<Value>, SqlError> {
+        let kind = |at: usize| prepared.parameters.get(at).copied().unwrap_or(Type::Unknown);
+        let wanted = |kind: Type| {
+            !matches!(kind, Type::Varchar(_) | Type::Char(_) | Type::Numeric(_) | Type::Float4 | Type::Float8)
+        };
+        let coerce = |(at, value): (usize, &Value)| match kind(at) {
+            // Lengths and scales are those of the column, and checked when it is written.
+            kind if wanted(kind) => match (kind.is_integer(), value) {
+                (true, Value::Real(_)) => Ok(value.clone()),
+                (true, Value::Text(t)) if t.contains('.') => Type::Float8.coerce(value.clone(), self.dialect),
+                (true, _) => Type::Int8.coerce(value.clone(), self.dialect),
+                _ => kind.coerce(value.clone(), self.dialect),
+            },
+            Type::Varchar(_) | Type::Char(_) => Type::Text.coerce(value.clone(), self.dialect),
+            _ => Type::Float8.coerce(value.clone(), self.dialect),
+        };
+        params.iter().enumerate().map(coerce).collect()
+    }
+
+    fn tick(&self) {
+        let mut shared = self.engine.shared();
+        if !shared.store.in_transaction() {
+            shared.now = time::now();
+        }
+    }
+
+    /// Brings SQLite's views up to date, and the catalogue tables if the statement asks for them.
+    fn refresh(&mut self, sql: &str) -> Result<(), SqlError> {
+        self.engine.refresh(&self.catalogue)?;
+        let version = self.catalogue.version();
+        if self.system != Some(version) && system::mentions(sql) {
+            let statements = rows::statements(&self.catalogue, &self.engine.shared());
+            self.engine.batch(&statements)?;
+            self.system = Some(version);
+        }
+        Ok(())
+    }
+
+    pub(super) fn in_block(&self) -> bool {
+        self.explicit || self.block || !self.autocommit
+    }
+
+    /// Begins the store's transaction unless it is open.
+    pub(super) fn open(&mut self) -> Result<(), SqlError> {
+        self.tick();
+        let mut shared = self.engine.shared();
+        if !shared.store.in_transaction() {
+            if self.read_only.0 || self.read_only.1 {
+                shared.store.begin_read_only()?;
+            } else {
+                shared.store.begin()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement that reads or writes tables.
+    fn data(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
+        self.open()?;
+        let mark = {
+            let mut shared = self.engine.shared();
+            shared.store.statement(Some(&prepared.text));
+            shared.store.mark()?
+        };
+        let outcome = self.touch(prepared, params);
+        self.engine.shared().current = false;
+        match outcome {
+            Ok(outcome) if self.in_block() => Ok(outcome),
+            Ok(outcome) => {
+                self.commit()?;
+                Ok(outcome)
+            }
+            Err(error) => {
+                let mut shared = self.engine.shared();
+                if !self.in_block() {
+                    let _ = shared.store.rollback();
+                } else if self.dialect != Dialect::PostgreSql {
+                    shared.store.rollback_to(mark)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn touch(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
+        let source = match &prepared.plan {
+            Plan::Query(query) => Some(query),
+            Plan::Insert(insert) => insert.source.as_ref().ok(),
+            Plan::Update(update) => Some(&update.source),
+            Plan::Delete(delete) => Some(&delete.source),
+            _ => None,
+        };
+        self.refresh(source.map_or("", |s| s.sql.as_str()))?;
+        if let Some(source) = source {
+            self.look(source, params)?;
+        }
+        let (engine, dialect, strict) = (&mut self.engine, self.dialect, self.strict);
+        let mut writer = Writer { engine, dialect, strict };
+        let (verb, changed) = match &prepared.plan {
+            Plan::Query(query) => {
+                let rows = writer.engine.query(&query.sql, params)?;
+                return Ok(found(prepared, rows, "SELECT"));
+            }
+            Plan::Insert(plan) => {
+                writer.engine.sync(&plan.table)?;
+                ("INSERT 0", writer.insert(plan, params)?)
+            }
+            Plan::Update(plan) => ("UPDATE", writer.update(plan, params)?),
+            Plan::Delete(plan) => ("DELETE", writer.delete(plan, params)?),
+            Plan::Truncate(tables, restart) => {
+                for table in tables {
+                    writer.engine.shared().cover(table, "")?;
+                    writer.engine.sync(table)?;
+                    writer.truncate(table)?;
+                    if *restart {
+                        table.counter.store(0, Ordering::SeqCst);
+                    }
+                }
+                return Ok(tagged("TRUNCATE TABLE"));
+            }
+            _ => return Err(SqlError::new(Code::Internal, "not a statement about tables")),
+        };
+        let Changed { count, first_id, rows } = changed;
+        self.engine.shared().last_count = count as i64;
+        let columns = (!prepared.columns.is_empty()).then(|| prepared.columns.clone());
+        let tag = format!("{verb} {count}");
+        Ok(Outcome { columns, rows, tag, count, last_id: first_id, closes: false })
+    }
+
+    /// Before a query: SQLite learns of keys, and the store of what the query covers.
+    fn look(&mut self, query: &QueryPlan, params: &[Value]) -> Result<(), SqlError> {
+        self.engine.shared().current = query.locks;
+        for access in &query.accesses {
+            match access.part(params, self.dialect) {
+                Part::Row(key) => {
+                    if access.table.keys.number(&key).is_none() {
+                        self.engine.shared().has(&access.table, &key)?;
+                    }
+                }
+                Part::Covers(prefix) => self.engine.shared().cover(&access.table, &prefix)?,
+            }
+        }
+        for access in &query.accesses {
+            self.engine.sync(&access.table)?;
+        }
+        Ok(())
+    }
+
+    /// Commits what is open.
+    pub(super) fn commit(&mut self) -> Result<(), SqlError> {
+        self.forget();
+        let mut shared = self.engine.shared();
+        let committed = if shared.store.in_transaction() { shared.store.commit() } else { Ok(()) };
+        match committed {
+            Ok(()) => self.cursors.committed(),
+            Err(_) => self.cursors.rolled_back(),
+        }
+        Ok(committed?)
+    }
+
+    /// Rolls back what is open, and leaves every block.
+    pub(super) fn end_block(&mut self) {
+        (self.explicit, self.block, self.failed) = (false, false, false);
+        self.cursors.rolled_back();
+        self.forget();
+        let mut shared = self.engine.shared();
+        if shared.store.in_transaction() {
+            let _ = shared.store.rollback();
+        }
+    }
+}
+
+/// What may be done in a transaction that has failed.
+fn ends(plan: &Plan) -> bool {
+    matches!(
+        plan,
+        Plan::Control(Control::Commit(_) | Control::Rollback(_) | Control::RollbackTo(_)) | Plan::Empty
+    )
+}
+
+fn in_failed() -> SqlError {
+    let text = "current transaction is aborted, commands ignored until end of transaction block";
+    SqlError::new(Code::InFailed, text)
+}
+
+pub(super) fn tagged(tag: impl Into<String>) -> Outcome {
+    Outcome { tag: tag.into(), ..Outcome::default() }
+}
+
+fn found(prepared: &Prepared, rows: Vec<Vec<Value>>, verb: &str) -> Outcome {
+    let mut columns = prepared.columns.clone();
+    let width = rows.first().map_or(columns.len(), Vec::len);
+    let unnamed = || ResultColumn { name: "?column?".into(), kind: Type::Unknown, table: None };
+    columns.resize_with(width, unnamed);
+    let count = rows.len() as u64;
+    let tag = if verb == "SHOW" { "SHOW".to_owned() } else { format!("{verb} {count}") };
+    Outcome { columns: Some(columns), rows, tag, count, last_id: None, closes: false }
+}

@@ -1,0 +1,404 @@
+//! HTTP with JSON: keys and values, and SQL, for clients in any language without a driver.
+//!
+//! | request | body | answer |
+//! |---|---|---|
+//! | `GET /` | | level, seed, number of sessions |
+//! | `POST /session` | `{"dialect": "mysql"}`, optional | `{"session": 1}` |
+//! | `DELETE /session/1` | | rolls back what is open |
+//! | `POST /sql` | `{"session": 1, "sql": "…", "params": […]}` | `{"columns": […], "rows": [[…]], "tag": "…", "count": n}` |
+//! | `POST /kv` | `{"session": 1, "operations": [["read", "x"], ["write", "x", 1]]}` | `{"results": [null, true]}` |
+//!
+//! Without a session, a request is a session and its operations are one transaction. With one, `["begin"]`, `["commit"]` and
+//! `["rollback"]` are operations too, and a list without them inside no transaction is one of its own. Operations are
+//! `read`, `write`, `delete`, `cas` (key, expected, new) and `scan` (prefix). Errors have status 400, or 409 if the transaction may be
+//! tried again, and `{"error": "…", "code": "40001"}`.
+//!
+//! A session has no connection whose end would tell that its client is gone. One that leaves a transaction open and asks for nothing
+//! for [`Options::idle`](anomalist_weakdb::Options::idle) is ended ([`Sessions::end_idle`]), and later requests are told so.
+
+use super::{broken, read_exactly};
+use crate::{Code, Database, Session, SqlError, Status};
+use anomalist_sqltext::Dialect;
+use anomalist_weakdb::{self as store, Value};
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longer bodies are refused.
+const LONGEST: usize = 64 << 20;
+
+/// Sessions that outlive a request.
+#[derive(Default)]
+pub struct Sessions {
+    inner: Mutex<Numbered>,
+}
+
+#[derive(Default)]
+struct Numbered {
+    /// How many there have been, those of a single request included.
+    count: u64,
+    open: BTreeMap<u64, Arc<Mutex<Client>>>,
+    /// Those that were ended because nobody asked for anything.
+    idle: BTreeSet<u64>,
+}
+
+/// A client's two sessions, each opened when it is first asked for something.
+struct Client {
+    number: u64,
+    dialect: Dialect,
+    sql: Option<Session>,
+    keys: Option<store::Session>,
+    used: Instant,
+}
+
+impl Client {
+    fn new(dialect: Dialect, number: u64) -> Self {
+        Self { number, dialect, sql: None, keys: None, used: Instant::now() }
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.keys.as_ref().is_some_and(store::Session::in_transaction)
+            || self.sql.as_ref().is_some_and(|sql| sql.status() != Status::Idle)
+    }
+
+    fn sql(&mut self, database: &Database, body: &Json) -> Result<Json, Refused> {
+        let session = match self.sql.take() {
+            Some(session) => session,
+            None => database.session(self.dialect, &format!("http-{}", self.number))?,
+        };
+        sql(self.sql.insert(session), body)
+    }
+
+    fn keys(&mut self, database: &Database, body: &Json) -> Result<Json, Refused> {
+        let number = self.number;
+        let session = self.keys.get_or_insert_with(|| database.store().session(&format!("http-kv-{number}")));
+        keys(session, body)
+    }
+}
+
+impl Sessions {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Numbered> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends them all.
+    pub fn clear(&self) {
+        self.lock().open.clear();
+    }
+
+    /// Ends those that have left a transaction open and asked for nothing for so long.
+    pub fn end_idle(&self, limit: Duration) {
+        let mut all = self.lock();
+        let idle = |client: &Mutex<Client>| {
+            // One that is locked is being served.
+            client.try_lock().is_ok_and(|c| c.used.elapsed() >= limit && c.in_transaction())
+        };
+        let ended: Vec<u64> = all.open.iter().filter(|(_, c)| idle(c)).map(|(&number, _)| number).collect();
+        for number in ended {
+            all.open.remove(&number);
+            all.idle.insert(number);
+        }
+    }
+
+    fn find(&self, number: u64, limit: Duration) -> Result<Arc<Mutex<Client>>, Refused> {
+        let all = self.lock();
+        match all.open.get(&number) {
+            Some(client) => Ok(client.clone()),
+            None if all.idle.contains(&number) => Err(Refused {
+                status: 400,
+                code: "25P03".into(),
+                message: format!(
+                    "session {number} has ended: its transaction was idle for {limit:?} and was rolled back"
+                ),
+            }),
+            None => Err(no_session(number)),
+        }
+    }
+}
+
+/// An answer that is an error.
+struct Refused {
+    status: u16,
+    code: String,
+    message: String,
+}
+
+impl From<SqlError> for Refused {
+    fn from(error: SqlError) -> Self {
+        let status = if error.code == Code::Serialization { 409 } else { 400 };
+        Self { status, code: error.code.sqlstate().to_owned(), message: error.message }
+    }
+}
+
+impl From<store::Error> for Refused {
+    fn from(error: store::Error) -> Self {
+        SqlError::from(error).into()
+    }
+}
+
+fn bad(message: impl Into<String>) -> Refused {
+    Refused { status: 400, code: "22023".into(), message: message.into() }
+}
+
+/// Serves one connection to its end.
+pub fn serve(database: &Database, sessions: &Sessions, stream: &TcpStream) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (method, path, length, keep) = match head(&mut reader) {
+            Ok(Some(head)) => head,
+            Ok(None) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return turn_away(stream, 400, &error.to_string());
+            }
+            Err(error) => return Err(error),
+        };
+        if length > LONGEST {
+            return turn_away(stream, 413, "the body is too long");
+        }
+        let body = read_exactly(&mut reader, length)?;
+        let (status, body) = match request(database, sessions, &method, &path, &body) {
+            Ok(body) => (200, body),
+            Err(refused) => (refused.status, json!({"error": refused.message, "code": refused.code})),
+        };
+        answer(stream, status, &body, keep)?;
+        if !keep {
+            return Ok(());
+        }
+    }
+}
+
+/// Answers what cannot be read on, and ends the connection. What the client still sends is taken in for a moment: closing a socket with bytes
+/// unread would take the answer away from it.
+fn turn_away(stream: &TcpStream, status: u16, message: &str) -> io::Result<()> {
+    answer(stream, status, &json!({"error": message, "code": status.to_string()}), false)?;
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+    io::copy(&mut io::Read::take(stream, 1 << 20), &mut io::sink()).map(|_| ())
+}
+
+/// Method, path, length of the body, and whether the connection stays open.
+fn head(reader: &mut impl BufRead) -> io::Result<Option<(String, String, usize, bool)>> {
+    let mut line = String::new();
+    if io::Read::take(&mut *reader, 8192).read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (Some(method), Some(path), Some(version)) = (words.next(), words.next(), words.next()) else {
+        return Err(broken("this is no request of HTTP"));
+    };
+    let (mut length, mut keep) = (0, version != "HTTP/1.0");
+    for _ in 0..100 {
+        let mut line = String::new();
+        io::Read::take(&mut *reader, 8192).read_line(&mut line)?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            return Ok(Some((method, path, length, keep)));
+        }
+        let (name, value) = line.split_once(':').ok_or_else(|| broken("a header is NAME: VALUE"))?;
+        match name.trim().to_ascii_lowercase().as_str() {
+            "content-length" => {
+                length = value.trim().parse().map_err(|_| broken("Content-Length is not a number"))?;
+            }
+            "connection" => keep = !value.trim().eq_ignore_ascii_case("close"),
+            "transfer-encoding" => {
+                return Err(broken("bodies in chunks are not read: send a Content-Length"));
+            }
+            _ => {}
+        }
+    }
+    Err(broken("too many headers"))
+}
+
+fn answer(mut stream: &TcpStream, status: u16, body: &Json, keep: bool) -> io::Result<()> {
+    let reason = match status {
+        200 => "OK",
+        404 => "Not Found",
+        409 => "Conflict",
+        413 => "Content Too Large",
+        _ => "Bad Request",
+    };
+    let body = body.to_string();
+    let connection = if keep { "keep-alive" } else { "close" };
+    let head = format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: {connection}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes())
+}
+
+fn request(
+    database: &Database,
+    sessions: &Sessions,
+    method: &str,
+    path: &str,
+    body: &[u8],
+) -> Result<Json, Refused> {
+    let parsed = || -> Result<Json, Refused> {
+        if body.is_empty() {
+            return Ok(json!({}));
+        }
+        serde_json::from_slice(body).map_err(|e| bad(format!("the body is not JSON: {e}")))
+    };
+    match (method, path) {
+        ("GET", "/") => {
+            let options = database.store().options();
+            Ok(
+                json!({"weakdb": env!("CARGO_PKG_VERSION"), "level": options.level.name(), "seed": options.seed,
+                      "sessions": sessions.lock().open.len()}),
+            )
+        }
+        ("POST", "/session") => {
+            let body = parsed()?;
+            let dialect = dialect(&body)?;
+            let mut all = sessions.lock();
+            all.count += 1;
+            let number = all.count;
+            all.open.insert(number, Arc::new(Mutex::new(Client::new(dialect, number))));
+            Ok(json!({"session": number}))
+        }
+        ("DELETE", path) if path.starts_with("/session/") => {
+            let number = path["/session/".len()..].parse().unwrap_or(0);
+            match sessions.lock().open.remove(&number) {
+                Some(_) => Ok(json!({"closed": number})),
+                None => Err(no_session(number)),
+            }
+        }
+        ("POST", "/sql" | "/kv") => {
+            let body = parsed()?;
+            let number = match body.get("session") {
+                None | Some(Json::Null) => None,
+                Some(given) => Some(given.as_u64().ok_or_else(|| {
+                    bad(format!("\"session\" is a number that POST /session gave, not {given}"))
+                })?),
+            };
+            let client = match number {
+                Some(number) => sessions.find(number, database.store().options().idle)?,
+                None => {
+                    let mut all = sessions.lock();
+                    all.count += 1;
+                    Arc::new(Mutex::new(Client::new(dialect(&body)?, all.count)))
+                }
+            };
+            let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
+            let answer =
+                if path == "/sql" { client.sql(database, &body) } else { client.keys(database, &body) };
+            client.used = Instant::now();
+            if answer.is_ok() && number.is_none() && client.in_transaction() {
+                return Err(bad(
+                    "without a session the transaction ends with the request, and this one was not committed: it is rolled back",
+                ));
+            }
+            answer
+        }
+        _ => {
+            Err(Refused { status: 404, code: "404".into(), message: format!("there is no {method} {path}") })
+        }
+    }
+}
+
+fn no_session(number: u64) -> Refused {
+    Refused { status: 404, code: "404".into(), message: format!("there is no session {number}") }
+}
+
+fn dialect(body: &Json) -> Result<Dialect, Refused> {
+    match body.get("dialect").and_then(Json::as_str) {
+        None | Some("postgres" | "postgresql") => Ok(Dialect::PostgreSql),
+        Some("mysql" | "mariadb") => Ok(Dialect::MySql),
+        Some(other) => Err(bad(format!("dialects are postgres and mysql, not {other}"))),
+    }
+}
+
+fn sql(session: &mut Session, body: &Json) -> Result<Json, Refused> {
+    let text = body.get("sql").and_then(Json::as_str).ok_or_else(|| bad("\"sql\" is missing"))?;
+    let params: Vec<Value> =
+        body.get("params").and_then(Json::as_array).into_iter().flatten().map(value).collect();
+    let outcome = session.execute(text, &params)?;
+    let columns: Vec<&str> = outcome.columns.iter().flatten().map(|c| c.name.as_str()).collect();
+    let rows: Vec<Vec<Json>> = outcome.rows.iter().map(|row| row.iter().map(to_json).collect()).collect();
+    Ok(json!({"columns": columns, "rows": rows, "tag": outcome.tag, "count": outcome.count}))
+}
+
+fn keys(session: &mut store::Session, body: &Json) -> Result<Json, Refused> {
+    let operations =
+        body.get("operations").and_then(Json::as_array).ok_or_else(|| bad("\"operations\" is missing"))?;
+    let is = |operation: &Json, name: &str| operation.get(0).and_then(Json::as_str) == Some(name);
+    let steered = operations.iter().any(|o| is(o, "begin"));
+    let alone = !session.in_transaction() && !steered;
+    if alone {
+        session.begin()?;
+    }
+    let mut results = Vec::with_capacity(operations.len());
+    for operation in operations {
+        match apply(session, operation) {
+            Ok(result) => results.push(result),
+            Err(refused) => {
+                if alone && session.in_transaction() {
+                    session.rollback()?;
+                }
+                return Err(refused);
+            }
+        }
+    }
+    if alone && session.in_transaction() {
+        session.commit()?;
+    }
+    Ok(json!({"results": results}))
+}
+
+fn apply(session: &mut store::Session, operation: &Json) -> Result<Json, Refused> {
+    let name = operation
+        .get(0)
+        .and_then(Json::as_str)
+        .ok_or_else(|| bad("an operation is a list that begins with its name"))?;
+    let key = || operation.get(1).and_then(Json::as_str).ok_or_else(|| bad(format!("{name} needs a key")));
+    let given =
+        |at: usize| operation.get(at).map(value).ok_or_else(|| bad(format!("{name} needs more values")));
+    Ok(match name {
+        "begin" => session.begin().map(|()| json!(true))?,
+        "commit" => session.commit().map(|()| json!(true))?,
+        "rollback" => session.rollback().map(|()| json!(true))?,
+        "read" => session.read(key()?)?.as_ref().map_or(Json::Null, to_json),
+        "write" => session.write(key()?, given(2)?).map(|()| json!(true))?,
+        "delete" => session.delete(key()?).map(|()| json!(true))?,
+        "cas" => {
+            let expected = given(2)?;
+            let expected = (expected != Value::Null).then_some(expected);
+            json!(session.compare_and_set(key()?, expected.as_ref(), given(3)?)?)
+        }
+        "scan" => {
+            let found = session.scan(key()?)?;
+            Json::Object(found.iter().map(|(k, v)| (k.to_string(), to_json(v))).collect())
+        }
+        other => {
+            return Err(bad(format!(
+                "operations are begin, commit, rollback, read, write, delete, cas and scan, not {other}"
+            )));
+        }
+    })
+}
+
+fn value(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(b) => Value::Bool(*b),
+        Json::Number(n) => n.as_i64().map_or_else(|| Value::Real(n.as_f64().unwrap_or(0.0)), Value::Int),
+        Json::String(s) => Value::from(s.as_str()),
+        Json::Array(items) => Value::from(items.iter().map(value).collect::<Vec<_>>()),
+        Json::Object(_) => Value::from(json.to_string()),
+    }
+}
+
+fn to_json(value: &Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(b) => json!(b),
+        Value::Int(i) => json!(i),
+        Value::Real(r) => json!(r),
+        Value::Text(t) => json!(&**t),
+        Value::Bytes(b) => json!(b.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+        Value::List(items) => Json::Array(items.iter().map(to_json).collect()),
+    }
+}

@@ -1,0 +1,274 @@
+//! Network servers over one database: PostgreSQL's protocol, MySQL's, and HTTP with JSON.
+//!
+//! A connection is a thread that reads, executes and answers: statements run in SQLite, which blocks, and with the serial
+//! schedule they wait for each other, which must not hold up a thread that serves others. So plain blocking sockets
+//! are the simplest thing that is right; hundreds of them cost little. A connection that ends, for whatever reason, drops its
+//! session, and with it rolls back what was open; HTTP's sessions, which have no connection, are looked after by a thread.
+
+mod http;
+mod mysql;
+mod mysql_codec;
+mod postgres;
+mod postgres_codec;
+
+use crate::Database;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// PostgreSQL, version 3.
+    Postgres,
+    /// MySQL and MariaDB, version 10.
+    MySql,
+    /// HTTP/1.1 with JSON.
+    Http,
+}
+
+/// Where to listen; port 0 is any free one.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    /// PostgreSQL.
+    pub postgres: Option<SocketAddr>,
+    /// MySQL.
+    pub mysql: Option<SocketAddr>,
+    /// HTTP.
+    pub http: Option<SocketAddr>,
+}
+
+impl Addresses {
+    /// All protocols on free ports of the loopback interface.
+    #[must_use]
+    pub fn free() -> Self {
+        let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        Self { postgres: any, mysql: any, http: any }
+    }
+}
+
+/// Stack of a connection's thread: the SQL parser and printer recurse on nested expressions. It is only reserved.
+const STACK: usize = 64 << 20;
+
+/// How long [`Server::stop`] waits for connections to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A database that listens. Dropping it stops it.
+///
+/// ```
+/// use anomalist_level::Level;
+/// use anomalist_weakdb_sql::Database;
+/// use anomalist_weakdb_sql::wire::{Addresses, Server};
+/// use anomalist_weakdb::{Options, Store};
+///
+/// let database = Database::new(Store::new(Options::new(Level::Causal))?);
+/// let server = Server::start(database, &Addresses::free())?;
+/// println!("postgres://postgres@{}/weakdb", server.postgres().unwrap());
+/// server.stop();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Server {
+    inner: Arc<Inner>,
+    bound: BTreeMap<Protocol, SocketAddr>,
+    /// Ends idle sessions of HTTP.
+    keeper: Option<thread::Thread>,
+}
+
+struct Inner {
+    database: Database,
+    stopping: AtomicBool,
+    next: AtomicU64,
+    live: Mutex<BTreeMap<u64, Arc<TcpStream>>>,
+    ended: Condvar,
+    http: http::Sessions,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// If an address cannot be bound.
+    pub fn start(database: Database, addresses: &Addresses) -> io::Result<Self> {
+        let inner = Arc::new(Inner {
+            database,
+            stopping: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+            live: Mutex::default(),
+            ended: Condvar::new(),
+            http: http::Sessions::default(),
+        });
+        let wanted = [
+            (Protocol::Postgres, addresses.postgres),
+            (Protocol::MySql, addresses.mysql),
+            (Protocol::Http, addresses.http),
+        ];
+        let mut listeners = Vec::new();
+        let mut bound = BTreeMap::new();
+        for (protocol, address) in wanted {
+            if let Some(address) = address {
+                let listener = TcpListener::bind(address)
+                    .map_err(|e| io::Error::new(e.kind(), format!("{address}: {e}")))?;
+                bound.insert(protocol, listener.local_addr()?);
+                listeners.push((protocol, listener));
+            }
+        }
+        for (protocol, listener) in listeners {
+            let inner = inner.clone();
+            thread::Builder::new()
+                .name(format!("weakdb {protocol:?}"))
+                .spawn(move || inner.accept(protocol, &listener))?;
+        }
+        let keeper = match bound.contains_key(&Protocol::Http) {
+            true => {
+                let inner = inner.clone();
+                let kept = thread::Builder::new().name("weakdb keeper".into()).spawn(move || inner.keep())?;
+                Some(kept.thread().clone())
+            }
+            false => None,
+        };
+        Ok(Self { inner, bound, keeper })
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.inner.database
+    }
+
+    /// Where a protocol listens.
+    #[must_use]
+    pub fn address(&self, protocol: Protocol) -> Option<SocketAddr> {
+        self.bound.get(&protocol).copied()
+    }
+
+    /// Where PostgreSQL's protocol listens.
+    #[must_use]
+    pub fn postgres(&self) -> Option<SocketAddr> {
+        self.address(Protocol::Postgres)
+    }
+
+    /// Where MySQL's protocol listens.
+    #[must_use]
+    pub fn mysql(&self) -> Option<SocketAddr> {
+        self.address(Protocol::MySql)
+    }
+
+    /// Where HTTP listens.
+    #[must_use]
+    pub fn http(&self) -> Option<SocketAddr> {
+        self.address(Protocol::Http)
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.inner.lock().len()
+    }
+
+    /// Closes all connections, rolling back what is open, and stops listening.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.inner.stopping.store(true, Ordering::SeqCst);
+        for address in self.bound.values() {
+            // Wakes the thread that accepts; it sees that it is to end.
+            let _ = TcpStream::connect_timeout(address, Duration::from_secs(1));
+        }
+        let live = self.inner.lock();
+        for stream in live.values() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        let _ = self.inner.ended.wait_timeout_while(live, PATIENCE, |live| !live.is_empty());
+        self.inner.http.clear();
+        if let Some(keeper) = &self.keeper {
+            keeper.unpark();
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<TcpStream>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends idle sessions of HTTP, until the server stops.
+    fn keep(&self) {
+        let limit = self.database.store().options().idle;
+        while !self.stopping.load(Ordering::SeqCst) {
+            self.http.end_idle(limit);
+            thread::park_timeout((limit / 4).clamp(Duration::from_millis(10), Duration::from_secs(5)));
+        }
+    }
+
+    fn accept(self: &Arc<Self>, protocol: Protocol, listener: &TcpListener) {
+        while !self.stopping.load(Ordering::SeqCst) {
+            let Ok((stream, _)) = listener.accept() else {
+                // Out of descriptors, most likely: let others finish.
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            if self.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            let stream = Arc::new(stream);
+            let number = self.next.fetch_add(1, Ordering::SeqCst) + 1;
+            self.lock().insert(number, stream.clone());
+            let inner = self.clone();
+            let served =
+                thread::Builder::new().name(format!("weakdb {number}")).stack_size(STACK).spawn(move || {
+                    let _gone = Gone { inner: &inner, number };
+                    let _ = stream.set_nodelay(true);
+                    let name = format!(
+                        "{}-{number}",
+                        match protocol {
+                            Protocol::Postgres => "pg",
+                            Protocol::MySql => "my",
+                            Protocol::Http => "http",
+                        }
+                    );
+                    // An error here is the client's end of the line: nobody is left to be told.
+                    let _ = match protocol {
+                        Protocol::Postgres => postgres::serve(&inner.database, &stream, &name),
+                        Protocol::MySql => mysql::serve(&inner.database, &stream, &name),
+                        Protocol::Http => http::serve(&inner.database, &inner.http, &stream),
+                    };
+                    let _ = stream.shutdown(Shutdown::Both);
+                });
+            if served.is_err() {
+                self.lock().remove(&number);
+            }
+        }
+    }
+}
+
+/// Takes a connection off the list when its thread ends, also by a panic.
+struct Gone<'a> {
+    inner: &'a Inner,
+    number: u64,
+}
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.inner.lock().remove(&self.number);
+        self.inner.ended.notify_all();
+    }
+}
+
+/// Reads exactly so many bytes, without trusting the number for an allocation.
+fn read_exactly(reader: &mut impl io::Read, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length.min(1 << 16));
+    io::Read::read_to_end(&mut io::Read::take(reader, length as u64), &mut bytes)?;
+    if bytes.len() == length { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+fn broken(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
