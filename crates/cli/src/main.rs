@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         terminal::tell(concat!(
             "anomalist ",
             env!("CARGO_PKG_VERSION"),
-            " stopped because of an internal error, not one of your history.\n",
+            " stopped because of an internal error; your history is not at fault.\n",
             "Please report it with the lines above, the command and, if you can, the input."
         ));
     }));
