@@ -51,7 +51,8 @@ impl Found {
 }
 
 impl<'h> Answer<'h> {
-    /// Whether what was required holds. If nothing was required, but anomalies were asked for: whether there are none.
+    /// Whether every required level holds. If no level was required, but anomalies were asked for: whether
+    /// there are none.
     pub fn outcome(&self) -> Outcome {
         self.subject().outcome()
     }

@@ -1,7 +1,7 @@
 //! What verdicts rest on: values, the timestamps that the database gave its transactions, or both.
 //!
-//! Timestamps speak about four levels: snapshot isolation and serializability, each with and without session order. Other
-//! levels that are asked for are judged by values.
+//! Timestamps decide four levels: snapshot isolation and serializability, each with and without session
+//! order. Other levels are judged by values.
 
 use crate::error::Error;
 use crate::judging::Question;
@@ -13,7 +13,8 @@ use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::{Flaw, Verifier};
 use std::num::NonZeroUsize;
 
-/// What verdicts rest on. Without a choice: timestamps for the levels they speak about, where the history has them.
+/// What verdicts rest on. By default: timestamps for the levels that they decide, where the history has
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Basis {

@@ -20,10 +20,11 @@ pub enum Error {
         /// Why.
         source: LowerError,
     },
-    /// The operations of a file are no transactions, and no read shows what they are about.
-    #[error("{0}: these operations are no transactions, and no read shows what they are about")]
+    /// The operations of a file are not transactions, and no read shows their data type.
+    #[error("{0}: these operations are not transactions, and no read shows their data type")]
     Unrecognised(String),
-    /// The file has one history per key of `jepsen.independent`: [`History::read_all`](crate::History::read_all) returns them.
+    /// The file has one history per key of `jepsen.independent`:
+    /// [`History::read_all`](crate::History::read_all) returns them.
     #[error("{file}: {count} independent systems; read them one by one")]
     Several {
         /// The file.
@@ -43,7 +44,7 @@ pub enum Error {
     /// Some transaction of a recorder has not ended.
     #[error("{0} transactions have not ended")]
     Unended(usize),
-    /// An answer was found to be wrong. This is an error of the program, not of the history.
+    /// A proof did not verify, or two algorithms disagree: an error of this library, not of the history.
     #[error("internal error: {what}")]
     Internal {
         /// What is wrong with it.

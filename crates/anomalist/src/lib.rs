@@ -1,7 +1,7 @@
-//! Tells whether transactions were really isolated.
+//! Checks whether a database really isolates transactions.
 //!
-//! Record what clients saw, or read a file; then ask. The answer names every level that holds or is
-//! violated, with an example of each anomaly, and displays as the command `anomalist check` does.
+//! Record what clients saw, or read a history file, and check it. The answer has a verdict per isolation
+//! level and an example of each anomaly, and displays as the command `anomalist check` prints it.
 //!
 //! ```
 //! use anomalist::{Level, Recorder, check};
@@ -18,15 +18,17 @@
 //! | to | use |
 //! |---|---|
 //! | record from threads, or with virtual time | [`Recorder`] |
-//! | know after each transaction, as simulators do | [`Monitor`] |
+//! | check after each transaction, as simulators do | [`Monitor`] |
 //! | read the file of another tool | [`History::read`] |
-//! | ask | [`check`], [`Check`] |
-//! | look at what was found | [`Answer`], [`Judgement`] |
+//! | check a history | [`check`], [`Check`] |
+//! | examine the result | [`Answer`], [`Judgement`] |
 //! | build histories by hand, read proofs | [`core`] |
 //!
 //! `check(&history)` decides all levels and requires none. A level that is required and does not hold makes
-//! [`Answer::assert`] panic with the explanation, and [`Answer::outcome`] say so. Levels of which the
-//! search ran out of time are [`Verdict::Unknown`], never guessed.
+//! [`Answer::assert`] panic with the explanation, and [`Answer::outcome`] return it. If the search for a
+//! level runs out of time, the verdict is [`Verdict::Unknown`]; nothing is guessed.
+//!
+//! The guide is `docs/library.md`; the folder `examples` has complete programs.
 
 mod answer;
 mod basis;
@@ -52,7 +54,7 @@ pub use monitor::{Breach, Monitor, Precedes, Standing, Status};
 pub use recorder::{Recorder, Session, Transaction};
 pub use value::Value;
 
-/// The rooms behind the door, for programs that need more than questions and answers.
+/// The crates behind this library, for programs that need more. Their interfaces may change in any 0.x release.
 pub mod core {
     pub use anomalist_check as check;
     pub use anomalist_format as format;
@@ -64,7 +66,7 @@ pub mod core {
     pub use anomalist_verify as verify;
 }
 
-/// Asks about a history. Nothing is decided before [`Check::run`] or [`Check::assert`].
+/// Starts a check of a history. Nothing is decided before [`Check::run`] or [`Check::assert`].
 pub fn check(history: &History) -> Check<'_> {
     Check::new(history)
 }

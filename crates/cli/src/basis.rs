@@ -22,7 +22,7 @@ pub struct BasisFlags {
     /// Timestamps: whether a snapshot contains what committed at its very timestamp (inclusive) or not (exclusive)
     #[arg(long, value_name = "RULE", default_value = "inclusive")]
     pub tie: Tie,
-    /// Write what contradicts the timestamps, one JSON object per line: the first 1,000 of each axiom
+    /// Write the violations of the timestamps, one JSON object per line: the first 1,000 of each axiom
     #[arg(long, value_name = "FILE")]
     pub violations: Option<PathBuf>,
 }

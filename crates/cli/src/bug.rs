@@ -35,12 +35,12 @@ fn bundle(history: &History, judgement: &Judgement, what: &str) -> Failure {
     let written = places.iter().find(|path| write_file(path, content.as_bytes()).is_ok());
     let kept = match written {
         Some(path) => {
-            format!("Everything needed to look into it, but for the history, is in {}.", path.display())
+            format!("Everything needed to investigate, except the history, is in {}.", path.display())
         }
         None => "It could not be written to a file.".to_owned(),
     };
     Failure::Bug(format!(
-        "error: {}: {what}\nThis is an internal error, not one of your history. {kept}\nPlease report it, with the history if you can.",
+        "error: {}: {what}\nThis is an internal error; your history is not at fault. {kept}\nPlease report it, with the history if you can.",
         facts.path
     ))
 }

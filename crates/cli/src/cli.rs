@@ -11,11 +11,11 @@ use anomalist_format::Format;
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroUsize;
 
-/// Which isolation levels does a recorded history satisfy, and if not, why not?
+/// Checks whether databases really isolate transactions: decides isolation levels, explains violations
 #[derive(Parser, Debug)]
 #[command(name = "anomalist", version, max_term_width = 80, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit status: 0 holds, 1 violated, 2 undecided, 3 bad usage or input, 4 a bug of ours.\n\n\
+    after_help = "Exit status: 0 holds, 1 violated, 2 undecided, 3 bad usage or input, 4 internal error (please report it).\n\n\
     Example: anomalist generate --inject TAP-k | anomalist check - --level read-atomic"
 )]
 pub struct Cli {
@@ -48,11 +48,11 @@ pub enum Command {
     Explain(explain::Flags),
     /// Check as elle-cli does: its flags, its output, Elle's own answer
     Elle(elle::Flags),
-    /// Find recording mistakes, and what a history could not have shown
+    /// Find recording mistakes, and anomalies that a history could not have revealed
     Lint(lint::Flags),
     /// Drive a database from concurrent sessions, record, check
     Test(Box<test::Flags>),
-    /// Drive a relational database with instrumented SQL, and judge what it did
+    /// Test a relational database with random, instrumented SQL
     Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
@@ -95,7 +95,7 @@ pub struct ReadFlags {
     /// Value of a key before any write: a number, a string in quotes, nil or none [default: the format's]
     #[arg(long, value_name = "V", allow_hyphen_values = true)]
     pub initial: Option<String>,
-    /// Use what comes before a truncated or malformed end
+    /// Use the part before a truncated or malformed end
     #[arg(long)]
     pub lossy: bool,
 }

@@ -69,7 +69,7 @@ pub fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> ExitCode {
         terminal::tell(concat!(
             "anomalist ",
             env!("CARGO_PKG_VERSION"),
-            " stopped because of an internal error, not one of your history.\n",
+            " stopped because of an internal error; your history is not at fault.\n",
             "Please report it with the lines above, the command and, if you can, the input."
         ));
     }));

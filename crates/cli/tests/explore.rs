@@ -247,29 +247,44 @@ fn a_setup_that_fails_is_told() {
     assert!(told.contains("the setup command failed") && told.contains("no such thing"), "{told}");
 }
 
+/// Runs tests of a folder of `docs/examples`, by name, after its setup.
+fn example(folder: &str, level: &str, runs: &str, setup: &str, tests: &str) -> Output {
+    let python = python();
+    Command::new(env!("CARGO_BIN_EXE_anomalist"))
+        .args(PATIENT)
+        .args(["--level", level, "--runs", runs, "--no-explain"])
+        .args(["--setup", &format!("'{python}' {setup}"), "--"])
+        .args([&python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", tests])
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples").join(folder))
+        .output()
+        .unwrap()
+}
+
 #[test]
 fn the_guides_cart_fails_until_it_is_fixed() {
-    let python = python();
-    if !has(&python, "sqlalchemy, psycopg, pytest") {
+    if !has(&python(), "sqlalchemy, psycopg, pytest") {
         return;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/cart");
-    let explore = |runs: &str, variant: &str| {
-        Command::new(env!("CARGO_BIN_EXE_anomalist"))
-            .args(PATIENT)
-            .args(["--level", "causal", "--runs", runs, "--no-explain"])
-            .args(["--setup", &format!("'{python}' cart.py"), "--"])
-            .args([&python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", variant, "test_cart.py"])
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .current_dir(&folder)
-            .output()
-            .unwrap()
-    };
-    let broken = explore("12", "broken");
+    let broken = example("cart", "causal", "12", "cart.py", "broken");
     assert_eq!(broken.status.code(), Some(1), "{broken:?}");
-    let told = String::from_utf8_lossy(&broken.stdout);
-    assert!(told.contains("assert ['pear'] == ['apple', 'pear']"), "{told}");
-    let fixed = explore("5", "fixed");
+    let printed = String::from_utf8_lossy(&broken.stdout);
+    assert!(printed.contains("assert ['pear'] == ['apple', 'pear']"), "{printed}");
+    let fixed = example("cart", "causal", "5", "cart.py", "fixed");
+    assert_eq!(fixed.status.code(), Some(0), "{fixed:?}");
+}
+
+/// The shop of `docs/django.md`.
+#[test]
+fn the_django_shop_oversells_until_it_locks() {
+    if !has(&python(), "django, psycopg, pytest") {
+        return;
+    }
+    let broken = example("django", "read-committed", "12", "setup.py", "unlocked");
+    assert_eq!(broken.status.code(), Some(1), "{broken:?}");
+    let printed = String::from_utf8_lossy(&broken.stdout);
+    assert!(printed.contains("== 5"), "{printed}");
+    let fixed = example("django", "read-committed", "5", "setup.py", "test_locked");
     assert_eq!(fixed.status.code(), Some(0), "{fixed:?}");
 }
 

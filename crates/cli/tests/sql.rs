@@ -130,7 +130,7 @@ fn tables_of_a_file_are_left_alone() {
         ),
     ] {
         let run = replay(name, &text).expect(3);
-        assert!(run.stderr().contains("already there"), "{}", run.stderr());
+        assert!(run.stderr().contains("exists already"), "{}", run.stderr());
     }
     // What a script makes itself goes, also if it cannot be made in full.
     let more = "CREATE TABLE a (id INT);\nINSERT INTO nowhere (id) VALUES (1);\nSELECT id FROM a; -- T1\n";

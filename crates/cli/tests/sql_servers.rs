@@ -172,7 +172,7 @@ fn scripts_run_as_they_say_on_mariadb() {
     assert_eq!(statement(1)["rows"][0][0], "20");
 
     bench.refuses("BEGIN; -- T1\nCREATE TABLE u (a INT); -- T1\n", "MySQL commits");
-    bench.refuses("SET autocommit = 0; -- T1\n", "begin by themselves");
+    bench.refuses("SET autocommit = 0; -- T1\n", "implicit transactions");
 
     // The scenarios as scripts: they show what the table says.
     let folder = bench.scratch.path("scenarios");

@@ -26,7 +26,7 @@ struct Mysql {
 
 pub(crate) fn open(target: &Target) -> Result<impl Connection + use<>, Error> {
     let mut inner = dial(target)?;
-    let unknown = || Error::new(Kind::Unsupported, "the server does not say its version");
+    let unknown = || Error::new(Kind::Unsupported, "the server does not report its version");
     let version: String = inner.query_first("SELECT VERSION()").map_err(failure)?.ok_or_else(unknown)?;
     let product = match version.split_once("-MariaDB") {
         Some((number, _)) => {

@@ -19,13 +19,13 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
     /// Not one of the schemes.
-    #[error("no scheme that anomalist knows; postgres://, mysql:// or sqlite: begin an address")]
+    #[error("unknown scheme; an address begins with postgres://, mysql:// or sqlite:")]
     Scheme,
     /// The scheme's database was left out of this build.
     #[error("this build of anomalist has no {0}; build with the cargo feature of that name")]
     LeftOut(&'static str),
     /// A port that is no number up to 65535.
-    #[error("the port is no number between 1 and 65535")]
+    #[error("the port is not a number between 1 and 65535")]
     Port,
     /// A percent sign without two hexadecimal digits, or not UTF-8 after decoding.
     #[error("a percent sign must be followed by two hexadecimal digits of UTF-8 text")]
@@ -39,7 +39,7 @@ pub enum UrlError {
     )]
     At,
     /// A parameter that is not known, or whose value is not.
-    #[error("parameter {0}: not known, or not with this value")]
+    #[error("parameter {0}: unknown, or its value is invalid")]
     Parameter(String),
 }
 

@@ -78,7 +78,7 @@ pub struct ReadOptions<'a> {
     pub lossy: bool,
     /// Threads to use.
     pub threads: NonZeroUsize,
-    /// Told the number of input bytes consumed so far, now and then, and whether to go on (`false` cancels).
+    /// Called now and then with the number of input bytes consumed so far; `false` cancels.
     pub progress: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
 }
 

@@ -138,14 +138,14 @@ fn what_would_be_lost_is_named() {
     assert_eq!(
         refusal(Format::Plume),
         "plume cannot express 1 aborted transaction, 1 transaction of unknown outcome, 1 empty transaction, \
-         2 list operations, 1 read without a result, 1 key that is no natural number, \
-         2 values that are no natural number, 2 operations on a different initial value, 5 pairs of timestamps, \
+         2 list operations, 1 read without a result, 1 key that is not a natural number, \
+         2 values that are not natural numbers, 2 operations on a different initial value, 5 pairs of timestamps, \
          5 real-time intervals, 1 transaction with metadata"
     );
     assert_eq!(
         refusal(Format::Cobra),
         "cobra cannot express 1 transaction of unknown outcome, 2 list operations, 1 read without a result, \
-         1 key that is no 64-bit number, 1 value that is no 64-bit number, 1 operation on a different initial value, \
+         1 key that is not a 64-bit number, 1 value that is not a 64-bit number, 1 operation on a different initial value, \
          5 pairs of timestamps, 5 real-time intervals, 1 transaction with metadata"
     );
     for format in FORMATS {
@@ -190,7 +190,7 @@ fn a_first_transaction_of_zeros_would_vanish() {
     let awdit = common::good(Format::Awdit, b"w 1 0\n=\nw 1 5\n-\nr 1 5\n").history;
     for format in [Format::Plume, Format::Dbcop] {
         let error = through(format, &[&awdit], false).unwrap_err().to_string();
-        let expected = "cannot express 1 transaction that would be taken for the initial state";
+        let expected = "cannot express 1 transaction that would be read as the initial state";
         assert_eq!(error, format!("{} {expected}", format.name()));
     }
     assert!(through(Format::Cobra, &[&awdit], false).is_ok());

@@ -79,7 +79,7 @@ fn a_cut_invents_no_thin_air_reads() {
     let cut = read(Some(Format::Awdit), b"r 1 7\nr 2 9\n-----\nw 2 9\n=====\nw 1", true).unwrap();
     assert_eq!(faults(&cut.history), []);
     let warnings: Vec<String> = cut.warnings.iter().map(|w| w.message.clone()).collect();
-    let expected = "1 read of a value that nobody wrote in what is left: the results are ignored";
+    let expected = "1 read of a value without a writer in the remaining part: the results are ignored";
     assert!(warnings.iter().any(|w| w == expected), "{warnings:?}");
 }
 

@@ -59,7 +59,7 @@ impl Course {
             if first.follow(statement)?.0 != Action::Setting {
                 return Err(refused(
                     statement,
-                    "only settings come before the first statement of all sessions",
+                    "only settings are allowed before the statements of the sessions",
                 ));
             }
         }
@@ -151,14 +151,14 @@ impl Track<'_> {
                 Action::Statement
             }
             Some(Control::Set(Scope::Global, _) | Control::Autocommit(Scope::Global, _)) => {
-                return refuse("it would change the server for others");
+                return refuse("it would change a setting of the whole server");
             }
             Some(Control::Set(scope, modes)) => {
                 self.set(scope, &modes, text)?;
                 passing
             }
             Some(Control::Autocommit(_, false)) => {
-                return refuse("transactions that begin by themselves are not supported; write BEGIN");
+                return refuse("implicit transactions are not supported; write BEGIN");
             }
             Some(Control::Autocommit(_, true)) => passing,
             Some(Control::TwoPhase(_)) => return refuse("two-phase commit is not supported"),
@@ -207,7 +207,7 @@ impl Track<'_> {
         let dialect = self.flavour.dialect();
         for setting in settings(dialect, text).into_iter().flatten() {
             if setting.scope == Some(Scope::Global) {
-                return Err(refused(text, "it would change the server for others"));
+                return Err(refused(text, "it would change a setting of the whole server"));
             }
             if self.flavour.is_mysql() && setting.name == SNAPSHOT {
                 self.snapshot = matches!(setting.value.to_ascii_lowercase().as_str(), "1" | "on" | "true");
@@ -223,7 +223,10 @@ impl Track<'_> {
             return Ok(passing);
         }
         if is(&["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE"]) {
-            return Err(refused(text, &format!("{} does not have it like this", self.product)));
+            return Err(refused(
+                text,
+                &format!("{} does not support this form of the statement", self.product),
+            ));
         }
         let temporary = words.next().is_some_and(|t| t.is("TEMPORARY"));
         let committing = is(&COMMITTING) && !temporary;

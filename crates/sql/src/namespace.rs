@@ -74,7 +74,7 @@ impl Namespace {
             let reply = connection.query(known, &[Value::Text(bare.unwrap_or_default())])?;
             if reply.int() != Some(0) {
                 let kind = kind.to_ascii_lowercase();
-                let what = format!("the {kind} {name} is already there, and would be dropped afterwards");
+                let what = format!("the {kind} {name} exists already, and would be dropped afterwards");
                 return Err(Error::new(Kind::Unsupported, what));
             }
         }

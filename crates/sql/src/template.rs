@@ -38,7 +38,7 @@ fn statement(text: &str, from: Flavour, to: Flavour) -> Result<String, Untransla
     match control(from.dialect(), text) {
         Some(Control::BeginLocked(_)) => return Ok("BEGIN".to_owned()),
         Some(ref known) if control(to.dialect(), text).as_ref() == Some(known) => return Ok(text.to_owned()),
-        Some(_) => return Err(missing("it steers transactions in a way of its own")),
+        Some(_) => return Err(missing("it controls transactions itself")),
         None => {}
     }
     let mut tree = parse(from.dialect(), text).map_err(|_| missing("it cannot be parsed"))?;

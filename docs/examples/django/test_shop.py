@@ -1,5 +1,6 @@
 import os
 import threading
+
 import django
 os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
 django.setup()

@@ -27,8 +27,8 @@ use std::time::Duration;
     after_help = "Example: anomalist explore --level causal --runs 100 -- pytest tests/test_cart.py\n\n\
     Each run gets a database of its own: DATABASE_URL and PGHOST, PGPORT, PGUSER, PGDATABASE (PostgreSQL),\n\
     MYSQL_HOST, MYSQL_PORT, MYSQL_TCP_PORT and ANOMALIST_MYSQL_URL (MySQL), ANOMALIST_HTTP_URL (JSON); variables that\n\
-    could lead a client to another database (PGSERVICE, MYSQL_UNIX_PORT, …) are taken away. A run fails if the\n\
-    command's exit status is not 0; what it leaves running is ended.\n\n\
+    could lead a client to another database (PGSERVICE, MYSQL_UNIX_PORT, …) are removed. A run fails if the\n\
+    command's exit status is not 0; processes that it leaves running are ended.\n\n\
     Exit status: 0 no run failed, 1 one did, 2 interrupted, 3 bad usage, or the command cannot be started."
 )]
 pub struct Flags {
@@ -47,16 +47,16 @@ pub struct Flags {
     /// Make all runs and count the failures, instead of stopping at the first
     #[arg(long)]
     keep_going: bool,
-    /// Say after which runs clients were shown something new, and when that stopped
+    /// Report how many different results clients were shown, and when new ones stopped appearing
     #[arg(long)]
     coverage: bool,
     /// Try every value of every read instead of some, at most --runs times
     #[arg(long)]
     systematic: bool,
-    /// Do not look for the stale reads behind a failure, nor for the level at which it is gone
+    /// Do not search for the stale reads behind a failure, nor for the level at which it no longer happens
     #[arg(long)]
     no_explain: bool,
-    /// Older values than the newest allowed one with this probability [default: all allowed values alike]
+    /// Return an older value than the newest allowed one with this probability [default: all allowed values alike]
     #[arg(long, value_name = "P", value_parser = probability)]
     stale: Option<f64>,
     /// Refuse commits with this probability, to test retry loops

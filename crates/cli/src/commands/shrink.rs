@@ -24,16 +24,16 @@ pub struct Flags {
     /// The history: a file, a folder of Cobra's or Viper's logs, or - for standard input
     #[arg(value_name = "HISTORY")]
     history: PathBuf,
-    /// The level that stays violated [default: the weakest that --anomaly rules out]
+    /// The level that must stay violated [default: the weakest that --anomaly rules out]
     #[arg(long, value_name = "L", required_unless_present_any = ["anomaly", "declared"])]
     level: Option<Level>,
-    /// What stays violated are the levels that transactions declare, each its own
+    /// The levels that transactions declare must stay violated, each its own
     #[arg(long, conflicts_with_all = ["level", "anomaly"])]
     declared: bool,
-    /// The kind of anomaly that stays (TAP-k, lost-update …) [default: any]
+    /// The kind of anomaly that must stay (TAP-k, lost-update …) [default: any]
     #[arg(long, value_name = "A")]
     anomaly: Option<AnomalyKind>,
-    /// Where to write what is left: a file (compressed if its name ends in .gz or .zst), a folder, or - for standard output
+    /// Where to write the remaining part: a file (compressed if its name ends in .gz or .zst), a folder, or - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Format to write [default: by the extension of FILE, else the history's own]
@@ -102,12 +102,12 @@ fn told(before: &History, shrunk: &Shrunk, goal: Goal) -> String {
     );
     let kinds: Vec<&str> = shrunk.judgement.anomalies.iter().map(|a| a.kind.code()).collect();
     if !kinds.is_empty() {
-        text += &format!("What is left shows {}.\n", kinds.join(", "));
+        text += &format!("The remaining part shows {}.\n", kinds.join(", "));
     }
     text += if shrunk.minimal {
-        "No single transaction or operation could go as well."
+        "No single transaction or operation can be removed as well."
     } else {
-        "The time was up before everything had been tried; a longer --timeout may find a smaller part."
+        "The time limit was reached before everything was tried; a longer --timeout may find a smaller part."
     };
     text
 }

@@ -23,7 +23,7 @@ pub struct Flags {
     /// The certificate that `check --certificate` wrote
     #[arg(value_name = "CERT")]
     certificate: PathBuf,
-    /// Take as given what `check` was told to assume (--wfr-keys and the like): no history shows it
+    /// Accept the assumptions that `check` was given (--wfr-keys and the like), which no history shows
     #[arg(long)]
     trust_assumptions: bool,
     /// Print one JSON document and nothing else

@@ -46,20 +46,20 @@ pub struct Flags {
     /// Probability of an older value than the newest allowed one [default: every allowed value is as likely]
     #[arg(long, value_name = "P", value_parser = probability)]
     stale: Option<f64>,
-    /// Probability that a commit fails for no reason, to test retries
+    /// Probability that a commit is refused at random, to test retries
     #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
     abort: f64,
     /// Random time to wait before each transaction, such as 0-4ms
     #[arg(long, value_name = "A-B", value_parser = delay)]
     delay: Option<(Duration, Duration)>,
-    /// All sessions read only the latest writes, as with SET anomalist.latest: what nobody is known to have overwritten (on), or the last
+    /// All sessions read only the latest writes, as with SET anomalist.latest: writes that are not known to be overwritten (on), or the last
     /// of each session, as in the MonkeyDB paper (per-session)
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "on", require_equals = true)]
     latest: Option<LatestName>,
     /// What is read and written as one: a cell or a whole row
     #[arg(long, value_name = "WHAT", default_value = "cell")]
     granularity: Grain,
-    /// How keys, unique and foreign constraints find out about others: by reads of the level (weak), or against the newest state (strict)
+    /// How primary, unique and foreign keys are checked: by reads of the level (weak), or against the newest state (strict)
     #[arg(long, value_name = "HOW", default_value = "weak")]
     constraints: Checking,
     /// Decides every choice
@@ -71,7 +71,7 @@ pub struct Flags {
     /// Repeat the choices of a recorded run; reads that it did not make return the newest allowed value
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Say where it listens as one JSON document
+    /// Print its addresses as one JSON document
     #[arg(long)]
     json: bool,
 }

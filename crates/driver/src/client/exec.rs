@@ -132,7 +132,7 @@ impl Program {
         let line = format!("{question}\n");
         input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|e| e.to_string())?;
         let answer = self.await_answer()?;
-        serde_json::from_str(&answer).map_err(|e| format!("its answer is no JSON ({e}): {answer}"))
+        serde_json::from_str(&answer).map_err(|e| format!("its answer is not JSON ({e}): {answer}"))
     }
 }
 

@@ -77,7 +77,7 @@ fn unsupported(what: &str) -> Error {
 /// Begins a transaction and asks what it sees.
 pub fn begin(session: &mut dyn Connection, isolation: &Isolation) -> Result<Seen, Error> {
     if !suits(session, isolation) {
-        return Err(unsupported("this database does not tell what a transaction at this level sees"));
+        return Err(unsupported("this database does not report what a transaction at this level sees"));
     }
     match session.product().family {
         #[cfg(feature = "postgres")]
@@ -118,6 +118,6 @@ pub fn collector(target: &Target, lasting: bool) -> Result<Box<dyn Collector>, E
         Family::Postgres => Ok(Box::new(postgres::Slot::new(target, lasting)?)),
         #[cfg(feature = "mysql")]
         Family::Mysql => Ok(Box::new(mariadb::Binlog::new(target)?)),
-        _ => Err(unsupported("this database does not tell the order of commits")),
+        _ => Err(unsupported("this database does not report the order of commits")),
     }
 }

@@ -262,7 +262,7 @@ fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
             Message::AuthenticationSasl(body) => {
                 let offered = body.mechanisms().any(|m| Ok(m == sasl::SCRAM_SHA_256)).map_err(lost)?;
                 if !offered {
-                    return Err(refused("the server offers no SASL mechanism that anomalist has"));
+                    return Err(refused("the server offers no SASL mechanism that anomalist supports"));
                 }
                 let started = sasl::ScramSha256::new(password()?, sasl::ChannelBinding::unsupported());
                 frontend::sasl_initial_response(sasl::SCRAM_SHA_256, started.message(), &mut wire.out)
@@ -293,7 +293,11 @@ fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
             }
             Message::ReadyForQuery(_) => return Ok(greeting),
             Message::ErrorResponse(body) => return Err(reported(body.fields()).0),
-            _ => return Err(refused("the server asks for a way to log in that anomalist has not")),
+            _ => {
+                return Err(refused(
+                    "the server requires an authentication method that anomalist does not support",
+                ));
+            }
         }
     }
 }

@@ -196,7 +196,7 @@ impl Merger {
             &mut reading,
             "one operation of a process that is not an integer",
             "operations of processes that are not integers",
-            ": skipped, as only clients have integers",
+            " (nemesis): skipped",
         );
         self.missing.tell(
             &mut reading,

@@ -70,7 +70,7 @@ fn edn_events_become_transactions() {
          0 #7 fail r(:z,?) a(:x,3) [5-6]\n\
          0 #9 ok r(:z,[]) r(:y,[]) [7-8]\n\
          2 #10 info a(:x,99999999999999999999) [9-?]\n\
-         warning: h:4:1: one operation of a process that is not an integer: skipped, as only clients have integers\n"
+         warning: h:4:1: one operation of a process that is not an integer (nemesis): skipped\n"
     );
     let vector = format!("[{EDN}]");
     assert_eq!(shown(Format::ElleEdn, &vector).lines().take(5).count(), 5);
@@ -220,7 +220,7 @@ fn what_is_written_reads_back() {
 fn losses_are_named() {
     let history = read(Format::ElleEdn, EDN).unwrap().history;
     let error = written(|sink| super::write::writer(Format::ElleJson, sink, false), &[&history]).unwrap_err();
-    assert_eq!(error.to_string(), "elle-json cannot express 4 keys that are no JSON value");
+    assert_eq!(error.to_string(), "elle-json cannot express 4 keys that are not JSON values");
 }
 
 #[test]

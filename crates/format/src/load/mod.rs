@@ -79,8 +79,9 @@ impl<'a> Reading<'a> {
         let forgotten = if self.cut { builder.forget_unexplained() } else { 0 };
         if forgotten > 0 {
             let reads = if forgotten == 1 { "read of a value" } else { "reads of values" };
-            let message =
-                format!("{forgotten} {reads} that nobody wrote in what is left: the results are ignored");
+            let message = format!(
+                "{forgotten} {reads} without a writer in the remaining part: the results are ignored"
+            );
             self.warnings.push(Diagnostic::warning(&self.name, Place::File, message));
         }
         let history = builder.finish_on(self.options.threads);

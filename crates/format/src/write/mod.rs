@@ -289,16 +289,20 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     let snapshots = if c.snapshots { 0 } else { history.txns().filter(has_set).count() };
     let metadata = if c.metadata { 0 } else { history.metadata().len() };
     let numbers = |names: Names| match names {
-        Names::Natural63 | Names::Natural64 => "that is no natural number",
-        Names::Json => "that is no JSON value",
-        Names::Edn => "that is no EDN value",
-        _ => "that is no 64-bit number",
+        Names::Natural63 | Names::Natural64 => "that is not a natural number",
+        Names::Json => "that is not a JSON value",
+        Names::Edn => "that is not an EDN value",
+        _ => "that is not a 64-bit number",
+    };
+    let plural = |which: &str| match which.strip_prefix("that is not ").and_then(|rest| rest.split_once(' '))
+    {
+        Some((_, noun)) => format!("that are not {noun}s"),
+        None => which.to_owned(),
     };
     let mut lost = Vec::new();
     let mut note = |count: usize, one: &str, many: &str, which: &str| {
         if count > 0 {
-            let which =
-                if count == 1 { which.to_owned() } else { which.replace("that is no", "that are no") };
+            let which = if count == 1 { which.to_owned() } else { plural(which) };
             let space = if which.is_empty() { "" } else { " " };
             lost.push(format!("{count} {}{space}{which}", if count == 1 { one } else { many }));
         }
@@ -314,7 +318,7 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     note(values, "value", "values", numbers(c.values));
     note(initial, "operation", "operations", "on a different initial value");
     let vanishing = usize::from(begins_with_initial_state(history, format));
-    note(vanishing, "transaction", "transactions", "that would be taken for the initial state");
+    note(vanishing, "transaction", "transactions", "that would be read as the initial state");
     let unstamped = if c.needs_stamps && history.stamps().is_none() { txns } else { 0 };
     note(unstamped, "transaction", "transactions", "without timestamps");
     note(stamps, "pair", "pairs", "of timestamps");

@@ -184,7 +184,7 @@ impl fmt::Display for Mix {
 /// A mix that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no share of a kind, such as update=30; kinds: select, cross, compound, aggregate, locking, insert, copy, upsert, \
+    "{0:?} is not a share of a kind, such as update=30; kinds: select, cross, compound, aggregate, locking, insert, copy, upsert, \
      update, delete, replace"
 )]
 pub struct WrongMix(String);

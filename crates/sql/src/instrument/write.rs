@@ -305,7 +305,7 @@ impl Instrumenter {
                     false => Err(Unsupported::new("writing through a view")),
                 }
             }
-            _ => Err(Unsupported::new("writing to something that is no table")),
+            _ => Err(Unsupported::new("writing to something that is not a table")),
         }
     }
 }
@@ -316,7 +316,7 @@ fn qualifier(factor: &TableFactor) -> Result<String, Unsupported> {
         TableFactor::Table { name, alias, .. } => {
             Ok(alias.as_ref().map_or_else(|| name.to_string(), |a| a.name.to_string()))
         }
-        _ => Err(Unsupported::new("writing to something that is no table")),
+        _ => Err(Unsupported::new("writing to something that is not a table")),
     }
 }
 

@@ -187,7 +187,7 @@ fn head(reader: &mut impl BufRead) -> io::Result<Option<(String, String, usize, 
     }
     let mut words = line.split_whitespace().map(str::to_owned);
     let (Some(method), Some(path), Some(version)) = (words.next(), words.next(), words.next()) else {
-        return Err(broken("this is no request of HTTP"));
+        return Err(broken("not an HTTP request"));
     };
     let (mut length, mut keep) = (0, version != "HTTP/1.0");
     for _ in 0..100 {
@@ -204,7 +204,7 @@ fn head(reader: &mut impl BufRead) -> io::Result<Option<(String, String, usize, 
             }
             "connection" => keep = !value.trim().eq_ignore_ascii_case("close"),
             "transfer-encoding" => {
-                return Err(broken("bodies in chunks are not read: send a Content-Length"));
+                return Err(broken("chunked bodies are not supported: send a Content-Length"));
             }
             _ => {}
         }

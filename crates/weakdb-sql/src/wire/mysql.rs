@@ -268,7 +268,8 @@ impl Connection<'_> {
     fn query(&mut self, text: &str) -> io::Result<bool> {
         let pieces: Vec<&str> = split(Dialect::MySql, text).map(|p| p.text).collect();
         if pieces.len() > 1 && !self.multiple {
-            let error = SqlError::new(Code::Syntax, "several statements in one query were not agreed upon");
+            let error =
+                SqlError::new(Code::Syntax, "multiple statements are not enabled for this connection");
             return self.error(&error).map(|()| false);
         }
         if pieces.is_empty() {
@@ -396,7 +397,7 @@ fn parameters(statement: &mut Statement, packet: &mut Packet<'_>) -> io::Result<
             (0..count).map(|_| Ok((packet.u8()?, packet.u8()? & 0x80 != 0))).collect::<io::Result<_>>()?;
     }
     if statement.kinds.len() != count {
-        return Err(broken("the types of parameters are not known"));
+        return Err(broken("the types of the parameters are unknown"));
     }
     let mut params = Vec::with_capacity(count);
     for (at, &(kind, unsigned)) in statement.kinds.iter().enumerate() {

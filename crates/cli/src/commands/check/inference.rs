@@ -27,8 +27,7 @@ pub struct InferenceFlags {
     /// Assume that registers were written in the order of the version numbers that the database gave (format anomalist)
     #[arg(long)]
     version_numbers: bool,
-    /// Judge by values with the database's timestamps for order: registers were written in the order of commits, and who
-    /// committed before another started came first (instead of real time)
+    /// Judge by values with the database's timestamps for order: registers were written in the order of commits, and a transaction that committed before another started precedes it (instead of real time)
     #[arg(long)]
     timestamp_order: bool,
 }

@@ -36,10 +36,10 @@ pub struct Flags {
     /// The levels that transactions declare (metadata `level`), each its own, must hold too
     #[arg(long)]
     declared: bool,
-    /// Look for just these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if there is none, 2 if unknown
+    /// Look only for these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if there is none, 2 if unknown
     #[arg(long, value_name = "A", value_delimiter = ',')]
     anomalies: Vec<AnomalyKind>,
-    /// Whose cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n: `plume` follows Plume's paper to the letter
+    /// Definitions of cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n: `plume` follows Plume's paper to the letter
     /// (docs/plume-differences.md). No other level or anomaly has two definitions
     #[arg(long, value_name = "D", value_parser = values::definitions(), default_value_t = Definitions::Anomalist)]
     definitions: Definitions,
@@ -73,7 +73,7 @@ pub struct Flags {
     /// Write an SVG picture of each kind of anomaly into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Write a page about all histories, with pictures: one file, nothing from the network
+    /// Write an HTML page about all histories, with pictures: one file, no network access
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Write a JUnit report: a suite per history, a case per level

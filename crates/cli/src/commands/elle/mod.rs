@@ -54,7 +54,7 @@ pub struct Flags {
     /// Anomalies that must not occur, besides those that the models forbid
     #[arg(long, short, value_name = "ANOMALIES", value_delimiter = ',', default_value = "G0")]
     anomalies: Vec<String>,
-    /// Stop searching after so many milliseconds [default: never for cycles, found in polynomial time; 60000 for
+    /// Stop searching after this many milliseconds [default: never for cycles, found in polynomial time; 60000 for
     /// cas-register and mutex]
     #[arg(long, short = 's', value_name = "MS")]
     cycle_search_timeout: Option<u64>,
@@ -64,7 +64,7 @@ pub struct Flags {
     /// Format of the pictures; svg is the only one drawn
     #[arg(long, short, value_name = "F", default_value = "svg")]
     plot_format: String,
-    /// Accepted for elle-cli's sake: drawing takes no time to speak of
+    /// Accepted for compatibility with elle-cli; drawing takes negligible time
     #[arg(long, short = 't', value_name = "MS", default_value_t = 5000)]
     plot_timeout: u64,
     /// Leave out pictures larger than this
@@ -76,7 +76,7 @@ pub struct Flags {
     /// bank: balances may be negative
     #[arg(long, short = 'n')]
     allow_negative_balances: bool,
-    /// bank: accepted for elle-cli's sake; the rule does not need it
+    /// bank: accepted for compatibility with elle-cli; not needed
     #[arg(long, value_name = "N")]
     max_transfer: Option<i64>,
     /// bank: the total of all balances [default: that of the first read]

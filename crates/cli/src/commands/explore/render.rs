@@ -70,7 +70,7 @@ fn explanation(facts: &Facts<'_>, why: &Explanation, out: &mut String) -> std::f
             facts.width,
         )),
         (true, 0) => out.push_str(&wrap(
-            "It also fails when every read returns the newest value: stale reads are not the reason.",
+            "It also fails when every read returns the newest value: no stale read is needed, the transactions only have to overlap.",
             "",
             "",
             facts.width,

@@ -22,7 +22,7 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
     let opened = Opened::open(&flags.place, global)?;
     let isolations = opened.isolations(&flags.place)?;
     if !flags.mix.is_possible(opened.flavour) {
-        return Err(Failure::input(format_args!("{} has no statement of --mix", opened.product)));
+        return Err(Failure::input(format_args!("{} supports no statement of --mix", opened.product)));
     }
     let subject = opened.subject();
     let settings = Settings {
@@ -52,7 +52,7 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         if !global.quiet
             && let Ok(Some(level)) = opened.in_force(isolation)
         {
-            terminal::tell(&format!("{isolation}: the server says that {level} is in force"));
+            terminal::tell(&format!("{isolation}: according to the server, {level} is in force"));
         }
         let mut told = Instant::now();
         let mut progress = |summary: &Summary| {

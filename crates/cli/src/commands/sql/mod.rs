@@ -33,7 +33,7 @@ use std::time::Duration;
     Exit status: 0 the run worked and every --level holds, 1 one is violated\n\
     (without --level: the database did what its vendor rules out),\n\
     2 one is undecided, most statements failed, or nothing could be seen at any isolation level,\n\
-    3 bad usage or no database, 4 a bug of ours.")]
+    3 bad usage or no database, 4 internal error (please report it).")]
 pub struct Flags {
     #[command(subcommand)]
     command: Option<Command>,
@@ -43,7 +43,7 @@ pub struct Flags {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Print statements as they are sent to the database, with what tells the rows they read and write
+    /// Print statements as they are sent to the database, with the columns that record which rows they read and write
     Instrument(InstrumentFlags),
     /// Run a script of interleaved sessions and say what it shows
     Replay(ReplayFlags),
@@ -60,7 +60,7 @@ pub struct Where {
     /// Start a private server from the programs on this machine, and remove it afterwards: postgres, mariadb or galera
     #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = database::throwaway)]
     throwaway: Option<Engine>,
-    /// Whose SQL to speak, if not that of the product it says it is: postgres, mariadb, mysql, sqlite, cockroachdb, yugabytedb, tidb
+    /// SQL dialect, if not that of the product that the server reports: postgres, mariadb, mysql, sqlite, cockroachdb, yugabytedb, tidb
     #[arg(long, value_name = "D")]
     dialect: Option<anomalist_sql::Flavour>,
     /// Isolation level, by the database's own name; all: every one it has, in turn
@@ -76,7 +76,7 @@ pub struct DriveFlags {
     /// Levels that must hold, by name or alias; they decide the exit status [default: require none]
     #[arg(long, value_name = "L", value_delimiter = ',')]
     level: Vec<Level>,
-    /// Do not hold the database to what its vendor documents: without --level, an anomaly that the documentation rules out is exit status 1
+    /// Do not require what the vendor of the database documents (without --level, an anomaly that the documentation rules out is exit status 1)
     #[arg(long)]
     no_claim: bool,
     /// Concurrent sessions [default: 2 to 5, by turns]
@@ -138,7 +138,7 @@ pub struct DriveFlags {
 /// A duration in which something can happen.
 fn some_time(text: &str) -> Result<Duration, String> {
     match values::duration(text)? {
-        Duration::ZERO => Err("nothing happens in no time".to_owned()),
+        Duration::ZERO => Err("the duration must be greater than 0".to_owned()),
         some => Ok(some),
     }
 }
@@ -150,7 +150,7 @@ pub struct InstrumentFlags {
     /// SQL statements; without any, a script is read from standard input
     #[arg(value_name = "SQL")]
     statements: Vec<String>,
-    /// Whose SQL it is: postgres, mariadb, mysql, sqlite, cockroachdb, yugabytedb or tidb
+    /// SQL dialect: postgres, mariadb, mysql, sqlite, cockroachdb, yugabytedb or tidb
     #[arg(long, value_name = "D")]
     dialect: anomalist_sql::Flavour,
     /// Also return every column of the rows
@@ -185,7 +185,7 @@ pub struct ReplayFlags {
 pub struct ScenarioFlags {
     #[command(flatten)]
     place: Where,
-    /// Just these, such as G1a or P4
+    /// Run only these, such as G1a or P4
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Folder for the scripts, which `anomalist sql replay` runs at any level of any database

@@ -115,7 +115,7 @@ fn level(out: &mut String, s: &Summary) {
 fn details(out: &mut String, s: &Summary, class: &Class) {
     let note = match &class.shrunk {
         Some((_, seen)) => format!("The script, shrunk; shown in {seen} of 10 replays:"),
-        None => "The script, as it was cut out of the run, not replayed:".to_owned(),
+        None => "The script, taken unchanged from the run, not replayed:".to_owned(),
     };
     let open = if class.shrunk.is_some() { " open" } else { "" };
     _ = write!(

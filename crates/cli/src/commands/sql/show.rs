@@ -76,7 +76,7 @@ impl Shown<'_> {
                 s.failures.iter().map(|(kind, f)| format!("{} {kind}", f.count)).collect();
             let failed = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
             out += &lines(&format!(
-                "{} committed, {} aborted, {} unknown; failures: {failed}",
+                "{} committed, {} aborted, {} of unknown outcome; failures: {failed}",
                 s.committed, s.aborted, s.unknown
             ));
             for (kind, failures) in surprising(s) {
@@ -187,7 +187,7 @@ impl Shown<'_> {
 pub fn script(class: &Class) -> String {
     match &class.shrunk {
         Some((script, seen)) => format!("-- replayed: shown in {seen} of 10\n{}", script.print()),
-        None => format!("-- not replayed: cut out of a run as it was\n{}", class.script.print()),
+        None => format!("-- not replayed: taken unchanged from a run\n{}", class.script.print()),
     }
 }
 

@@ -93,7 +93,9 @@ impl Opened {
         };
         let switched = self.product.family == Family::Mysql
             && ask("SELECT @@innodb_snapshot_isolation").and_then(|v| v.as_int()) == Some(1);
-        let Some(Value::Text(name)) = name else { return Err(fail(&"it does not tell its isolation level")) };
+        let Some(Value::Text(name)) = name else {
+            return Err(fail(&"it does not report its isolation level"));
+        };
         let snapshot = self.product.isolation(&format!("{name} with innodb_snapshot_isolation"));
         let found = snapshot.filter(|_| switched).or_else(|| self.product.isolation(&name));
         found.ok_or_else(|| fail(&format_args!("no isolation level {name:?}")))

@@ -30,7 +30,7 @@ pub fn named(names: &[String], possible: impl Fn(Fault) -> bool) -> Result<Vec<F
     found.dedup();
     if found.is_empty() && !names.is_empty() {
         return Err(Failure::input(
-            "--fault: none is possible here; they need a database that is reached by TCP",
+            "--fault: no fault is possible here; faults need a database that is reached by TCP",
         ));
     }
     Ok(found)

@@ -24,9 +24,9 @@ const TRANSACTIONS: u64 = 5_000;
     anomalist test --throwaway mariadb --matrix\n          \
     anomalist test --throwaway postgres --fault kill,cut --duration 30s\n          \
     anomalist test 'exec:python3 client.py' --level serializable\n\n\
-    Tables called anomalist_rows and anomalist_sets are dropped and made anew in the database.\n\n\
+    The tables anomalist_rows and anomalist_sets are dropped and created again in the database.\n\n\
     Exit status: 0 the run worked and every --level holds, 1 one is violated\n\
-    (without --level: what the vendor documents for the isolation level), 2 one is undecided, 3 bad usage or no database, 4 a bug of ours.")]
+    (without --level: what the vendor documents for the isolation level), 2 one is undecided, 3 bad usage or no database, 4 internal error (please report it).")]
 pub struct Flags {
     /// postgres://…, mysql://… (MySQL, MariaDB, TiDB), sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD [default: $DATABASE_URL, else SQLite and a simulated store]
     #[arg(value_name = "URL")]
@@ -37,13 +37,13 @@ pub struct Flags {
     /// Isolation level, by the database's own name [default: its strongest]
     #[arg(long, value_name = "NAME", conflicts_with = "matrix")]
     pub isolation: Option<String>,
-    /// Every isolation level of the database against every level there is, as a table
+    /// Test every isolation level of the database, and print which levels each one satisfies
     #[arg(long)]
     pub matrix: bool,
     /// Levels that must hold, by name or alias; they decide the exit status [default: decide all, require none]
     #[arg(long, value_name = "L", value_delimiter = ',')]
     pub level: Vec<Level>,
-    /// Do not hold the database to what its vendor documents: without --level, a run that breaks it is exit status 1
+    /// Do not require what the vendor of the database documents (without --level, breaking it is exit status 1)
     #[arg(long)]
     pub no_claim: bool,
     /// What transactions do: register, list-append, set, counter, bank, long-fork, predicate, smallbank, tpcc, voter, twitter, rubis, courseware, or GeneralRH, GeneralRW, GeneralWH [default: list-append]

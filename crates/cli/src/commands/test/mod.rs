@@ -192,7 +192,7 @@ fn heading(done: &Done) -> String {
     let finished = s.committed + s.aborted + s.indeterminate;
     let rate = finished as f64 / s.elapsed.as_secs_f64().max(1e-9);
     let mut out = format!(
-        "{}:\n  {} of {finished} transactions committed in {:.1} s ({rate:.0}/s), {} aborted, {} unknown",
+        "{}:\n  {} of {finished} transactions committed in {:.1} s ({rate:.0}/s), {} aborted, {} of unknown outcome",
         done.described,
         s.committed,
         s.elapsed.as_secs_f64(),
@@ -203,7 +203,7 @@ fn heading(done: &Done) -> String {
         let _ = write!(out, "; {} faults", s.faults);
     }
     if let Some(level) = &done.in_force {
-        let _ = write!(out, "\n  in force, as the server says: {level}");
+        let _ = write!(out, "\n  in force, according to the server: {level}");
     }
     if let Some(claim) = done.claim {
         let verdict = done.judged.found.judgement.verdict(claim).map_or("not decided", Verdict::name);
@@ -213,10 +213,12 @@ fn heading(done: &Done) -> String {
         out.push_str("; interrupted");
     }
     if done.says_little() {
-        out.push_str("\n  warning: fewer than a tenth committed, so what holds of them says little");
+        out.push_str(
+            "\n  warning: fewer than a tenth of the transactions committed, so levels that hold say little",
+        );
     }
     if let Some(error) = &s.lost {
-        let _ = write!(out, "\n  given up before its end: {error}");
+        let _ = write!(out, "\n  ended early: {error}");
     }
     for (kind, (count, message)) in &s.causes {
         let line = message.lines().next().unwrap_or_default();
@@ -234,8 +236,8 @@ fn heading(done: &Done) -> String {
         out.push_str(&counts.join(", "));
         for (n, what) in [
             (online.learnt, "committed although the client never learnt it"),
-            (online.missing, "never turned up in the server's log"),
-            (online.unclaimed, "commits in its log may be of transactions whose outcome nobody learnt"),
+            (online.missing, "never appeared in the server's log"),
+            (online.unclaimed, "commits in its log may belong to transactions of unknown outcome"),
         ] {
             if n > 0 {
                 let _ = write!(out, "; {n} {what}");
@@ -355,7 +357,9 @@ fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String 
     for d in done {
         let _ = writeln!(out, "kept: {}", d.judged.history.facts().path);
     }
-    let _ = writeln!(out, "next: {}", arena.next_step(flags));
+    let found =
+        done.iter().flat_map(|d| &d.judged.found.judgement.anomalies).map(|anomaly| anomaly.kind).next();
+    let _ = writeln!(out, "next: {}", arena.next_step(flags, found));
     out
 }
 

@@ -12,7 +12,7 @@ use anomalist_driver::collect::{self, Collector};
 use anomalist_driver::fault::{Fault, Needs, Proxy, Sessions, Tracked, is_encrypted};
 use anomalist_driver::server::Server;
 use anomalist_driver::{Database, Family, Isolation, Target};
-use anomalist_level::Level;
+use anomalist_level::{AnomalyKind, Level};
 use anomalist_workload::SimLevel;
 use anomalist_workload::client::{ClientSpec, Workload};
 use std::net::ToSocketAddrs;
@@ -86,7 +86,7 @@ impl Kind {
         if let Kind::Weak(_) = self
             && flags.spec()?.iter().any(|spec| spec.workload == Workload::ListAppend)
         {
-            return Err(Failure::input("weakdb: keeps no lists; --workload register"));
+            return Err(Failure::input("weakdb: has no lists; use --workload register"));
         }
         Ok(())
     }
@@ -282,8 +282,8 @@ impl Arena {
         Ok(())
     }
 
-    /// A command worth trying after this one.
-    pub fn next_step(&self, flags: &Flags) -> String {
+    /// A command worth trying after this one, which found this anomaly, or none.
+    pub fn next_step(&self, flags: &Flags, found: Option<AnomalyKind>) -> String {
         let installed = |program: &str| {
             let folders = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
@@ -299,7 +299,10 @@ impl Arena {
             _ if flags.fault.is_empty() && self.server().is_some() => {
                 "the same with --fault all --duration 30s: does it hold when things break?".to_owned()
             }
-            _ => "anomalist explain G2-item, or any other name above".to_owned(),
+            _ => match found {
+                Some(kind) => format!("anomalist explain {}", kind.name()),
+                None => "the same with more contention: --keys 3 --duration 1m".to_owned(),
+            },
         }
     }
 }
@@ -341,7 +344,7 @@ impl Arena {
             let fit = |isolation: &&Isolation| !collect::suits(&*session, isolation);
             if let Some(unfit) = chosen.iter().find(fit) {
                 return Err(Failure::input(format_args!(
-                    "--online: {product} does not tell what transactions at {unfit} see; choose another --isolation"
+                    "--online: {product} does not report what transactions at {unfit} see; choose another --isolation"
                 )));
             }
         }

@@ -131,7 +131,7 @@ fn read_request(reader: &mut BufReader<&TcpStream>, stream: &TcpStream) -> Resul
     let mut line = String::new();
     // A connection that ends between requests has ended well.
     let text = |error: io::Error| match error.kind() {
-        io::ErrorKind::InvalidData => Refusal::Status(400, "a head that is not text\n"),
+        io::ErrorKind::InvalidData => Refusal::Status(400, "the request head is not text\n"),
         _ => Refusal::Io(error),
     };
     if head.read_line(&mut line).map_err(text)? == 0 {
@@ -154,7 +154,7 @@ fn read_request(reader: &mut BufReader<&TcpStream>, stream: &TcpStream) -> Resul
     loop {
         let mut line = String::new();
         if head.read_line(&mut line).map_err(text)? == 0 || !line.ends_with('\n') {
-            return Err(Refusal::Status(431, "the head is too long, or ended early\n"));
+            return Err(Refusal::Status(431, "the request head is too long or incomplete\n"));
         }
         let line = line.trim_end();
         if line.is_empty() {
@@ -171,7 +171,7 @@ fn read_request(reader: &mut BufReader<&TcpStream>, stream: &TcpStream) -> Resul
             },
             "transfer-encoding" if value.eq_ignore_ascii_case("chunked") => chunked = true,
             "transfer-encoding" => {
-                return Err(Refusal::Status(501, "this transfer encoding is not known here\n"));
+                return Err(Refusal::Status(501, "unknown transfer encoding\n"));
             }
             "content-encoding" if !value.eq_ignore_ascii_case("identity") => {
                 return Err(Refusal::Status(415, "send it uncompressed\n"));
@@ -186,7 +186,7 @@ fn read_request(reader: &mut BufReader<&TcpStream>, stream: &TcpStream) -> Resul
         return Err(Refusal::Status(413, "the body is too large\n"));
     }
     if chunked && length.is_some() {
-        return Err(Refusal::Status(400, "both a length and chunks\n"));
+        return Err(Refusal::Status(400, "both Content-Length and chunked encoding\n"));
     }
     if expects {
         let mut stream = stream;

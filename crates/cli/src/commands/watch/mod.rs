@@ -37,13 +37,13 @@ pub struct Flags {
     /// A file, or - for standard input [default: -, unless --listen or --http is given]
     #[arg(value_name = "SOURCE")]
     source: Option<PathBuf>,
-    /// Go on when the file ends: it will grow
+    /// Continue when the file ends, and wait for it to grow
     #[arg(long)]
     follow: bool,
-    /// Take in lines from whoever connects: HOST:PORT, a PORT of this machine alone, or unix:PATH; may be repeated
+    /// Accept lines from clients that connect to HOST:PORT, a PORT of this machine alone, or unix:PATH; may be repeated
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
-    /// Take in batches of lines by POST
+    /// Accept batches of lines by HTTP POST
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
     /// Level to check: snapshot isolation or serializability, with or without session order
@@ -76,7 +76,7 @@ pub struct Flags {
     /// Value of a key before any write: a number, a string in quotes, nil or none [default: nil, or the stream's header]
     #[arg(long, value_name = "V", allow_hyphen_values = true)]
     initial: Option<String>,
-    /// End when nobody is connected and nothing has arrived for so long
+    /// End when no client is connected and nothing has arrived for this long
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     exit_when_idle: Option<Duration>,
     /// Print one JSON object per line

@@ -247,7 +247,7 @@ impl Voice {
             (lines.untimed, "without timestamps"),
             (stats.repeated, "repeated ids"),
             (stats.session_order, "delivered out of session order"),
-            (stats.future, "with stamps from the future"),
+            (stats.future, "with timestamps far ahead of all others"),
             (stats.headers, "contradicting headers"),
         ];
         for (count, what) in errors.into_iter().filter(|e| e.0 > 0) {
@@ -356,7 +356,7 @@ fn kind(fault: &Fault) -> &'static str {
 
 fn message(fault: &Fault) -> String {
     match fault {
-        Fault::Repeated { id } => format!("transaction {id} was here before; this one is not checked"),
+        Fault::Repeated { id } => format!("transaction {id} was received before; this one is not checked"),
         Fault::SessionOrder { txn } => {
             format!("transaction {txn} committed before the one before it in session {} began", txn.session)
         }
@@ -366,7 +366,7 @@ fn message(fault: &Fault) -> String {
         }
         Fault::Future { txn } => format!("the timestamps of transaction {txn} are far ahead of all others"),
         Fault::Initial => {
-            "a header contradicts what is known about initial values; the first word counts".to_owned()
+            "a header contradicts an earlier one about initial values; the earlier one counts".to_owned()
         }
     }
 }

@@ -311,7 +311,7 @@ impl Watch {
             http::serve(listener, service);
         }
         for (what, address) in told {
-            let text = format!("listening for {what} at {address}");
+            let text = format!("accepting {what} on {address}");
             match self.voice.json {
                 true => {
                     let mut out = Object::new("listening");
