@@ -11,6 +11,26 @@ use client::{MY, PG, ask, code, database, run, session, shop};
 
 /// As many columns as are sent, and of their types.
 #[test]
+fn functions_have_their_types() {
+    for (dialect, sql, expected) in [
+        (PG, "SELECT pg_relation_size('note'), pg_database_size('x'), pg_my_temp_schema()", "Int8 Int8 Oid"),
+        (PG, "SELECT pg_collation_is_visible(1), ascii('a'), uuid_generate_v4()", "Bool Int4 Uuid"),
+        (PG, "SELECT log(100), exp(0), ln(1), date '2026-11-18'", "Float8 Float8 Float8 Date"),
+        (MY, "SELECT locate('b', 'ab'), sleep(0), dayofweek('2026-11-18'), log(1)", "Int8 Int4 Int4 Float8"),
+        (MY, "SELECT convert_tz('2026-11-18 00:00:00', '+00:00', '+01:00')", "Timestamp"),
+    ] {
+        let outcome = session(dialect).execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        let kinds: Vec<String> = outcome.columns.unwrap().iter().map(|c| format!("{:?}", c.kind)).collect();
+        assert_eq!(kinds.join(" "), expected, "{sql}");
+    }
+    let one = |dialect, sql: &str| session(dialect).execute(sql, &[]).unwrap().rows[0][0].clone();
+    assert_eq!(one(PG, "SELECT log(100)"), Value::Real(2.0));
+    assert_eq!(one(MY, "SELECT log(1)"), Value::Real(0.0));
+    assert_eq!(one(MY, "SELECT dayofweek('2026-11-18')"), Value::Int(4));
+    assert_eq!(one(PG, "SELECT ascii('a')"), Value::Int(97));
+}
+
+#[test]
 fn results_are_described_as_they_are() {
     let s = &mut session(PG);
     shop(s);

@@ -52,12 +52,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ours("power pow", 2, Is(Type::Float8), |_, args| {
         Ok(number(&args[0]).zip(number(&args[1])).map_or(Value::Null, |(a, b)| a.powf(b).into()))
     }),
-    ours(
-        "sqrt",
-        1,
-        Is(Type::Float8),
-        |_, args| Ok(number(&args[0]).map_or(Value::Null, |a| a.sqrt().into())),
-    ),
+    ours("sqrt", 1, Is(Type::Float8), |_, args| Ok(real(&args[0], f64::sqrt))),
+    ours("exp", 1, Is(Type::Float8), |_, args| Ok(real(&args[0], f64::exp))),
+    ours("ln", 1, Is(Type::Float8), |_, args| Ok(real(&args[0], f64::ln))),
     ours("weak_random random rand", -1, Is(Type::Float8), |shared, _| Ok(shared.random.f64().into())),
     ours("greatest", -1, Common, |_, args| Ok(extreme(args, true))),
     ours("least", -1, Common, |_, args| Ok(extreme(args, false))),
@@ -77,6 +74,10 @@ fn quotient(names: &Names<'_>, args: &[&Expr]) -> Type {
         [left, right] => names.binary(left, &BinaryOperator::Divide, right),
         _ => Type::Unknown,
     }
+}
+
+fn real(value: &Value, function: fn(f64) -> f64) -> Value {
+    number(value).map_or(Value::Null, |x| function(x).into())
 }
 
 fn by_zero(shared: &Shared) -> Answer {
