@@ -178,7 +178,7 @@ fn costs() -> Result2 {
         ("transactions/s", Side::Right),
     ]);
     let mut rows = Vec::new();
-    for level in LEVELS {
+    for &level in LEVELS {
         check_interrupt()?;
         for cost in growth(level, &LENGTHS, 1).map_err(stopped)? {
             table.rows.push(vec![

@@ -14,7 +14,7 @@ use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
 use crate::{Budget, Inference, Request, check, mixed};
 use anomalist_history::{History, Index};
-use anomalist_level::{AnomalyKind, By, Judgement, Level, LevelVerdict, Verdict};
+use anomalist_level::{AnomalyKind, By, Family, Judgement, Level, LevelVerdict, Verdict};
 use std::fmt;
 
 /// Two answers of which at most one is right.
@@ -89,8 +89,8 @@ pub fn cross_check(
         return found;
     }
     // What a faulty list still says is the dependency engine's business alone.
-    let loose = [Level::ReadUncommitted, Level::AdyaReadCommitted, Level::CutIsolation];
-    let comparable = |l: &LevelVerdict| index.faults().is_empty() || !loose.contains(&l.level);
+    let loose = |level: Level| level.family().is_some_and(Family::forgives_reads);
+    let comparable = |l: &LevelVerdict| index.faults().is_empty() || !loose(l.level);
     let levels: Vec<Level> =
         judgement.levels.iter().filter(|l| l.by == By::Values && comparable(l)).map(|l| l.level).collect();
     if levels.is_empty() {

@@ -27,30 +27,10 @@ pub(crate) fn needed(request: &Request, asked: &[Level]) -> Vec<Level> {
 
 /// Whether instances are counted completely, without the graph of dependencies.
 fn is_pattern(kind: AnomalyKind) -> bool {
-    use AnomalyKind as A;
-    let direct = matches!(
-        kind,
-        A::ThinAirRead
-            | A::AbortedRead
-            | A::FutureRead
-            | A::NotMyOwnWrite
-            | A::NotMyLastWrite
-            | A::IntermediateRead
-            | A::DuplicateElements
-            | A::IncompatibleOrder
-            | A::NonRepeatableRead
-    );
-    let weak = matches!(
-        kind,
-        A::CyclicCo
-            | A::NonMonoReadCo
-            | A::NonMonoReadCm
-            | A::FracturedReadCo
-            | A::FracturedReadCm
-            | A::CoConflictCm
-            | A::ConflictCm
-    );
-    direct || weak || Guarantee::ALL.into_iter().any(|guarantee| guarantee.violation() == kind)
+    let lists = [AnomalyKind::DuplicateElements, AnomalyKind::IncompatibleOrder];
+    AnomalyKind::TAPS.contains(&kind)
+        || lists.contains(&kind)
+        || Guarantee::ALL.into_iter().any(|guarantee| guarantee.violation() == kind)
 }
 
 /// The answer for each kind that was asked for, but those of timestamps.

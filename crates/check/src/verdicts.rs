@@ -12,7 +12,7 @@ use crate::sessionless;
 use crate::sought;
 use crate::strong;
 use crate::weak::plume::PlumeReads;
-use crate::weak::{self, Answer, Guarantee, Problem, Questions, Weak};
+use crate::weak::{self, Answer, Decides, Guarantee, Problem, Questions, Weak};
 use anomalist_history::{Outcome, TxnId};
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Definitions, Execution, Judgement, Level, LevelVerdict, Order,
@@ -21,10 +21,6 @@ use anomalist_level::{
 
 /// What a reader should know of Plume's definitions.
 const BY_PLUME: &str = "cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n follow the letter of Plume's paper";
-
-const WEAK: [Level; 3] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
-const GUARANTEES: [Level; 4] =
-    [Level::ReadYourWrites, Level::MonotonicReads, Level::MonotonicWrites, Level::WritesFollowReads];
 
 /// Runs the engines, cheapest first, each on what the ones before it left open.
 pub(crate) fn judge(
@@ -144,8 +140,12 @@ fn judge_weak(
         board.found(Anomaly { kind: AnomalyKind::ReadAtomicCycleExists, count: 1, witness });
         board.refute(Level::ReadAtomic, refutation);
     }
-    let answers = WEAK.into_iter().zip(findings.levels);
-    for (level, answer) in answers.chain(GUARANTEES.into_iter().zip(findings.guarantees)) {
+    let (mut axioms, mut guarantees) = (findings.levels, findings.guarantees);
+    for (level, decides) in weak::levels() {
+        let answer = match decides {
+            Decides::Axiom(weak) => axioms[weak as usize].take(),
+            Decides::Guarantee(guarantee) => guarantees[guarantee as usize].take(),
+        };
         match answer {
             Some(Answer::Holds(order)) => board.prove(level, Execution::commits(order)),
             // Where values repeat, what has no witness is left to the search, which has a proof.
@@ -162,13 +162,11 @@ fn questions(asked: &[Level], anomalies: Option<&[AnomalyKind]>) -> Questions {
     match anomalies {
         Some(kinds) => {
             for &kind in kinds {
-                match kind {
-                    AnomalyKind::CyclicCo => q.cycles = true,
-                    AnomalyKind::NonMonoReadCo | AnomalyKind::NonMonoReadCm => q.ask(Weak::ReadCommitted),
-                    AnomalyKind::FracturedReadCo | AnomalyKind::FracturedReadCm => q.ask(Weak::ReadAtomic),
-                    AnomalyKind::CoConflictCm | AnomalyKind::ConflictCm => q.ask(Weak::Causal),
-                    _ => {}
-                }
+                q.cycles |= kind == AnomalyKind::CyclicCo;
+                Weak::ALL
+                    .into_iter()
+                    .filter(|weak| weak.patterns().contains(&kind))
+                    .for_each(|weak| q.ask(weak));
                 for (i, guarantee) in Guarantee::ALL.into_iter().enumerate() {
                     q.guarantees[i] |= guarantee.violation() == kind;
                 }
@@ -177,11 +175,11 @@ fn questions(asked: &[Level], anomalies: Option<&[AnomalyKind]>) -> Questions {
         None => {
             // A weaker level that everything asked for implies settles nothing by itself; one that is implied by an
             // asked level can refute it.
-            for (i, level) in WEAK.into_iter().enumerate() {
-                q.levels[i] = asked.iter().any(|a| a.implies(level));
-            }
-            for (i, level) in GUARANTEES.into_iter().enumerate() {
-                q.guarantees[i] = asked.contains(&level);
+            for (level, decides) in weak::levels() {
+                match decides {
+                    Decides::Axiom(weak) => q.levels[weak as usize] = asked.iter().any(|a| a.implies(level)),
+                    Decides::Guarantee(given) => q.guarantees[given as usize] = asked.contains(&level),
+                }
             }
         }
     }

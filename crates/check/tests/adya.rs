@@ -13,7 +13,7 @@ use anomalist_level::{
 use anomalist_testkit::mini;
 use anomalist_testkit::number;
 use anomalist_testkit::oracle::adya::{Interpretations, Needs, Operational, Phenomenon, interpretations};
-use anomalist_testkit::oracle::{StrongLevel, strongly_satisfies};
+use anomalist_testkit::oracle::{strong_levels, strongly_satisfies};
 use anomalist_testkit::random::{self, Pattern, Reference, Shape};
 use anomalist_verify::Verifier;
 
@@ -40,18 +40,6 @@ fn phenomenon(kind: AnomalyKind) -> Option<(Phenomenon, Needs)> {
     };
     Some((phenomenon, needs))
 }
-
-const STRONG: [(Level, StrongLevel); 9] = [
-    (Level::Serializable, StrongLevel::Serializable),
-    (Level::RepeatableRead, StrongLevel::Serializable),
-    (Level::StrongSessionSerializable, StrongLevel::StrongSessionSerializable),
-    (Level::StrictSerializable, StrongLevel::StrictSerializable),
-    (Level::SnapshotIsolation, StrongLevel::SnapshotIsolation),
-    (Level::StrongSessionSnapshotIsolation, StrongLevel::StrongSessionSnapshotIsolation),
-    (Level::StrongSnapshotIsolation, StrongLevel::StrongSnapshotIsolation),
-    (Level::Prefix, StrongLevel::Prefix),
-    (Level::ParallelSnapshotIsolation, StrongLevel::ParallelSnapshotIsolation),
-];
 
 /// What the oracle says about the levels that are sets of forbidden cycles.
 fn expected(all: &Interpretations, level: Level) -> Option<bool> {
@@ -134,7 +122,7 @@ fn compare(history: &History, context: &str) {
         }
     };
     for level in Level::ALL.iter().copied() {
-        let strong = STRONG.iter().find(|(l, _)| *l == level).map(|(_, s)| strongly_satisfies(history, *s));
+        let strong = strong_levels().find(|(l, _)| *l == level).map(|(_, s)| strongly_satisfies(history, s));
         if let Some(expected) = strong.unwrap_or_else(|| expected(&all, level)) {
             agree(level, expected);
         }

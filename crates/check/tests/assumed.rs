@@ -10,7 +10,7 @@ use anomalist_check::{Budget, Inference, Request, check};
 use anomalist_history::{Builder, History, Index, OpKind, TxnId, Value};
 use anomalist_level::{AnomalyKind, Evidence, Judgement, Level, Verdict, VersionReason};
 use anomalist_testkit::oracle::adya::{Assumed, Interpretations, Needs, Phenomenon, interpretations_under};
-use anomalist_testkit::oracle::{StrongLevel, WeakLevel, satisfies_in, strongly_satisfies_in};
+use anomalist_testkit::oracle::{self, Oracle, satisfies_in, strongly_satisfies_in};
 use anomalist_testkit::random::{self, Shape, StampedShape};
 use anomalist_testkit::{mini, number};
 use anomalist_verify::Verifier;
@@ -33,37 +33,15 @@ fn inference(assumed: &Assumed) -> Inference {
     }
 }
 
-const STRONG: [(Level, StrongLevel); 9] = [
-    (Level::Serializable, StrongLevel::Serializable),
-    (Level::RepeatableRead, StrongLevel::Serializable),
-    (Level::StrongSessionSerializable, StrongLevel::StrongSessionSerializable),
-    (Level::StrictSerializable, StrongLevel::StrictSerializable),
-    (Level::SnapshotIsolation, StrongLevel::SnapshotIsolation),
-    (Level::StrongSessionSnapshotIsolation, StrongLevel::StrongSessionSnapshotIsolation),
-    (Level::StrongSnapshotIsolation, StrongLevel::StrongSnapshotIsolation),
-    (Level::Prefix, StrongLevel::Prefix),
-    (Level::ParallelSnapshotIsolation, StrongLevel::ParallelSnapshotIsolation),
-];
-
-const WEAK: [(Level, WeakLevel); 7] = [
-    (Level::ReadCommitted, WeakLevel::ReadCommitted),
-    (Level::ReadAtomic, WeakLevel::ReadAtomic),
-    (Level::Causal, WeakLevel::Causal),
-    (Level::ReadYourWrites, WeakLevel::ReadYourWrites),
-    (Level::MonotonicReads, WeakLevel::MonotonicReads),
-    (Level::MonotonicWrites, WeakLevel::MonotonicWrites),
-    (Level::WritesFollowReads, WeakLevel::WritesFollowReads),
-];
-
 /// Whether some interpretation satisfies a level.
 fn expected(history: &History, all: &Interpretations, level: Level) -> Option<bool> {
     use Phenomenon::{G0, G1c};
     let orders = || all.likely.iter().map(|i| i.version_order());
-    if let Some((_, strong)) = STRONG.iter().find(|(l, _)| *l == level) {
+    if let Some(Oracle::Strong(strong)) = &oracle::of(level) {
         strongly_satisfies_in(history, *strong, &[])?;
         return Some(orders().any(|o| strongly_satisfies_in(history, *strong, &o) == Some(true)));
     }
-    if let Some((_, weak)) = WEAK.iter().find(|(l, _)| *l == level) {
+    if let Some(Oracle::Weak(weak)) = oracle::of(level).filter(|_| level != Level::CutIsolation).as_ref() {
         return Some(orders().any(|o| satisfies_in(history, *weak, &o)));
     }
     Some(match level {

@@ -10,26 +10,9 @@ use anomalist_history::{History, Index};
 use anomalist_level::{AnomalyKind, Judgement, Level, Verdict, Why};
 use anomalist_testkit::mini;
 use anomalist_testkit::number;
-use anomalist_testkit::oracle::{self, AdyaLevel, WeakLevel, explanations};
+use anomalist_testkit::oracle::{self, explanations};
 use anomalist_testkit::random::{self, Pattern, Reference, Shape};
 use anomalist_verify::Verifier;
-
-const LEVELS: [(Level, WeakLevel); 8] = [
-    (Level::CutIsolation, WeakLevel::CutIsolation),
-    (Level::ReadCommitted, WeakLevel::ReadCommitted),
-    (Level::ReadAtomic, WeakLevel::ReadAtomic),
-    (Level::Causal, WeakLevel::Causal),
-    (Level::ReadYourWrites, WeakLevel::ReadYourWrites),
-    (Level::MonotonicReads, WeakLevel::MonotonicReads),
-    (Level::MonotonicWrites, WeakLevel::MonotonicWrites),
-    (Level::WritesFollowReads, WeakLevel::WritesFollowReads),
-];
-
-const ADYA: [(Level, AdyaLevel); 3] = [
-    (Level::ReadUncommitted, AdyaLevel::ReadUncommitted),
-    (Level::AdyaReadCommitted, AdyaLevel::ReadCommitted),
-    (Level::UpdateSerializable, AdyaLevel::UpdateSerializable),
-];
 
 fn judge(history: &History, no_guess: bool) -> Judgement {
     let index = Index::build(history, 2.try_into().unwrap());
@@ -56,11 +39,11 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
     let index = Index::build(history, 1.try_into().unwrap());
     let ambiguous = index.ambiguous_reads() > 0;
     let shown = || format!("{context}\n{}", mini::print(history));
-    let weak = LEVELS.map(|(level, weak)| (level, Some(oracle::satisfies(history, weak))));
-    let adya = ADYA.map(|(level, adya)| (level, oracle::loosely_satisfies(history, adya)));
+    let weak = oracle::weak_levels().map(|(level, weak)| (level, Some(oracle::satisfies(history, weak))));
+    let adya = oracle::loose().map(|(level, adya)| (level, oracle::loosely_satisfies(history, adya)));
     // Where no value repeats, the Adya engine's levels are compared in `adya.rs`.
-    let adya = adya.into_iter().filter(|(_, expected)| ambiguous && expected.is_some());
-    for (level, expected) in weak.into_iter().chain(adya) {
+    let adya = adya.filter(|(_, expected)| ambiguous && expected.is_some());
+    for (level, expected) in weak.chain(adya) {
         let expected = expected.unwrap();
         match judgement.verdict(level).unwrap() {
             Verdict::Holds => assert!(expected, "{level} holds, the oracle disagrees: {}", shown()),
@@ -84,7 +67,7 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
     }
     // What these levels forgive; all orders of more transactions would take as long as everything else.
     let few = history.txn_count() <= 4 && !index.faults().is_empty();
-    for (level, _) in ADYA[..2].iter().filter(|_| few) {
+    for level in [Level::ReadUncommitted, Level::AdyaReadCommitted].iter().filter(|_| few) {
         let opposite = match judgement.verdict(*level).unwrap() {
             Verdict::Holds => Some(false),
             Verdict::Violated => Some(true),

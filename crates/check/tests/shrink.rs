@@ -7,20 +7,9 @@ use anomalist_check::{Budget, Request, check};
 use anomalist_history::{History, Index, Kept, KeyId, OpId, TxnId, Value};
 use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict};
 use anomalist_testkit::mini;
-use anomalist_testkit::oracle::{self, WeakLevel};
+use anomalist_testkit::oracle;
 use anomalist_testkit::random::{self, Shape};
 use anomalist_verify::Verifier;
-
-const LEVELS: [(Level, WeakLevel); 8] = [
-    (Level::CutIsolation, WeakLevel::CutIsolation),
-    (Level::ReadCommitted, WeakLevel::ReadCommitted),
-    (Level::ReadAtomic, WeakLevel::ReadAtomic),
-    (Level::Causal, WeakLevel::Causal),
-    (Level::ReadYourWrites, WeakLevel::ReadYourWrites),
-    (Level::MonotonicReads, WeakLevel::MonotonicReads),
-    (Level::MonotonicWrites, WeakLevel::MonotonicWrites),
-    (Level::WritesFollowReads, WeakLevel::WritesFollowReads),
-];
 
 /// Everything but one operation and, if it writes, what depends on it.
 struct Without<'a>(&'a History, OpId);
@@ -53,7 +42,7 @@ fn what_is_left_violates_the_level_and_nothing_can_go() {
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = random::tiny(&mut rng, &shapes[case as usize % shapes.len()]);
-        for (level, weak) in LEVELS {
+        for (level, weak) in oracle::weak_levels() {
             let shown = || format!("{level}, seed {seed}, case {case}: {}", mini::print(&history));
             let shrunk = match shrink(&history, Goal::level(level), &Budget::unlimited()) {
                 Ok(shrunk) => shrunk,

@@ -7,23 +7,12 @@
 
 use anomalist_check::{Budget, Request, check};
 use anomalist_history::{History, Index};
-use anomalist_level::{Certificate, Judgement, Level, Order, Verdict};
+use anomalist_level::{Certificate, Family, Judgement, Level, Order, Verdict};
 use anomalist_testkit::mini;
 use anomalist_testkit::number;
-use anomalist_testkit::oracle::{StrongLevel, explanations, strongly_satisfies};
+use anomalist_testkit::oracle::{StrongLevel, explanations, strong_levels, strongly_satisfies};
 use anomalist_testkit::random::{self, Pattern, Reference, Shape};
 use anomalist_verify::Verifier;
-
-const LEVELS: [(Level, StrongLevel); 8] = [
-    (Level::Serializable, StrongLevel::Serializable),
-    (Level::StrongSessionSerializable, StrongLevel::StrongSessionSerializable),
-    (Level::StrictSerializable, StrongLevel::StrictSerializable),
-    (Level::SnapshotIsolation, StrongLevel::SnapshotIsolation),
-    (Level::StrongSessionSnapshotIsolation, StrongLevel::StrongSessionSnapshotIsolation),
-    (Level::StrongSnapshotIsolation, StrongLevel::StrongSnapshotIsolation),
-    (Level::Prefix, StrongLevel::Prefix),
-    (Level::ParallelSnapshotIsolation, StrongLevel::ParallelSnapshotIsolation),
-];
 
 /// The ways to the same answers: all at once with the weak levels, each level alone, and without shortcuts.
 fn judge(history: &History, levels: &[Level], no_guess: bool, no_saturation: bool) -> Judgement {
@@ -38,16 +27,17 @@ fn compare(history: &History, context: &str) {
     if explanations(history) > 100 {
         return;
     }
-    let expected = LEVELS.map(|(_, strong)| strongly_satisfies(history, strong));
+    let expected: Vec<(Level, Option<bool>)> =
+        strong_levels().map(|(level, strong)| (level, strongly_satisfies(history, strong))).collect();
     for (no_guess, no_saturation) in [(false, false), (true, false), (true, true)] {
         let judgement = judge(history, &[], no_guess, no_saturation);
         verify(history, &judgement, context);
-        for ((level, _), expected) in LEVELS.into_iter().zip(expected) {
+        for &(level, expected) in &expected {
             let context = format!("{context}, no_guess: {no_guess}, no_saturation: {no_saturation}");
             compare_level(history, level, expected, &judgement, &context);
         }
     }
-    for ((level, _), expected) in LEVELS.into_iter().zip(expected) {
+    for &(level, expected) in &expected {
         compare_level(
             history,
             level,
@@ -60,8 +50,8 @@ fn compare(history: &History, context: &str) {
 
 /// Proofs that this engine makes; those of others are verified in `oracle.rs`.
 fn is_ours(level: Level, certificate: &Certificate) -> bool {
-    let ours = LEVELS.iter().any(|(l, _)| *l == level);
-    let split = LEVELS[3..7].iter().any(|(l, _)| *l == level);
+    let ours = strong_levels().any(|(l, _)| l == level);
+    let split = level.family().is_some_and(Family::has_snapshots);
     match certificate {
         Certificate::Holds(execution) => ours && split == matches!(execution.order, Order::Events(_)),
         Certificate::Violated(_) => true,
@@ -78,7 +68,7 @@ fn verify(history: &History, judgement: &Judgement, context: &str) {
             panic!("{level}: {message}\n{flaw:?}\n{certificate:#?}\n{shown}\n{context}");
         }
     }
-    let ours = |level: Level| LEVELS.iter().any(|(l, _)| *l == level);
+    let ours = |level: Level| strong_levels().any(|(l, _)| l == level);
     for answer in judgement.levels.iter().filter(|l| l.verdict == Verdict::Violated && ours(l.level)) {
         let refuted = |(by, proof): &(Level, Certificate)| {
             matches!(proof, Certificate::Violated(_)) && answer.level.implies(*by)
@@ -103,11 +93,11 @@ fn compare_level(
             assert_eq!(expected, Some(true), "{level} holds, says the engine: {}", shown())
         }
         (Verdict::Violated, expected) => {
-            let session_variant = match level {
-                Level::StrictSerializable => StrongLevel::StrongSessionSerializable,
-                _ => StrongLevel::StrongSessionSnapshotIsolation,
+            let session_variant = || {
+                let of = |level| strong_levels().find(|(l, _)| *l == level).map(|(_, strong)| strong);
+                of(level).map(|strong| StrongLevel { real_time: false, ..strong })
             };
-            let expected = expected.or_else(|| strongly_satisfies(history, session_variant));
+            let expected = expected.or_else(|| strongly_satisfies(history, session_variant()?));
             assert_eq!(expected, Some(false), "{level} violated, says the engine: {}", shown());
         }
         (Verdict::Unknown(why), expected) => {

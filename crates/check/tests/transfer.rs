@@ -9,41 +9,14 @@
 use anomalist_check::{Budget, Request, check};
 use anomalist_history::{History, Index};
 use anomalist_level::{Certificate, Level};
-use anomalist_testkit::oracle::{
-    AdyaLevel, StrongLevel, WeakLevel, explanations, loosely_satisfies, satisfies, strongly_satisfies,
-};
+use anomalist_testkit::oracle;
 use anomalist_testkit::random::{self, Shape};
 use anomalist_testkit::{mini, number};
 use anomalist_verify::Verifier;
 
 fn holds(history: &History, level: Level) -> Option<bool> {
-    let weak = |level| Some(satisfies(history, level));
-    match level {
-        Level::CutIsolation => weak(WeakLevel::CutIsolation),
-        Level::ReadCommitted => weak(WeakLevel::ReadCommitted),
-        Level::ReadAtomic => weak(WeakLevel::ReadAtomic),
-        Level::Causal => weak(WeakLevel::Causal),
-        Level::ReadYourWrites => weak(WeakLevel::ReadYourWrites),
-        Level::MonotonicReads => weak(WeakLevel::MonotonicReads),
-        Level::MonotonicWrites => weak(WeakLevel::MonotonicWrites),
-        Level::WritesFollowReads => weak(WeakLevel::WritesFollowReads),
-        Level::ReadUncommitted => loosely_satisfies(history, AdyaLevel::ReadUncommitted),
-        Level::AdyaReadCommitted => loosely_satisfies(history, AdyaLevel::ReadCommitted),
-        Level::UpdateSerializable => loosely_satisfies(history, AdyaLevel::UpdateSerializable),
-        Level::Serializable | Level::RepeatableRead => strongly_satisfies(history, StrongLevel::Serializable),
-        Level::StrongSessionSerializable => {
-            strongly_satisfies(history, StrongLevel::StrongSessionSerializable)
-        }
-        Level::SnapshotIsolation => strongly_satisfies(history, StrongLevel::SnapshotIsolation),
-        Level::StrongSessionSnapshotIsolation => {
-            strongly_satisfies(history, StrongLevel::StrongSessionSnapshotIsolation)
-        }
-        Level::Prefix => strongly_satisfies(history, StrongLevel::Prefix),
-        Level::ParallelSnapshotIsolation => {
-            strongly_satisfies(history, StrongLevel::ParallelSnapshotIsolation)
-        }
-        _ => None,
-    }
+    // Real time is not transferred.
+    (!level.info().real_time).then(|| oracle::decide(history, level)).flatten()
 }
 
 fn changed(rng: &mut fastrand::Rng, history: &History) -> History {
@@ -66,7 +39,7 @@ fn run(shape: &Shape) -> u32 {
         let judgement = check(&history, &index, &request, &Budget::unlimited());
         for _ in 0..4 {
             let other = changed(&mut rng, &history);
-            if explanations(&other) > 100 || other.op_count() != history.op_count() {
+            if oracle::explanations(&other) > 100 || other.op_count() != history.op_count() {
                 continue;
             }
             for (level, certificate) in &judgement.certificates {

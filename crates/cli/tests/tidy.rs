@@ -251,6 +251,67 @@ fn trees_of_sql_are_walked_by_sqltext() {
 }
 
 /// Paths of the repository in a text: in backticks or as link targets.
+/// The library crates' own code: no tests, no commands, no oracles.
+fn library_sources() -> Vec<PathBuf> {
+    let inside = |path: &PathBuf| {
+        let path = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let of_tests = ["/tests/", "/tests.rs", "/testkit/", "/literature/", "/cli/"];
+        path.starts_with("crates/") && path.contains("/src/") && !of_tests.iter().any(|t| path.contains(t))
+    };
+    files("rs").into_iter().filter(inside).collect()
+}
+
+/// Before the unit tests, without comments.
+fn code(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().map(|l| if l.trim_start().starts_with("//") { "" } else { l }).collect::<Vec<_>>().join("\n")
+}
+
+/// So the compiler lists the places that a new level, or a new family of levels, has to be told to.
+#[test]
+fn nothing_matches_levels_with_a_wildcard() {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut found = Vec::new();
+    for file in library_sources() {
+        let code = code(&file);
+        let lines: Vec<&str> = code.lines().collect();
+        for (i, line) in lines.iter().enumerate().filter(|(_, l)| l.trim_start().starts_with("_ =>")) {
+            let inside = |l: &&&str| l.is_empty() || indent(l) >= indent(line);
+            let arms = lines[..i].iter().rev().take_while(inside).filter(|l| indent(l) == indent(line));
+            let arm = |l: &&str| l.trim_start_matches(|c| " |(".contains(c)).starts_with("Level::");
+            if arms.into_iter().any(arm) {
+                found.push(format!("{}:{}", file.display(), i + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "a wildcard arm over levels: {found:#?}");
+}
+
+/// Who embeds a library has no such flags; the command adds their names.
+#[test]
+fn libraries_name_no_flags() {
+    // The fixed names of other programs' flags, of SQL and of what drivers pass to servers.
+    let others = ["driver", "weakdb", "sql", "sqltext"];
+    let mut found = Vec::new();
+    for file in library_sources() {
+        let krate = file.strip_prefix(root().join("crates")).unwrap().iter().next().unwrap();
+        if others.iter().any(|other| krate == *other) {
+            continue;
+        }
+        for (i, line) in code(&file).lines().enumerate() {
+            let flag = |at: usize| {
+                let (before, after) = (line[..at].chars().next_back(), line[at + 2..].chars().next());
+                before.is_none_or(|c| " (`\"".contains(c)) && after.is_some_and(|c| c.is_ascii_lowercase())
+            };
+            if line.match_indices("--").any(|(at, _)| flag(at)) {
+                found.push(format!("{}:{}: {}", file.display(), i + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "flags of the command line: {found:#?}");
+}
+
 fn paths_in(text: &str) -> Vec<String> {
     let candidates = text.split(['`', '(', ')', '"', ' ', '\n', '#']);
     let ours = ["crates/", "docs/", "scripts/", "fuzz/", ".ci/"];

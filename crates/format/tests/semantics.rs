@@ -28,7 +28,7 @@ fn plume_zero_is_the_initial_value() {
     assert_eq!(faults(&with_initial(Format::Plume, b"r(1,0,1,1)", "none").history), [FaultKind::ThinAir]);
     let options = ReadOptions { initial: Some("zero"), ..ReadOptions::default() };
     let error = anomalist_format::read(Input::from_bytes("h", b"r(1,7,1,1)".to_vec()), &options).unwrap_err();
-    assert!(error.to_string().starts_with("error: --initial: cannot read the initial value"), "{error}");
+    assert!(error.to_string().starts_with("error: initial value: cannot read"), "{error}");
 }
 
 #[test]

@@ -16,13 +16,7 @@ use crate::violation::{Because, Label, Why, links};
 use crate::world::World;
 use anomalist_graph::{Cycle, Growing};
 use anomalist_history::KeyId;
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Bound {
-    Data,
-    Session,
-    RealTime,
-}
+use anomalist_level::Bound;
 
 /// The graph of a level.
 #[derive(Debug)]

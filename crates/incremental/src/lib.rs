@@ -41,8 +41,8 @@ pub use violation::{Because, Link, Violation, Why};
 pub use world::{Arrival, Unsupported};
 
 use anomalist_history::{Initial, KeyId};
-use anomalist_level::Level;
-use dependencies::{Bound, Dependencies};
+use anomalist_level::{Bound, Family, Level, Visible};
+use dependencies::Dependencies;
 use fact::Fact;
 use weak::{Sight, Weak};
 use world::World;
@@ -101,18 +101,27 @@ impl Rules {
     fn of(level: Level) -> Option<Rules> {
         let graph = |snapshot, bound| Rules::Dependencies(Box::new(Dependencies::new(snapshot, bound)));
         let weak = |sight| Rules::Weak(Box::new(Weak::new(sight)));
-        Some(match level {
-            Level::ReadCommitted => weak(Sight::ReadCommitted),
-            Level::ReadAtomic => weak(Sight::ReadAtomic),
-            Level::Causal => weak(Sight::Causal),
-            Level::Serializable => graph(false, Bound::Data),
-            Level::StrongSessionSerializable => graph(false, Bound::Session),
-            Level::StrictSerializable => graph(false, Bound::RealTime),
-            Level::SnapshotIsolation => graph(true, Bound::Data),
-            Level::StrongSessionSnapshotIsolation => graph(true, Bound::Session),
-            Level::StrongSnapshotIsolation => graph(true, Bound::RealTime),
-            _ => return None,
-        })
+        let bound = level.bound();
+        match level.info().family? {
+            Family::Serial => Some(graph(false, bound)),
+            Family::Snapshot => Some(graph(true, bound)),
+            Family::Visible(_) if bound == Bound::RealTime => None,
+            Family::Visible(Visible::ReadCommitted) => Some(weak(Sight::ReadCommitted)),
+            Family::Visible(Visible::ReadAtomic) => Some(weak(Sight::ReadAtomic)),
+            Family::Visible(Visible::Causal) => Some(weak(Sight::Causal)),
+            Family::Visible(
+                Visible::ReadYourWrites
+                | Visible::MonotonicReads
+                | Visible::MonotonicWrites
+                | Visible::WritesFollowReads,
+            )
+            | Family::Prefix
+            | Family::Parallel
+            | Family::Updates
+            | Family::Flow
+            | Family::Writes
+            | Family::Cut => None,
+        }
     }
 
     fn apply(&mut self, facts: &[Fact], world: &World) -> Result<(), Why> {

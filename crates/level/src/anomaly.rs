@@ -12,11 +12,22 @@ mod stamps;
 mod taps;
 
 use crate::level::Level;
+use crate::level::canonical::no_orders;
 use crate::names::{did_you_mean, nearest, normalise, transitive, vocabulary};
 use std::fmt;
 use std::str::FromStr;
 
-vocabulary! {
+/// The vocabulary with the kinds that levels add.
+macro_rules! kinds {
+    (
+        { $(#[$meta:meta])* $name:ident { $($before:tt)* } { $($after:tt)* } }
+        $($kind:ident $text:literal $level:literal,)*
+    ) => {
+        vocabulary! { $(#[$meta])* $name { $($before)* $($kind $text,)* $($after)* } }
+    };
+}
+
+no_orders! { kinds! {
     /// A kind of anomaly. The name is Anomalist's, in lower case; [`code`](AnomalyKind::code) is what the field calls
     /// it.
     AnomalyKind {
@@ -101,18 +112,7 @@ vocabulary! {
         StrongPl2CycleExists "strong-pl-2-cycle-exists",
         StrongSnapshotIsolationCycleExists "strong-snapshot-isolation-cycle-exists",
         PlSsCycleExists "pl-ss-cycle-exists",
-        PrefixCycleExists "prefix-cycle-exists",
-        ParallelSnapshotIsolationCycleExists "parallel-snapshot-isolation-cycle-exists",
-        Pl3uCycleExists "pl-3u-cycle-exists",
-        Pl2PlusCycleExists "pl-2+-cycle-exists",
-        CutIsolationCycleExists "cut-isolation-cycle-exists",
-        ReadCommittedCycleExists "read-committed-cycle-exists",
-        ReadYourWritesCycleExists "read-your-writes-cycle-exists",
-        MonotonicReadsCycleExists "monotonic-reads-cycle-exists",
-        MonotonicWritesCycleExists "monotonic-writes-cycle-exists",
-        WritesFollowReadsCycleExists "writes-follow-reads-cycle-exists",
-        ReadAtomicCycleExists "read-atomic-cycle-exists",
-        CausalCycleExists "causal-cycle-exists",
+    } {
         EmptyTransactionGraph "empty-transaction-graph",
         CycleSearchTimeout "cycle-search-timeout",
         SessionStamp "session-stamp",
@@ -124,7 +124,7 @@ vocabulary! {
         SessionCommit "session-commit",
         ExtCommit "ext-commit",
     }
-}
+} }
 
 /// One row of the table: everything Anomalist knows about a kind of anomaly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,8 +178,16 @@ impl AnomalyInfo {
 const COUNT: usize = AnomalyKind::ALL.len();
 
 /// The tables, in the order of the enum.
-const TABLES: [&[AnomalyInfo]; 6] =
-    [&taps::TABLE, &adya::TABLE, &ordered::TABLE, &data::TABLE, &named::TABLE, &stamps::TABLE];
+const TABLES: [&[AnomalyInfo]; 8] = [
+    &taps::TABLE,
+    &adya::TABLE,
+    &ordered::TABLE,
+    &data::TABLE,
+    &named::TABLE,
+    named::NO_ORDERS,
+    &named::LIMITS,
+    &stamps::TABLE,
+];
 
 const fn row(mut index: usize) -> &'static AnomalyInfo {
     let mut table = 0;

@@ -1,71 +1,22 @@
-//! Levels: the enum, the questions one asks about a level, and its rows (`canonical.rs`, `further.rs`).
+//! Levels: the questions one asks about a level. Names are in `canonical.rs`, rows in `weak.rs`, `canonical.rs` and,
+//! for Elle's further models, `further.rs`.
 //!
 //! Implications and prohibitions are closed when the crate is compiled, so every question below is a few bit
-//! operations. To add a level, add its name to the enum and its row, at the same position, to one of the two tables.
+//! operations. To add a level of a known family, edit `canonical.rs` alone: its name, its row at the same position,
+//! and the name of the anomaly "no order satisfies it".
 
-mod canonical;
+pub(crate) mod canonical;
+mod family;
 mod further;
+mod weak;
 
 use crate::anomaly::AnomalyKind;
-use crate::names::{did_you_mean, nearest, normalise, transitive, vocabulary};
+use crate::names::{did_you_mean, nearest, normalise, transitive};
 use std::fmt;
 use std::str::FromStr;
 
-vocabulary! {
-    /// An isolation level. Every name has exactly one meaning here, whatever else the literature calls by it.
-    ///
-    /// The first twenty are the canonical ones, weakest first; then Elle's further models, with the prefix `elle:`
-    /// where a canonical level has the same name and another meaning.
-    Level {
-        ReadUncommitted "read-uncommitted",
-        AdyaReadCommitted "adya-read-committed",
-        CutIsolation "cut-isolation",
-        ReadCommitted "read-committed",
-        ReadYourWrites "read-your-writes",
-        MonotonicReads "monotonic-reads",
-        MonotonicWrites "monotonic-writes",
-        WritesFollowReads "writes-follow-reads",
-        ReadAtomic "read-atomic",
-        Causal "causal",
-        Prefix "prefix",
-        ParallelSnapshotIsolation "parallel-snapshot-isolation",
-        SnapshotIsolation "snapshot-isolation",
-        StrongSessionSnapshotIsolation "strong-session-snapshot-isolation",
-        StrongSnapshotIsolation "strong-snapshot-isolation",
-        RepeatableRead "repeatable-read",
-        UpdateSerializable "update-serializable",
-        Serializable "serializable",
-        StrongSessionSerializable "strong-session-serializable",
-        StrictSerializable "strict-serializable",
-        ElleReadUncommitted "elle:read-uncommitted",
-        MonotonicView "monotonic-view",
-        CursorStability "cursor-stability",
-        ConsistentView "consistent-view",
-        ForwardConsistentView "forward-consistent-view",
-        MonotonicSnapshotRead "monotonic-snapshot-read",
-        MonotonicAtomicView "monotonic-atomic-view",
-        ElleReadAtomic "elle:read-atomic",
-        UpdateAtomic "update-atomic",
-        ElleCausalCerone "elle:causal-cerone",
-        EllePrefix "elle:prefix",
-        ElleParallelSnapshotIsolation "elle:parallel-snapshot-isolation",
-        StrongSessionReadUncommitted "strong-session-read-uncommitted",
-        StrongSessionReadCommitted "strong-session-read-committed",
-        StrongReadUncommitted "strong-read-uncommitted",
-        StrongReadCommitted "strong-read-committed",
-        ElleMonotonicReads "elle:monotonic-reads",
-        ElleMonotonicWrites "elle:monotonic-writes",
-        ElleReadYourWrites "elle:read-your-writes",
-        ElleWritesFollowReads "elle:writes-follow-reads",
-        Pram "pram",
-        ElleCausal "elle:causal",
-        Sequential "sequential",
-        Linearizable "linearizable",
-        ViewSerializable "view-serializable",
-        OneCopySerializable "1sr",
-        SessionSerializable "session-serializable",
-    }
-}
+pub use canonical::Level;
+pub use family::{Bound, Family, Graph, Visible};
 
 /// One row of the table: everything Anomalist knows about a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +46,17 @@ pub struct LevelInfo {
     /// The anomalies that it forbids itself, beyond those of the levels it implies; [`Level::forbids`] is the
     /// closure.
     pub forbids: &'static [AnomalyKind],
+    /// The kind of order it asks for, which says what engines decide it; none for Elle's further models and for what
+    /// is decided as another level.
+    pub family: Option<Family>,
+    /// The graph of dependencies that decides it where the order of versions is known.
+    pub graph: Option<Graph>,
+    /// The level that it is on histories without predicates, if that is another.
+    pub without_predicates: Option<Level>,
+    /// The kind of anomaly that says no more than that no order satisfies it.
+    pub no_order: Option<AnomalyKind>,
+    /// weakdb's explorer runs programs at it.
+    pub explored: bool,
     /// A small history that satisfies it, in the testkit's language: `||` between sessions, `;` between transactions.
     pub example_accepts: Option<&'static str>,
     /// A small history that violates it.
@@ -117,6 +79,11 @@ impl LevelInfo {
             in_plume: None,
             implies: &[],
             forbids: &[],
+            family: None,
+            graph: None,
+            without_predicates: None,
+            no_order: None,
+            explored: false,
             example_accepts: None,
             example_rejects: None,
         }
@@ -125,9 +92,18 @@ impl LevelInfo {
 
 const COUNT: usize = Level::ALL.len();
 
+/// How many levels Anomalist decides.
+const DECIDED: usize = weak::TABLE.len() + canonical::TABLE.len();
+
 const fn row(index: usize) -> &'static LevelInfo {
-    let first = canonical::TABLE.len();
-    if index < first { &canonical::TABLE[index] } else { &further::TABLE[index - first] }
+    let first = weak::TABLE.len();
+    if index < first {
+        &weak::TABLE[index]
+    } else if index < DECIDED {
+        &canonical::TABLE[index - first]
+    } else {
+        &further::TABLE[index - DECIDED]
+    }
 }
 
 /// For each level the set of levels it implies, itself included.
@@ -160,9 +136,32 @@ static FORBIDDEN: [u128; COUNT] = {
     rows
 };
 
+/// How many levels weakdb's explorer runs programs at.
+const EXPLORED: usize = {
+    let (mut count, mut i) = (0, 0);
+    while i < COUNT {
+        count += row(i).explored as usize;
+        i += 1;
+    }
+    count
+};
+
 impl Level {
-    /// The twenty levels that Anomalist decides, weakest first.
-    pub const CANONICAL: &'static [Level] = Level::ALL.split_at(canonical::TABLE.len()).0;
+    /// The levels at which weakdb's explorer runs programs, weakest first.
+    pub const EXPLORED: &'static [Level] = &{
+        let (mut levels, mut count, mut i) = ([Level::ALL[0]; EXPLORED], 0, 0);
+        while i < COUNT {
+            if row(i).explored {
+                levels[count] = Level::ALL[i];
+                count += 1;
+            }
+            i += 1;
+        }
+        levels
+    };
+
+    /// The levels that Anomalist decides, weakest first.
+    pub const CANONICAL: &'static [Level] = Level::ALL.split_at(DECIDED).0;
 
     /// Its row of the table.
     pub fn info(self) -> &'static LevelInfo {
@@ -188,7 +187,7 @@ impl Level {
         FORBIDDEN[self.index()] & kind.bit() != 0
     }
 
-    /// Whether it is one of the twenty of [`Level::CANONICAL`].
+    /// Whether it is one of [`Level::CANONICAL`].
     pub fn is_canonical(self) -> bool {
         self.index() < Level::CANONICAL.len()
     }

@@ -34,7 +34,7 @@ mod why;
 pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
 pub use berenson::{PHENOMENA, Phenomenon};
 pub use definitions::Definitions;
-pub use level::{Level, LevelInfo, UnknownLevel};
+pub use level::{Bound, Family, Graph, Level, LevelInfo, UnknownLevel, Visible};
 pub use proof::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation, Step};
 pub use result::{
     Anomaly, By, Edge, Evidence, Judgement, LevelVerdict, Mixed, Node, Relation, Sought, Verdict,

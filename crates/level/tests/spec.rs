@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_level::{AnomalyKind, Level};
+use anomalist_level::{AnomalyKind, Family, Level};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -50,28 +50,14 @@ fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 
 /// How the level is defined, by the section of `docs/spec/levels.md`.
 fn family(level: Level) -> &'static str {
-    match level {
-        Level::ReadUncommitted | Level::AdyaReadCommitted => "dependencies (5)",
-        Level::CutIsolation => "cut (2)",
-        Level::ReadCommitted
-        | Level::ReadYourWrites
-        | Level::MonotonicReads
-        | Level::MonotonicWrites
-        | Level::WritesFollowReads
-        | Level::ReadAtomic
-        | Level::Causal => "axiom (2)",
-        Level::Prefix
-        | Level::ParallelSnapshotIsolation
-        | Level::SnapshotIsolation
-        | Level::StrongSessionSnapshotIsolation
-        | Level::StrongSnapshotIsolation => "snapshot (3)",
-        Level::RepeatableRead
-        | Level::UpdateSerializable
-        | Level::Serializable
-        | Level::StrongSessionSerializable
-        | Level::StrictSerializable => "serial (4)",
-        further if further.info().name_only => "*name*",
-        _ => "*Elle*",
+    match level.family() {
+        Some(Family::Flow | Family::Writes) => "dependencies (5)",
+        Some(Family::Cut) => "cut (2)",
+        Some(Family::Visible(_)) => "axiom (2)",
+        Some(Family::Prefix | Family::Parallel | Family::Snapshot) => "snapshot (3)",
+        Some(Family::Updates | Family::Serial) => "serial (4)",
+        None if level.info().name_only => "*name*",
+        None => "*Elle*",
     }
 }
 

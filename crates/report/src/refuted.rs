@@ -10,7 +10,7 @@ use crate::explain::fact;
 use crate::layout::listed;
 use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
 use anomalist_level::{
-    AnomalyKind, Choice, Edge, Evidence, Level, Literal, Node, Point, Reason, Refutation, Relation,
+    AnomalyKind, Choice, Edge, Evidence, Family, Level, Literal, Node, Point, Reason, Refutation, Relation,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,13 +40,7 @@ fn denied(kind: AnomalyKind) -> Level {
 
 /// Whether transactions of a level begin at one moment and commit at another.
 fn has_snapshots(level: Level) -> bool {
-    matches!(
-        level,
-        Level::Prefix
-            | Level::SnapshotIsolation
-            | Level::StrongSessionSnapshotIsolation
-            | Level::StrongSnapshotIsolation
-    )
+    level.family().is_some_and(Family::has_snapshots)
 }
 
 /// A refutation as lines of text; empty if there is nothing to tell. `level`: that of a transaction.

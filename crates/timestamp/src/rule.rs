@@ -1,7 +1,7 @@
 //! Who comes before whom, and who sees whom.
 
 use anomalist_history::Snapshot;
-use anomalist_level::Level;
+use anomalist_level::{Bound, Family, Level};
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,10 +17,20 @@ pub enum Mode {
 impl Mode {
     /// The axioms under which a level is judged by timestamps; `None`: timestamps say nothing about it.
     pub fn of(level: Level) -> Option<Mode> {
-        match level {
-            Level::SnapshotIsolation | Level::StrongSessionSnapshotIsolation => Some(Mode::Si),
-            Level::Serializable | Level::StrongSessionSerializable => Some(Mode::Ser),
-            _ => None,
+        // Timestamps are the database's, and real time is the clients'.
+        if level.bound() == Bound::RealTime {
+            return None;
+        }
+        match level.info().family? {
+            Family::Snapshot => Some(Mode::Si),
+            Family::Serial => Some(Mode::Ser),
+            Family::Prefix
+            | Family::Parallel
+            | Family::Updates
+            | Family::Visible(_)
+            | Family::Flow
+            | Family::Writes
+            | Family::Cut => None,
         }
     }
 }

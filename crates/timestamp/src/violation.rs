@@ -26,16 +26,15 @@ impl Axiom {
     pub const ALL: [Axiom; 6] =
         [Axiom::Timestamp, Axiom::Session, Axiom::Int, Axiom::Ext, Axiom::NoConflict, Axiom::Tie];
 
-    /// The paper's name, as in reports: `EXT`.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Axiom::Timestamp => "TIMESTAMP",
-            Axiom::Session => "SESSION",
-            Axiom::Int => "INT",
-            Axiom::Ext => "EXT",
-            Axiom::NoConflict => "NOCONFLICT",
-            Axiom::Tie => "TIE",
-        }
+    /// The paper's name, as in reports: `EXT`. That of the kind of anomaly, in either mode.
+    pub fn code(self) -> &'static str {
+        self.kind(Mode::Si).code()
+    }
+
+    /// The axiom that a kind of anomaly breaks; `None` if it is not about timestamps.
+    pub fn of(kind: AnomalyKind) -> Option<Axiom> {
+        let breaks = |axiom: &Axiom| [Mode::Si, Mode::Ser].into_iter().any(|mode| axiom.kind(mode) == kind);
+        Axiom::ALL.into_iter().find(breaks)
     }
 
     /// The kind of anomaly that a violation is. SESSION and EXT mean different things for the two modes.
@@ -144,4 +143,18 @@ pub struct Identity<T = TxnId, K = KeyId> {
     pub other: Option<T>,
     /// The read of an INT.
     pub read: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An axiom is a view of kinds of anomaly: each of theirs is one axiom's, and has its code.
+    #[test]
+    fn axioms_are_the_anomalies_of_timestamps() {
+        for &kind in AnomalyKind::ALL {
+            assert_eq!(Axiom::of(kind).is_some(), kind.is_stamp(), "{kind}");
+            assert!(Axiom::of(kind).is_none_or(|axiom| axiom.code() == kind.code()), "{kind}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! sessions and real time, never reads ahead, and makes lists what they were seen to be; then serial replay and snapshot
 //! replay. What a weak level counts as visible is in `visible.rs`.
 
+use crate::definition::{Definition, Kind, definition};
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use crate::visible;
@@ -151,7 +152,9 @@ pub(crate) fn check(
     order: &Order,
     definitions: Definitions,
 ) -> Result<(), Flaw> {
-    if level == Level::CutIsolation {
+    let Some(definition) = definition(level) else { return Err(Flaw::new(FlawKind::NoDefinition(level))) };
+    let kind = definition.kind;
+    if kind == Kind::Cut {
         repeatable(reading)?;
         if definitions == Definitions::Plume {
             reading.txns().try_for_each(|t| repeats_after_own(reading, t))?;
@@ -166,49 +169,46 @@ pub(crate) fn check(
         }
     };
     let commits = Commits::new(reading, commits)?;
-    if level.info().session_order {
+    if definition.sessions {
         commits.keeps_sessions()?;
     }
-    commits.makes_lists(|_| matches!(level, Level::ReadUncommitted | Level::AdyaReadCommitted))?;
-    if level == Level::ReadUncommitted {
+    commits.makes_lists(|_| kind.shows_remains())?;
+    if kind == Kind::Writes {
         return Ok(());
     }
     commits.reads_earlier()?;
-    reading.txns().try_for_each(|t| sound_reads(reading, level, t))?;
-    match level {
-        Level::AdyaReadCommitted => reading.txns().try_for_each(|t| commits.ignores_own_writes_only(t)),
-        Level::ReadCommitted => visible::read_committed(&commits, definitions),
-        Level::ReadAtomic => {
+    reading.txns().try_for_each(|t| sound_reads(reading, kind, t))?;
+    if definition.real_time && !kind.has_snapshot() {
+        real_time(&commits, commits.order.iter().map(|&t| Point::Commit(t)), true)?;
+    }
+    match kind {
+        Kind::Flow => reading.txns().try_for_each(|t| commits.ignores_own_writes_only(t)),
+        Kind::ReadCommitted => visible::read_committed(&commits, definitions),
+        Kind::ReadAtomic => {
             repeatable(reading)?;
             lists_repeat(reading, |_| true)?;
             visible::read_atomic(&commits)
         }
-        Level::Causal => {
+        Kind::Causal => {
             lists_repeat(reading, |_| true)?;
             visible::causal(&commits)
         }
-        Level::ReadYourWrites => visible::read_your_writes(&commits),
-        Level::MonotonicReads => visible::monotonic_reads(&commits),
-        Level::MonotonicWrites => visible::monotonic_writes(&commits),
-        Level::WritesFollowReads => visible::writes_follow_reads(&commits),
-        Level::ParallelSnapshotIsolation => visible::parallel_snapshot(&commits),
-        Level::UpdateSerializable => visible::update_serializable(&commits),
-        Level::RepeatableRead | Level::Serializable | Level::StrongSessionSerializable => serial(&commits),
-        Level::StrictSerializable => {
-            real_time(&commits, commits.order.iter().map(|&t| Point::Commit(t)), true)?;
-            serial(&commits)
-        }
-        Level::Prefix
-        | Level::SnapshotIsolation
-        | Level::StrongSessionSnapshotIsolation
-        | Level::StrongSnapshotIsolation => {
+        Kind::ReadYourWrites => visible::read_your_writes(&commits),
+        Kind::MonotonicReads => visible::monotonic_reads(&commits),
+        Kind::MonotonicWrites => visible::monotonic_writes(&commits),
+        Kind::WritesFollowReads => visible::writes_follow_reads(&commits),
+        Kind::Parallel => visible::parallel_snapshot(&commits),
+        Kind::Updates => visible::update_serializable(&commits),
+        Kind::Serial => serial(&commits),
+        Kind::Prefix | Kind::Snapshot => {
             let events = match order {
                 Order::Events(events) => events.clone(),
                 _ => commits.order.iter().flat_map(|&t| [Point::Begin(t), Point::Commit(t)]).collect(),
             };
-            snapshots(&commits, level, &events)
+            snapshots(&commits, definition, &events)
         }
-        _ => Err(Flaw::new(FlawKind::NoDefinition(level))),
+        // The first two were judged above.
+        Kind::Cut | Kind::Writes | Kind::View => Err(Flaw::new(FlawKind::NoDefinition(level))),
     }
 }
 
@@ -309,13 +309,11 @@ pub(crate) fn lists_repeat(reading: &Reading<'_>, matters: impl Fn(TxnId) -> boo
 }
 
 /// No read of the transaction is wrong whatever the order. PL-2 does not ask that it reads its own writes.
-pub(crate) fn sound_reads(reading: &Reading<'_>, level: Level, t: TxnId) -> Result<(), Flaw> {
+pub(crate) fn sound_reads(reading: &Reading<'_>, kind: Kind, t: TxnId) -> Result<(), Flaw> {
     for (op, _) in reading.facts.history.ops(t) {
         let flaw = match reading.source(op) {
             Source::Open => FlawKind::OpenSource,
-            Source::Fault(Fault::NotMyOwnWrite | Fault::NotMyLastWrite)
-                if level == Level::AdyaReadCommitted =>
-            {
+            Source::Fault(Fault::NotMyOwnWrite | Fault::NotMyLastWrite) if kind == Kind::Flow => {
                 continue;
             }
             Source::Fault(_) => FlawKind::FaultyRead,
@@ -351,7 +349,7 @@ pub(crate) fn reads_latest(commits: &Commits<'_>, t: TxnId, latest: &[Option<Txn
 
 /// Replays begins and commits: a transaction reads what was latest when it began, and (not for prefix consistency) nobody
 /// else writes its keys before it commits.
-fn snapshots(commits: &Commits<'_>, level: Level, events: &[Point]) -> Result<(), Flaw> {
+fn snapshots(commits: &Commits<'_>, definition: Definition, events: &[Point]) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
     // Places of events, from 1.
@@ -381,8 +379,8 @@ fn snapshots(commits: &Commits<'_>, level: Level, events: &[Point]) -> Result<()
                 ended[t.index()] = true;
                 open -= 1;
                 for (key, _) in commits.reading.facts.written(t) {
-                    let conflict = written_at[key.index()] > began_at[t.index()] && level != Level::Prefix;
-                    if conflict {
+                    let written = written_at[key.index()] > began_at[t.index()];
+                    if written && definition.kind == Kind::Snapshot {
                         let other = latest[key.index()];
                         return Err(Flaw::new(FlawKind::WriteConflict).txns(other.into_iter().chain([t])));
                     }
@@ -393,11 +391,10 @@ fn snapshots(commits: &Commits<'_>, level: Level, events: &[Point]) -> Result<()
         }
     }
     debug_assert_eq!(open, 0, "everybody commits");
-    let info = level.info();
-    if info.session_order {
+    if definition.sessions {
         snapshots_keep_sessions(commits.reading, events)?;
     }
-    if info.real_time {
+    if definition.real_time {
         real_time(commits, events.iter().copied(), false)?;
     }
     Ok(())

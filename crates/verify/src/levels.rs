@@ -1,5 +1,6 @@
 //! Whose level is what: one for all, or each transaction its own.
 
+use crate::definition::{Kind, definition, kind};
 use anomalist_history::{History, TxnId};
 use anomalist_level::Level;
 
@@ -27,10 +28,28 @@ impl Levels<'_> {
     /// Whether real time matters to anybody.
     pub fn real_time(self) -> bool {
         match self {
-            Levels::One(level) => level.info().real_time,
-            Levels::Declared(levels) => levels.iter().any(|level| level.info().real_time),
+            Levels::One(level) => keeps_real_time(level),
+            Levels::Declared(levels) => levels.iter().any(|&level| keeps_real_time(level)),
         }
     }
+
+    /// Whether there is no order at all: each transaction is judged by itself.
+    pub fn have_no_order(self) -> bool {
+        match self {
+            Levels::One(level) => kind(level) == Some(Kind::Cut),
+            Levels::Declared(_) => false,
+        }
+    }
+}
+
+/// Whether real time matters to a level.
+pub(crate) fn keeps_real_time(level: Level) -> bool {
+    definition(level).is_some_and(|definition| definition.real_time)
+}
+
+/// Whether the order of sessions matters to a level.
+pub(crate) fn keeps_sessions(level: Level) -> bool {
+    definition(level).is_some_and(|definition| definition.sessions)
 }
 
 /// The levels that transactions declare in their metadata; whoever declares nothing promises nothing. `None`: nobody does, or

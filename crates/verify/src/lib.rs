@@ -23,6 +23,7 @@
 //! assert_eq!(flaw.kind, FlawKind::StaleRead);
 //! ```
 
+mod definition;
 mod dependencies;
 mod execution;
 mod flaw;
@@ -41,6 +42,7 @@ use anomalist_history::History;
 use anomalist_level::{
     Anomaly, By, Certificate, Definitions, Judgement, Level, LevelVerdict, Mixed, Verdict,
 };
+use definition::Kind;
 use levels::Levels;
 use reading::{Facts, Reading};
 
@@ -96,8 +98,8 @@ impl<'a> Verifier<'a> {
 
     /// What is known without choices.
     fn certain(&self, level: Level) -> Result<Reading<'_>, Flaw> {
-        match level {
-            Level::ReadUncommitted => Reading::uncommitted(&self.facts, &[]),
+        match definition::kind(level) {
+            Some(Kind::Writes) => Reading::uncommitted(&self.facts, &[]),
             _ => Reading::new(&self.facts, &[]),
         }
     }
@@ -185,7 +187,7 @@ impl<'a> Verifier<'a> {
             self.judgement_of_mixed(mixed)?;
         }
         let by_values = || judgement.levels.iter().filter(|l| l.by == By::Values);
-        for answer in by_values().filter(|l| l.level == Level::ReadUncommitted) {
+        for answer in by_values().filter(|l| definition::kind(l.level) == Some(Kind::Writes)) {
             let certain = self.certain(answer.level)?;
             let of = |kind| judgement.anomalies.iter().find(|a| a.kind == kind && !kind.is_no_order());
             let mut blamed = answer.anomalies.iter().filter_map(|&kind| of(kind));

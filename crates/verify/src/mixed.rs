@@ -3,8 +3,10 @@
 //! One order of commits for all, with the begins of those whose levels have snapshots; each transaction is held to its own
 //! level: what it must follow, what its reads may be, what it may not overlook. Linear but for causal transactions, as usual.
 
+use crate::definition::{Kind, kind};
 use crate::execution::{Commits, lists_repeat, reads_latest, repeats, sound_reads};
 use crate::flaw::{Flaw, FlawKind};
+use crate::levels::{keeps_real_time, keeps_sessions};
 use crate::reading::{Reading, Source};
 use crate::visible;
 use anomalist_history::TxnId;
@@ -12,55 +14,56 @@ use anomalist_level::{Definitions, Level, Order, Point};
 
 /// Whether transactions of a level take a snapshot at one moment and commit at another.
 pub(crate) fn has_snapshot(level: Level) -> bool {
-    level == Level::Prefix || forbids_conflicts(level)
+    kind(level).is_some_and(Kind::has_snapshot)
 }
 
 fn forbids_conflicts(level: Level) -> bool {
-    use Level::{SnapshotIsolation, StrongSessionSnapshotIsolation, StrongSnapshotIsolation};
-    matches!(level, SnapshotIsolation | StrongSessionSnapshotIsolation | StrongSnapshotIsolation)
+    kind(level) == Some(Kind::Snapshot)
 }
 
 fn is_serial(level: Level) -> bool {
-    use Level::{RepeatableRead, Serializable, StrictSerializable, StrongSessionSerializable};
-    matches!(level, RepeatableRead | Serializable | StrongSessionSerializable | StrictSerializable)
+    kind(level) == Some(Kind::Serial)
 }
 
 /// What a level makes visible to its readers.
 type Visibility = for<'a, 'b> fn(&'a Commits<'b>) -> Result<(), Flaw>;
 
-const VISIBLE: [(Level, Visibility); 7] = [
-    (Level::ReadCommitted, |commits| visible::read_committed(commits, Definitions::Anomalist)),
-    (Level::ReadAtomic, visible::read_atomic),
-    (Level::Causal, visible::causal_in_any_order),
-    (Level::ReadYourWrites, visible::read_your_writes),
-    (Level::MonotonicReads, visible::monotonic_reads),
-    (Level::MonotonicWrites, visible::monotonic_writes),
-    (Level::WritesFollowReads, visible::writes_follow_reads),
-];
+/// `None`: the level cannot be mixed with others, or has no definition.
+fn visibility(level: Level) -> Option<Option<Visibility>> {
+    Some(match kind(level)? {
+        Kind::ReadCommitted => Some(|commits| visible::read_committed(commits, Definitions::Anomalist)),
+        Kind::ReadAtomic => Some(visible::read_atomic),
+        Kind::Causal => Some(visible::causal_in_any_order),
+        Kind::ReadYourWrites => Some(visible::read_your_writes),
+        Kind::MonotonicReads => Some(visible::monotonic_reads),
+        Kind::MonotonicWrites => Some(visible::monotonic_writes),
+        Kind::WritesFollowReads => Some(visible::writes_follow_reads),
+        Kind::Serial | Kind::Prefix | Kind::Snapshot | Kind::Flow | Kind::Writes | Kind::Cut => None,
+        Kind::Parallel | Kind::View | Kind::Updates => return None,
+    })
+}
 
 /// Checks an execution against the definitions of the levels; `levels` has that of each transaction.
 pub(crate) fn check(reading: &Reading<'_>, levels: &[Level], order: &Order) -> Result<(), Flaw> {
     let level = |t: TxnId| levels[t.index()];
-    let judges_reads = |t: TxnId| !matches!(level(t), Level::ReadUncommitted | Level::CutIsolation);
+    let judges_reads = |t: TxnId| !matches!(kind(level(t)), Some(Kind::Writes | Kind::Cut));
     for t in reading.txns() {
-        let known = [Level::ReadUncommitted, Level::AdyaReadCommitted, Level::CutIsolation];
-        let weak = VISIBLE.iter().any(|(l, _)| *l == level(t));
-        if !known.contains(&level(t)) && !weak && !has_snapshot(level(t)) && !is_serial(level(t)) {
+        let Some(kind) = kind(level(t)).filter(|_| visibility(level(t)).is_some()) else {
             return Err(Flaw::new(FlawKind::NoDefinition(level(t))));
-        }
+        };
         if let Some((op, _)) =
             reading.facts.history.ops(t).find(|(op, _)| reading.source(*op) == Source::Open)
         {
             return Err(Flaw::new(FlawKind::OpenSource).ops([op]));
         }
         if judges_reads(t) {
-            sound_reads(reading, level(t), t)?;
+            sound_reads(reading, kind, t)?;
         }
-        if matches!(level(t), Level::CutIsolation | Level::ReadAtomic) {
+        if matches!(kind, Kind::Cut | Kind::ReadAtomic) {
             repeats(reading, t)?;
         }
     }
-    lists_repeat(reading, |t| matches!(level(t), Level::ReadAtomic | Level::Causal))?;
+    lists_repeat(reading, |t| matches!(kind(level(t)), Some(Kind::ReadAtomic | Kind::Causal)))?;
     let events: Vec<Point> = match order {
         Order::Any => return Err(Flaw::new(FlawKind::WrongKind)),
         Order::Events(events) => events.clone(),
@@ -72,9 +75,9 @@ pub(crate) fn check(reading: &Reading<'_>, levels: &[Level], order: &Order) -> R
     };
     let commits = events.iter().filter(|e| matches!(e, Point::Commit(_))).map(|e| e.txn()).collect();
     let mut commits = Commits::new(reading, commits)?;
-    let forgiving = |t: TxnId| matches!(level(t), Level::ReadUncommitted | Level::AdyaReadCommitted);
+    let forgiving = |t: TxnId| kind(level(t)).is_some_and(Kind::shows_remains);
     commits.makes_lists(forgiving)?;
-    let mut forgiven = reading.txns().filter(|&t| level(t) == Level::AdyaReadCommitted);
+    let mut forgiven = reading.txns().filter(|&t| kind(level(t)) == Some(Kind::Flow));
     forgiven.try_for_each(|t| commits.ignores_own_writes_only(t))?;
     replay(&commits, levels, &events)?;
     keeps_sessions_and_time(&commits, levels, &events)?;
@@ -83,9 +86,11 @@ pub(crate) fn check(reading: &Reading<'_>, levels: &[Level], order: &Order) -> R
     };
     commits.asked = Some(asked(&judges_reads));
     commits.reads_earlier()?;
-    for (weak, check) in VISIBLE.iter().filter(|(weak, _)| levels.contains(weak)) {
-        commits.asked = Some(asked(&|t| level(t) == *weak));
-        check(&commits)?;
+    for &weak in Level::ALL.iter().filter(|weak| levels.contains(weak)) {
+        if let Some(Some(check)) = visibility(weak) {
+            commits.asked = Some(asked(&|t| level(t) == weak));
+            check(&commits)?;
+        }
     }
     Ok(())
 }
@@ -158,7 +163,7 @@ fn keeps_sessions_and_time(commits: &Commits<'_>, levels: &[Level], events: &[Po
         let predecessor = history.before_in_session(t).rfind(|&p| reading.counts(p));
         let latest = predecessor.and_then(|p| last[p.index()]);
         if let Some(before) = latest
-            && levels[t.index()].info().session_order
+            && keeps_sessions(levels[t.index()])
             && committed_at[before.index()] > began_at[t.index()]
         {
             return Err(Flaw::new(FlawKind::SessionOrder).txns([before, t]));
@@ -166,7 +171,7 @@ fn keeps_sessions_and_time(commits: &Commits<'_>, levels: &[Level], events: &[Po
         let earlier = |p: &TxnId| committed_at[p.index()] >= committed_at[t.index()];
         last[t.index()] = latest.filter(earlier).or(Some(t));
     }
-    if !reading.txns().any(|t| levels[t.index()].info().real_time) {
+    if !reading.txns().any(|t| keeps_real_time(levels[t.index()])) {
         return Ok(());
     }
     let Some(intervals) = history.intervals() else { return Err(Flaw::new(FlawKind::RealTime)) };
@@ -176,7 +181,7 @@ fn keeps_sessions_and_time(commits: &Commits<'_>, levels: &[Level], events: &[Po
         let t = event.txn();
         if let Some((completed, other)) = earliest
             && begins(event)
-            && levels[t.index()].info().real_time
+            && keeps_real_time(levels[t.index()])
             && completed < intervals[t.index()].invoked
         {
             return Err(Flaw::new(FlawKind::RealTime).txns([other, t]));

@@ -1,7 +1,9 @@
 //! Levels decided by trying everything: for tiny histories, to compare other answers with.
 
+use crate::definition::{Kind, kind};
 use crate::execution;
 use crate::flaw::Flaw;
+use crate::levels::keeps_real_time;
 use crate::mixed::{self, has_snapshot};
 use crate::reading::{Facts, Reading, Source};
 use anomalist_history::{OpId, OpKind, TxnId};
@@ -15,16 +17,16 @@ const READING_LIMIT: usize = 64;
 
 /// Is there an execution that satisfies the level? `None`: too large to try them all.
 pub(crate) fn decide(facts: &Facts<'_>, level: Level, definitions: Definitions) -> Option<bool> {
-    if level.info().real_time && facts.history.intervals().is_none() {
+    if keeps_real_time(level) && facts.history.intervals().is_none() {
         return None;
     }
     let limit = if has_snapshot(level) { SNAPSHOT_LIMIT } else { COMMIT_LIMIT };
     // Without the transactions that need not have taken effect PL-1 forbids less.
-    let explain = if level == Level::ReadUncommitted { Reading::uncommitted } else { Reading::new };
+    let explain = if kind(level) == Some(Kind::Writes) { Reading::uncommitted } else { Reading::new };
     any_execution(facts, limit, explain, |reading, txns| {
         let accepts = |order: &Order| execution::check(reading, level, order, definitions).is_ok();
-        match level {
-            Level::CutIsolation => accepts(&Order::Any),
+        match kind(level) {
+            Some(Kind::Cut) => accepts(&Order::Any),
             _ if has_snapshot(level) => {
                 interleavings(txns).into_iter().any(|events| accepts(&Order::Events(events)))
             }
@@ -35,7 +37,7 @@ pub(crate) fn decide(facts: &Facts<'_>, level: Level, definitions: Definitions) 
 
 /// Is there an execution that suits transactions of these levels? `None`: too large to try them all.
 pub(crate) fn decide_mixed(facts: &Facts<'_>, levels: &[Level]) -> Option<bool> {
-    if facts.history.intervals().is_none() && levels.iter().any(|level| level.info().real_time) {
+    if facts.history.intervals().is_none() && levels.iter().any(|&level| keeps_real_time(level)) {
         return None;
     }
     let happens = |point: &Point| match *point {

@@ -7,6 +7,7 @@ mod axioms;
 mod sources;
 
 use crate::Terms;
+use crate::definition::{Kind, definition, kind};
 use crate::flaw::{Flaw, FlawKind};
 use crate::levels::Levels;
 use crate::reading::{Facts, Reading, Source, check_choice};
@@ -34,29 +35,22 @@ enum Family {
 }
 
 fn family(level: Level) -> Option<Family> {
-    Some(match level {
-        Level::Serializable
-        | Level::RepeatableRead
-        | Level::StrongSessionSerializable
-        | Level::StrictSerializable => Family::Serial,
-        Level::Prefix
-        | Level::SnapshotIsolation
-        | Level::StrongSessionSnapshotIsolation
-        | Level::StrongSnapshotIsolation => Family::Snapshot,
-        Level::ReadCommitted
-        | Level::ReadAtomic
-        | Level::Causal
-        | Level::ReadYourWrites
-        | Level::MonotonicReads
-        | Level::MonotonicWrites
-        | Level::WritesFollowReads
-        | Level::ConsistentView
-        | Level::ParallelSnapshotIsolation => Family::Visible,
-        Level::UpdateSerializable => Family::Updates,
-        Level::AdyaReadCommitted => Family::Flow,
-        Level::ReadUncommitted => Family::Writes,
-        Level::CutIsolation => Family::Cut,
-        _ => return None,
+    Some(match kind(level)? {
+        Kind::Serial => Family::Serial,
+        Kind::Prefix | Kind::Snapshot => Family::Snapshot,
+        Kind::ReadCommitted
+        | Kind::ReadAtomic
+        | Kind::Causal
+        | Kind::ReadYourWrites
+        | Kind::MonotonicReads
+        | Kind::MonotonicWrites
+        | Kind::WritesFollowReads
+        | Kind::View
+        | Kind::Parallel => Family::Visible,
+        Kind::Updates => Family::Updates,
+        Kind::Flow => Family::Flow,
+        Kind::Writes => Family::Writes,
+        Kind::Cut => Family::Cut,
     })
 }
 
@@ -69,10 +63,7 @@ pub(crate) fn check(
     terms: Terms,
 ) -> Result<(), Flaw> {
     // Levels that see versions have no order of commits to share with others.
-    let unfit = |t: TxnId| match family(levels.of(t)) {
-        None | Some(Family::Updates) if levels.is_mixed() => true,
-        _ => levels.is_mixed() && levels.of(t) == Level::ParallelSnapshotIsolation,
-    };
+    let unfit = |t: TxnId| kind(levels.of(t)).is_none_or(|k| matches!(k, Kind::Updates | Kind::Parallel));
     let defined = match levels {
         Levels::One(level) => family(level).is_some(),
         Levels::Declared(_) => !facts.history.txns().any(unfit),
@@ -259,17 +250,17 @@ impl Proof<'_> {
     /// `a` comes before `b` in their session, and that matters to `level`.
     fn session_before(&self, level: Level, a: TxnId, b: TxnId) -> bool {
         let history = self.facts.history;
-        level.info().session_order && history.session_before(a, b)
+        definition(level).is_some_and(|d| d.sessions) && history.session_before(a, b)
     }
 
     fn time_before(&self, a: TxnId, b: TxnId) -> bool {
-        self.levels.of(b).info().real_time && self.facts.ended_before(a, b)
+        definition(self.levels.of(b)).is_some_and(|d| d.real_time) && self.facts.ended_before(a, b)
     }
 
     /// Each link is known, or its reverse is in the clause.
     fn cycle(&mut self, clause: &Clause, points: &[Point]) -> Result<(), Flaw> {
         let points: Vec<Point> = points.iter().map(|&p| self.point(p)).collect::<Result<_, Flaw>>()?;
-        if points.is_empty() || matches!(self.levels, Levels::One(Level::CutIsolation)) {
+        if points.is_empty() || self.levels.have_no_order() {
             return Err(unproven());
         }
         let mut chosen: FxHashSet<(TxnId, TxnId)> = FxHashSet::default();

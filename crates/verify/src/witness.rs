@@ -5,13 +5,12 @@
 //! than it says (a cycle without session order is a cycle with it); what it says is then still true.
 
 use crate::Terms;
+use crate::definition::Kind;
 use crate::dependencies::DependencyCycle;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
 use anomalist_history::{OpId, OpKind, TxnId};
-use anomalist_level::{
-    Anomaly, AnomalyKind, Definitions, Edge, Evidence, Level, Node, Relation, VersionReason,
-};
+use anomalist_level::{Anomaly, AnomalyKind, Definitions, Edge, Evidence, Node, Relation, VersionReason};
 
 /// Checks an anomaly against the reading without choices.
 pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, terms: Terms) -> Result<(), Flaw> {
@@ -34,17 +33,17 @@ pub(crate) fn check(reading: &Reading<'_>, anomaly: &Anomaly, terms: Terms) -> R
         A::G1a => scene.fault(Fault::Aborted).or_else(|_| scene.fault(Fault::ThinAir)),
         A::G1b => scene.intermediate(),
         A::CyclicCo => scene.cycle(&[Relation::SessionOrder, Relation::WriteRead], None),
-        A::NonMonoReadCo => scene.triangle(Level::ReadCommitted, true),
-        A::NonMonoReadCm => scene.triangle(Level::ReadCommitted, false),
-        A::FracturedReadCo => scene.triangle(Level::ReadAtomic, true),
-        A::FracturedReadCm => scene.triangle(Level::ReadAtomic, false),
-        A::CoConflictCm => scene.triangle(Level::Causal, true),
-        A::ConflictCm => scene.triangle(Level::Causal, false),
-        A::ReadAtomicCycleExists => scene.triangle(Level::ReadAtomic, false),
-        A::NotReadYourWrites => scene.triangle(Level::ReadYourWrites, false),
-        A::NonMonotonicReads => scene.triangle(Level::MonotonicReads, false),
-        A::NonMonotonicWrites => scene.triangle(Level::MonotonicWrites, false),
-        A::WritesDontFollowReads => scene.triangle(Level::WritesFollowReads, false),
+        A::NonMonoReadCo => scene.triangle(Kind::ReadCommitted, true),
+        A::NonMonoReadCm => scene.triangle(Kind::ReadCommitted, false),
+        A::FracturedReadCo => scene.triangle(Kind::ReadAtomic, true),
+        A::FracturedReadCm => scene.triangle(Kind::ReadAtomic, false),
+        A::CoConflictCm => scene.triangle(Kind::Causal, true),
+        A::ConflictCm => scene.triangle(Kind::Causal, false),
+        A::ReadAtomicCycleExists => scene.triangle(Kind::ReadAtomic, false),
+        A::NotReadYourWrites => scene.triangle(Kind::ReadYourWrites, false),
+        A::NonMonotonicReads => scene.triangle(Kind::MonotonicReads, false),
+        A::NonMonotonicWrites => scene.triangle(Kind::MonotonicWrites, false),
+        A::WritesDontFollowReads => scene.triangle(Kind::WritesFollowReads, false),
         A::LostUpdate => scene.lost_update(),
         A::Internal => scene.internal(),
         A::DirtyUpdate => scene.dirty_update(),
@@ -284,7 +283,7 @@ impl Scene<'_> {
     }
 
     /// A closed chain of proven edges of these kinds.
-    pub fn cycle(&self, relations: &[Relation], level: Option<Level>) -> Result<(), Flaw> {
+    pub fn cycle(&self, relations: &[Relation], level: Option<Kind>) -> Result<(), Flaw> {
         let edges = &self.anomaly.witness.edges;
         for (edge, next) in edges.iter().zip(edges.iter().cycle().skip(1)) {
             if !relations.contains(&edge.relation) {
@@ -299,7 +298,7 @@ impl Scene<'_> {
     }
 
     /// A demand of the level that contradicts causality (`co`), or causality with other demands and the order of lists.
-    fn triangle(&self, level: Level, co: bool) -> Result<(), Flaw> {
+    fn triangle(&self, level: Kind, co: bool) -> Result<(), Flaw> {
         use Relation::{Required, SessionOrder, VersionOrder, WriteRead};
         self.cycle(&[SessionOrder, WriteRead, Required, VersionOrder], Some(level))?;
         let demands = |e: &&Edge| e.relation == Required;
@@ -311,7 +310,7 @@ impl Scene<'_> {
     }
 
     /// Does the evidence show the edge? `level` says what makes a writer visible where a demand needs it.
-    fn edge(&self, edge: &Edge, level: Option<Level>) -> Result<(), Flaw> {
+    fn edge(&self, edge: &Edge, level: Option<Kind>) -> Result<(), Flaw> {
         let counts = |node: Node| match node {
             Node::Txn(t) => self.reading.counts(t),
             Node::Initial => true,
@@ -320,7 +319,7 @@ impl Scene<'_> {
         if shown { Ok(()) } else { Err(unproven(edge)) }
     }
 
-    fn shows(&self, edge: &Edge, level: Option<Level>) -> bool {
+    fn shows(&self, edge: &Edge, level: Option<Kind>) -> bool {
         let history = self.reading.facts.history;
         match (&edge.evidence, edge.relation) {
             (Evidence::Session, Relation::SessionOrder) => match (edge.from, edge.to) {
@@ -438,7 +437,7 @@ impl Scene<'_> {
     }
 
     /// Does the path make `from` visible to the read, as the level sees it?
-    fn is_visible(&self, level: Level, from: TxnId, read: OpId, path: &[Edge]) -> bool {
+    fn is_visible(&self, kind: Kind, from: TxnId, read: OpId, path: &[Edge]) -> bool {
         let reader = self.owner(read);
         let mut at = Node::Txn(from);
         for edge in path {
@@ -453,20 +452,28 @@ impl Scene<'_> {
         }
         let shape: Vec<Relation> = path.iter().map(|e| e.relation).collect();
         use Relation::{SessionOrder as So, WriteRead as Wr};
-        match level {
-            Level::ReadCommitted => {
+        match kind {
+            Kind::ReadCommitted => {
                 let key = |op: OpId| self.reading.facts.history.op(op).key;
                 let counts = |r: OpId| r < read && (!self.plume || key(r) != key(read));
                 let before = |e: &Edge| matches!(e.evidence, Evidence::Read { read: r, .. } if counts(r));
                 shape == [Wr] && path.iter().all(before)
             }
-            Level::ReadAtomic => shape == [Wr] || shape == [So],
-            Level::Causal => true,
-            Level::ReadYourWrites => shape == [So],
-            Level::MonotonicReads => shape == [Wr, So],
-            Level::MonotonicWrites => shape == [So, Wr],
-            Level::WritesFollowReads => shape == [Wr, So, Wr],
-            _ => false,
+            Kind::ReadAtomic => shape == [Wr] || shape == [So],
+            Kind::Causal => true,
+            Kind::ReadYourWrites => shape == [So],
+            Kind::MonotonicReads => shape == [Wr, So],
+            Kind::MonotonicWrites => shape == [So, Wr],
+            Kind::WritesFollowReads => shape == [Wr, So, Wr],
+            Kind::Serial
+            | Kind::Prefix
+            | Kind::Snapshot
+            | Kind::Parallel
+            | Kind::View
+            | Kind::Updates
+            | Kind::Flow
+            | Kind::Writes
+            | Kind::Cut => false,
         }
     }
 }

@@ -10,38 +10,22 @@ mod solver;
 
 use anomalist_history::{History, OpKind};
 use anomalist_level::{Certificate, Level};
-use anomalist_testkit::oracle::{self, StrongLevel, WeakLevel};
+use anomalist_testkit::oracle;
 use anomalist_testkit::random::{self, Reference, Shape};
 use anomalist_testkit::{mini, mutate};
 use anomalist_verify::Verifier;
 use solver::Answer;
 
-const ORACLE: [(Level, WeakLevel); 7] = [
-    (Level::ReadCommitted, WeakLevel::ReadCommitted),
-    (Level::ReadAtomic, WeakLevel::ReadAtomic),
-    (Level::Causal, WeakLevel::Causal),
-    (Level::ReadYourWrites, WeakLevel::ReadYourWrites),
-    (Level::MonotonicReads, WeakLevel::MonotonicReads),
-    (Level::MonotonicWrites, WeakLevel::MonotonicWrites),
-    (Level::WritesFollowReads, WeakLevel::WritesFollowReads),
-];
+fn strong() -> impl Iterator<Item = Level> {
+    oracle::strong_levels().map(|(level, _)| level)
+}
 
-const STRONG: [(Level, StrongLevel); 9] = [
-    (Level::Prefix, StrongLevel::Prefix),
-    (Level::ParallelSnapshotIsolation, StrongLevel::ParallelSnapshotIsolation),
-    (Level::SnapshotIsolation, StrongLevel::SnapshotIsolation),
-    (Level::StrongSessionSnapshotIsolation, StrongLevel::StrongSessionSnapshotIsolation),
-    (Level::StrongSnapshotIsolation, StrongLevel::StrongSnapshotIsolation),
-    (Level::RepeatableRead, StrongLevel::Serializable),
-    (Level::Serializable, StrongLevel::Serializable),
-    (Level::StrongSessionSerializable, StrongLevel::StrongSessionSerializable),
-    (Level::StrictSerializable, StrongLevel::StrictSerializable),
-];
+fn weak() -> impl Iterator<Item = Level> {
+    oracle::weak_levels().map(|(level, _)| level).filter(|level| *level != Level::CutIsolation)
+}
 
 fn truth(history: &History, level: Level) -> Option<bool> {
-    let weak = ORACLE.iter().find(|(l, _)| *l == level).map(|(_, weak)| oracle::satisfies(history, *weak));
-    let strong = STRONG.iter().find(|(l, _)| *l == level);
-    weak.or_else(|| strong.and_then(|(_, strong)| oracle::strongly_satisfies(history, *strong)))
+    weak().chain(strong()).find(|l| *l == level).and_then(|level| oracle::decide(history, level))
 }
 
 #[derive(Default)]
@@ -64,7 +48,7 @@ fn compare(history: &History, rng: &mut fastrand::Rng, context: &str, tally: &mu
         return;
     }
     let verifier = Verifier::new(history);
-    for level in ORACLE.iter().map(|(level, _)| *level).chain(STRONG.iter().map(|(level, _)| *level)) {
+    for level in weak().chain(strong()) {
         let Some(expected) = truth(history, level) else { continue };
         let shown = || format!("{level}, {context}\n{}", mini::print(history));
         let Some(answer) = solver::solve(history, level) else { continue };
@@ -85,7 +69,7 @@ fn compare(history: &History, rng: &mut fastrand::Rng, context: &str, tally: &mu
         }
         // Whatever a refutation of another level, or a changed one, says: of a level that holds nothing is accepted.
         if let Certificate::Violated(refutation) = &certificate {
-            for other in STRONG.iter().map(|(level, _)| *level).chain([Level::Causal]) {
+            for other in strong().chain([Level::Causal]) {
                 for _ in 0..2 {
                     let mutant = Certificate::Violated(mutate::refutation(refutation, history, rng));
                     let accepted = verifier.certificate(other, &mutant).is_ok();

@@ -10,7 +10,7 @@
 //! nothing: the verdict is that of the level's graph (`decide.rs`).
 
 use super::depend::{ANTI, Dependencies, RT, RW, RWP, SO, WR, WW};
-use super::orders::{Bound, Clock, session_pairs};
+use super::orders::{Clock, session_pairs};
 use super::shapes::order_labels;
 use super::witness::needed_label;
 use crate::budget::Budget;
@@ -20,7 +20,7 @@ use anomalist_graph::labelled::{
 use anomalist_graph::{Components, Csr, components};
 use anomalist_history::TxnId;
 use anomalist_level::AnomalyKind as A;
-use anomalist_level::{Anomaly, AnomalyKind};
+use anomalist_level::{Anomaly, AnomalyKind, Bound};
 
 const DEP: Labels = WW | WR;
 

@@ -15,7 +15,7 @@ use super::cycles::{Cyclic, Names};
 use super::depend::{Dependencies, RT};
 use super::direct;
 use super::extra::{Analyser, Given};
-use super::orders::{Bound, Clock};
+use super::orders::Clock;
 use super::registers::Registers;
 use super::shapes::{Shape, Shapes, Sorted};
 use super::unfolded::{Answers, Unfolded};
@@ -24,7 +24,10 @@ use crate::verdicts::Board;
 use crate::weak::Problem;
 use anomalist_graph::Components;
 use anomalist_history::TxnId;
-use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict, Why};
+use anomalist_level::{Anomaly, AnomalyKind, Bound, Family, Graph, Level, Verdict, Why};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// What the engine is asked.
 pub(crate) struct Question<'a> {
@@ -35,17 +38,23 @@ pub(crate) struct Question<'a> {
     pub every: bool,
 }
 
-/// Levels that the weak engine decides by itself, of registers.
-const WEAK: [Level; 8] = [
-    Level::CutIsolation,
-    Level::ReadCommitted,
-    Level::ReadYourWrites,
-    Level::MonotonicReads,
-    Level::MonotonicWrites,
-    Level::WritesFollowReads,
-    Level::ReadAtomic,
-    Level::Causal,
-];
+/// Whether the weak engine decides the level by itself, of registers.
+fn is_weak(level: Level) -> bool {
+    match level.info().family {
+        Some(Family::Visible(_)) => level.bound() < Bound::RealTime,
+        Some(Family::Cut) => true,
+        Some(
+            Family::Serial
+            | Family::Snapshot
+            | Family::Prefix
+            | Family::Parallel
+            | Family::Updates
+            | Family::Flow
+            | Family::Writes,
+        )
+        | None => false,
+    }
+}
 
 impl Question<'_> {
     /// False if dependencies have nothing to say that the weak engine does not say.
@@ -53,7 +62,7 @@ impl Question<'_> {
         problem.history.has_lists()
             || self.registers.contradiction.is_some()
             || !self.analysers.is_empty()
-            || !self.asked.iter().all(|level| WEAK.contains(level))
+            || !self.asked.iter().all(|&level| is_weak(level))
     }
 
     /// True if the answer for a level tells something about a level that was asked about.
@@ -62,56 +71,41 @@ impl Question<'_> {
     }
 
     fn bound(&self) -> Bound {
-        let of = |level: &Level| match (level.info().real_time, level.info().session_order) {
-            (true, _) => Bound::RealTime,
-            (false, true) => Bound::Session,
-            (false, false) => Bound::Data,
-        };
-        self.asked.iter().map(of).max().unwrap_or(Bound::Data)
+        self.asked.iter().map(|level| level.bound()).max().unwrap_or(Bound::Data)
     }
 }
 
-/// Levels that are the absence of cycles in a graph, strongest graphs first.
-const GRAPHS: [(Shape, Bound, &[Level]); 14] = [
-    (Shape::SERIAL, Bound::RealTime, &[Level::StrictSerializable]),
-    (Shape::SERIAL, Bound::Session, &[Level::StrongSessionSerializable]),
-    (Shape::SERIAL, Bound::Data, &[Level::Serializable]),
-    (Shape::ITEMS, Bound::Data, &[Level::RepeatableRead]),
-    (Shape::SNAPSHOT, Bound::RealTime, &[Level::StrongSnapshotIsolation]),
-    (Shape::SNAPSHOT, Bound::Session, &[Level::StrongSessionSnapshotIsolation]),
-    (Shape::SNAPSHOT, Bound::Data, &[Level::SnapshotIsolation]),
-    (Shape::PREFIX, Bound::Session, &[Level::Prefix]),
-    (Shape::FLOW, Bound::RealTime, &[Level::StrongReadCommitted]),
-    (Shape::FLOW, Bound::Session, &[Level::StrongSessionReadCommitted]),
-    // Of Elle's further models these are PL-2 without a few anomalies that need no search.
-    (
-        Shape::FLOW,
-        Bound::Data,
-        &[
-            Level::AdyaReadCommitted,
-            Level::MonotonicAtomicView,
-            Level::ElleReadAtomic,
-            Level::UpdateAtomic,
-            Level::ElleCausalCerone,
-            Level::EllePrefix,
-            Level::ElleParallelSnapshotIsolation,
-        ],
-    ),
-    (Shape::WRITES, Bound::RealTime, &[Level::StrongReadUncommitted]),
-    (Shape::WRITES, Bound::Session, &[Level::StrongSessionReadUncommitted]),
-    (Shape::WRITES, Bound::Data, &[Level::ElleReadUncommitted, Level::ReadUncommitted]),
-];
+/// The edges of a graph; none if the level follows from another's.
+fn shape(graph: Graph) -> Option<Shape> {
+    Some(match graph {
+        Graph::Serial => Shape::SERIAL,
+        Graph::Items => Shape::ITEMS,
+        Graph::Snapshot => Shape::SNAPSHOT,
+        Graph::Prefix => Shape::PREFIX,
+        Graph::Flow => Shape::FLOW,
+        Graph::Writes => Shape::WRITES,
+        Graph::Follows => return None,
+    })
+}
 
-/// Levels that follow from a serial order that respects a bound, beside those of [`GRAPHS`].
-const FOLLOW: [(Bound, Level); 7] = [
-    (Bound::Session, Level::Causal),
-    (Bound::Session, Level::ReadAtomic),
-    (Bound::Session, Level::ReadCommitted),
-    (Bound::Session, Level::ParallelSnapshotIsolation),
-    (Bound::Data, Level::UpdateSerializable),
-    (Bound::Data, Level::ConsistentView),
-    (Bound::Data, Level::ForwardConsistentView),
-];
+/// Levels that are the absence of cycles in a graph, strongest graphs first. Of Elle's further models some are PL-2
+/// without a few anomalies that need no search.
+static GRAPHS: LazyLock<Vec<(Shape, Bound, Vec<Level>)>> = LazyLock::new(|| {
+    let mut graphs: BTreeMap<(Graph, Reverse<Bound>), Vec<Level>> = BTreeMap::new();
+    for &level in Level::ALL {
+        if let Some(graph) = level.info().graph {
+            graphs.entry((graph, Reverse(level.bound()))).or_default().push(level);
+        }
+    }
+    let of = |((graph, Reverse(bound)), levels)| Some((shape(graph)?, bound, levels));
+    graphs.into_iter().filter_map(of).collect()
+});
+
+/// Levels that follow from a serial order that respects their bound, beside those of [`GRAPHS`].
+fn followers() -> impl Iterator<Item = (Bound, Level)> {
+    let follow = |level: &&Level| level.info().graph == Some(Graph::Follows);
+    Level::ALL.iter().filter(follow).map(|&level| (level.bound(), level))
+}
 
 /// Levels about single operations.
 const UNFOLDED: [Level; 2] = [Level::MonotonicView, Level::MonotonicSnapshotRead];
@@ -194,13 +188,13 @@ impl Judge<'_, '_> {
     /// No cycle at all, up to a bound.
     fn acyclic(&mut self, last: Bound, sorted: &[u32]) -> bool {
         let serial = (Shape::SERIAL, sorted);
-        for (shape, bound, levels) in GRAPHS.into_iter().filter(|(_, bound, _)| *bound <= last) {
+        for &(shape, bound, ref levels) in GRAPHS.iter().filter(|(_, bound, _)| *bound <= last) {
             for &level in levels {
                 if self.is_free(shape) { self.prove(bound, level, serial) } else { self.open(level) }
             }
         }
         let ordered = self.shapes.deps.is_ordered();
-        for (bound, level) in FOLLOW.into_iter().filter(|(bound, _)| *bound <= last) {
+        for (bound, level) in followers().filter(|(bound, _)| *bound <= last) {
             if ordered { self.prove(bound, level, serial) } else { self.open(level) }
         }
         ordered && self.question.asked.iter().all(|&level| self.board.holds(level))
@@ -230,7 +224,7 @@ impl Judge<'_, '_> {
             self.board.interrupt();
             return;
         }
-        for (shape, bound, levels) in GRAPHS.into_iter().filter(|(_, bound, _)| *bound <= last) {
+        for &(shape, bound, ref levels) in GRAPHS.iter().filter(|(_, bound, _)| *bound <= last) {
             if levels.iter().any(|&level| self.question.concerns(level)) {
                 self.graph(&cyclic, (shape, bound), levels, budget);
             }

@@ -3,14 +3,13 @@
 
 use super::cycles::Cyclic;
 use super::depend::{ANTI, RT, RWP, SO, WR, WW};
-use super::orders::Bound;
 use super::shapes::{Shape, order_labels};
 use crate::budget::Budget;
 use anomalist_graph::labelled::{Labelled, Labels, Walk, reachable};
 use anomalist_graph::{Components, Csr, Step, components, shortest_path};
 use anomalist_history::{OpKind, TxnId};
 use anomalist_level::AnomalyKind as A;
-use anomalist_level::AnomalyKind;
+use anomalist_level::{AnomalyKind, Bound};
 
 /// Nodes of a component from which a shortest cycle is sought.
 const TRIED: usize = 32;

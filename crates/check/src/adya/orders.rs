@@ -9,21 +9,6 @@
 use crate::weak::Problem;
 use anomalist_history::{Outcome, TxnId};
 
-/// Which orders bind a level.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Bound {
-    /// Only what transactions read and wrote.
-    Data,
-    /// Sessions as well.
-    Session,
-    /// Sessions and real time as well.
-    RealTime,
-}
-
-impl Bound {
-    pub const ALL: [Bound; 3] = [Bound::Data, Bound::Session, Bound::RealTime];
-}
-
 /// The chain of completions.
 pub(crate) struct Clock {
     /// Transactions by completion: node `i` of the chain is the completion of `ended[i]`.

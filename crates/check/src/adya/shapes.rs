@@ -7,11 +7,11 @@
 //! dependencies without two adjacent anti-dependencies. O(transactions + edges).
 
 use super::depend::{ANTI, Dependencies, RT, RW, SO, WR, WW};
-use super::orders::{Bound, Clock, session_pairs};
+use super::orders::{Clock, session_pairs};
 use anomalist_graph::labelled::Labels;
 use anomalist_graph::{Components, Csr, components};
 use anomalist_history::TxnId;
-use anomalist_level::{Execution, Point};
+use anomalist_level::{Bound, Execution, Point};
 
 /// Which relations, and over what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,12 +2,11 @@
 
 use super::depend::{Dependencies, RT, RW, RWP, SO, WR, WW};
 use super::lists::Place;
-use super::orders::Bound;
 use crate::weak::problem::{Read, Writer};
 use crate::weak::witness::{session_edge, witness};
 use anomalist_graph::labelled::{Labels, Walk};
 use anomalist_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId};
-use anomalist_level::{Edge, Evidence, Node, Relation, VersionReason, Witness};
+use anomalist_level::{Bound, Edge, Evidence, Node, Relation, VersionReason, Witness};
 
 impl Dependencies<'_> {
     /// A cycle with its evidence. Runs of session order, or of real time, become one edge.

@@ -15,13 +15,8 @@ use super::Lowered;
 use super::predicates::{Mop, Recording};
 use crate::Budget;
 use anomalist_history::{Datum, Outcome, TxnId};
-use anomalist_level::{Certificate, Judgement, Level, Order, Point, Verdict};
+use anomalist_level::{Certificate, Family, Judgement, Level, Order, Point, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Levels whose order says what every read sees.
-const SERIAL: [Level; 3] = [Level::Serializable, Level::StrongSessionSerializable, Level::StrictSerializable];
-const SNAPSHOT: [Level; 3] =
-    [Level::SnapshotIsolation, Level::StrongSessionSnapshotIsolation, Level::StrongSnapshotIsolation];
 
 /// The levels that hold for the recording, among those that hold for its items.
 pub(super) fn proven(lowered: &Lowered, judgement: &Judgement, budget: &Budget<'_>) -> Vec<Level> {
@@ -39,9 +34,12 @@ pub(super) fn proven(lowered: &Lowered, judgement: &Judgement, budget: &Budget<'
         if proven.iter().any(|stronger| stronger.implies(*level)) {
             continue;
         }
+        // Levels whose order says what every read sees.
+        let is_serial = level.info().family == Some(Family::Serial);
+        let is_snapshot = level.info().family == Some(Family::Snapshot);
         let order = match &execution.order {
-            Order::Commits(commits) if SERIAL.contains(level) || SNAPSHOT.contains(level) => serial(commits),
-            Order::Events(points) if SNAPSHOT.contains(level) => points.clone(),
+            Order::Commits(commits) if is_serial || is_snapshot => serial(commits),
+            Order::Events(points) if is_snapshot => points.clone(),
             _ => continue,
         };
         if replay(&order) {

@@ -4,7 +4,7 @@ use super::{Family, family};
 use crate::weak::Problem;
 use crate::weak::problem::Read;
 use anomalist_history::{KeyId, TxnId};
-use anomalist_level::Level;
+use anomalist_level::{Level, Visible};
 use rustc_hash::FxHashSet;
 
 /// Points are numbered: a transaction's commit by its id, its begin (if its level has snapshots) after all commits.
@@ -55,7 +55,9 @@ impl Collector<'_> {
                 demands.edges.push((begin, commit));
                 begin
             }
-            _ => commit,
+            Family::Uncommitted | Family::Committed | Family::Cut | Family::Weak(_) | Family::Serial => {
+                commit
+            }
         };
         let info = level.info();
         if info.session_order {
@@ -73,9 +75,9 @@ impl Collector<'_> {
         }
         match family {
             Family::Uncommitted | Family::Committed | Family::Cut => {}
-            Family::Weak => {
+            Family::Weak(visible) => {
                 for read in self.problem.reads(t) {
-                    for t2 in self.visible(level, t, read) {
+                    for t2 in self.visible(visible, t, read) {
                         let other = t2 != t && Some(t2) != read.from;
                         if other && self.problem.index.writes(t2, read.key) {
                             demands.edges.push((t2.0, read.from?.0));
@@ -117,22 +119,22 @@ impl Collector<'_> {
     }
 
     /// Who is visible to a read at a weak level.
-    fn visible(&self, level: Level, t: TxnId, read: Read) -> Vec<TxnId> {
+    fn visible(&self, visible: Visible, t: TxnId, read: Read) -> Vec<TxnId> {
         let before = |t: TxnId| {
             let before = self.problem.history.before_in_session(t);
             before.filter(|&p| self.problem.index.is_committed(p))
         };
         let sources = |t: TxnId| self.problem.reads(t).filter_map(|r| r.from);
-        match level {
-            Level::ReadCommitted => {
+        match visible {
+            Visible::ReadCommitted => {
                 self.problem.reads(t).filter(|r| r.op < read.op).filter_map(|r| r.from).collect()
             }
-            Level::ReadAtomic => sources(t).chain(before(t)).collect(),
-            Level::ReadYourWrites => before(t).collect(),
-            Level::MonotonicReads => before(t).flat_map(sources).collect(),
-            Level::MonotonicWrites => sources(t).flat_map(before).collect(),
-            Level::WritesFollowReads => sources(t).flat_map(before).flat_map(sources).collect(),
-            _ => {
+            Visible::ReadAtomic => sources(t).chain(before(t)).collect(),
+            Visible::ReadYourWrites => before(t).collect(),
+            Visible::MonotonicReads => before(t).flat_map(sources).collect(),
+            Visible::MonotonicWrites => sources(t).flat_map(before).collect(),
+            Visible::WritesFollowReads => sources(t).flat_map(before).flat_map(sources).collect(),
+            Visible::Causal => {
                 // Everything that happens before.
                 let mut seen: FxHashSet<TxnId> = FxHashSet::default();
                 let mut work: Vec<TxnId> = sources(t).chain(before(t)).collect();

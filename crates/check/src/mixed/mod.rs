@@ -26,7 +26,7 @@ use crate::budget::Budget;
 use crate::strong;
 use crate::weak::Problem;
 use anomalist_history::{FaultKind, History, ReadFault, TxnId};
-use anomalist_level::{Level, Mixed, Verdict, Why};
+use anomalist_level::{self as level, Level, Mixed, Verdict, Visible, Why};
 use demands::Demands;
 
 /// How a level looks at its transactions.
@@ -39,7 +39,7 @@ enum Family {
     /// A key is read from one transaction; nothing else.
     Cut,
     /// What is visible does not depend on the order.
-    Weak,
+    Weak(Visible),
     /// It reads at its begin; with `conflicts`, nobody else writes its keys after that.
     Snapshot { conflicts: bool },
     /// It reads at its commit.
@@ -47,26 +47,15 @@ enum Family {
 }
 
 fn family(level: Level) -> Option<Family> {
-    Some(match level {
-        Level::ReadUncommitted => Family::Uncommitted,
-        Level::AdyaReadCommitted => Family::Committed,
-        Level::CutIsolation => Family::Cut,
-        Level::ReadCommitted
-        | Level::ReadAtomic
-        | Level::Causal
-        | Level::ReadYourWrites
-        | Level::MonotonicReads
-        | Level::MonotonicWrites
-        | Level::WritesFollowReads => Family::Weak,
-        Level::Prefix => Family::Snapshot { conflicts: false },
-        Level::SnapshotIsolation | Level::StrongSessionSnapshotIsolation | Level::StrongSnapshotIsolation => {
-            Family::Snapshot { conflicts: true }
-        }
-        Level::RepeatableRead
-        | Level::Serializable
-        | Level::StrongSessionSerializable
-        | Level::StrictSerializable => Family::Serial,
-        _ => return None,
+    Some(match level.family()? {
+        level::Family::Writes => Family::Uncommitted,
+        level::Family::Flow => Family::Committed,
+        level::Family::Cut => Family::Cut,
+        level::Family::Visible(visible) => Family::Weak(visible),
+        level::Family::Prefix => Family::Snapshot { conflicts: false },
+        level::Family::Snapshot => Family::Snapshot { conflicts: true },
+        level::Family::Serial => Family::Serial,
+        level::Family::Parallel | level::Family::Updates => return None,
     })
 }
 
@@ -166,7 +155,7 @@ fn faulty(problem: Problem<'_>, declared: &[Level]) -> bool {
     // Read atomic and cut isolation: a key is read from one transaction.
     let repeats = |t: TxnId| {
         let reads: Vec<_> = problem.reads(t).collect();
-        matches!(declared[t.index()], Level::CutIsolation | Level::ReadAtomic)
+        matches!(family(declared[t.index()]), Some(Family::Cut | Family::Weak(Visible::ReadAtomic)))
             && reads.iter().any(|a| reads.iter().any(|b| a.key == b.key && a.from != b.from))
     };
     problem.index.faults().iter().any(forbidden) || problem.committed().any(repeats)

@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certificate> {
     let stamps = history.stamps()?;
     let rule = Rule { mode: Mode::of(level)?, tie };
-    let sessions = matches!(level, Level::StrongSessionSnapshotIsolation | Level::StrongSessionSerializable);
+    let sessions = level.info().session_order;
     if history.has_snapshots() || !is_plain(history) {
         return None;
     }

@@ -13,31 +13,17 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::verdicts::Board;
 use crate::weak::Problem;
 use anomalist_history::Index;
-use anomalist_level::{Anomaly, AnomalyKind, Level, Refutation, Verdict, Why};
+use anomalist_level::{self as level, Anomaly, AnomalyKind, Bound, Level, Refutation, Verdict, Why};
+use std::cmp::Reverse;
 use std::num::NonZeroUsize;
+use std::sync::LazyLock;
 
-/// The levels that this engine decides, strongest first; from causal on only where values repeat.
-const LEVELS: [Level; 19] = [
-    Level::StrictSerializable,
-    Level::StrongSessionSerializable,
-    Level::Serializable,
-    Level::StrongSnapshotIsolation,
-    Level::StrongSessionSnapshotIsolation,
-    Level::SnapshotIsolation,
-    Level::Prefix,
-    Level::ParallelSnapshotIsolation,
-    Level::UpdateSerializable,
-    Level::Causal,
-    Level::ReadAtomic,
-    Level::ReadCommitted,
-    Level::ReadYourWrites,
-    Level::MonotonicReads,
-    Level::MonotonicWrites,
-    Level::WritesFollowReads,
-    Level::AdyaReadCommitted,
-    Level::ReadUncommitted,
-    Level::CutIsolation,
-];
+/// The levels that this engine decides, strongest first; weak ones only where values repeat.
+static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
+    let mut levels: Vec<Level> = Level::ALL.iter().copied().filter(|l| l.info().family.is_some()).collect();
+    levels.sort_by_key(|level| (level.info().family, Reverse(level.bound())));
+    levels
+});
 
 /// Decides what is asked for and still open.
 pub(crate) fn judge(
@@ -49,26 +35,32 @@ pub(crate) fn judge(
 ) {
     let timed = problem.history.intervals().is_some();
     let repeats = problem.index.ambiguous_reads() > 0;
-    let needed = |level: Level| match level {
-        Level::StrictSerializable | Level::StrongSnapshotIsolation => timed && asked.contains(&level),
-        // Without predicates, repeatable read is serializability.
-        Level::Serializable => asked.contains(&level) || asked.contains(&Level::RepeatableRead),
-        Level::StrongSessionSerializable => {
-            asked.contains(&level) || !timed && asked.contains(&Level::StrictSerializable)
-        }
-        Level::StrongSessionSnapshotIsolation => {
-            asked.contains(&level) || !timed && asked.contains(&Level::StrongSnapshotIsolation)
-        }
-        Level::Prefix
-        | Level::ParallelSnapshotIsolation
-        | Level::SnapshotIsolation
-        | Level::UpdateSerializable => asked.contains(&level),
-        // Of these the other engines have decided all that have certain sources.
-        _ => (repeats || request.search_only) && asked.contains(&level),
+    // Without predicates, some levels are others.
+    let asks = |level: Level| asked.iter().any(|a| a.decided_as() == level);
+    let needed = |level: Level| {
+        let Some(family) = level.info().family else { return false };
+        let searched = match family {
+            level::Family::Serial
+            | level::Family::Snapshot
+            | level::Family::Prefix
+            | level::Family::Parallel
+            | level::Family::Updates => true,
+            // Of these the other engines have decided all that have certain sources.
+            level::Family::Visible(_) | level::Family::Flow | level::Family::Writes | level::Family::Cut => {
+                repeats || request.search_only
+            }
+        };
+        searched
+            && match level.bound() {
+                Bound::Data => asks(level),
+                Bound::Session => {
+                    asks(level) || !timed && Level::of(family, Bound::RealTime).is_some_and(asks)
+                }
+                Bound::RealTime => asks(level) && timed,
+            }
     };
-    let open =
-        |board: &Board<'_>| LEVELS.into_iter().find(|&l| needed(l) && board.get(l).is_none_or(undecided));
-    if open(board).is_none() {
+    let open = |board: &Board<'_>| LEVELS.iter().any(|&l| needed(l) && board.get(l).is_none_or(undecided));
+    if !open(board) {
         return;
     }
     if budget.is_over() {
@@ -78,7 +70,7 @@ pub(crate) fn judge(
     let possible = repeats.then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
     let facts = Facts::new(problem, possible.as_ref().unwrap_or(problem.index), request.search_only);
     let engine = Engine { problem, facts: &facts, request, budget: budget.search(), needed: &needed };
-    for level in LEVELS {
+    for &level in LEVELS.iter() {
         if needed(level) && board.get(level).is_none_or(undecided) {
             if budget.is_over() {
                 stop(board, &needed);
@@ -93,7 +85,7 @@ pub(crate) fn judge(
 
 /// Notes that there was no time to begin with what is left.
 fn stop(board: &mut Board<'_>, needed: &dyn Fn(Level) -> bool) {
-    for level in LEVELS.into_iter().filter(|&level| needed(level)) {
+    for level in LEVELS.iter().copied().filter(|&level| needed(level)) {
         if board.get(level).is_none_or(undecided) {
             board.decide(level, Verdict::Unknown(Why::Search(Progress::default())));
         }
@@ -120,10 +112,11 @@ pub(crate) fn parallel_without_sessions(
     }
 }
 
-/// Without predicates, what refutes serializability refutes repeatable read, which is less.
+/// What refutes serializability refutes repeatable read, which is less: there are no predicates here.
 fn refute(board: &mut Board<'_>, level: Level, anomaly: Anomaly, refutation: Refutation) {
     board.found(anomaly);
-    let level = if level == Level::Serializable { Level::RepeatableRead } else { level };
+    let without_predicates = |l: &&Level| l.info().without_predicates == Some(level);
+    let level = Level::CANONICAL.iter().find(without_predicates).copied().unwrap_or(level);
     if refutation.steps.is_empty() {
         // It is refuted, but there was no time left to write the proof down.
         board.decide(level, Verdict::Violated);
@@ -147,24 +140,17 @@ struct Engine<'a> {
 
 /// The level that asks for less order between transactions, and else for the same.
 fn looser(level: Level) -> Option<Level> {
-    Some(match level {
-        Level::StrictSerializable => Level::StrongSessionSerializable,
-        Level::StrongSessionSerializable => Level::Serializable,
-        Level::StrongSnapshotIsolation => Level::StrongSessionSnapshotIsolation,
-        Level::StrongSessionSnapshotIsolation => Level::SnapshotIsolation,
-        _ => return None,
-    })
+    let family = level.info().family?;
+    let looser = Bound::ALL.into_iter().rev().filter(|bound| *bound < level.bound());
+    looser.into_iter().find_map(|bound| Level::of(family, bound))
 }
 
 impl Engine<'_> {
     /// An order that keeps sessions is easier to find, and proves the level without them too. Notes the proof if there is
     /// one; a failure says nothing about the level.
     fn proves_session_variant(&self, level: Level, board: &mut Board<'_>) -> bool {
-        let variant = match level {
-            Level::Serializable => Level::StrongSessionSerializable,
-            Level::SnapshotIsolation => Level::StrongSessionSnapshotIsolation,
-            _ => return false,
-        };
+        let family = level.info().family.filter(|_| level.bound() == Bound::Data);
+        let Some(variant) = family.and_then(|family| Level::of(family, Bound::Session)) else { return false };
         if board.is_settled(variant) || self.request.no_guess {
             return false;
         }
@@ -225,6 +211,20 @@ impl Engine<'_> {
                 refute(board, level, anomaly, refutation);
             }
             Err(OutOfBudget) => board.decide(level, Verdict::Unknown(Why::Search(progress))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_levels_are_decided_first() {
+        let names: Vec<&str> = LEVELS.iter().map(|level| level.name()).collect();
+        assert!(names.starts_with(&["strict-serializable", "strong-session-serializable", "serializable"]));
+        for (i, weaker) in LEVELS.iter().enumerate() {
+            assert!(!LEVELS[..i].iter().any(|level| weaker.implies(*level)), "{weaker} comes too late");
         }
     }
 }

@@ -31,12 +31,7 @@ pub(crate) fn decide(
     no_guess: bool,
     budget: &Budget<'_>,
 ) -> Option<Answer> {
-    let own = |&level: &Level| match level {
-        // Without predicates the same.
-        Level::RepeatableRead => Rules::of(Level::Serializable),
-        Level::ParallelSnapshotIsolation | Level::UpdateSerializable => None,
-        _ => Rules::of(level),
-    };
+    let own = |level: &Level| Rules::of(level.decided_as()).filter(|rules| rules.can_be_mixed());
     let declared: Vec<Rules<'static>> = declared.iter().map(own).collect::<Option<_>>()?;
     let rules = Rules::mixed(&declared);
     if let Some(reason) = impossible(problem, rules) {

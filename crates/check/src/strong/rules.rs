@@ -3,7 +3,7 @@
 //! Where transactions declare levels of their own, each follows the rules of its own level in one order of all.
 
 use anomalist_history::{FaultKind, TxnId};
-use anomalist_level::{Definitions, Level, Point};
+use anomalist_level::{self as level, AnomalyKind, Definitions, Level, Point};
 
 /// What kind of demands a level makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +45,20 @@ pub(crate) enum Visible {
     WritesFollowReads,
 }
 
+impl From<level::Visible> for Visible {
+    fn from(visible: level::Visible) -> Visible {
+        match visible {
+            level::Visible::Causal => Visible::Causal,
+            level::Visible::ReadAtomic => Visible::ReadAtomic,
+            level::Visible::ReadCommitted => Visible::ReadCommitted,
+            level::Visible::ReadYourWrites => Visible::ReadYourWrites,
+            level::Visible::MonotonicReads => Visible::MonotonicReads,
+            level::Visible::MonotonicWrites => Visible::MonotonicWrites,
+            level::Visible::WritesFollowReads => Visible::WritesFollowReads,
+        }
+    }
+}
+
 /// A level's definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rules<'a> {
@@ -52,6 +66,8 @@ pub(crate) struct Rules<'a> {
     pub family: Family,
     pub sessions: bool,
     pub real_time: bool,
+    /// The kind of anomaly that says no more than that no order satisfies the level.
+    pub no_order: AnomalyKind,
     /// The rules of each transaction, if they have their own.
     declared: Option<&'a [Rules<'static>]>,
 }
@@ -64,6 +80,7 @@ impl<'a> Rules<'a> {
             family: Family::Mixed,
             sessions: false,
             real_time: declared.iter().any(|own| own.real_time),
+            no_order: AnomalyKind::Pl1CycleExists,
             declared: Some(declared),
         }
     }
@@ -90,42 +107,38 @@ impl<'a> Rules<'a> {
 
     /// The rules of a level; `None` for levels that this engine does not decide.
     pub fn of(level: Level) -> Option<Rules<'static>> {
-        let family = match level {
-            Level::Serializable | Level::StrongSessionSerializable | Level::StrictSerializable => {
-                Family::Serial
-            }
-            Level::SnapshotIsolation
-            | Level::StrongSessionSnapshotIsolation
-            | Level::StrongSnapshotIsolation => Family::Snapshot,
-            Level::Prefix => Family::Prefix,
-            Level::ParallelSnapshotIsolation => Family::Parallel,
-            Level::UpdateSerializable => Family::Updates,
-            Level::ReadCommitted => Family::Visible(Visible::ReadCommitted),
-            Level::ReadAtomic => Family::Visible(Visible::ReadAtomic),
-            Level::Causal => Family::Visible(Visible::Causal),
-            Level::ReadYourWrites => Family::Visible(Visible::ReadYourWrites),
-            Level::MonotonicReads => Family::Visible(Visible::MonotonicReads),
-            Level::MonotonicWrites => Family::Visible(Visible::MonotonicWrites),
-            Level::WritesFollowReads => Family::Visible(Visible::WritesFollowReads),
-            Level::AdyaReadCommitted => Family::Flow,
-            Level::ReadUncommitted => Family::Writes,
-            Level::CutIsolation => Family::Cut,
-            _ => return None,
-        };
         let info = level.info();
+        let family = match info.family? {
+            level::Family::Serial => Family::Serial,
+            level::Family::Snapshot => Family::Snapshot,
+            level::Family::Prefix => Family::Prefix,
+            level::Family::Parallel => Family::Parallel,
+            level::Family::Updates => Family::Updates,
+            level::Family::Visible(visible) => Family::Visible(visible.into()),
+            level::Family::Flow => Family::Flow,
+            level::Family::Writes => Family::Writes,
+            level::Family::Cut => Family::Cut,
+        };
         let (sessions, real_time) = (info.session_order, info.real_time);
-        Some(Rules { level, family, sessions, real_time, declared: None })
+        Some(Rules { level, family, sessions, real_time, no_order: info.no_order?, declared: None })
     }
 
     /// The rules of a level by these definitions.
     pub fn by(level: Level, definitions: Definitions) -> Option<Rules<'static>> {
         let rules = Rules::of(level)?;
-        Some(match (level, definitions) {
-            (Level::ReadCommitted, Definitions::Plume) => {
+        let by_plume = definitions == Definitions::Plume;
+        Some(match rules.family {
+            Family::Visible(Visible::ReadCommitted) if by_plume => {
                 Rules { family: Family::Visible(Visible::ReadCommittedByOtherKeys), ..rules }
             }
             _ => rules,
         })
+    }
+
+    /// Whether transactions may declare the level beside others. Levels that see versions have no order of commits to
+    /// share.
+    pub fn can_be_mixed(self) -> bool {
+        !matches!(self.family, Family::Parallel | Family::Updates | Family::Mixed)
     }
 
     /// Two events per transaction.

@@ -15,34 +15,9 @@ use crate::weak::problem::returned;
 use anomalist_graph::{Graph, components};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::{
-    self as level, Anomaly, AnomalyKind, Evidence, Level, Node, Reason, Refutation, Relation, Step,
-    VersionReason, Witness,
+    self as level, Anomaly, AnomalyKind, Evidence, Node, Reason, Refutation, Relation, Step, VersionReason,
+    Witness,
 };
-
-/// The kind that says no more than that no order satisfies the level.
-fn no_order(level: Level) -> AnomalyKind {
-    match level {
-        Level::Serializable => AnomalyKind::Pl299CycleExists,
-        Level::StrongSessionSerializable => AnomalyKind::StrongSessionSerializableCycleExists,
-        Level::StrictSerializable => AnomalyKind::PlSsCycleExists,
-        Level::SnapshotIsolation => AnomalyKind::PlSiCycleExists,
-        Level::StrongSessionSnapshotIsolation => AnomalyKind::StrongSessionSnapshotIsolationCycleExists,
-        Level::StrongSnapshotIsolation => AnomalyKind::StrongSnapshotIsolationCycleExists,
-        Level::Prefix => AnomalyKind::PrefixCycleExists,
-        Level::UpdateSerializable => AnomalyKind::Pl3uCycleExists,
-        Level::Causal => AnomalyKind::CausalCycleExists,
-        Level::ReadAtomic => AnomalyKind::ReadAtomicCycleExists,
-        Level::ReadCommitted => AnomalyKind::ReadCommittedCycleExists,
-        Level::ReadYourWrites => AnomalyKind::ReadYourWritesCycleExists,
-        Level::MonotonicReads => AnomalyKind::MonotonicReadsCycleExists,
-        Level::MonotonicWrites => AnomalyKind::MonotonicWritesCycleExists,
-        Level::WritesFollowReads => AnomalyKind::WritesFollowReadsCycleExists,
-        Level::AdyaReadCommitted => AnomalyKind::Pl2CycleExists,
-        Level::ReadUncommitted => AnomalyKind::Pl1CycleExists,
-        Level::CutIsolation => AnomalyKind::CutIsolationCycleExists,
-        _ => AnomalyKind::ParallelSnapshotIsolationCycleExists,
-    }
-}
 
 /// The refutation that is one reason.
 pub(crate) fn at_once(reason: Reason) -> Refutation {
@@ -130,7 +105,7 @@ pub(crate) fn known_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
 /// An anomaly that is no more than its refutation; these operations belong to it too.
 fn unnamed(problem: Problem<'_>, rules: Rules<'_>, refutation: &Refutation, also: Vec<OpId>) -> Anomaly {
     let witness = Witness::refuted(problem.history, refutation.clone(), also);
-    Anomaly { kind: no_order(rules.level), count: 1, witness }
+    Anomaly { kind: rules.no_order, count: 1, witness }
 }
 
 /// A cycle of edges that can each be told in one sentence, with its name.

@@ -26,7 +26,7 @@ pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
 use anomalist_history::TxnId;
-use anomalist_level::{Anomaly, AnomalyKind, Definitions, Witness};
+use anomalist_level::{Anomaly, AnomalyKind, Bound, Definitions, Family, Level, Visible, Witness};
 use ground::{Broken, Conclusion, Ground, Rule};
 pub(crate) use problem::Problem;
 pub(crate) use sessions::Guarantee;
@@ -45,6 +45,44 @@ pub(crate) enum Weak {
 
 impl Weak {
     pub const ALL: [Weak; 3] = [Weak::ReadCommitted, Weak::ReadAtomic, Weak::Causal];
+
+    /// The patterns of its violations, by causality and by what reads force.
+    pub fn patterns(self) -> [AnomalyKind; 2] {
+        match self {
+            Weak::ReadCommitted => [AnomalyKind::NonMonoReadCo, AnomalyKind::NonMonoReadCm],
+            Weak::ReadAtomic => [AnomalyKind::FracturedReadCo, AnomalyKind::FracturedReadCm],
+            Weak::Causal => [AnomalyKind::CoConflictCm, AnomalyKind::ConflictCm],
+        }
+    }
+}
+
+/// What this engine decides of a level: an axiom, or a guarantee that sessions give.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Decides {
+    Axiom(Weak),
+    Guarantee(Guarantee),
+}
+
+impl From<Visible> for Decides {
+    fn from(visible: Visible) -> Decides {
+        match visible {
+            Visible::Causal => Decides::Axiom(Weak::Causal),
+            Visible::ReadAtomic => Decides::Axiom(Weak::ReadAtomic),
+            Visible::ReadCommitted => Decides::Axiom(Weak::ReadCommitted),
+            Visible::ReadYourWrites => Decides::Guarantee(Guarantee::ReadYourWrites),
+            Visible::MonotonicReads => Decides::Guarantee(Guarantee::MonotonicReads),
+            Visible::MonotonicWrites => Decides::Guarantee(Guarantee::MonotonicWrites),
+            Visible::WritesFollowReads => Decides::Guarantee(Guarantee::WritesFollowReads),
+        }
+    }
+}
+
+/// The levels that this engine decides.
+pub(crate) fn levels() -> impl Iterator<Item = (Level, Decides)> {
+    Level::CANONICAL.iter().filter(|level| level.bound() < Bound::RealTime).filter_map(|&level| {
+        let Some(Family::Visible(visible)) = level.info().family else { return None };
+        Some((level, visible.into()))
+    })
 }
 
 /// What to find out.

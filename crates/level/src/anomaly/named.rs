@@ -3,6 +3,7 @@
 
 use super::{AnomalyInfo, AnomalyKind};
 use crate::level::Level as L;
+use crate::level::canonical::no_orders;
 use AnomalyKind as A;
 
 const fn never(
@@ -37,37 +38,31 @@ macro_rules! cycle_exists {
     };
 }
 
-const fn no_order(kind: AnomalyKind, definition: &'static str) -> AnomalyInfo {
-    AnomalyInfo {
-        definition,
-        instance: "one history",
-        source: "Cerone & Gotsman 2018",
-        ..AnomalyInfo::row(kind)
-    }
-}
-
-/// Values that several transactions wrote leave a choice of sources, and no choice will do.
-macro_rules! no_sources {
-    ($kind:ident $level:literal) => {
-        AnomalyInfo {
-            definition: concat!(
-                "Whatever write each read returned, of those with its value, and whatever the order of commits, some read \
-                 contradicts ",
-                $level,
-                "."
-            ),
-            instance: "one history",
-            source: "Biswas & Enea 2019, over all sources",
-            ..AnomalyInfo::row(A::$kind)
-        }
+/// No order satisfies a level, whatever each read returned of several writes of its value.
+macro_rules! table {
+    ({} $($kind:ident $text:literal $level:literal,)*) => {
+        pub(crate) static NO_ORDERS: &[AnomalyInfo] = &[$(
+            AnomalyInfo {
+                definition: concat!(
+                    "Whatever the order of commits and of each key's versions, and whatever write each read returned of \
+                     those with its value, some read contradicts ",
+                    $level,
+                    ", though no single pattern says why."
+                ),
+                instance: "one history",
+                source: "Biswas & Enea 2019; Cerone & Gotsman 2018",
+                ..AnomalyInfo::row(A::$kind)
+            },
+        )*];
     };
 }
+no_orders! { table! {} }
 
 const fn unknown(kind: AnomalyKind, definition: &'static str, instance: &'static str) -> AnomalyInfo {
     AnomalyInfo { definition, instance, source: "Elle (Kingsbury & Alvaro 2020)", ..AnomalyInfo::row(kind) }
 }
 
-pub(crate) static TABLE: [AnomalyInfo; 36] = [
+pub(crate) static TABLE: [AnomalyInfo; 22] = [
     AnomalyInfo {
         everyday: "non-monotonic view",
         instance: "an rw edge that dependencies close",
@@ -150,32 +145,10 @@ pub(crate) static TABLE: [AnomalyInfo; 36] = [
     cycle_exists!(StrongPl2CycleExists "strong-PL-2" StrongReadCommitted),
     cycle_exists!(StrongSnapshotIsolationCycleExists "strong-snapshot-isolation" StrongSnapshotIsolation),
     cycle_exists!(PlSsCycleExists "PL-SS" StrictSerializable),
-    no_order(
-        A::PrefixCycleExists,
-        "Whatever the order of commits, some read contradicts prefix consistency, though no single pattern says why.",
-    ),
-    no_order(
-        A::ParallelSnapshotIsolationCycleExists,
-        "Whatever the order of each key's writers, some read contradicts parallel snapshot isolation, though no \
-         single pattern says why.",
-    ),
-    no_order(
-        A::Pl3uCycleExists,
-        "Whatever the order of each key's writers, the updates, or they and one reader, have a cycle.",
-    ),
-    no_order(
-        A::Pl2PlusCycleExists,
-        "Whatever the order of each key's writers, some read contradicts consistent view, though no single pattern says \
-         why.",
-    ),
-    no_sources!(CutIsolationCycleExists "cut isolation"),
-    no_sources!(ReadCommittedCycleExists "read committed"),
-    no_sources!(ReadYourWritesCycleExists "read your writes"),
-    no_sources!(MonotonicReadsCycleExists "monotonic reads"),
-    no_sources!(MonotonicWritesCycleExists "monotonic writes"),
-    no_sources!(WritesFollowReadsCycleExists "writes follow reads"),
-    no_sources!(ReadAtomicCycleExists "read atomic"),
-    no_sources!(CausalCycleExists "causal consistency"),
+];
+
+/// Reasons for not knowing, in Elle's words.
+pub(crate) static LIMITS: [AnomalyInfo; 2] = [
     unknown(
         A::EmptyTransactionGraph,
         "No dependency between transactions could be inferred, so nothing could be ruled out.",

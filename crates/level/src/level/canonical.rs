@@ -1,218 +1,96 @@
-//! The twenty levels that Anomalist decides, weakest first.
+//! The levels: all names, and the rows of those that Anomalist decides from prefix consistency on, weakest first.
 //!
-//! Words used throughout: `so` is session order, `wr` goes from a write to who read it, `hb` is the transitive
-//! closure of both; `ww` orders the writers of a key, `rw` goes from a reader to the writer that replaced what it
-//! read. *The axiom* of a weak level (Biswas & Enea 2019): there is a commit order that contains `hb` in which,
-//! whenever a transaction reads `x` from `t1` and another writer `t2` of `x` is visible to that read, `t2` comes
-//! before `t1`. Levels differ in what they call visible.
+//! A level of a known family is added here and nowhere else in this crate: a name, a row at the same position, and,
+//! if Elle has none, the name of the anomaly that says that no order satisfies it. The rows of weaker levels, with the
+//! words that definitions use, are in `weak.rs`.
 //!
 //! Implications between canonical levels are those of the product's contract; those to Elle's models are Elle's own.
 
-use super::{Level, LevelInfo};
+use super::{Family, Graph, LevelInfo};
 use crate::anomaly::AnomalyKind as A;
+use crate::names::vocabulary;
 use Level as L;
 
-pub(crate) static TABLE: [LevelInfo; 20] = [
-    LevelInfo {
-        aliases: &["pl-1", "ru"],
-        definition: "Writes do not interleave: no cycle of transactions each of which overwrote what the \
-                     one before it wrote.",
-        source: "Adya 1999, PL-1",
-        forbids: &[A::G0, A::Pl1CycleExists],
-        example_accepts: Some("w(x,1) !abort || r(x,1)"),
-        example_rejects: Some("a(x,1) a(y,1) || a(x,2) a(y,2) || r(x,[1 2]) r(y,[2 1])"),
-        ..LevelInfo::row(L::ReadUncommitted)
-    },
-    LevelInfo {
-        aliases: &["pl-2", "adya-rc", "elle:read-committed"],
-        elle_name: Some("PL-2"),
-        definition: "Transactions read only final values of committed transactions, and information does \
-                     not flow in circles. Unlike read-committed, a transaction may see the newer of two \
-                     commits first and the older one later.",
-        source: "Adya 1999, PL-2",
-        implies: &[L::ElleReadUncommitted],
-        forbids: &[A::G1, A::Pl2CycleExists],
-        example_accepts: Some("w(x,1) w(y,1) || r(y,1) r(x,0)"),
-        example_rejects: Some("w(x,1) w(x,2) || r(x,1)"),
-        ..LevelInfo::row(L::AdyaReadCommitted)
-    },
-    LevelInfo {
-        aliases: &["ci", "item-cut-isolation"],
-        definition: "A transaction that reads a key more than once, without writing it, gets the same \
-                     answer each time. Promises nothing about who wrote that answer.",
-        source: "Bailis et al. 2013; Plume, Theorem 2",
-        in_plume: Some("reads after an own write of the key count too, if they return others' values"),
-        forbids: &[A::NonRepeatableRead, A::CutIsolationCycleExists],
-        example_accepts: Some("w(x,1) w(y,1) || r(x,0) r(y,1)"),
-        example_rejects: Some("w(x,1) || w(x,2) || r(x,1) r(x,2)"),
-        ..LevelInfo::row(L::CutIsolation)
-    },
-    LevelInfo {
-        aliases: &["rc"],
-        session_order: true,
-        definition: "Transactions read only final values of committed transactions, their own writes \
-                     first, and never step back: after reading anything from a transaction, they do not \
-                     read what it had already replaced. In the axiom, visible means read from earlier in \
-                     the same transaction.",
-        source: "Biswas & Enea 2019; Plume, Theorem 3",
-        in_plume: Some(
-            "only what was read of another key makes a transaction visible (RC-(4), y ≠ x): reading one key \
-             from two transactions, the newer first, does not break it",
-        ),
-        implies: &[L::AdyaReadCommitted],
-        forbids: &[
-            A::ThinAirRead,
-            A::AbortedRead,
-            A::FutureRead,
-            A::NotMyOwnWrite,
-            A::NotMyLastWrite,
-            A::IntermediateRead,
-            A::CyclicCo,
-            A::G1cProcess,
-            A::IncompatibleOrder,
-            A::DuplicateElements,
-            A::NonMonoReadCo,
-            A::NonMonoReadCm,
-            A::ReadCommittedCycleExists,
-        ],
-        example_accepts: Some("w(x,1) || r(x,0) r(x,1)"),
-        example_rejects: Some("w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1)"),
-        ..LevelInfo::row(L::ReadCommitted)
-    },
-    LevelInfo {
-        aliases: &["ryw"],
-        session_order: true,
-        definition: "A session's reads take account of what the session itself wrote before. In the axiom, \
-                     visible means earlier in the reader's session (so).",
-        source: "Terry et al. 1994, for transactions",
-        forbids: &[
-            A::ThinAirRead,
-            A::AbortedRead,
-            A::FutureRead,
-            A::NotMyOwnWrite,
-            A::NotMyLastWrite,
-            A::IntermediateRead,
-            A::CyclicCo,
-            A::G1cProcess,
-            A::IncompatibleOrder,
-            A::DuplicateElements,
-            A::NotReadYourWrites,
-            A::ReadYourWritesCycleExists,
-        ],
-        example_accepts: Some("w(x,1) || r(x,1); r(x,0)"),
-        example_rejects: Some("w(x,1); r(x,0)"),
-        ..LevelInfo::row(L::ReadYourWrites)
-    },
-    LevelInfo {
-        aliases: &["mr"],
-        session_order: true,
-        definition: "What a session has once seen it does not unsee. In the axiom, visible means read by \
-                     an earlier transaction of the reader's session (wr, then so).",
-        source: "Terry et al. 1994, for transactions",
-        forbids: &[
-            A::ThinAirRead,
-            A::AbortedRead,
-            A::FutureRead,
-            A::NotMyOwnWrite,
-            A::NotMyLastWrite,
-            A::IntermediateRead,
-            A::CyclicCo,
-            A::G1cProcess,
-            A::IncompatibleOrder,
-            A::DuplicateElements,
-            A::NonMonotonicReads,
-            A::MonotonicReadsCycleExists,
-        ],
-        example_accepts: Some("w(x,1); r(x,0)"),
-        example_rejects: Some("w(x,1) || r(x,1); r(x,0)"),
-        ..LevelInfo::row(L::MonotonicReads)
-    },
-    LevelInfo {
-        aliases: &["mw"],
-        session_order: true,
-        definition: "Everybody sees the writes of a session in the order in which the session made them. \
-                     In the axiom, visible means earlier in the session of a transaction the reader read \
-                     from (so, then wr).",
-        source: "Terry et al. 1994, for transactions",
-        forbids: &[
-            A::ThinAirRead,
-            A::AbortedRead,
-            A::FutureRead,
-            A::NotMyOwnWrite,
-            A::NotMyLastWrite,
-            A::IntermediateRead,
-            A::CyclicCo,
-            A::G1cProcess,
-            A::IncompatibleOrder,
-            A::DuplicateElements,
-            A::NonMonotonicWrites,
-            A::MonotonicWritesCycleExists,
-        ],
-        example_accepts: Some("w(x,1); r(x,0)"),
-        example_rejects: Some("w(x,1); w(y,1) || r(y,1) r(x,0)"),
-        ..LevelInfo::row(L::MonotonicWrites)
-    },
-    LevelInfo {
-        aliases: &["wfr"],
-        session_order: true,
-        definition: "A write is seen only together with what its session had read before making it. In the \
-                     axiom, visible means read earlier in the session of a transaction the reader read \
-                     from (wr, so, then wr).",
-        source: "Terry et al. 1994, for transactions",
-        forbids: &[
-            A::ThinAirRead,
-            A::AbortedRead,
-            A::FutureRead,
-            A::NotMyOwnWrite,
-            A::NotMyLastWrite,
-            A::IntermediateRead,
-            A::CyclicCo,
-            A::G1cProcess,
-            A::IncompatibleOrder,
-            A::DuplicateElements,
-            A::WritesDontFollowReads,
-            A::WritesFollowReadsCycleExists,
-        ],
-        example_accepts: Some("w(x,1); w(y,1) || r(y,1) r(x,0)"),
-        example_rejects: Some("w(x,1) || r(x,1); w(y,1) || r(y,1) r(x,0)"),
-        ..LevelInfo::row(L::WritesFollowReads)
-    },
-    LevelInfo {
-        aliases: &["ra", "atomic-visibility"],
-        session_order: true,
-        definition: "A transaction sees all of another's writes or none of them, in whatever order it \
-                     reads, and repeats its reads. In the axiom, visible means earlier in the reader's \
-                     session, or read from at any point.",
-        source: "Biswas & Enea 2019; Plume, Theorem 4",
-        in_plume: Some(
-            "the same axiom (Definition 5), but its patterns TAP-k and TAP-l need two keys, so Theorem 4 misses \
-             histories of one key",
-        ),
-        implies: &[L::ReadCommitted, L::CutIsolation, L::ReadYourWrites],
-        forbids: &[
-            A::NonRepeatableRead,
-            A::FracturedReadCo,
-            A::FracturedReadCm,
-            A::Internal,
-            A::ReadAtomicCycleExists,
-        ],
-        example_accepts: Some("w(x,1) || r(x,1); r(x,0)"),
-        example_rejects: Some("w(x,1) w(y,1) || r(x,0) r(y,1)"),
-        ..LevelInfo::row(L::ReadAtomic)
-    },
-    LevelInfo {
-        aliases: &["tcc", "cc", "causal-cerone", "transactional-causal-consistency"],
-        session_order: true,
-        definition: "Whoever sees an effect sees its causes, and all agree on one winner among concurrent \
-                     writes. In the axiom, visible means connected to the reader by any chain of session \
-                     order and reads (hb).",
-        source: "Biswas & Enea 2019; Plume, Theorem 5",
-        implies: &[L::ReadAtomic, L::MonotonicReads, L::MonotonicWrites, L::WritesFollowReads],
-        forbids: &[A::CoConflictCm, A::ConflictCm, A::CausalCycleExists],
-        example_accepts: Some("r(x,0) w(x,1) || r(x,0) w(x,2)"),
-        example_rejects: Some("w(x,1) || r(x,1); r(x,0)"),
-        ..LevelInfo::row(L::Causal)
-    },
+vocabulary! {
+    /// An isolation level. Every name has exactly one meaning here, whatever else the literature calls by it.
+    ///
+    /// The canonical ones come first, weakest first; then Elle's further models, with the prefix `elle:`
+    /// where a canonical level has the same name and another meaning.
+    Level {
+        ReadUncommitted "read-uncommitted",
+        AdyaReadCommitted "adya-read-committed",
+        CutIsolation "cut-isolation",
+        ReadCommitted "read-committed",
+        ReadYourWrites "read-your-writes",
+        MonotonicReads "monotonic-reads",
+        MonotonicWrites "monotonic-writes",
+        WritesFollowReads "writes-follow-reads",
+        ReadAtomic "read-atomic",
+        Causal "causal",
+        Prefix "prefix",
+        ParallelSnapshotIsolation "parallel-snapshot-isolation",
+        SnapshotIsolation "snapshot-isolation",
+        StrongSessionSnapshotIsolation "strong-session-snapshot-isolation",
+        StrongSnapshotIsolation "strong-snapshot-isolation",
+        RepeatableRead "repeatable-read",
+        UpdateSerializable "update-serializable",
+        Serializable "serializable",
+        StrongSessionSerializable "strong-session-serializable",
+        StrictSerializable "strict-serializable",
+        ElleReadUncommitted "elle:read-uncommitted",
+        MonotonicView "monotonic-view",
+        CursorStability "cursor-stability",
+        ConsistentView "consistent-view",
+        ForwardConsistentView "forward-consistent-view",
+        MonotonicSnapshotRead "monotonic-snapshot-read",
+        MonotonicAtomicView "monotonic-atomic-view",
+        ElleReadAtomic "elle:read-atomic",
+        UpdateAtomic "update-atomic",
+        ElleCausalCerone "elle:causal-cerone",
+        EllePrefix "elle:prefix",
+        ElleParallelSnapshotIsolation "elle:parallel-snapshot-isolation",
+        StrongSessionReadUncommitted "strong-session-read-uncommitted",
+        StrongSessionReadCommitted "strong-session-read-committed",
+        StrongReadUncommitted "strong-read-uncommitted",
+        StrongReadCommitted "strong-read-committed",
+        ElleMonotonicReads "elle:monotonic-reads",
+        ElleMonotonicWrites "elle:monotonic-writes",
+        ElleReadYourWrites "elle:read-your-writes",
+        ElleWritesFollowReads "elle:writes-follow-reads",
+        Pram "pram",
+        ElleCausal "elle:causal",
+        Sequential "sequential",
+        Linearizable "linearizable",
+        ViewSerializable "view-serializable",
+        OneCopySerializable "1sr",
+        SessionSerializable "session-serializable",
+    }
+}
+
+/// The kinds of anomaly that say no more than that no order satisfies a level, of levels for which Elle has none:
+/// `anomaly.rs` takes them in.
+macro_rules! no_orders {
+    ($consume:ident! { $($given:tt)* }) => {
+        $consume! { { $($given)* }
+            PrefixCycleExists "prefix-cycle-exists" "prefix consistency",
+            ParallelSnapshotIsolationCycleExists "parallel-snapshot-isolation-cycle-exists"
+                "parallel snapshot isolation",
+            Pl3uCycleExists "pl-3u-cycle-exists" "update serializability",
+            Pl2PlusCycleExists "pl-2+-cycle-exists" "consistent view",
+            CutIsolationCycleExists "cut-isolation-cycle-exists" "cut isolation",
+            ReadCommittedCycleExists "read-committed-cycle-exists" "read committed",
+            ReadYourWritesCycleExists "read-your-writes-cycle-exists" "read your writes",
+            MonotonicReadsCycleExists "monotonic-reads-cycle-exists" "monotonic reads",
+            MonotonicWritesCycleExists "monotonic-writes-cycle-exists" "monotonic writes",
+            WritesFollowReadsCycleExists "writes-follow-reads-cycle-exists" "writes follow reads",
+            ReadAtomicCycleExists "read-atomic-cycle-exists" "read atomic",
+            CausalCycleExists "causal-cycle-exists" "causal consistency",
+        }
+    };
+}
+pub(crate) use no_orders;
+
+pub(crate) static TABLE: &[LevelInfo] = &[
     LevelInfo {
         aliases: &["pc", "prefix-consistency"],
         session_order: true,
@@ -222,6 +100,10 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
         source: "Biswas & Enea 2019; Cerone, Bernardi & Gotsman 2015",
         implies: &[L::Causal],
         forbids: &[A::G1Process, A::LongFork, A::PrefixCycle, A::PrefixCycleExists],
+        family: Some(Family::Prefix),
+        graph: Some(Graph::Prefix),
+        no_order: Some(A::PrefixCycleExists),
+        explored: true,
         example_accepts: Some("r(x,0) w(x,1) || r(x,0) w(x,2)"),
         example_rejects: Some("w(x,1) || w(y,1) || r(x,1) r(y,0) || r(x,0) r(y,1)"),
         ..LevelInfo::row(L::Prefix)
@@ -235,6 +117,9 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
         source: "Sovran et al. 2011; Cerone, Bernardi & Gotsman 2015",
         implies: &[L::Causal],
         forbids: &[A::G1Process, A::GSingleProcess, A::LostUpdate, A::ParallelSnapshotIsolationCycleExists],
+        family: Some(Family::Parallel),
+        graph: Some(Graph::Follows),
+        no_order: Some(A::ParallelSnapshotIsolationCycleExists),
         example_accepts: Some("w(x,1) || w(y,1) || r(x,1) r(y,0) || r(x,0) r(y,1)"),
         example_rejects: Some("r(x,0) w(x,1) || r(x,0) w(x,2)"),
         ..LevelInfo::row(L::ParallelSnapshotIsolation)
@@ -265,6 +150,10 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
             A::NoConflictStamp,
             A::TimestampOrder,
         ],
+        family: Some(Family::Snapshot),
+        graph: Some(Graph::Snapshot),
+        no_order: Some(A::PlSiCycleExists),
+        explored: true,
         example_accepts: Some("r(x,0) w(y,1) || r(y,0) w(x,1)"),
         example_rejects: Some("r(x,0) w(x,1) || r(x,0) w(x,2)"),
         ..LevelInfo::row(L::SnapshotIsolation)
@@ -293,6 +182,9 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
             A::NoConflictStamp,
             A::TimestampOrder,
         ],
+        family: Some(Family::Snapshot),
+        graph: Some(Graph::Snapshot),
+        no_order: Some(A::StrongSessionSnapshotIsolationCycleExists),
         example_accepts: Some("r(x,0) w(y,1) || r(y,0) w(x,1)"),
         example_rejects: Some("w(x,1); r(x,0)"),
         ..LevelInfo::row(L::StrongSessionSnapshotIsolation)
@@ -312,6 +204,9 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
             A::GNonadjacentRealtime,
             A::StrongSnapshotIsolationCycleExists,
         ],
+        family: Some(Family::Snapshot),
+        graph: Some(Graph::Snapshot),
+        no_order: Some(A::StrongSnapshotIsolationCycleExists),
         example_rejects: Some("w(x,1); r(x,0)"),
         ..LevelInfo::row(L::StrongSnapshotIsolation)
     },
@@ -324,6 +219,8 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
         source: "Adya 1999, PL-2.99",
         implies: &[L::CutIsolation, L::CursorStability, L::MonotonicAtomicView],
         forbids: &[A::G1, A::G2Item, A::Pl299CycleExists, A::LostUpdate, A::Internal],
+        graph: Some(Graph::Items),
+        without_predicates: Some(L::Serializable),
         example_accepts: Some("w(x,1); r(x,0)"),
         example_rejects: Some("r(x,0) w(y,1) || r(y,0) w(x,1)"),
         ..LevelInfo::row(L::RepeatableRead)
@@ -337,6 +234,9 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
         source: "Adya 1999, PL-3U; Garcia-Molina & Wiederhold 1982",
         implies: &[L::ForwardConsistentView],
         forbids: &[A::G1, A::GUpdate, A::Internal, A::Pl3uCycleExists],
+        family: Some(Family::Updates),
+        graph: Some(Graph::Follows),
+        no_order: Some(A::Pl3uCycleExists),
         example_accepts: Some("w(x,1) || w(y,1) || r(x,1) r(y,0) || r(x,0) r(y,1)"),
         example_rejects: Some("r(x,0) w(y,1) || r(y,0) w(x,1)"),
         ..LevelInfo::row(L::UpdateSerializable)
@@ -357,6 +257,11 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
             A::IntStamp,
             A::ExtCommit,
         ],
+        family: Some(Family::Serial),
+        graph: Some(Graph::Serial),
+        // Found without predicates, so that it refutes repeatable read as well.
+        no_order: Some(A::Pl299CycleExists),
+        explored: true,
         example_accepts: Some("w(x,1); r(x,0)"),
         example_rejects: Some("r(x,0) w(y,1) || r(y,0) w(x,1)"),
         ..LevelInfo::row(L::Serializable)
@@ -376,6 +281,9 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
             A::IntStamp,
             A::ExtCommit,
         ],
+        family: Some(Family::Serial),
+        graph: Some(Graph::Serial),
+        no_order: Some(A::StrongSessionSerializableCycleExists),
         example_accepts: Some("w(x,1); r(x,1) w(x,2)"),
         example_rejects: Some("w(y,1); r(x,0) || r(y,0) w(x,1)"),
         ..LevelInfo::row(L::StrongSessionSerializable)
@@ -397,6 +305,9 @@ pub(crate) static TABLE: [LevelInfo; 20] = [
             L::StrongSnapshotIsolation,
         ],
         forbids: &[A::G1, A::G1cRealtime, A::G2Realtime, A::PlSsCycleExists],
+        family: Some(Family::Serial),
+        graph: Some(Graph::Serial),
+        no_order: Some(A::PlSsCycleExists),
         example_rejects: Some("w(x,1); r(x,0)"),
         ..LevelInfo::row(L::StrictSerializable)
     },

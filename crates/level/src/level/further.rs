@@ -4,7 +4,7 @@
 //! their definitions here say what Elle looks for, not what the name promises elsewhere. The last eleven have no
 //! proscribed anomaly at all: they are names, and are decided only when something that implies them holds.
 
-use super::{Level, LevelInfo};
+use super::{Graph, Level, LevelInfo};
 use crate::anomaly::AnomalyKind as A;
 use Level as L;
 
@@ -22,7 +22,7 @@ const fn name_only(level: Level, elle_name: &'static str, implies: &'static [Lev
     }
 }
 
-pub(crate) static TABLE: [LevelInfo; 27] = [
+pub(crate) static TABLE: &[LevelInfo] = &[
     LevelInfo {
         elle_name: Some("PL-1"),
         definition: "Read uncommitted as Elle checks it: besides interleaved writes, no element twice in a \
@@ -30,6 +30,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::ReadUncommitted],
         forbids: &[A::G0, A::DuplicateElements, A::CyclicVersions, A::Pl1CycleExists],
+        graph: Some(Graph::Writes),
         ..LevelInfo::row(L::ElleReadUncommitted)
     },
     LevelInfo {
@@ -58,6 +59,8 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: "Adya 1999, PL-2+",
         implies: &[L::MonotonicView, L::CursorStability],
         forbids: &[A::G1, A::GSingle, A::Pl2PlusCycleExists],
+        graph: Some(Graph::Follows),
+        no_order: Some(A::Pl2PlusCycleExists),
         ..LevelInfo::row(L::ConsistentView)
     },
     LevelInfo {
@@ -69,6 +72,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: "Adya 1999, PL-FCV",
         implies: &[L::ConsistentView],
         forbids: &[A::G1, A::GSib],
+        graph: Some(Graph::Follows),
         ..LevelInfo::row(L::ForwardConsistentView)
     },
     LevelInfo {
@@ -89,6 +93,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
                      that checks it.",
         source: "Bailis et al. 2013; Elle",
         implies: &[L::AdyaReadCommitted],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::MonotonicAtomicView)
     },
     LevelInfo {
@@ -97,6 +102,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::MonotonicAtomicView],
         forbids: &[A::Internal, A::G1a, A::ElleFutureRead],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::ElleReadAtomic)
     },
     LevelInfo {
@@ -105,6 +111,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: "Cerone, Bernardi & Gotsman 2015; Elle",
         implies: &[L::ElleReadAtomic],
         forbids: &[A::LostUpdate],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::UpdateAtomic)
     },
     LevelInfo {
@@ -113,6 +120,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::ElleReadAtomic],
         forbids: &[A::Internal, A::G1a],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::ElleCausalCerone)
     },
     LevelInfo {
@@ -121,6 +129,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::ElleCausalCerone],
         forbids: &[A::Internal, A::G1a],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::EllePrefix)
     },
     LevelInfo {
@@ -130,6 +139,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::ElleCausalCerone, L::UpdateAtomic],
         forbids: &[A::Internal, A::G1a],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::ElleParallelSnapshotIsolation)
     },
     LevelInfo {
@@ -140,6 +150,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::ElleReadUncommitted],
         forbids: &[A::StrongSessionPl1CycleExists, A::G0Process],
+        graph: Some(Graph::Writes),
         ..LevelInfo::row(L::StrongSessionReadUncommitted)
     },
     LevelInfo {
@@ -150,6 +161,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::AdyaReadCommitted, L::StrongSessionReadUncommitted],
         forbids: &[A::StrongSessionPl2CycleExists, A::G1cProcess],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::StrongSessionReadCommitted)
     },
     LevelInfo {
@@ -161,6 +173,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::StrongSessionReadUncommitted],
         forbids: &[A::StrongPl1CycleExists, A::G0Realtime],
+        graph: Some(Graph::Writes),
         ..LevelInfo::row(L::StrongReadUncommitted)
     },
     LevelInfo {
@@ -172,6 +185,7 @@ pub(crate) static TABLE: [LevelInfo; 27] = [
         source: ELLE,
         implies: &[L::StrongReadUncommitted, L::StrongSessionReadCommitted],
         forbids: &[A::StrongPl2CycleExists, A::G1cRealtime],
+        graph: Some(Graph::Flow),
         ..LevelInfo::row(L::StrongReadCommitted)
     },
     name_only(L::ElleMonotonicReads, "monotonic-reads", &[]),

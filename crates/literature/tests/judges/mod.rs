@@ -8,7 +8,7 @@ use anomalist_history::{History as Real, Index};
 use anomalist_level::{By, Certificate, Judgement, Level, Verdict};
 use anomalist_literature::model::{Atom, Op, Outcome, Seen, Txn};
 use anomalist_literature::{Answer, History, Sessions, answer, into};
-use anomalist_testkit::oracle::{self, AdyaLevel, StampRule, StrongLevel, WeakLevel};
+use anomalist_testkit::oracle::{self, StampRule};
 use anomalist_timestamp::Tie;
 use anomalist_verify::Verifier;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -257,40 +257,8 @@ impl Case<'_> {
         if oracle::explanations(self.real) > 1000 {
             return;
         }
-        for weak in WeakLevel::ALL {
-            let level = match weak {
-                WeakLevel::CutIsolation => Level::CutIsolation,
-                WeakLevel::ReadCommitted => Level::ReadCommitted,
-                WeakLevel::ReadAtomic => Level::ReadAtomic,
-                WeakLevel::Causal => Level::Causal,
-                WeakLevel::ReadYourWrites => Level::ReadYourWrites,
-                WeakLevel::MonotonicReads => Level::MonotonicReads,
-                WeakLevel::MonotonicWrites => Level::MonotonicWrites,
-                WeakLevel::WritesFollowReads => Level::WritesFollowReads,
-            };
-            self.compare(WHO, level, oracle::satisfies(self.real, weak));
-        }
-        for strong in StrongLevel::ALL {
-            let level = match strong {
-                StrongLevel::Serializable => Level::Serializable,
-                StrongLevel::StrongSessionSerializable => Level::StrongSessionSerializable,
-                StrongLevel::StrictSerializable => Level::StrictSerializable,
-                StrongLevel::SnapshotIsolation => Level::SnapshotIsolation,
-                StrongLevel::StrongSessionSnapshotIsolation => Level::StrongSessionSnapshotIsolation,
-                StrongLevel::StrongSnapshotIsolation => Level::StrongSnapshotIsolation,
-                StrongLevel::Prefix => Level::Prefix,
-                StrongLevel::ParallelSnapshotIsolation => Level::ParallelSnapshotIsolation,
-            };
-            if let Some(holds) = oracle::strongly_satisfies(self.real, strong) {
-                self.compare(WHO, level, holds);
-            }
-        }
-        for (adya, level) in [
-            (AdyaLevel::ReadUncommitted, Level::ReadUncommitted),
-            (AdyaLevel::ReadCommitted, Level::AdyaReadCommitted),
-            (AdyaLevel::UpdateSerializable, Level::UpdateSerializable),
-        ] {
-            if let Some(holds) = oracle::loosely_satisfies(self.real, adya) {
+        for &level in Level::CANONICAL {
+            if let Some(holds) = oracle::decide(self.real, level) {
                 self.compare(WHO, level, holds);
             }
         }

@@ -5,6 +5,7 @@
 
 pub mod adya;
 mod levels;
+mod map;
 mod mixed;
 mod reading;
 mod relation;
@@ -12,6 +13,7 @@ mod stamps;
 mod strong;
 mod taps;
 
+pub use map::{Oracle, decide, loose, of, strong_levels, weak_levels};
 pub use stamps::{StampFault, StampRule, stamp_faults};
 
 use anomalist_history::History;
@@ -80,39 +82,64 @@ pub fn satisfies_in(history: &History, level: WeakLevel, versions: &[(usize, usi
     levels::satisfies(history, level, versions)
 }
 
-/// The strong levels that this oracle decides (`docs/spec/levels.md` 3).
+/// What is executed for a strong level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-pub enum StrongLevel {
-    /// Some serial execution shows what was read.
-    Serializable,
-    /// … in which every session's transactions keep their order.
-    StrongSessionSerializable,
-    /// … in which, besides, a transaction that ended before another began comes first.
-    StrictSerializable,
-    /// Begins and commits can be put in an order such that each transaction reads what was committed when it began, and
-    /// nobody else commits a write of its keys between its begin and its commit.
-    SnapshotIsolation,
-    /// … in which a transaction begins after its session's earlier ones committed.
-    StrongSessionSnapshotIsolation,
-    /// … in which, besides, a transaction begins after those that had ended by then committed.
-    StrongSnapshotIsolation,
-    /// Strong session snapshot isolation without the rule about writes.
-    Prefix,
+pub enum Executed {
+    /// One transaction after another.
+    Serially,
+    /// Begins and commits: each transaction reads what was committed when it began, and nobody else commits a write of
+    /// its keys between its begin and its commit.
+    FromSnapshots,
+    /// The same without the rule about writes.
+    FromPrefixes,
     /// There are orders `ww` of each key's writers with `(so ∪ wr ∪ ww)+ ; rw?` irreflexive.
-    ParallelSnapshotIsolation,
+    InParallel,
+}
+
+/// A strong level (`docs/spec/levels.md` 3): some execution shows what was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub struct StrongLevel {
+    /// What is executed.
+    pub executed: Executed,
+    /// A transaction begins after its session's earlier ones committed.
+    pub sessions: bool,
+    /// A transaction begins after those that had ended by then committed.
+    pub real_time: bool,
 }
 
 impl StrongLevel {
+    const fn new(executed: Executed, sessions: bool, real_time: bool) -> StrongLevel {
+        StrongLevel { executed, sessions, real_time }
+    }
+
+    /// Serializable.
+    pub const SERIALIZABLE: StrongLevel = StrongLevel::new(Executed::Serially, false, false);
+    /// Serializable with session order.
+    pub const STRONG_SESSION_SERIALIZABLE: StrongLevel = StrongLevel::new(Executed::Serially, true, false);
+    /// Serializable with real time.
+    pub const STRICT_SERIALIZABLE: StrongLevel = StrongLevel::new(Executed::Serially, true, true);
+    /// Snapshot isolation.
+    pub const SNAPSHOT_ISOLATION: StrongLevel = StrongLevel::new(Executed::FromSnapshots, false, false);
+    /// Snapshot isolation with session order.
+    pub const STRONG_SESSION_SNAPSHOT_ISOLATION: StrongLevel =
+        StrongLevel::new(Executed::FromSnapshots, true, false);
+    /// Snapshot isolation with real time.
+    pub const STRONG_SNAPSHOT_ISOLATION: StrongLevel = StrongLevel::new(Executed::FromSnapshots, true, true);
+    /// Prefix consistency.
+    pub const PREFIX: StrongLevel = StrongLevel::new(Executed::FromPrefixes, true, false);
+    /// Parallel snapshot isolation.
+    pub const PARALLEL_SNAPSHOT_ISOLATION: StrongLevel = StrongLevel::new(Executed::InParallel, true, false);
+
     /// All of them.
     pub const ALL: [StrongLevel; 8] = [
-        StrongLevel::Serializable,
-        StrongLevel::StrongSessionSerializable,
-        StrongLevel::StrictSerializable,
-        StrongLevel::SnapshotIsolation,
-        StrongLevel::StrongSessionSnapshotIsolation,
-        StrongLevel::StrongSnapshotIsolation,
-        StrongLevel::Prefix,
-        StrongLevel::ParallelSnapshotIsolation,
+        StrongLevel::SERIALIZABLE,
+        StrongLevel::STRONG_SESSION_SERIALIZABLE,
+        StrongLevel::STRICT_SERIALIZABLE,
+        StrongLevel::SNAPSHOT_ISOLATION,
+        StrongLevel::STRONG_SESSION_SNAPSHOT_ISOLATION,
+        StrongLevel::STRONG_SNAPSHOT_ISOLATION,
+        StrongLevel::PREFIX,
+        StrongLevel::PARALLEL_SNAPSHOT_ISOLATION,
     ];
 }
 
@@ -127,9 +154,9 @@ impl StrongLevel {
 /// ```
 /// use anomalist_testkit::{mini::history, oracle::{StrongLevel, strongly_satisfies}};
 /// let write_skew = history("r(x,0) w(y,1) || r(y,0) w(x,1)");
-/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::SnapshotIsolation), Some(true));
-/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::Serializable), Some(false));
-/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::StrictSerializable), None);
+/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::SNAPSHOT_ISOLATION), Some(true));
+/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::SERIALIZABLE), Some(false));
+/// assert_eq!(strongly_satisfies(&write_skew, StrongLevel::STRICT_SERIALIZABLE), None);
 /// ```
 pub fn strongly_satisfies(history: &History, level: StrongLevel) -> Option<bool> {
     strong::satisfies(history, level, &[])

@@ -6,9 +6,9 @@
 //! `(so ∪ wr ∪ ww)+ ; rw?` irreflexive (Cerone & Gotsman 2018). A position once reached is not explored
 //! twice; nothing else is clever. (`docs/spec/levels.md` 3, `docs/spec/algorithms.md` 7.)
 
-use super::StrongLevel;
 use super::reading::{Ambiguous, Facts, Reading};
 use super::relation::Relation;
+use super::{Executed, StrongLevel};
 use anomalist_history::{History, OpKind};
 use std::collections::HashSet;
 
@@ -35,10 +35,8 @@ struct Game<'a> {
 }
 
 pub(super) fn satisfies(history: &History, level: StrongLevel, versions: &[(usize, usize)]) -> Option<bool> {
-    use StrongLevel as L;
     let facts = Facts::new(history);
-    let sessions = !matches!(level, L::Serializable | L::SnapshotIsolation);
-    let real_time = matches!(level, L::StrictSerializable | L::StrongSnapshotIsolation);
+    let StrongLevel { executed, sessions, real_time } = level;
     if real_time && history.intervals().is_none() {
         return None;
     }
@@ -49,13 +47,11 @@ pub(super) fn satisfies(history: &History, level: StrongLevel, versions: &[(usiz
         }
         let mut game = Game::new(&facts, reading, sessions, real_time);
         versions.iter().for_each(|&(a, b)| game.installed[b] |= 1 << a);
-        match level {
-            L::Serializable | L::StrongSessionSerializable | L::StrictSerializable => game.serial(),
-            L::SnapshotIsolation | L::StrongSessionSnapshotIsolation | L::StrongSnapshotIsolation => {
-                game.snapshots(true)
-            }
-            L::Prefix => game.snapshots(false),
-            L::ParallelSnapshotIsolation => game.parallel(),
+        match executed {
+            Executed::Serially => game.serial(),
+            Executed::FromSnapshots => game.snapshots(true),
+            Executed::FromPrefixes => game.snapshots(false),
+            Executed::InParallel => game.parallel(),
         }
     }))
 }
@@ -308,12 +304,12 @@ mod tests {
     #[test]
     fn the_textbook() {
         let without_time = [
-            L::Serializable,
-            L::StrongSessionSerializable,
-            L::SnapshotIsolation,
-            L::StrongSessionSnapshotIsolation,
-            L::Prefix,
-            L::ParallelSnapshotIsolation,
+            L::SERIALIZABLE,
+            L::STRONG_SESSION_SERIALIZABLE,
+            L::SNAPSHOT_ISOLATION,
+            L::STRONG_SESSION_SNAPSHOT_ISOLATION,
+            L::PREFIX,
+            L::PARALLEL_SNAPSHOT_ISOLATION,
         ];
         for (text, expected) in [
             ("w(x,1); r(x,1) w(x,2)", [true; 6]),
@@ -348,15 +344,15 @@ mod tests {
     #[test]
     fn stronger_levels_imply_weaker_ones() {
         let implied = [
-            (L::StrictSerializable, L::StrongSessionSerializable),
-            (L::StrictSerializable, L::StrongSnapshotIsolation),
-            (L::StrongSessionSerializable, L::Serializable),
-            (L::StrongSessionSerializable, L::StrongSessionSnapshotIsolation),
-            (L::Serializable, L::SnapshotIsolation),
-            (L::StrongSnapshotIsolation, L::StrongSessionSnapshotIsolation),
-            (L::StrongSessionSnapshotIsolation, L::SnapshotIsolation),
-            (L::StrongSessionSnapshotIsolation, L::Prefix),
-            (L::StrongSessionSnapshotIsolation, L::ParallelSnapshotIsolation),
+            (L::STRICT_SERIALIZABLE, L::STRONG_SESSION_SERIALIZABLE),
+            (L::STRICT_SERIALIZABLE, L::STRONG_SNAPSHOT_ISOLATION),
+            (L::STRONG_SESSION_SERIALIZABLE, L::SERIALIZABLE),
+            (L::STRONG_SESSION_SERIALIZABLE, L::STRONG_SESSION_SNAPSHOT_ISOLATION),
+            (L::SERIALIZABLE, L::SNAPSHOT_ISOLATION),
+            (L::STRONG_SNAPSHOT_ISOLATION, L::STRONG_SESSION_SNAPSHOT_ISOLATION),
+            (L::STRONG_SESSION_SNAPSHOT_ISOLATION, L::SNAPSHOT_ISOLATION),
+            (L::STRONG_SESSION_SNAPSHOT_ISOLATION, L::PREFIX),
+            (L::STRONG_SESSION_SNAPSHOT_ISOLATION, L::PARALLEL_SNAPSHOT_ISOLATION),
         ];
         let shapes =
             [Shape::default(), Shape::uncertain(), Shape::lists(), Shape::anything(), Shape::timed()];
@@ -385,7 +381,7 @@ mod tests {
                         print(&h)
                     );
                 }
-                for strong in [L::Prefix, L::ParallelSnapshotIsolation] {
+                for strong in [L::PREFIX, L::PARALLEL_SNAPSHOT_ISOLATION] {
                     assert!(
                         get(strong) != Some(true) || satisfies(&h, WeakLevel::Causal),
                         "seed {seed}: {strong:?} without causal: {}",
@@ -407,14 +403,14 @@ mod tests {
             let shape = Shape { timed: 1.0, lists: 0.3, ..Shape::uncertain() };
             let serial = executed(&mut rng, Reference::Serial, &shape);
             assert_eq!(
-                strongly_satisfies(&serial, L::StrictSerializable),
+                strongly_satisfies(&serial, L::STRICT_SERIALIZABLE),
                 Some(true),
                 "{seed}: {}",
                 print(&serial)
             );
             let snapshot = executed(&mut rng, Reference::Snapshot, &shape);
             assert_eq!(
-                strongly_satisfies(&snapshot, L::StrongSessionSnapshotIsolation),
+                strongly_satisfies(&snapshot, L::STRONG_SESSION_SNAPSHOT_ISOLATION),
                 Some(true),
                 "{seed}: {}",
                 print(&snapshot)

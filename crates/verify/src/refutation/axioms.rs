@@ -1,10 +1,11 @@
 //! The axioms of the levels: what a read demands of other writers of its key, and two writers of each other.
 
 use super::{Clause, Family, Link, Proof, unproven};
+use crate::definition::{Kind, kind};
 use crate::flaw::Flaw;
 use crate::reading::Source;
 use anomalist_history::{OpId, OpKind, TxnId};
-use anomalist_level::{Choice, Definitions, Level, Literal, Point};
+use anomalist_level::{Choice, Definitions, Literal, Point};
 use rustc_hash::FxHashSet;
 
 impl Proof<'_> {
@@ -64,18 +65,19 @@ impl Proof<'_> {
             self.guarded(clause, stop)?;
         }
         let level = self.levels.of(r);
-        let updates = level == Level::UpdateSerializable;
+        let Some(kind) = kind(level) else { return Err(unproven()) };
+        let updates = kind == Kind::Updates;
         if updates && !stops[..stops.len() - 1].iter().all(|&stop| self.updates(stop)) {
             return Err(unproven().txns(stops));
         }
         // By Plume's read committed, the reads of one key make no writer of it visible.
         let key = |op: OpId| self.facts.history.op(op).key;
-        let plume = level == Level::ReadCommitted && self.terms.definitions == Definitions::Plume;
+        let plume = kind == Kind::ReadCommitted && self.terms.definitions == Definitions::Plume;
         let other = |op: OpId| !plume || key(op) != key(read);
         let mut links: Vec<[bool; 4]> = Vec::with_capacity(stops.len());
         for pair in stops.windows(2) {
             let (a, b) = (pair[0], pair[1]);
-            let (limit, reader) = if level == Level::ReadCommitted { (read, r) } else { (OpId(u32::MAX), b) };
+            let (limit, reader) = if kind == Kind::ReadCommitted { (read, r) } else { (OpId(u32::MAX), b) };
             let mut by_read = false;
             for choice in clause.literals.iter() {
                 if let Literal::NotReadsFrom(c) = choice {
@@ -86,15 +88,13 @@ impl Proof<'_> {
                         && self.is_version(*c);
                 }
             }
-            by_read |= match level {
-                Level::ReadCommitted => {
-                    self.certain_reads(r).into_iter().any(|(op, w)| op < limit && other(op) && w == Some(a))
-                }
-                _ => self.reads_from(a, b),
+            by_read |= if kind == Kind::ReadCommitted {
+                self.certain_reads(r).into_iter().any(|(op, w)| op < limit && other(op) && w == Some(a))
+            } else {
+                self.reads_from(a, b)
             };
             let (before, after) = (Point::Commit(a), Point::Commit(b));
-            let version = (matches!(level, Level::ParallelSnapshotIsolation | Level::ConsistentView)
-                || updates)
+            let version = matches!(kind, Kind::Parallel | Kind::View | Kind::Updates)
                 && self.write_a_key(a, b)
                 && (clause.literals.contains(&Literal::Before(after, before))
                     || self.units.contains(&Literal::Before(before, after)));
@@ -105,21 +105,21 @@ impl Proof<'_> {
             shape.len() == links.len() && shape.iter().zip(&links).all(|(&l, has)| has[l as usize])
         };
         use Link::{Read, Session};
-        let seen = match level {
-            Level::ReadCommitted => fits(&[Read]),
-            Level::ReadAtomic => fits(&[Read]) || fits(&[Session]),
-            Level::ReadYourWrites => fits(&[Session]),
-            Level::MonotonicReads => fits(&[Read, Session]),
-            Level::MonotonicWrites => fits(&[Session, Read]),
-            Level::WritesFollowReads => fits(&[Read, Session, Read]),
-            Level::ParallelSnapshotIsolation | Level::ConsistentView => {
-                links.iter().all(|has| has.contains(&true))
-            }
-            Level::UpdateSerializable => {
+        let seen = match kind {
+            Kind::ReadCommitted => fits(&[Read]),
+            Kind::ReadAtomic => fits(&[Read]) || fits(&[Session]),
+            Kind::ReadYourWrites => fits(&[Session]),
+            Kind::MonotonicReads => fits(&[Read, Session]),
+            Kind::MonotonicWrites => fits(&[Session, Read]),
+            Kind::WritesFollowReads => fits(&[Read, Session, Read]),
+            Kind::Parallel | Kind::View => links.iter().all(|has| has.contains(&true)),
+            Kind::Updates => {
                 links.iter().all(|has| has.contains(&true))
                     && links.last().is_some_and(|has| has[Link::Read as usize])
             }
-            _ => links.iter().all(|has| has[Link::Session as usize] || has[Link::Read as usize]),
+            Kind::Causal => links.iter().all(|has| has[Link::Session as usize] || has[Link::Read as usize]),
+            // Nothing is visible by such a path; callers look at the family first.
+            Kind::Serial | Kind::Prefix | Kind::Snapshot | Kind::Flow | Kind::Writes | Kind::Cut => false,
         };
         debug_assert!(Link::Replaced as usize == 3);
         if seen { Ok(()) } else { Err(unproven().txns(stops)) }
@@ -203,7 +203,7 @@ impl Proof<'_> {
         self.write(second)?;
         let (a, b) = (self.facts.owner(first), self.facts.owner(second));
         let history = self.facts.history;
-        let alone = |t: TxnId| self.family(t) == Family::Snapshot && self.levels.of(t) != Level::Prefix;
+        let alone = |t: TxnId| kind(self.levels.of(t)) == Some(Kind::Snapshot);
         let applies = (alone(a) || alone(b)) && a != b && history.op(first).key == history.op(second).key;
         if !applies {
             return Err(unproven().ops([first, second]));

@@ -2,11 +2,11 @@
 //! cannot be.
 
 use super::{Clause, Family, Proof, unproven};
+use crate::definition::{Kind, kind};
 use crate::flaw::Flaw;
-use crate::levels::Levels;
 use crate::reading::{Fault, Source};
 use anomalist_history::{OpId, OpKind, TxnId, Value};
-use anomalist_level::{Choice, Level, Literal, Point};
+use anomalist_level::{Choice, Literal, Point};
 
 impl Proof<'_> {
     /// A read that can have no source.
@@ -97,7 +97,7 @@ impl Proof<'_> {
             return Ok(());
         }
         // Cut isolation asks for no order.
-        if a == b || matches!(self.levels, Levels::One(Level::CutIsolation)) {
+        if a == b || self.levels.have_no_order() {
             return Err(flaw());
         }
         if firsts.iter().any(|i| seconds.iter().any(|j| i < j)) {
@@ -147,12 +147,12 @@ impl Proof<'_> {
             return if two { Ok(()) } else { Err(flaw()) };
         }
         self.guarded(clause, t)?;
-        let differ = match self.levels.of(t) {
-            Level::CutIsolation => {
+        let differ = match kind(self.levels.of(t)) {
+            Some(Kind::Cut) => {
                 let (a, b) = (self.supposed(clause, first), self.supposed(clause, second));
                 a.iter().any(|w| b.iter().any(|v| v != w))
             }
-            Level::ReadAtomic | Level::Causal => {
+            Some(Kind::ReadAtomic | Kind::Causal) => {
                 self.body(first).zip(self.body(second)).is_some_and(|(a, b)| a != b)
             }
             _ => false,

@@ -27,7 +27,7 @@ pub use session::{Mark, Session};
 pub use value::Value;
 
 use anomalist_history::{History, TooLarge};
-use anomalist_level::Level;
+use anomalist_level::Family;
 use base::Base;
 use isolation::{Isolation, isolation};
 use record::{Order, Record};
@@ -145,10 +145,20 @@ impl Store {
     /// the order of commits as matters to the level. Needs [`Options::record`].
     pub fn fingerprint(&self) -> String {
         let inner = self.lock();
-        let order = match self.options.level {
-            Level::ReadCommitted | Level::ReadAtomic | Level::Causal => Order::None,
-            Level::Serializable | Level::StrongSessionSerializable if !inner.promised => Order::Last,
-            _ => Order::All,
+        let order = match self.options.level.info().family {
+            Some(Family::Visible(_)) => Order::None,
+            Some(Family::Serial) if !inner.promised => Order::Last,
+            Some(
+                Family::Serial
+                | Family::Snapshot
+                | Family::Prefix
+                | Family::Parallel
+                | Family::Updates
+                | Family::Flow
+                | Family::Writes
+                | Family::Cut,
+            )
+            | None => Order::All,
         };
         inner.record.fingerprint(&inner.base, order)
     }

@@ -5,7 +5,7 @@
 
 use anomalist_history::History;
 use anomalist_level::Level;
-use anomalist_testkit::oracle::{StrongLevel, WeakLevel, satisfies, strongly_satisfies};
+use anomalist_testkit::oracle;
 use anomalist_weakdb::{Choice, Error, Options, Session, Store, TxnName};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,16 +22,7 @@ pub const LEVELS: [Level; 6] = [
 
 /// What the definition says.
 pub fn oracle(history: &History, level: Level) -> bool {
-    let strong = |l| strongly_satisfies(history, l) == Some(true);
-    match level {
-        Level::ReadCommitted => satisfies(history, WeakLevel::ReadCommitted),
-        Level::ReadAtomic => satisfies(history, WeakLevel::ReadAtomic),
-        Level::Causal => satisfies(history, WeakLevel::Causal),
-        Level::Prefix => strong(StrongLevel::Prefix),
-        Level::StrongSessionSnapshotIsolation => strong(StrongLevel::StrongSessionSnapshotIsolation),
-        Level::StrongSessionSerializable => strong(StrongLevel::StrongSessionSerializable),
-        other => panic!("{other:?} is not one of weakdb's"),
-    }
+    oracle::decide(history, level) == Some(true)
 }
 
 pub const KEYS: [&str; 3] = ["x", "y", "z"];
