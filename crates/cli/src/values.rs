@@ -98,15 +98,15 @@ pub fn format_of_name(path: &Path, timestamped: bool) -> Option<Format> {
     let (_, name) = compression(path);
     let (stem, extension) = name.rsplit_once('.')?;
     Some(match extension {
-        "txt" => Format::Plume,
-        "bincode" => Format::Dbcop,
-        "edn" => Format::ElleEdn,
         "anomalist" => Format::Anomalist,
         "json" if timestamped => Format::Timekiller,
         "json" => Format::ElleJson,
         "jsonl" if timestamped || stem.ends_with(".anomalist") => Format::Anomalist,
         "jsonl" => Format::ElleJsonl,
-        _ => return None,
+        _ => {
+            let suggested = |format: &Format| !format.is_folder() && format.extensions().contains(&extension);
+            Format::ALL.iter().copied().find(suggested)?
+        }
     })
 }
 

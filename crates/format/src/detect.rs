@@ -1,4 +1,4 @@
-//! Which format is it? The one table of modules, and detection by content.
+//! Which format is it? The one table of formats, and detection by content.
 //!
 //! Every module says whether the first 64 KiB could be its own. If several say yes, the file name decides; if it does not
 //! say, the first row wins, so the pickier come first.
@@ -10,24 +10,151 @@ use crate::{anomalist, awdit, cobra, dbcop, elle, plume, timekiller, viper};
 /// What every format provides.
 pub(crate) struct Module {
     format: Format,
+    name: &'static str,
+    extensions: &'static [&'static str],
+    /// A history is a folder with one file per session.
+    folder: bool,
     sniff: fn(&[u8]) -> bool,
     read: fn(Input, &ReadOptions<'_>) -> Result<Loaded, ReadError>,
     writer: fn(Sink, bool) -> Result<Box<dyn HistoryWriter>, WriteError>,
 }
 
-#[rustfmt::skip]
 const MODULES: &[Module] = &[
-    Module { format: Format::Plume, sniff: plume::sniff, read: plume::read, writer: plume::writer },
-    Module { format: Format::Awdit, sniff: awdit::sniff, read: awdit::read, writer: awdit::writer },
-    Module { format: Format::Anomalist, sniff: anomalist::sniff, read: anomalist::read, writer: anomalist::writer },
-    Module { format: Format::Timekiller, sniff: timekiller::sniff, read: timekiller::read, writer: timekiller::writer },
-    Module { format: Format::ElleJsonl, sniff: elle::sniff_jsonl, read: elle::read_jsonl, writer: elle::write::jsonl },
-    Module { format: Format::ElleJson, sniff: elle::sniff_json, read: elle::read_json, writer: elle::write::json },
-    Module { format: Format::ElleEdn, sniff: elle::sniff_edn, read: elle::read_edn, writer: elle::write::edn },
-    Module { format: Format::Viper, sniff: viper::sniff, read: viper::read, writer: viper::writer },
-    Module { format: Format::Dbcop, sniff: dbcop::sniff, read: dbcop::read, writer: dbcop::writer },
-    Module { format: Format::Cobra, sniff: cobra::sniff, read: cobra::read, writer: cobra::writer },
+    Module {
+        format: Format::Plume,
+        name: "plume",
+        extensions: &["txt"],
+        folder: false,
+        sniff: plume::sniff,
+        read: plume::read,
+        writer: plume::writer,
+    },
+    Module {
+        format: Format::Awdit,
+        name: "awdit",
+        extensions: &["txt"],
+        folder: false,
+        sniff: awdit::sniff,
+        read: awdit::read,
+        writer: awdit::writer,
+    },
+    Module {
+        format: Format::Anomalist,
+        name: "anomalist",
+        extensions: &["jsonl"],
+        folder: false,
+        sniff: anomalist::sniff,
+        read: anomalist::read,
+        writer: anomalist::writer,
+    },
+    Module {
+        format: Format::Timekiller,
+        name: "timekiller",
+        extensions: &["json"],
+        folder: false,
+        sniff: timekiller::sniff,
+        read: timekiller::read,
+        writer: timekiller::writer,
+    },
+    Module {
+        format: Format::ElleJsonl,
+        name: "elle-jsonl",
+        extensions: &["jsonl"],
+        folder: false,
+        sniff: elle::sniff_jsonl,
+        read: elle::read_jsonl,
+        writer: elle::write::jsonl,
+    },
+    Module {
+        format: Format::ElleJson,
+        name: "elle-json",
+        extensions: &["json"],
+        folder: false,
+        sniff: elle::sniff_json,
+        read: elle::read_json,
+        writer: elle::write::json,
+    },
+    Module {
+        format: Format::ElleEdn,
+        name: "elle-edn",
+        extensions: &["edn"],
+        folder: false,
+        sniff: elle::sniff_edn,
+        read: elle::read_edn,
+        writer: elle::write::edn,
+    },
+    Module {
+        format: Format::Viper,
+        name: "viper",
+        extensions: &["log"],
+        folder: true,
+        sniff: viper::sniff,
+        read: viper::read,
+        writer: viper::writer,
+    },
+    Module {
+        format: Format::Dbcop,
+        name: "dbcop",
+        extensions: &["bincode"],
+        folder: false,
+        sniff: dbcop::sniff,
+        read: dbcop::read,
+        writer: dbcop::writer,
+    },
+    Module {
+        format: Format::Cobra,
+        name: "cobra",
+        extensions: &["log"],
+        folder: true,
+        sniff: cobra::sniff,
+        read: cobra::read,
+        writer: cobra::writer,
+    },
 ];
+
+const ALL: [Format; MODULES.len()] = {
+    let mut all = [Format::Plume; MODULES.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = MODULES[at].format;
+        at += 1;
+    }
+    all
+};
+
+impl Format {
+    /// All formats.
+    pub const ALL: &'static [Format] = &ALL;
+
+    /// The name by which users ask for it.
+    pub fn name(self) -> &'static str {
+        self.module().map_or("", |module| module.name)
+    }
+
+    /// The format of this name.
+    ///
+    /// ```
+    /// use anomalist_format::Format;
+    /// assert_eq!(Format::from_name("elle-edn"), Some(Format::ElleEdn));
+    /// ```
+    pub fn from_name(name: &str) -> Option<Format> {
+        Format::ALL.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// True if a history in this format is a folder with one file per session.
+    pub fn is_folder(self) -> bool {
+        self.module().is_some_and(|module| module.folder)
+    }
+
+    /// The extensions of file names that suggest this format, without compression's.
+    pub fn extensions(self) -> &'static [&'static str] {
+        self.module().map_or(&[], |module| module.extensions)
+    }
+
+    fn module(self) -> Option<&'static Module> {
+        MODULES.iter().find(|module| module.format == self)
+    }
+}
 
 impl Module {
     pub fn read(&self, input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
@@ -37,7 +164,7 @@ impl Module {
 
 /// The module of a format.
 pub(crate) fn module(format: Format, name: &str) -> Result<&'static Module, ReadError> {
-    MODULES.iter().find(|m| m.format == format).ok_or_else(|| {
+    format.module().ok_or_else(|| {
         let message = format!("the format {} is not supported", format.name());
         ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)])
     })
@@ -45,7 +172,7 @@ pub(crate) fn module(format: Format, name: &str) -> Result<&'static Module, Read
 
 /// A writer for a format. It refuses what the format cannot express, unless `lossy`.
 pub(crate) fn writer(format: Format, sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
-    let module = MODULES.iter().find(|m| m.format == format).ok_or(WriteError::Unsupported(format))?;
+    let module = format.module().ok_or(WriteError::Unsupported(format))?;
     (module.writer)(sink, lossy)
 }
 
@@ -112,4 +239,16 @@ fn unrecognised(name: &str, head: &[u8]) -> ReadError {
     let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
     let help = format!("the formats are {}", names.join(", "));
     ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message).help(help).hint(Hint::Format)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+
+    #[test]
+    fn every_format_has_a_row() {
+        for format in Format::ALL {
+            assert_eq!(Format::from_name(format.name()), Some(*format));
+        }
+    }
 }

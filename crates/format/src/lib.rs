@@ -1,7 +1,7 @@
 //! History files to histories and back: one file per format, detection, compression, diagnostics.
 //!
-//! Knows bytes, and decides nothing: certificate files (`certificate`) are carried, not judged. A format is one module with a `sniff`, a `read` and a `writer`, and one row in
-//! `detect::MODULES`.
+//! Knows bytes, and decides nothing: certificate files (`certificate`) are carried, not judged. A format is a
+//! module with a `sniff`, a `read` and a `writer`, a variant of [`Format`], and a row of `detect::MODULES`.
 //!
 //! ```
 //! use anomalist_format::{Input, ReadOptions};
@@ -176,63 +176,4 @@ pub fn read(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadE
         return Err(ReadError::Malformed(found));
     }
     Ok(loaded)
-}
-
-impl Format {
-    /// All formats.
-    pub const ALL: &'static [Format] = &[
-        Format::Plume,
-        Format::Awdit,
-        Format::Dbcop,
-        Format::Cobra,
-        Format::Viper,
-        Format::ElleEdn,
-        Format::ElleJson,
-        Format::ElleJsonl,
-        Format::Timekiller,
-        Format::Anomalist,
-    ];
-
-    /// The name for `--format`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Plume => "plume",
-            Format::Awdit => "awdit",
-            Format::Dbcop => "dbcop",
-            Format::Cobra => "cobra",
-            Format::Viper => "viper",
-            Format::ElleEdn => "elle-edn",
-            Format::ElleJson => "elle-json",
-            Format::ElleJsonl => "elle-jsonl",
-            Format::Timekiller => "timekiller",
-            Format::Anomalist => "anomalist",
-        }
-    }
-
-    /// The format of this name.
-    ///
-    /// ```
-    /// use anomalist_format::Format;
-    /// assert_eq!(Format::from_name("elle-edn"), Some(Format::ElleEdn));
-    /// ```
-    pub fn from_name(name: &str) -> Option<Format> {
-        Format::ALL.iter().copied().find(|format| format.name() == name)
-    }
-
-    /// True if a history in this format is a folder with one file per session.
-    pub fn is_folder(self) -> bool {
-        matches!(self, Format::Cobra | Format::Viper)
-    }
-
-    /// The extensions of file names that suggest this format, without compression's.
-    pub fn extensions(self) -> &'static [&'static str] {
-        match self {
-            Format::Plume | Format::Awdit => &["txt"],
-            Format::Dbcop => &["bincode"],
-            Format::Cobra | Format::Viper => &["log"],
-            Format::ElleEdn => &["edn"],
-            Format::ElleJson | Format::Timekiller => &["json"],
-            Format::ElleJsonl | Format::Anomalist => &["jsonl"],
-        }
-    }
 }
