@@ -19,6 +19,7 @@ mod bug;
 pub mod cli;
 pub mod commands;
 pub mod destination;
+mod documents;
 pub mod exit;
 pub mod interrupt;
 pub mod load;

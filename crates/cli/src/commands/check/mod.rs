@@ -9,6 +9,7 @@ mod within;
 
 use crate::cli::{Global, ReadFlags};
 use crate::destination::write_step_summary;
+use crate::documents::Documents;
 use crate::exit::{Exit, Failure};
 use crate::{basis, interrupt, load, terminal, values};
 use anomalist::{Check, Found, History, Outcome};
@@ -76,12 +77,8 @@ pub struct Flags {
     /// Write an HTML page about all histories, with pictures: one file, no network access
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write a JUnit report: a suite per history, a case per level
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Write a SARIF 2.1 report
-    #[arg(long, value_name = "FILE")]
-    sarif: Option<PathBuf>,
+    #[command(flatten)]
+    documents: Documents,
 }
 
 /// A history and what was found out about it.
@@ -105,7 +102,8 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let keep = flags.json
         || annotate
         || std::env::var_os("GITHUB_STEP_SUMMARY").is_some()
-        || [&flags.report, &flags.junit, &flags.sarif].into_iter().any(Option::is_some);
+        || flags.report.is_some()
+        || flags.documents.any();
     let mut outputs = outputs::Outputs::new(flags);
     outputs.can_be_written()?;
     let mut done: Vec<Judged> = Vec::new();

@@ -29,7 +29,7 @@ impl<'a> Outputs<'a> {
 
     fn files(&self) -> impl Iterator<Item = &'a PathBuf> {
         let flags = self.flags;
-        [&flags.certificate, &flags.report, &flags.junit, &flags.sarif].into_iter().flatten()
+        [&flags.certificate, &flags.report].into_iter().flatten().chain(flags.documents.files())
     }
 
     /// What is written for each history.
@@ -69,13 +69,7 @@ impl<'a> Outputs<'a> {
                 anomalist_report::html("Isolation of recorded histories", &sections).as_bytes(),
             )?;
         }
-        if let Some(path) = &self.flags.junit {
-            write_file(path, anomalist_report::junit(subjects).as_bytes())?;
-        }
-        if let Some(path) = &self.flags.sarif {
-            write_file(path, anomalist_report::sarif(subjects).as_bytes())?;
-        }
-        Ok(())
+        self.flags.documents.write(subjects)
     }
 
     /// A name for the pictures of a history: its own, without folder and endings, and a number if it is taken.

@@ -1,6 +1,7 @@
 //! The flags of `test`.
 
 use crate::commands::database;
+use crate::documents::Documents;
 use crate::exit::Failure;
 use crate::values;
 use anomalist_driver::broken::Bug;
@@ -115,12 +116,9 @@ pub struct Flags {
     /// Write a page with all runs; each run's folder has one of its own
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// Write a JUnit report: a suite per run, a case per level
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-    /// Write a SARIF 2.1 report
-    #[arg(long, value_name = "FILE")]
-    pub sarif: Option<PathBuf>,
+    /// Reports for other programs.
+    #[command(flatten)]
+    pub documents: Documents,
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {

@@ -70,7 +70,8 @@ impl Done {
 /// Tests.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let spec = flags.spec()?;
-    can_be_written([&flags.report, &flags.junit, &flags.sarif, &flags.markdown].into_iter().flatten())?;
+    let pages = [&flags.report, &flags.markdown].into_iter().flatten();
+    can_be_written(pages.chain(flags.documents.files()))?;
     let arena = Arena::open(flags, global)?;
     let candidates = arena.candidates(flags, &spec)?;
     let several = candidates.len() > 1;
@@ -97,12 +98,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     if let Some(path) = &flags.report {
         write_file(path, page(&done, flags).as_bytes())?;
     }
-    if let Some(path) = &flags.junit {
-        write_file(path, anomalist_report::junit(&subjects).as_bytes())?;
-    }
-    if let Some(path) = &flags.sarif {
-        write_file(path, anomalist_report::sarif(&subjects).as_bytes())?;
-    }
+    flags.documents.write(&subjects)?;
     if flags.json {
         let runs: Vec<Value> = done.iter().map(|d| document(d, flags)).collect();
         let whole = json!({"anomalist": env!("CARGO_PKG_VERSION"), "schema": 1, "runs": runs});
