@@ -38,6 +38,7 @@ mod history;
 mod judging;
 mod monitor;
 mod recorder;
+mod stamped;
 mod value;
 mod watch;
 
@@ -61,6 +62,7 @@ pub mod core {
     pub use anomalist_history as history;
     pub use anomalist_incremental as incremental;
     pub use anomalist_level as level;
+    pub use anomalist_online as online;
     pub use anomalist_report as report;
     pub use anomalist_timestamp as timestamp;
     pub use anomalist_verify as verify;

@@ -5,7 +5,10 @@
 //! recordings that it does not decide (values that are written twice, registers that are written without
 //! being read), are checked as a whole now and then: whenever the recording has doubled, within a
 //! [budget](Monitor::budget). In between they are unknown, and the status says when they were last looked
-//! at. All verdicts are by values, not by timestamps.
+//! at.
+//!
+//! Verdicts are by values, unless timestamps are to judge ([`Monitor::by_timestamps`]): then snapshot
+//! isolation and serializability are decided step by step whatever is recorded.
 
 use crate::error::Error;
 use crate::history::History;
@@ -13,7 +16,9 @@ use crate::recorder::{Recorder, Session};
 use crate::value::Value;
 use crate::watch::Watch;
 use crate::{Basis, check};
+use anomalist_history::Timestamp;
 use anomalist_level::Level;
+use anomalist_timestamp::Tie;
 use std::fmt;
 use std::time::Duration;
 
@@ -69,6 +74,49 @@ impl Monitor {
         self
     }
 
+    /// Judges snapshot-isolation, serializable and their strong-session variants by the
+    /// [timestamps](crate::Transaction::timestamps) of the transactions: virtual time of a simulator, or
+    /// what a database says. Before the first transaction. Other levels are judged by values.
+    ///
+    /// A read that no version explains so far is provisional, since its writer may not have ended: the level
+    /// holds with reads [pending](Standing::Holds), and [`Monitor::provisional`] names them.
+    /// [`Monitor::no_earlier_than`] makes them final, and so does [`Monitor::end`].
+    ///
+    /// ```
+    /// use anomalist::{Level, Monitor, Standing, Tie};
+    /// let level = Level::SnapshotIsolation;
+    /// let monitor = Monitor::new().by_timestamps(Tie::Inclusive).require(level);
+    /// let (mut alice, mut bob) = (monitor.session("alice"), monitor.session("bob"));
+    /// bob.begin().read("x", 1).timestamps(30, 30).commit();
+    /// assert_eq!(monitor.status().of(level), Some(&Standing::Holds { pending: 1 }));
+    /// alice.begin().write("x", 1).timestamps(10, 20).commit();
+    /// assert_eq!(monitor.status().of(level), Some(&Standing::Holds { pending: 0 }));
+    /// bob.begin().read("x", 2).timestamps(40, 40).commit();
+    /// monitor.no_earlier_than(50);
+    /// let breach = monitor.status().violation().unwrap().clone();
+    /// assert_eq!(breach.reason, "bob:2 read x = 2, and the last version that it sees is 1 of alice:1 (EXT)");
+    /// ```
+    pub fn by_timestamps(self, tie: Tie) -> Self {
+        self.watch(|watch| watch.by_timestamps(tie));
+        self
+    }
+
+    /// Virtual time has passed this timestamp: no transaction that ends from now on has a smaller commit
+    /// timestamp, not even one of unknown outcome. Reads of earlier snapshots are final from now on.
+    pub fn no_earlier_than(&self, timestamp: i64) {
+        let state = &mut *self.recorder.state();
+        if let Some(watch) = &mut state.watch {
+            watch.advance(&state.builder, Timestamp { physical: timestamp, logical: 0 });
+        }
+    }
+
+    /// By timestamps: the reads that no version explains so far, each at the levels that it will break if
+    /// none does. Takes the whole recording, for names.
+    pub fn provisional(&self) -> Vec<(Level, Breach)> {
+        let state = &*self.recorder.state();
+        state.watch.as_ref().map_or_else(Vec::new, |watch| watch.provisional(&state.builder))
+    }
+
     /// How long a check of the whole recording may take, for levels that are not decided step by step.
     /// Without a choice one second; zero: never.
     pub fn budget(self, limit: Duration) -> Self {
@@ -113,7 +161,12 @@ impl Monitor {
     pub fn explain(&self) -> Result<String, Error> {
         let history = self.history()?;
         let question = self.status().levels.iter().fold(check(&history), |q, (level, _)| q.require(*level));
-        Ok(question.by(Basis::Values).run()?.to_string())
+        let tie = self.recorder.state().watch.as_ref().and_then(|watch| watch.tie());
+        let question = match tie.filter(|_| history.transactions().stamps().is_some()) {
+            Some(tie) => question.by(Basis::Timestamps).ties(tie),
+            None => question.by(Basis::Values),
+        };
+        Ok(question.run()?.to_string())
     }
 
     /// Panics with the explanation if a level is violated.
@@ -154,6 +207,7 @@ pub enum Standing {
     /// It holds so far.
     Holds {
         /// Values that were read and whose writers have not ended; if they never do, the level is violated.
+        /// By timestamps also reads that are right only if a transaction of unknown outcome committed.
         pending: usize,
     },
     /// It is violated.

@@ -246,7 +246,8 @@ impl Transaction<'_> {
             ops.push((kind, key, value));
         }
         if let Some(watch) = &mut state.watch {
-            watch.accept(builder, &Ended { session: self.session.id, outcome, interval, ops: &ops });
+            let (session, stamps) = (self.session.id, self.stamps);
+            watch.accept(builder, &Ended { session, outcome, interval, stamps, ops: &ops });
         }
     }
 }

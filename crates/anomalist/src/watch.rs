@@ -2,15 +2,18 @@
 
 use crate::history::History;
 use crate::monitor::{Breach, Precedes, Standing, Status};
+use crate::stamped::{Known as ByStamps, Stamped};
 use crate::{Basis, check};
 use anomalist_history::{
-    Builder, FaultKind, History as Transactions, Initial, Interval, KeyId, OpKind, Outcome, SessionId, Value,
+    Builder, FaultKind, History as Transactions, Initial, Interval, KeyId, OpKind, Outcome, SessionId,
+    Stamps, Timestamp, Value,
 };
 use anomalist_incremental::{
     Arrival, Because, Doubt, Engine, Link, Operation, Standing as Known, Unsupported, Violation, Why,
 };
 use anomalist_level::{Level, Verdict};
 use anomalist_report::reason;
+use anomalist_timestamp::{Mode, Tie};
 use std::time::Duration;
 
 /// A transaction that ended.
@@ -18,12 +21,15 @@ pub(crate) struct Ended<'a> {
     pub session: SessionId,
     pub outcome: Outcome,
     pub interval: Interval,
+    pub stamps: Option<Stamps>,
     pub ops: &'a [(OpKind, KeyId, Value)],
 }
 
 pub(crate) struct Watch {
     levels: Vec<Level>,
     engine: Engine,
+    /// Judges the levels that timestamps speak about, if they are to.
+    stamped: Option<Box<Stamped>>,
     initial: Initial,
     steps: usize,
     /// Violations that were found step by step, with names.
@@ -44,6 +50,7 @@ impl Watch {
         Watch {
             levels: Vec::new(),
             engine: Engine::default(),
+            stamped: None,
             initial: Initial::default(),
             steps,
             breaches: Vec::new(),
@@ -59,14 +66,37 @@ impl Watch {
         }
         self.levels.push(level);
         if self.steps == 0 {
-            self.engine = Engine::new(&self.levels);
-            self.engine.set_initial(self.initial.clone());
+            self.begin(self.tie());
         }
+    }
+
+    pub fn by_timestamps(&mut self, tie: Tie) {
+        if self.steps == 0 {
+            self.begin(Some(tie));
+        } else {
+            self.stamped = Some(Box::new(Stamped::new(&self.levels, tie, &self.initial, true)));
+        }
+    }
+
+    fn begin(&mut self, tie: Option<Tie>) {
+        let (stamps, values): (Vec<Level>, Vec<Level>) =
+            self.levels.iter().partition(|&&level| tie.is_some() && Mode::of(level).is_some());
+        self.engine = Engine::new(&values);
+        self.engine.set_initial(self.initial.clone());
+        self.stamped = tie.map(|tie| Box::new(Stamped::new(&stamps, tie, &self.initial, false)));
+    }
+
+    /// What equal timestamps mean, if timestamps judge.
+    pub fn tie(&self) -> Option<Tie> {
+        self.stamped.as_ref().map(|stamped| stamped.tie)
     }
 
     pub fn set_initial(&mut self, initial: &Initial) {
         self.initial = initial.clone();
         self.engine.set_initial(initial.clone());
+        if let Some(stamped) = &mut self.stamped {
+            stamped.set_initial(initial);
+        }
     }
 
     pub fn accept(&mut self, builder: &Builder, ended: &Ended<'_>) {
@@ -77,8 +107,11 @@ impl Watch {
             elements: builder.elements(value).filter(|_| kind == OpKind::Read),
         };
         let ops: Vec<Operation<'_>> = ended.ops.iter().map(operation).collect();
-        let Ended { session, outcome, interval, .. } = *ended;
+        let Ended { session, outcome, interval, stamps, .. } = *ended;
         self.engine.accept(&Arrival { session, outcome, interval: Some(interval), ops: &ops });
+        if let Some(stamped) = &mut self.stamped {
+            stamped.accept(builder, session, outcome, stamps, ended.ops);
+        }
         self.steps += 1;
         self.name_breaches(builder);
         if self.steps >= self.next {
@@ -88,26 +121,67 @@ impl Watch {
 
     pub fn end(&mut self, builder: &Builder) {
         self.engine.end();
+        if let Some(stamped) = &mut self.stamped {
+            stamped.end();
+        }
         self.name_breaches(builder);
         self.check_whole(builder, true);
+    }
+
+    /// No transaction that ends from now on commits before this.
+    pub fn advance(&mut self, builder: &Builder, to: Timestamp) {
+        if let Some(stamped) = &mut self.stamped {
+            stamped.advance(to);
+            self.name_breaches(builder);
+        }
+    }
+
+    /// What timestamps say about a level, if it is judged by them.
+    fn by_stamps(&self, level: Level) -> Option<(&Stamped, ByStamps<'_>)> {
+        let stamped = self.stamped.as_deref()?;
+        Some((stamped, stamped.known(level)?))
     }
 
     /// Gives names to the transactions of new violations: the only time that takes the whole recording.
     fn name_breaches(&mut self, builder: &Builder) {
         for &level in &self.levels {
-            if let Known::Violated(violation) = self.engine.standing(level)
-                && self.breaches.iter().all(|(l, _)| *l != level)
-                && let Ok(history) = builder.clone().finish()
-            {
-                self.breaches.push((level, breach(&history, violation)));
-            }
+            let is_named = self.breaches.iter().any(|(l, _)| *l == level);
+            let named = match self.by_stamps(level) {
+                Some((_, ByStamps::Holds(_))) => {
+                    // It was retracted: the declared virtual time was wrong.
+                    self.breaches.retain(|(l, _)| *l != level);
+                    continue;
+                }
+                _ if is_named => continue,
+                Some((stamped, ByStamps::Violated(found))) => {
+                    builder.clone().finish().map(|history| stamped.breach(&history, found))
+                }
+                Some(_) => continue,
+                None => match self.engine.standing(level) {
+                    Known::Violated(v) => builder.clone().finish().map(|history| breach(&history, v)),
+                    _ => continue,
+                },
+            };
+            self.breaches.extend(named.ok().map(|breach| (level, breach)));
         }
+    }
+
+    /// Reads that no version explains so far, with names.
+    pub fn provisional(&self, builder: &Builder) -> Vec<(Level, Breach)> {
+        let Some(stamped) = &self.stamped else { return Vec::new() };
+        let Ok(history) = builder.clone().finish() else { return Vec::new() };
+        let all = self.levels.iter().flat_map(|&level| stamped.provisional(level).map(move |f| (level, f)));
+        all.map(|(level, found)| (level, stamped.breach(&history, found))).collect()
     }
 
     /// Checks the levels that are not decided step by step.
     fn check_whole(&mut self, builder: &Builder, ended: bool) {
-        let open = |level: &Level| matches!(self.engine.standing(*level), Known::Unknown(_));
-        let open: Vec<Level> = self.levels.iter().copied().filter(open).collect();
+        // By timestamps a check of a part says nothing about the whole.
+        let open = |level: &Level| match self.by_stamps(*level) {
+            Some((_, known)) => ended && matches!(known, ByStamps::Undecided(_)),
+            None => matches!(self.engine.standing(*level), Known::Unknown(_)),
+        };
+        let mut open: Vec<Level> = self.levels.iter().copied().filter(open).collect();
         if open.is_empty() || self.limit.is_zero() {
             return;
         }
@@ -118,7 +192,13 @@ impl Watch {
             builder.forget_unexplained();
         }
         let Ok(history) = builder.finish().map(History::from) else { return };
-        let question = open.iter().fold(check(&history).by(Basis::Values), |q, &level| q.decide(level));
+        let timed = history.transactions().stamps().is_some();
+        open.retain(|&level| timed || self.by_stamps(level).is_none());
+        let question = match &self.stamped {
+            Some(stamped) if ended && timed => check(&history).by(Basis::Timestamps).ties(stamped.tie),
+            _ => check(&history).by(Basis::Values),
+        };
+        let question = open.iter().fold(question, |q, &level| q.decide(level));
         let Ok(answer) = question.timeout(self.limit).run() else { return };
         self.checked.retain(|(level, ..)| !open.contains(level));
         for level in open {
@@ -132,22 +212,29 @@ impl Watch {
     }
 
     fn standing(&self, level: Level) -> Standing {
+        match self.by_stamps(level) {
+            Some((_, ByStamps::Holds(pending))) => return Standing::Holds { pending },
+            Some((_, ByStamps::Violated(_))) => return self.named(level),
+            Some((_, ByStamps::Undecided(why))) => return self.checked(level, why),
+            None => {}
+        }
         match self.engine.standing(level) {
             Known::Holds { pending } => Standing::Holds { pending },
-            Known::Violated(_) => {
-                let named = self.breaches.iter().find(|(l, _)| *l == level);
-                named.map_or_else(
-                    || Standing::Unknown { reason: "the recording is too large".to_owned() },
-                    |(_, breach)| Standing::Violated(breach.clone()),
-                )
-            }
-            Known::Unknown(doubt) => self.checked(level, doubt),
+            Known::Violated(_) => self.named(level),
+            Known::Unknown(doubt) => self.checked(level, doubted(doubt)),
         }
     }
 
+    fn named(&self, level: Level) -> Standing {
+        let named = self.breaches.iter().find(|(l, _)| *l == level);
+        named.map_or_else(
+            || Standing::Unknown { reason: "the recording is too large".to_owned() },
+            |(_, breach)| Standing::Violated(breach.clone()),
+        )
+    }
+
     /// What the last check of the whole said.
-    fn checked(&self, level: Level, doubt: Doubt) -> Standing {
-        let why = doubted(doubt);
+    fn checked(&self, level: Level, why: &str) -> Standing {
         let Some((_, at, verdict)) = self.checked.iter().find(|(l, ..)| *l == level) else {
             return Standing::Unknown { reason: format!("{why}; not checked as a whole yet") };
         };

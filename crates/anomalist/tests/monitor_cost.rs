@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "all of this is a test, helpers too")]
 
-use anomalist::{Level, Monitor, Standing};
+use anomalist::{Level, Monitor, Standing, Tie};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,11 +113,17 @@ fn replicas(rng: &mut fastrand::Rng) -> Vec<Planned> {
 }
 
 /// What the first and the last tenth of the steps cost.
-fn measure(planned: &[Planned], levels: &[Level]) -> (Duration, Duration) {
+/// By timestamps, each transaction is the moment at which it began, and virtual time follows.
+fn measure(planned: &[Planned], levels: &[Level], stamps: bool) -> (Duration, Duration) {
     let clock = Arc::new(AtomicU64::new(0));
     let shared = Arc::clone(&clock);
     let monitor = Monitor::with_clock(move || shared.load(Ordering::Relaxed));
+    let monitor = if stamps { monitor.by_timestamps(Tie::Inclusive) } else { monitor };
     let monitor = levels.iter().fold(monitor, |m, &level| m.require(level));
+    // What is still to come begins no earlier than this.
+    let mut earliest: Vec<u64> = planned.iter().map(|step| step.time.0).collect();
+    (1..earliest.len()).rev().for_each(|i| earliest[i - 1] = earliest[i - 1].min(earliest[i]));
+    let mut earliest = earliest.into_iter().skip(1);
     monitor.recorder().initial(0);
     let mut sessions: Vec<_> = (0..SESSIONS).map(|s| monitor.session(s)).collect();
     let tenth = planned.len() / 10;
@@ -136,7 +142,13 @@ fn measure(planned: &[Planned], levels: &[Level]) -> (Duration, Duration) {
                 };
             }
             clock.store(step.time.1, Ordering::Relaxed);
+            if stamps {
+                t = t.timestamps(step.time.0 as i64, step.time.0 as i64);
+            }
             t.commit();
+            if let Some(earliest) = earliest.next().filter(|_| stamps) {
+                monitor.no_earlier_than(earliest as i64);
+            }
             let status = monitor.status();
             assert!(status.levels.iter().all(|(_, s)| matches!(s, Standing::Holds { .. })), "{status}");
         }
@@ -150,8 +162,12 @@ fn measure(planned: &[Planned], levels: &[Level]) -> (Duration, Duration) {
 }
 
 fn stays_cheap(name: &str, planned: &[Planned], levels: &[Level]) {
+    compare(name, || measure(planned, levels, false));
+}
+
+fn compare(name: &str, measure: impl Fn() -> (Duration, Duration)) {
     let ratios = (0..3).map(|_| {
-        let (first, last) = measure(planned, levels);
+        let (first, last) = measure();
         let ratio = last.as_secs_f64() / first.as_secs_f64();
         let each = |spent: Duration| spent.as_secs_f64() * 1e6 / (STEPS / 10) as f64;
         eprintln!(
@@ -186,4 +202,14 @@ fn causal() {
     let planned = replicas(&mut fastrand::Rng::with_seed(3));
     stays_cheap("registers, causal", &planned, &[Level::Causal]);
     stays_cheap("registers, read-atomic", &planned, &[Level::ReadCommitted, Level::ReadAtomic]);
+}
+
+#[test]
+fn by_timestamps() {
+    let rng = &mut fastrand::Rng::with_seed(4);
+    let levels = [Level::StrongSessionSerializable, Level::StrongSessionSnapshotIsolation];
+    for (name, planned) in [("lists by timestamps", lists(rng)), ("registers by timestamps", registers(rng))]
+    {
+        compare(name, || measure(&planned, &levels, true));
+    }
 }

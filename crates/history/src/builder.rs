@@ -107,6 +107,14 @@ impl Builder {
         Value::list(self.lists.push(elements))
     }
 
+    /// The kind and text of an atom made with [`Builder::atom`].
+    pub fn text(&self, value: Value) -> Option<(AtomKind, &str)> {
+        match value.view() {
+            crate::View::Atom(id) => Some(self.atoms.get(id)),
+            _ => None,
+        }
+    }
+
     /// The elements of a list made with [`Builder::list`].
     pub fn elements(&self, value: Value) -> Option<&[Value]> {
         match value.view() {

@@ -48,7 +48,7 @@ impl<S: Store> Checker<S> {
         self.touch(key);
         let read = self.read(key, side, at);
         if read.verdict != read.reported {
-            let deadline = now + self.options.settle_ms;
+            let (deadline, _) = self.deadlines(slot, read.at, now);
             self.arm(key, side, at, deadline);
             if self.options.provisional && self.read(key, side, at).verdict == Verdict::Wrong {
                 let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);

@@ -1,9 +1,10 @@
 //! What was reported after the checkpoint that a checker began with.
 //!
-//! What arrived since that checkpoint arrives again, perhaps in other batches and at another pace, so what is found again
-//! may differ from what was reported: a transaction of unknown outcome that counted then may not count now.
-//! Each report is kept until the checker agrees with it. What it does not agree with at the end is corrected, so
-//! that violations minus retractions are what this checker found, whatever the earlier one concluded.
+//! What arrived since that checkpoint arrives again, perhaps in other batches and at another pace, so what
+//! is found again may differ from what was reported: a transaction of unknown outcome that counted then may
+//! not count now. Each report is kept until the checker agrees with it. What it does not agree with at the
+//! end is corrected, so that violations minus retractions are what this checker found, whatever the earlier
+//! one concluded.
 
 use crate::checker::Checker;
 use crate::key::{Slot, Verdict};
@@ -29,7 +30,8 @@ impl<S: Store> Checker<S> {
         self.carried.entry(identity).or_insert(Carried { told: stands, found: !stands }).told = stands;
     }
 
-    /// Notes what this checker found about a violation that was reported since the checkpoint. False if it was not.
+    /// Notes what this checker found about a violation that was reported since the checkpoint. False if it
+    /// was not.
     fn found_again(&mut self, identity: &Identity<TxnKey, Datum>, found: bool) -> bool {
         let Some(carried) = self.carried.get_mut(identity) else { return false };
         carried.found = found;
@@ -39,7 +41,8 @@ impl<S: Store> Checker<S> {
         true
     }
 
-    /// Reports a violation that no later read or version can overturn, unless that has been done before a restart.
+    /// Reports a violation that no later read or version can overturn, unless that has been done before a
+    /// restart.
     pub(crate) fn report(&mut self, finding: Finding, events: &mut Vec<Event>) {
         if self.carried.is_empty() || !self.found_again(&finding.identity, true) {
             self.stats.violations[finding.axiom() as usize] += 1;
@@ -54,8 +57,8 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// What was reported about a read, if that was after the checkpoint that this checker began with. From here on the
-    /// read knows, so the next checkpoint has to have its key.
+    /// What was reported about a read, if that was after the checkpoint that this checker began with. From
+    /// here on the read knows, so the next checkpoint has to have its key.
     pub(crate) fn carried_verdict(&mut self, key: u32, slot: Slot, otherwise: Verdict) -> Verdict {
         let identity = self.identity(Axiom::Ext, slot, Some(key), None, None);
         match self.carried_read(identity) {
@@ -78,14 +81,15 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// Violations of an axiom that stand by what was reported before a restart and were not found again so far.
+    /// Violations of an axiom that stand by what was reported before a restart and were not found again so
+    /// far.
     pub fn unconfirmed(&self, axiom: Axiom) -> u64 {
         let of = |(identity, c): &(&Identity<_, _>, &Carried)| identity.axiom == axiom && c.told && !c.found;
         self.carried.iter().filter(of).count() as u64
     }
 
-    /// The end: corrects what was reported before a restart and is not so by what has arrived again. What was reported
-    /// about transactions that did not arrive again stays.
+    /// The end: corrects what was reported before a restart and is not so by what has arrived again. What
+    /// was reported about transactions that did not arrive again stays.
     pub(crate) fn reconcile(&mut self, events: &mut Vec<Event>) {
         let mut all: Vec<_> = std::mem::take(&mut self.carried).into_iter().collect();
         all.sort_unstable();

@@ -43,6 +43,12 @@ impl Key {
 /// The deadline of what only the end settles.
 pub(crate) const FOREVER: u64 = u64::MAX;
 
+/// A timestamp as a moment of virtual time, for [`Options::virtual_time`](crate::Options). Logical parts are left out,
+/// so what has settled is at worst a little late.
+pub fn moment(at: Timestamp) -> u64 {
+    (at.physical as u64) ^ (1 << 63)
+}
+
 /// The axiom that a verdict breaks.
 fn broken(verdict: Verdict) -> Option<Axiom> {
     match verdict {
@@ -232,14 +238,14 @@ impl<S: Store> Checker<S> {
             self.stats.flipped_txns += u64::from(!std::mem::replace(&mut txn.flipped, true));
         }
         self.touch(key);
-        let settles = self.world.txn(slot).arrived + self.options.settle_ms;
+        let (settles, again) = self.deadlines(slot, self.read(key, side, at).at, now);
         if pending {
             if verdict == reported {
                 self.disarm(key, side, at);
             } else if before == Verdict::Open {
                 // It may have waited for the end.
                 self.disarm(key, side, at);
-                self.arm(key, side, at, settles.max(now + self.options.settle_ms));
+                self.arm(key, side, at, settles.max(again));
             }
         } else if now < settles {
             if verdict != reported {
@@ -252,13 +258,22 @@ impl<S: Store> Checker<S> {
                 self.retract(finding, events);
             }
             if verdict != Verdict::Right {
-                self.arm(key, side, at, now + self.options.settle_ms);
+                self.arm(key, side, at, again);
             }
         }
         if flipped && self.options.provisional {
             let finding = self.finding_of(key, self.read(key, side, at), Axiom::Ext);
             events.push(Event::Provisional { finding, holds: verdict == Verdict::Wrong });
         }
+    }
+
+    /// When a read of this transaction at this moment settles, and when one settles again whose verdict changes now.
+    pub(crate) fn deadlines(&self, slot: Slot, at: Timestamp, now: u64) -> (u64, u64) {
+        if self.options.virtual_time {
+            let settles = moment(at).saturating_add(1).min(FOREVER - 1);
+            return (settles, settles.max(now));
+        }
+        (self.world.txn(slot).arrived + self.options.settle_ms, now + self.options.settle_ms)
     }
 
     /// The world is to be told at the deadline.

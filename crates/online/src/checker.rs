@@ -113,7 +113,7 @@ impl<S: Store> Checker<S> {
     pub fn new(options: Options, store: S) -> Checker<S> {
         let ids = options.gc.bytes().map_or(usize::MAX, |bytes| bytes / 16 / crate::ids::ENTRY);
         Checker {
-            world: World::new(options.rule),
+            world: World::new(options.rule, options.ties),
             options,
             keys: Vec::new(),
             free_keys: Vec::new(),

@@ -1,15 +1,16 @@
 //! Whether a conclusion about an unknown outcome is certain.
 //!
-//! That a transaction of unknown outcome counts is concluded from one read, which is wrong without it, and it is not taken
-//! back. Only a version that the read may see, of the key that was read, can explain the read otherwise. If a writer
-//! of such a version arrives later, whatever it wrote, the conclusion may be wrong. This is counted as a doubt, and with a
-//! doubt no violation is certain.
+//! That a transaction of unknown outcome counts is concluded from one read, which is wrong without it, and
+//! it is not taken back. Only a version that the read may see, of the key that was read, can explain the
+//! read otherwise. If a writer of such a version arrives later, whatever it wrote, the conclusion may be
+//! wrong. This is counted as a doubt, and with a doubt no violation is certain.
 //!
-//! Without one they all are. Assume that some choice of outcomes breaks no axiom, and consider the first transaction
-//! that counted here and not in that choice. All that counted before it is part of the choice, so the read that asked
-//! for it is right in the choice, by a version of another transaction that had not arrived: else this one would have
-//! been asked for as well. Its arrival is a doubt. So without a doubt all that counts here is part of every choice that
-//! breaks no axiom, and more transactions only add violations (`anomalist-check`, `stamps/open.rs`).
+//! Without one they all are. Assume that some choice of outcomes breaks no axiom, and consider the first
+//! transaction that counted here and not in that choice. All that counted before it is part of the choice,
+//! so the read that asked for it is right in the choice, by a version of another transaction that had not
+//! arrived: else this one would have been asked for as well. Its arrival is a doubt. So without a doubt all
+//! that counts here is part of every choice that breaks no axiom, and more transactions only add violations
+//! (`anomalist-check`, `stamps/open.rs`).
 //!
 //! Costs one entry per key with such a read, and one look per write that arrives.
 

@@ -125,6 +125,7 @@ mod trail;
 mod world;
 
 pub use batch::{Batch, Cell, Head, Initial, Origin};
+pub use change::moment;
 pub use checker::Checker;
 pub use checkpoint::{Restored, Told, checkpoint_extra, decode_told, encode_told};
 pub use datum::{Datum, Shape};

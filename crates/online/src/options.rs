@@ -29,6 +29,11 @@ pub struct Options {
     pub rule: Rule,
     /// How long after a transaction's arrival its EXT verdicts may change unreported, in milliseconds.
     pub settle_ms: u64,
+    /// Virtual time: no clock settles anything. `now` is a [moment](crate::moment) of the timestamps, before
+    /// which nothing more commits, and a verdict settles once that has passed what the read may see.
+    pub virtual_time: bool,
+    /// Also report reads that are right by one of several versions with the same commit: TIE.
+    pub ties: bool,
     /// When what is old leaves memory.
     pub gc: Gc,
     /// Also report verdicts that change before they settle.
@@ -43,6 +48,8 @@ impl Default for Options {
         Options {
             rule: Rule { mode: Mode::Si, tie: Tie::Inclusive },
             settle_ms: 5_000,
+            virtual_time: false,
+            ties: true,
             gc: Gc::None,
             provisional: false,
             checkpoints: false,

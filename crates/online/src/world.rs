@@ -83,6 +83,8 @@ pub(crate) struct Last {
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub rule: Rule,
+    /// A read that is right by one of several versions is said to be.
+    ties: bool,
     txns: Vec<Txn>,
     free: Vec<Slot>,
     pub sessions: Vec<Session>,
@@ -109,9 +111,10 @@ pub(crate) struct Judged {
 }
 
 impl World {
-    pub fn new(rule: Rule) -> World {
+    pub fn new(rule: Rule, ties: bool) -> World {
         World {
             rule,
+            ties,
             txns: Vec::new(),
             free: Vec::new(),
             sessions: Vec::new(),
@@ -341,7 +344,7 @@ impl World {
         }
         let expected = tie.first().map(|last| last.txn);
         let candidates = [self.last_ones(&tie), optional.clone()].concat();
-        let several = candidates.len() + usize::from(tie.is_empty()) > 1;
+        let several = self.ties && candidates.len() + usize::from(tie.is_empty()) > 1;
         let verdict = |holds: bool| match holds {
             true if several => Verdict::Tied,
             holds => Verdict::of(holds),

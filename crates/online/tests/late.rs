@@ -11,6 +11,8 @@ use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 const SERIALIZABLE: Options = Options {
     rule: Rule { mode: Mode::Ser, tie: Tie::Inclusive },
     settle_ms: 0,
+    virtual_time: false,
+    ties: true,
     gc: anomalist_online::Gc::None,
     provisional: false,
     checkpoints: true,

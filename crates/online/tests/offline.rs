@@ -204,7 +204,9 @@ fn run(family: &str, shape: StampedShape) {
                         false => 1_000,
                     };
                     let checkpoints = rng.bool();
-                    let options = Options { rule, settle_ms, gc, provisional: rng.bool(), checkpoints };
+                    let provisional = rng.bool();
+                    let options =
+                        Options { rule, settle_ms, gc, provisional, checkpoints, ..Options::default() };
                     let told = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {options:?}");
                     let (found, checker) = online(&mut rng, &history, options, &told);
                     let stats = checker.stats();

@@ -54,6 +54,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         gc: gc(flags)?,
         provisional: flags.provisional,
         checkpoints: flags.state.is_some(),
+        ..Options::default()
     };
     let voice = Voice { json: flags.json, level: flags.level, mode };
     let (blocks, received) = sync_channel::<Block>(DEPTH);
