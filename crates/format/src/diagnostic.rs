@@ -46,8 +46,8 @@ pub struct Diagnostic {
     pub hint: Option<Hint>,
 }
 
-/// Something that [`ReadOptions`](crate::ReadOptions) can do about an input; a program that has a flag for it says
-/// which.
+/// Something that [`ReadOptions`](crate::ReadOptions) can do about an input; a program that has a flag for
+/// it says which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Hint {

@@ -1,9 +1,9 @@
-//! Levels: the questions one asks about a level. Names are in `canonical.rs`, rows in `weak.rs`, `canonical.rs` and,
-//! for Elle's further models, `further.rs`.
+//! Levels: the questions one asks about a level. Names are in `canonical.rs`, rows in `weak.rs`,
+//! `canonical.rs` and, for Elle's further models, `further.rs`.
 //!
 //! Implications and prohibitions are closed when the crate is compiled, so every question below is a few bit
-//! operations. To add a level of a known family, edit `canonical.rs` alone: its name, its row at the same position,
-//! and the name of the anomaly "no order satisfies it".
+//! operations. To add a level of a known family, edit `canonical.rs` alone: its name, its row at the same
+//! position, and the name of the anomaly "no order satisfies it".
 
 pub(crate) mod canonical;
 mod family;
@@ -46,8 +46,8 @@ pub struct LevelInfo {
     /// The anomalies that it forbids itself, beyond those of the levels it implies; [`Level::forbids`] is the
     /// closure.
     pub forbids: &'static [AnomalyKind],
-    /// The kind of order it asks for, which says what engines decide it; none for Elle's further models and for what
-    /// is decided as another level.
+    /// The kind of order it asks for, which says what engines decide it; none for Elle's further models and
+    /// for what is decided as another level.
     pub family: Option<Family>,
     /// The graph of dependencies that decides it where the order of versions is known.
     pub graph: Option<Graph>,

@@ -1,7 +1,7 @@
 //! Why something is not known: data, not sentences.
 //!
-//! An engine says what was missing or which limit it reached; `anomalist-report` has the sentences. A program that
-//! reacts to an unknown matches on [`Why`] here, or on its [`code`](Why::code) in the JSON.
+//! An engine says what was missing or which limit it reached; `anomalist-report` has the sentences. A
+//! program that reacts to an unknown matches on [`Why`] here, or on its [`code`](Why::code) in the JSON.
 
 /// How far a search for an order came.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -62,8 +62,8 @@ reasons! {
     },
     /// Values repeat, and a transaction read others' values after its own write: Plume does not define that.
     PlumeRepeats "plume-repeated-values",
-    /// The violation rests on a transaction of unknown outcome whose write was read, which the level allows of
-    /// aborted ones.
+    /// The violation rests on a transaction of unknown outcome whose write was read, which the level allows
+    /// of aborted ones.
     DirtyRead "dirty-read-allowed",
     /// A read that nothing explains is allowed by the level, and may show an order of its own.
     ForgivenRead "unexplained-read-allowed",
@@ -99,7 +99,8 @@ reasons! {
     NoRule "declared-level-without-rule",
     /// Levels with real time are declared, and the history has none.
     DeclaredRealTime "declared-real-time",
-    /// Levels with real time are declared, and it is open whether a transaction of unknown outcome was read from.
+    /// Levels with real time are declared, and it is open whether a transaction of unknown outcome was read
+    /// from.
     DeclaredUnknownOutcome "declared-real-time-unknown-outcome",
     /// Transactions have a commit timestamp and no start timestamp.
     NoStart "no-start-timestamp" {

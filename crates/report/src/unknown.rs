@@ -1,7 +1,7 @@
 //! Why something is not known, in sentences: the only place that has them.
 //!
-//! A sentence starts in lower case, ends without a full stop, and names no command-line flag; a program that has
-//! flags passes their names as [`Hints`].
+//! A sentence starts in lower case, ends without a full stop, and names no command-line flag; a program that
+//! has flags passes their names as [`Hints`].
 
 use anomalist_level::{Progress, Why};
 
@@ -189,7 +189,8 @@ fn spelled(why: &Why) -> String {
 mod tests {
     use super::*;
 
-    /// `Why` may grow without breaking programs that match on it, so the compiler does not ask for an arm here.
+    /// `Why` may grow without breaking programs that match on it, so the compiler does not ask for an arm
+    /// here.
     #[test]
     fn every_reason_has_its_sentence() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../level/src/why.rs");

@@ -1,7 +1,8 @@
 //! The definitions of the levels, as the verifier has them.
 //!
-//! Engines look levels up in the table of `anomalist-level`. A mistake in a row of it must not pass here, so this table
-//! is written by itself, from `docs/spec/levels.md`, and takes nothing from the other; a test compares the two.
+//! Engines look levels up in the table of `anomalist-level`. A mistake in a row of it must not pass here, so
+//! this table is written by itself, from `docs/spec/levels.md`, and takes nothing from the other; a test
+//! compares the two.
 
 use anomalist_level::Level;
 

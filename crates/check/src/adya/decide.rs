@@ -88,8 +88,8 @@ fn shape(graph: Graph) -> Option<Shape> {
     })
 }
 
-/// Levels that are the absence of cycles in a graph, strongest graphs first. Of Elle's further models some are PL-2
-/// without a few anomalies that need no search.
+/// Levels that are the absence of cycles in a graph, strongest graphs first. Of Elle's further models some
+/// are PL-2 without a few anomalies that need no search.
 static GRAPHS: LazyLock<Vec<(Shape, Bound, Vec<Level>)>> = LazyLock::new(|| {
     let mut graphs: BTreeMap<(Graph, Reverse<Bound>), Vec<Level>> = BTreeMap::new();
     for &level in Level::ALL {

@@ -135,8 +135,8 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// Whether transactions may declare the level beside others. Levels that see versions have no order of commits to
-    /// share.
+    /// Whether transactions may declare the level beside others. Levels that see versions have no order of
+    /// commits to share.
     pub fn can_be_mixed(self) -> bool {
         !matches!(self.family, Family::Parallel | Family::Updates | Family::Mixed)
     }

@@ -1,8 +1,9 @@
-//! The levels: all names, and the rows of those that Anomalist decides from prefix consistency on, weakest first.
+//! The levels: all names, and the rows of those that Anomalist decides from prefix consistency on, weakest
+//! first.
 //!
-//! A level of a known family is added here and nowhere else in this crate: a name, a row at the same position, and,
-//! if Elle has none, the name of the anomaly that says that no order satisfies it. The rows of weaker levels, with the
-//! words that definitions use, are in `weak.rs`.
+//! A level of a known family is added here and nowhere else in this crate: a name, a row at the same
+//! position, and, if Elle has none, the name of the anomaly that says that no order satisfies it. The rows
+//! of weaker levels, with the words that definitions use, are in `weak.rs`.
 //!
 //! Implications between canonical levels are those of the product's contract; those to Elle's models are Elle's own.
 
@@ -12,7 +13,8 @@ use crate::names::vocabulary;
 use Level as L;
 
 vocabulary! {
-    /// An isolation level. Every name has exactly one meaning here, whatever else the literature calls by it.
+    /// An isolation level. Every name has exactly one meaning here, whatever else the literature calls by
+    /// it.
     ///
     /// The canonical ones come first, weakest first; then Elle's further models, with the prefix `elle:`
     /// where a canonical level has the same name and another meaning.
@@ -67,7 +69,8 @@ vocabulary! {
     }
 }
 
-/// The kinds of anomaly that say no more than that no order satisfies a level, of levels for which Elle has none:
+/// The kinds of anomaly that say no more than that no order satisfies a level, of levels for which Elle has
+/// none:
 /// `anomaly.rs` takes them in.
 macro_rules! no_orders {
     ($consume:ident! { $($given:tt)* }) => {

@@ -1,18 +1,19 @@
 //! What an engine has to know of a level: which kind of order it asks for, and what that order must respect.
 //!
-//! A row of the table names its [`Family`], and every engine looks it up; so a level of a known family is one row. A new
-//! family is a variant here, and the compiler lists the engines that have to learn it: nothing matches on a family
-//! with a wildcard.
+//! A row of the table names its [`Family`], and every engine looks it up; so a level of a known family is
+//! one row. A new family is a variant here, and the compiler lists the engines that have to learn it:
+//! nothing matches on a family with a wildcard.
 
 use super::{Level, LevelInfo};
 
-/// The kind of order that a level asks for; strongest first, which is the order in which searches decide levels.
+/// The kind of order that a level asks for; strongest first, which is the order in which searches decide
+/// levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Family {
     /// One event per transaction; every read returns the latest version.
     Serial,
-    /// A begin and a commit; every read returns the latest version at the begin, and of two transactions that write a
-    /// key one commits before the other begins.
+    /// A begin and a commit; every read returns the latest version at the begin, and of two transactions
+    /// that write a key one commits before the other begins.
     Snapshot,
     /// A begin and a commit; every read returns the latest version at the begin.
     Prefix,
@@ -59,8 +60,8 @@ impl Family {
     }
 }
 
-/// Which transactions a weak level takes into account when a transaction reads (`docs/spec/levels.md` 2); strongest
-/// first.
+/// Which transactions a weak level takes into account when a transaction reads (`docs/spec/levels.md` 2);
+/// strongest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Visible {
     /// Those of any chain of `so` and `wr`.
@@ -95,8 +96,8 @@ impl Bound {
     pub const ALL: [Bound; 3] = [Bound::Data, Bound::Session, Bound::RealTime];
 }
 
-/// The graph of dependencies that has no cycle where the level holds and the order of versions is known; strongest
-/// first.
+/// The graph of dependencies that has no cycle where the level holds and the order of versions is known;
+/// strongest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Graph {
     /// All dependencies.

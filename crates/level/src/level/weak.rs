@@ -1,10 +1,10 @@
 //! The levels that Anomalist decides below prefix consistency, weakest first.
 //!
-//! Words used throughout: `so` is session order, `wr` goes from a write to who read it, `hb` is the transitive
-//! closure of both; `ww` orders the writers of a key, `rw` goes from a reader to the writer that replaced what it
-//! read. *The axiom* of a weak level (Biswas & Enea 2019): there is a commit order that contains `hb` in which,
-//! whenever a transaction reads `x` from `t1` and another writer `t2` of `x` is visible to that read, `t2` comes
-//! before `t1`. Levels differ in what they call visible.
+//! Words used throughout: `so` is session order, `wr` goes from a write to who read it, `hb` is the
+//! transitive closure of both; `ww` orders the writers of a key, `rw` goes from a reader to the writer that
+//! replaced what it read. *The axiom* of a weak level (Biswas & Enea 2019): there is a commit order that
+//! contains `hb` in which, whenever a transaction reads `x` from `t1` and another writer `t2` of `x` is
+//! visible to that read, `t2` comes before `t1`. Levels differ in what they call visible.
 
 use super::{Family, Graph, Level as L, LevelInfo, Visible};
 use crate::anomaly::AnomalyKind as A;

@@ -45,7 +45,8 @@ pub fn of(level: Level) -> Option<Oracle> {
     ORACLES.iter().find(|(l, _)| *l == level).map(|(_, oracle)| *oracle)
 }
 
-/// True if the history satisfies the level by its definition; `None`: there is no oracle, or it does not decide this.
+/// True if the history satisfies the level by its definition; `None`: there is no oracle, or it does not
+/// decide this.
 pub fn decide(history: &History, level: Level) -> Option<bool> {
     match of(level)? {
         Oracle::Weak(weak) => Some(satisfies(history, weak)),
