@@ -91,7 +91,7 @@ fn sources_get_plainer_and_narrower() {
     let text = fs::read_to_string(allowance()).unwrap_or_default();
     let row = |line: &str| {
         let mut fields = line.split('\t').map(str::to_owned);
-        let mut number = |fields: &mut dyn Iterator<Item = String>| fields.next()?.parse().ok();
+        let number = |fields: &mut dyn Iterator<Item = String>| fields.next()?.parse().ok();
         Some((fields.next()?, (number(&mut fields)?, number(&mut fields)?)))
     };
     let allowed: BTreeMap<String, (usize, usize)> = text.lines().skip(1).filter_map(row).collect();
