@@ -257,7 +257,12 @@ fn completions_and_manual_pages_are_generated() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(anomalist(&["completions", shell]).expect(0).text().contains("generate"), "{shell}");
     }
-    assert!(anomalist(&["man", "check"]).expect(0).text().contains(".TH"));
+    let page = anomalist(&["man", "check"]).expect(0).text();
+    assert!(
+        [".TH", ".SH \"EXIT STATUS\"\n0 every", ".SH EXAMPLES"].iter().all(|part| page.contains(part)),
+        "{page}"
+    );
+    assert!(!page.contains("EXTRA"), "{page}");
     let scratch = Scratch::new("man");
     anomalist(&["man", "--dir", &scratch.path("man1")]).expect(0);
     assert!(scratch.read("man1/anomalist-check.1").contains("certificate"));

@@ -65,5 +65,27 @@ pub fn man(flags: &ManFlags) -> Result<Exit, Failure> {
 fn page(command: clap::Command) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
     clap_mangen::Man::new(command).render(&mut text).map_err(Failure::input)?;
-    Ok(text)
+    Ok(with_sections(&String::from_utf8_lossy(&text)).into_bytes())
+}
+
+/// clap_mangen puts everything that follows the flags into a section EXTRA. Its paragraphs belong into the
+/// sections that manual pages have for them.
+fn with_sections(page: &str) -> String {
+    let Some((before, rest)) = page.split_once(".SH EXTRA\n") else { return page.to_owned() };
+    let (extra, after) = rest.find(".SH ").map_or((rest, ""), |at| rest.split_at(at));
+    let (mut notes, mut status, mut examples) = (String::new(), String::new(), String::new());
+    for paragraph in extra.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
+        if let Some(text) = paragraph.strip_prefix("Exit status: ") {
+            status = format!(".SH \"EXIT STATUS\"\n{text}\n");
+        } else if let Some((_, text)) =
+            paragraph.split_once(": ").filter(|_| paragraph.starts_with("Example"))
+        {
+            let lines: String = text.lines().map(|line| format!("{}\n", line.trim())).collect();
+            examples = format!(".SH EXAMPLES\n.nf\n{lines}.fi\n");
+        } else {
+            let heading = if notes.is_empty() { ".SH NOTES\n" } else { ".PP\n" };
+            notes += &format!("{heading}{paragraph}\n");
+        }
+    }
+    format!("{before}{notes}{status}{examples}{after}")
 }
