@@ -33,7 +33,11 @@ fn plan(rng: &mut fastrand::Rng, mut act: impl FnMut(&mut fastrand::Rng, usize) 
     for now in 1.. {
         let session = rng.usize(..SESSIONS);
         match open[session].take() {
-            None => open[session] = Some((now, act(rng, session))),
+            // What has begun also ends: others may have read from it.
+            None if planned.len() + open.iter().flatten().count() < STEPS => {
+                open[session] = Some((now, act(rng, session)));
+            }
+            None => {}
             Some((began, ops)) => planned.push(Planned { session, time: (began, now), ops }),
         }
         if planned.len() == STEPS {
