@@ -2,14 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-mod support;
-
 use std::fs;
-use std::path::PathBuf;
-use support::root;
+use std::path::{Path, PathBuf};
 
 /// Crates that are used by tests only.
 const INTERNAL: &[&str] = &["book", "literature", "testkit"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 fn manifests() -> Vec<(String, PathBuf, String)> {
     let folders = fs::read_dir(root().join("crates")).unwrap().map(|e| e.unwrap().path());
