@@ -140,7 +140,7 @@ fn uri(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::uri;
+    use super::uri;
 
     #[test]
     fn paths_become_uri_references() {
