@@ -236,7 +236,7 @@ fn unknown_and_empty_inputs() {
     insta::assert_snapshot!(message(b""), @r#"error: h: no transaction: the input is empty"#);
     insta::assert_snapshot!(message(b"<html>\x00what is this"), @r#"
     error: h: unknown format; the input begins with "<html>\x00what is this"
-      help: the formats are plume, awdit, dbcop, cobra, viper, elle-edn, elle-json, elle-jsonl, timekiller, anomalist
+      help: the formats are plume, awdit, anomalist, timekiller, elle-jsonl, elle-json, elle-edn, viper, dbcop, cobra
     "#);
     insta::assert_snapshot!(bad(Format::Plume, b"\n\n"), @r#"error: h: no transaction in this file (read as plume)"#);
     insta::assert_snapshot!(bad(Format::Plume, b"r(1,1,1,-1)\n"), @r#"error: h: no transaction in this file (read as plume)"#);

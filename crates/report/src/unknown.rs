@@ -94,25 +94,12 @@ pub(crate) fn sentence(why: &Why, hints: Hints) -> String {
         }
         Why::NoLevelForbids => "none was found; no level forbids it, so none proves that there is none",
         Why::CyclesLeft => "none was found, but not every cycle was looked at",
-        Why::MissingWriters { reads } => {
-            return format!(
-                "the recording was cut off, and {reads} reads returned values whose writer is missing from it"
-            );
+        other => {
+            return recorded(other)
+                .or_else(|| stamped(other))
+                .or_else(|| campaign(other))
+                .unwrap_or_else(|| spelled(other));
         }
-        Why::MissingOperations => {
-            "the recording was cut off, and operations that were in flight are missing from it"
-        }
-        Why::CounterReads => {
-            "no violation was found, but a counter's reads do not show which additions they include"
-        }
-        Why::BankReads => {
-            "no violation was found, but a bank's reads show totals, not which transfers they include"
-        }
-        Why::PredicateReads => {
-            "no violation was found, but the versions that reads by predicate saw, and their order, are not all \
-             known"
-        }
-        other => return stamped(other).or_else(|| campaign(other)).unwrap_or_else(|| spelled(other)),
     };
     text.to_owned()
 }
@@ -131,6 +118,31 @@ fn searched(progress: &Progress) -> String {
         ),
     };
     format!("stopped, by an interrupt or the time limit, {how_far}")
+}
+
+/// Reasons that lie in the recording: what is missing from it, or what its datatype does not show.
+fn recorded(why: &Why) -> Option<String> {
+    Some(match why {
+        Why::MissingWriters { reads } => {
+            format!(
+                "the recording was cut off, and {reads} reads returned values whose writer is missing from it"
+            )
+        }
+        Why::MissingOperations => {
+            "the recording was cut off, and operations that were in flight are missing from it".to_owned()
+        }
+        Why::CounterReads => {
+            "no violation was found, but a counter's reads do not show which additions they include".to_owned()
+        }
+        Why::BankReads => {
+            "no violation was found, but a bank's reads show totals, not which transfers they include".to_owned()
+        }
+        Why::PredicateReads => {
+            "no violation was found, but the versions that reads by predicate saw, and their order, are not all \
+             known".to_owned()
+        }
+        _ => return None,
+    })
 }
 
 /// Reasons of the judge of timestamps.

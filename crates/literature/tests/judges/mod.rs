@@ -197,9 +197,8 @@ impl Case<'_> {
             // It may rest on an indeterminate transaction that committed because it was read. Where aborted ones may
             // be read (PL-1), the engine does not conclude that: it leaves the level open.
             let open = |l: Level| matches!(judgement.verdict(l), Some(Verdict::Unknown(_)));
-            let forbidding = |l: &&Level| {
-                l.forbids(anomaly.kind) && self.expected(**l) == Answer::Holds && !open(**l)
-            };
+            let forbidding =
+                |l: &&Level| l.forbids(anomaly.kind) && self.expected(**l) == Answer::Holds && !open(**l);
             if let Some(&level) = Level::CANONICAL.iter().find(forbidding)
                 && verifier.anomaly(anomaly).is_ok()
             {
