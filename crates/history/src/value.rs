@@ -146,7 +146,7 @@ impl Atoms {
 
 /// The list values of a history. Reads of one key are mostly beginnings of one another, so a list is a *chain* and a length:
 /// what begins a known chain, or is begun by it, shares it. Chains are found by their first element. Lists whose slices start
-/// at the same place in memory are therefore comparable by length alone ([`begins_with`]).
+/// at the same place in memory are therefore comparable by length alone (`begins_with`).
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     lists: Vec<(u32, u32)>,

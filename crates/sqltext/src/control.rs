@@ -114,7 +114,7 @@ pub enum Control {
     RollbackTo(String),
     /// RELEASE
     Release(String),
-    /// SET [SESSION] TRANSACTION …, SET SESSION CHARACTERISTICS …, SET default_transaction_isolation …
+    /// `SET [SESSION] TRANSACTION …`, SET SESSION CHARACTERISTICS …, SET default_transaction_isolation …
     Set(Scope, Modes),
     /// SET autocommit
     Autocommit(Scope, bool),

@@ -2,7 +2,7 @@
 //!
 //! A [`Database`] is a store with tables; a [`Session`] of it takes statements in the SQL of PostgreSQL or MySQL and answers with rows,
 //! or with the error that those databases would give. SQLite executes, over tables whose every cell is a key of the store
-//! ([`engine`]); everything else here is about being taken for the real thing.
+//! (`engine.rs`); everything else here is about being taken for the real thing.
 //!
 //! ```
 //! use anomalist_level::Level;

@@ -12,7 +12,7 @@
 //! are linearised as soon as the value fits; writes that nobody sees hide behind others without being ordered; calls that
 //! never return are taken only when somebody is there to see them; of comparable configurations the better one is
 //! enough; and a call whose value nobody can produce, or that comes too late for it, fails at once. The problem is NP-complete (Gibbons & Korach 1997):
-//! in the worst case the search is exponential in the number of calls open at a time, and the [`Budget`](crate::Budget)
+//! in the worst case the search is exponential in the number of calls open at a time, and the [`Budget`]
 //! ends it.
 
 mod plan;

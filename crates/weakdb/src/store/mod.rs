@@ -1,7 +1,7 @@
 //! The store: transactions over keys and values, in which a read returns any value that the isolation level allows.
 //!
 //! After MonkeyDB (Biswas et al. 2021). The state is the history itself; each read is given one of the committed writes of its key whose
-//! choice keeps the history within the level ([`isolation`] says how that is decided), by a seeded draw ([`choice`]). The set that is drawn from
+//! choice keeps the history within the level (`isolation.rs` says how that is decided), by a seeded draw (`choice.rs`). The set that is drawn from
 //! is exact: every value that the level allows, and no other.
 //!
 //! Sessions may live on different threads. Nothing is locked between calls (except, as asked for, by
