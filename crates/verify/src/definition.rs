@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Serial,
     /// Two points: every read returns the latest version at begin.
     Prefix,
-    /// As `Prefix`, and nobody else writes a transaction's keys between its points.
+    /// As `Prefix`, and no other transaction writes its keys between its points.
     Snapshot,
     /// One point: no read overlooks a version that reads, versions and sessions put before it.
     Parallel,

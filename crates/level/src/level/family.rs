@@ -154,7 +154,7 @@ impl Level {
 mod tests {
     use super::*;
 
-    /// What a search refutes has a name; whoever has a name forbids it, and nothing weaker does.
+    /// A level that a search refutes names its anomaly: the level forbids it, and no weaker level does.
     #[test]
     fn families_have_what_their_engines_need() {
         for &level in Level::CANONICAL {

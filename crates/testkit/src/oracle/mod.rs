@@ -87,7 +87,7 @@ pub fn satisfies_in(history: &History, level: WeakLevel, versions: &[(usize, usi
 pub enum Executed {
     /// One transaction after another.
     Serially,
-    /// Begins and commits: each transaction reads what was committed when it began, and nobody else commits
+    /// Begins and commits: each transaction reads what was committed when it began, and no other commits
     /// a write of its keys between its begin and its commit.
     FromSnapshots,
     /// The same without the rule about writes.

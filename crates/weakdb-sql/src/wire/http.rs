@@ -14,7 +14,8 @@
 //! tried again, and `{"error": "…", "code": "40001"}`.
 //!
 //! A session has no connection whose end would tell that its client is gone. One that leaves a transaction open and asks for nothing
-//! for [`Options::idle`](anomalist_weakdb::Options::idle) is ended ([`Sessions::end_idle`]), and later requests are told so.
+//! for [`Options::idle`](anomalist_weakdb::Options::idle) is ended ([`Sessions::end_idle`]); later
+//! requests get an error that says so.
 
 use super::{broken, read_exactly};
 use crate::{Code, Database, Session, SqlError, Status};
