@@ -1,6 +1,6 @@
 //! Why there is no answer.
 
-use anomalist_check::datatypes::LowerError;
+use anomalist_jepsen::datatypes::LowerError;
 use anomalist_format::ReadError;
 use anomalist_history::TooLarge;
 use anomalist_level::Judgement;

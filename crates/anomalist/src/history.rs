@@ -5,7 +5,7 @@
 //! show kept beside them; every question can be asked of both.
 
 use crate::error::Error;
-use anomalist_check::datatypes::{self, Lowered};
+use anomalist_jepsen::datatypes::{self, Lowered};
 use anomalist_check::lint;
 use anomalist_format::{Diagnostic, Input};
 use anomalist_history::{Events, History as Transactions};

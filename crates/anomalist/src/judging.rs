@@ -7,7 +7,7 @@
 use crate::basis::{self, Basis, Split};
 use crate::error::Error;
 use crate::history::Recording;
-use anomalist_check::datatypes::{self, Lowered};
+use anomalist_jepsen::datatypes::{self, Lowered};
 use anomalist_check::stamps::Findings;
 use anomalist_check::{Budget, Inference, Request};
 use anomalist_history::{History, Index};

@@ -26,6 +26,7 @@ pages! {
     crate_graph: "../../graph/README.md"
     crate_history: "../../history/README.md"
     crate_incremental: "../../incremental/README.md"
+    crate_jepsen: "../../jepsen/README.md"
     crate_level: "../../level/README.md"
     crate_online: "../../online/README.md"
     crate_report: "../../report/README.md"

@@ -28,13 +28,9 @@
 mod adya;
 mod budget;
 mod cross;
-pub mod datatypes;
 mod direct;
-pub mod elle;
-pub mod linear;
 pub mod lint;
 mod mixed;
-pub mod models;
 mod sessionless;
 pub mod shrink;
 mod sought;

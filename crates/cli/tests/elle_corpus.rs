@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anomalist_check::Budget;
-use anomalist_check::elle::{Answer, Datatype, Options, Validity, check, infer};
+use anomalist_jepsen::elle::{Answer, Datatype, Options, Validity, check, infer};
 use anomalist_format::{Input, ReadOptions};
 use anomalist_history::History;
 use anomalist_level::{AnomalyKind, Level, elle};

@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("timestamp", 2),
     ("sqltext", 2),
     ("check", 3),
+    ("jepsen", 4),
     ("verify", 3),
     ("format", 3),
     ("online", 3),

@@ -1,7 +1,7 @@
 //! What the engines, the verifier and the old oracle say of a history, and where the literature says
 //! otherwise.
 
-use anomalist_check::linear::{Action, Call, Linearity, linearizable};
+use anomalist_jepsen::linear::{Action, Call, Linearity, linearizable};
 use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Request, check};
 use anomalist_history::{History as Real, Index};

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::{interrupt, load};
 use anomalist::Basis;
 use anomalist_check::Inference;
-use anomalist_check::elle::{Answer, Options, Validity};
+use anomalist_jepsen::elle::{Answer, Options, Validity};
 use anomalist_history::{History, TxnId, Value, View};
 use anomalist_level::elle as lattice;
 use anomalist_level::{Judgement, Level, Verdict};

@@ -1,6 +1,6 @@
 //! `anomalist elle`: elle-cli's flags and output, Elle's own answer.
 //!
-//! `valid?`, `anomaly-types`, `not` and `also-not` are Elle's (`anomalist_check::elle`). What Anomalist's own engines find is under the key `anomalist`, and
+//! `valid?`, `anomaly-types`, `not` and `also-not` are Elle's (`anomalist_jepsen::elle`). What Anomalist's own engines find is under the key `anomalist`, and
 //! `--extended` lets it count.
 
 mod extended;
@@ -14,8 +14,8 @@ use crate::load::{self, Read};
 use crate::progress::Progress;
 use crate::{interrupt, terminal};
 use anomalist_check::Budget;
-use anomalist_check::elle::{self, Datatype, Options, Validity};
-use anomalist_check::models::{self, Model, Valid};
+use anomalist_jepsen::elle::{self, Datatype, Options, Validity};
+use anomalist_jepsen::models::{self, Model, Valid};
 use anomalist_format::Format;
 use anomalist_history::{AtomKind, History, View};
 use anomalist_level::elle as lattice;

@@ -10,7 +10,7 @@
 use super::ground::{ALL, Ground, label, labels};
 use super::steps::Step;
 use super::{Case, Findings, Inference};
-use crate::Budget;
+use anomalist_check::Budget;
 use anomalist_graph::components;
 use anomalist_graph::labelled::{
     AntiCount, CycleQuery, Effort, Found, Labelled, Labels, Walk, alternating, search_component,

@@ -18,7 +18,7 @@
 mod plan;
 mod search;
 
-use crate::Budget;
+use anomalist_check::Budget;
 use plan::Plan;
 use search::{Found, search};
 
@@ -96,7 +96,7 @@ pub struct Configuration {
 /// Decides whether calls on one register are linearizable.
 ///
 /// ```
-/// use anomalist_check::linear::{Action, Call, Linearity, linearizable};
+/// use anomalist_jepsen::linear::{Action, Call, Linearity, linearizable};
 /// use anomalist_check::Budget;
 /// let call = |action, began, ended| Call { action, began, ended: Some(ended) };
 /// let write = call(Action::Write(1), 0, 1);

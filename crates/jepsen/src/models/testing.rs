@@ -1,7 +1,7 @@
 //! A notation for tiny recordings: `process type f value; …`, values in brackets, braces or as one word.
 
 use super::{Model, ModelResult, Options, Valid, check};
-use crate::Budget;
+use anomalist_check::Budget;
 use anomalist_history::{Datum, Event, EventKind, Events, Process};
 
 /// Reads a recording such as `0 invoke add 1; 0 ok add 1; 1 invoke read nil; 1 ok read [1 2]`.

@@ -13,7 +13,7 @@
 
 use super::Lowered;
 use super::predicates::{Mop, Recording};
-use crate::Budget;
+use anomalist_check::Budget;
 use anomalist_history::{Datum, Outcome, TxnId};
 use anomalist_level::{Certificate, Family, Judgement, Level, Order, Point, Verdict};
 use std::collections::{BTreeMap, BTreeSet};

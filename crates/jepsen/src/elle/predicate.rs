@@ -17,7 +17,7 @@
 
 use super::ground::{Graph, Ground};
 use super::{Answer, Case, Datatype, Findings, Inference, Options, cycles, orders, steps, verdict};
-use crate::Budget;
+use anomalist_check::Budget;
 use crate::datatypes::{Malformed, Predicate, Recorder, rows_of};
 use anomalist_history::{Datum, Events, History, Operation, TooLarge, TxnId, Value};
 use anomalist_level::elle::Edge;

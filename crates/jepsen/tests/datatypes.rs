@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_check::datatypes::{self, Datatype};
+use anomalist_jepsen::datatypes::{self, Datatype};
 use anomalist_check::{Budget, Request};
 use anomalist_history::{Datum, Event, EventKind, Events, Operation, Process};
 use anomalist_level::{Judgement, Level, Verdict};

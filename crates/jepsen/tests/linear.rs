@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::Budget;
-use anomalist_check::linear::{Action, Call, Linearity, linearizable};
+use anomalist_jepsen::linear::{Action, Call, Linearity, linearizable};
 use anomalist_testkit::number;
 
 /// What a register does with a sequence of actions; `None` if one of them is impossible.

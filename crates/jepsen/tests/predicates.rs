@@ -8,7 +8,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_check::datatypes::{self, Datatype};
+use anomalist_jepsen::datatypes::{self, Datatype};
 use anomalist_check::{Budget, Request};
 use anomalist_history::{Datum, Event, EventKind, Events, Process};
 use anomalist_level::{Level, Verdict};

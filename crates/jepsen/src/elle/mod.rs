@@ -1,7 +1,7 @@
 //! Elle's own answer: what Elle 0.2.8 infers from a history, searches for and reports, for the drop-in `anomalist elle`.
 //!
 //! Verdict, anomaly types and boundary are meant to be Elle's, blind spots included: what Anomalist can say beyond is
-//! [`crate::check`]'s business. Three datatypes, each a set of direct checks and a source of edges:
+//! [`anomalist_check::check`]'s business. Three datatypes, each a set of direct checks and a source of edges:
 //! - `append`: lists that grow by appends; the longest read of a key is its version order;
 //! - `register`: registers; version orders come from assumptions the user makes (`versions`);
 //! - `predicate`: rows read by predicate; versions are in the order of the file.
@@ -31,7 +31,7 @@ pub use ground::Graph;
 pub(crate) use predicate::{Predicates, closed_predicate};
 pub use steps::Step;
 
-use crate::Budget;
+use anomalist_check::Budget;
 use anomalist_history::{History, KeyId, OpId, TxnId, Value};
 use anomalist_level::elle::{self, Edge};
 use anomalist_level::{AnomalyKind, Level};

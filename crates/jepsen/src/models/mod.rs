@@ -33,7 +33,7 @@ pub(crate) use bank::{balances, torn_transfers, total};
 pub(crate) use counter::bounded_reads;
 pub(crate) use set::elements;
 
-use crate::Budget;
+use anomalist_check::Budget;
 use anomalist_history::{Datum, Event, Events};
 use anomalist_level::Level;
 use std::fmt;
@@ -97,7 +97,7 @@ impl Model {
     /// The model of this name.
     ///
     /// ```
-    /// use anomalist_check::models::Model;
+    /// use anomalist_jepsen::models::Model;
     /// assert_eq!(Model::from_name("set-full"), Some(Model::SetFull));
     /// ```
     pub fn from_name(name: &str) -> Option<Model> {

@@ -1,6 +1,6 @@
 //! Small histories with a bit of everything.
 
-use anomalist_check::elle::{Datatype, Options};
+use anomalist_jepsen::elle::{Datatype, Options};
 use anomalist_history::{Builder, History, Interval, OpKind, Outcome, Value};
 use anomalist_level::elle;
 

@@ -30,7 +30,7 @@ pub use independent::independent;
 pub(crate) use predicates::{Predicate, rows_of};
 pub(crate) use recorder::Recorder;
 
-use crate::{Analyser, Budget, ExtraEdge, Request, check_with};
+use anomalist_check::{Analyser, Budget, ExtraEdge, Request, check_with};
 use anomalist_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
 use anomalist_level::{Anomaly, Judgement, Level, Relation, Verdict, Why};
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::random::Txn;
 use crate::rules::{Inferred, process, real_time};
-use anomalist_check::elle::{Datatype, Options, Validity};
+use anomalist_jepsen::elle::{Datatype, Options, Validity};
 use anomalist_level::AnomalyKind;
 use anomalist_level::elle::{self, AntiDependencies, CYCLE_EXISTS, CYCLES, CycleSpec, Edge, SEARCH_ORDER};
 use std::collections::BTreeSet;

@@ -23,7 +23,7 @@
 
 use super::plan::{Plan, Return};
 use super::{Action, Configuration, Refutation, Value};
-use crate::Budget;
+use anomalist_check::Budget;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

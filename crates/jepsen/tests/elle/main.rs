@@ -6,7 +6,7 @@ mod random;
 mod rules;
 
 use anomalist_check::Budget;
-use anomalist_check::elle::{Datatype, Unfit, Validity, check, infer};
+use anomalist_jepsen::elle::{Datatype, Unfit, Validity, check, infer};
 use anomalist_level::elle;
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@
 //! `last-op`. `anomalist` has the length of the linearised prefix and its end.
 
 use super::{Malformed, ModelResult, Valid};
-use crate::Budget;
+use anomalist_check::Budget;
 use crate::linear::{Action, Call, Linearity, Refutation, Value, linearizable};
 use anomalist_history::{Datum, Events, Operation};
 use std::collections::{BTreeMap, HashMap};
@@ -232,7 +232,7 @@ fn explain(
 mod tests {
     use super::super::testing::{events, expect, judge};
     use super::super::{Malformed, Model, Options, Valid, check};
-    use crate::Budget;
+    use anomalist_check::Budget;
     use anomalist_history::Datum;
 
     #[test]

@@ -12,7 +12,7 @@
 use super::{Malformed, ModelResult, Options, Valid};
 use crate::datatypes::{self, Datatype, LowerError};
 use crate::elle::{self, Predicates, Validity};
-use crate::{Budget, Request};
+use anomalist_check::{Budget, Request};
 use anomalist_history::{Datum, Events};
 use anomalist_level::{Judgement, Level, Verdict};
 

@@ -13,7 +13,7 @@
 //! where there is none.
 
 use super::{Malformed, ModelResult, Options, Valid};
-use crate::Budget;
+use anomalist_check::Budget;
 use anomalist_history::{Datum, Events, Operation};
 use std::collections::BTreeMap;
 
