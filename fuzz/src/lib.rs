@@ -2,7 +2,7 @@
 //! indexed, and survives Anomalist's own format.
 
 use anomalist_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -86,7 +86,7 @@ fn check(loaded: &Loaded) {
     let history = &loaded.history;
     assert!(history.txn_count() > 0);
     loaded.warnings.iter().for_each(|d| assert!(!d.to_string().is_empty()));
-    Index::build(history, NonZeroUsize::MIN);
+    Indexed::new(history, NonZeroUsize::MIN);
     let written = write(Format::Anomalist, history, false).expect("Anomalist's format loses nothing");
     let again = load(Some(Format::Anomalist), &written, false)
         .unwrap_or_else(|e| panic!("{e}\n{}", String::from_utf8_lossy(&written)))

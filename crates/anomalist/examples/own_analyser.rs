@@ -3,16 +3,12 @@
 //! The database of this example keeps an audit log. The clients' history alone is serializable; the log
 //! says that the reader was committed before the writer whose append it read, which no order explains. An
 //! analyser adds the log's order to the graph of dependencies, with its reason.
-//!
-//! `anomalist::check` takes no analysers yet, so this example calls the engine behind it.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use anomalist::core::check::{Analyser, Budget, ExtraEdge, Request, check_with};
 use anomalist::core::history::{History, Index, TxnId};
 use anomalist::core::level::Relation;
-use anomalist::{Level, Recorder, Verdict};
-use std::num::NonZeroUsize;
+use anomalist::{Analyser, ExtraEdge, Level, Recorder, Verdict, check};
 
 /// Pairs of transactions in the order in which the audit log has them.
 struct AuditLog(Vec<(TxnId, TxnId)>);
@@ -34,20 +30,15 @@ fn main() -> Result<(), anomalist::Error> {
     read.read("log", vec![1]).commit();
     let recorded = recorder.finish()?;
 
-    let history = recorded.transactions();
-    let index = Index::build(history, NonZeroUsize::MIN);
-    let judge = |analysers: &[&dyn Analyser]| {
-        check_with(history, &index, &Request::default(), analysers, &Budget::unlimited())
-    };
-    assert_eq!(judge(&[]).verdict(Level::StrictSerializable), Some(&Verdict::Holds));
+    let strict = Level::StrictSerializable;
+    let clients_alone = check(&recorded).decide(strict).run()?;
+    assert_eq!(clients_alone.judgement().verdict(strict), Some(&Verdict::Holds));
 
     // Transactions are numbered session by session: 0 is the writer's, 1 the reader's.
     let log = AuditLog(vec![(TxnId(1), TxnId(0))]);
-    let judgement = judge(&[&log]);
-    for anomaly in &judgement.anomalies {
-        println!("{}: {} time(s)", anomaly.kind.name(), anomaly.count);
-    }
-    assert_eq!(judgement.verdict(Level::StrictSerializable), Some(&Verdict::Violated));
+    let answer = check(&recorded).decide(strict).with(&log).run()?;
+    println!("{answer}");
+    assert_eq!(answer.judgement().verdict(strict), Some(&Verdict::Violated));
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::basis::Basis;
 use crate::error::Error;
 use crate::history::{History, Recording};
 use crate::judging::{self, Limits, Prepared, Question};
-use anomalist_check::Inference;
+use anomalist_check::{Analyser, Inference};
 use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, LevelVerdict, Sought, Verdict, Why};
 use anomalist_report::Timing;
 use anomalist_timestamp::Tie;
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Check<'h> {
     history: &'h History,
     question: Question,
+    analysers: Vec<&'h dyn Analyser>,
     required: Vec<Level>,
     declared: bool,
     timeout: Option<Duration>,
@@ -30,6 +31,7 @@ impl<'h> Check<'h> {
         Check {
             history,
             question: Question::about(&[], threads),
+            analysers: Vec::new(),
             required: Vec::new(),
             declared: false,
             timeout: None,
@@ -79,6 +81,13 @@ impl<'h> Check<'h> {
     /// What may be assumed about the order of registers' versions. A wrong assumption gives wrong answers.
     pub fn assume(mut self, inference: Inference) -> Self {
         self.question.inference = inference;
+        self
+    }
+
+    /// Adds dependencies that reads and writes do not show. Verdicts by values use them; a second opinion
+    /// and smaller proofs are not looked for then, because they would miss them.
+    pub fn with(mut self, analyser: &'h dyn Analyser) -> Self {
+        self.analysers.push(analyser);
         self
     }
 
@@ -139,7 +148,7 @@ impl<'h> Check<'h> {
 
     /// Decides.
     pub fn run(self) -> Result<Answer<'h>, Error> {
-        let Check { history, question, required, declared, timeout, stop, known } = self;
+        let Check { history, question, analysers, required, declared, timeout, stop, known } = self;
         let began = Instant::now();
         let late = || timeout.is_some_and(|limit| began.elapsed() >= limit);
         let spent = || stop.is_some_and(|stop| stop()) || late();
@@ -148,12 +157,12 @@ impl<'h> Check<'h> {
         let mut preparing = Duration::ZERO;
         let judged = match history.recording() {
             Recording::Plain { history, .. } => {
-                let prepared = Prepared::new(history, question)?;
+                let prepared = Prepared::new(history, question, &analysers)?;
                 preparing = began.elapsed();
                 prepared.judge(limits)?
             }
             Recording::Other { lowered, .. } => {
-                let judgement = judging::lowered(lowered, &question, limits);
+                let judgement = judging::lowered(lowered, &question, &analysers, limits);
                 judging::Judged { judgement, violations: Vec::new(), doubted: Duration::ZERO }
             }
         };

@@ -1,8 +1,8 @@
 //! Why there is no answer.
 
-use anomalist_jepsen::datatypes::LowerError;
 use anomalist_format::ReadError;
 use anomalist_history::TooLarge;
+use anomalist_jepsen::datatypes::LowerError;
 use anomalist_level::Judgement;
 
 /// Why there is no answer.

@@ -5,10 +5,10 @@
 //! show kept beside them; every question can be asked of both.
 
 use crate::error::Error;
-use anomalist_jepsen::datatypes::{self, Lowered};
 use anomalist_check::lint;
 use anomalist_format::{Diagnostic, Input};
 use anomalist_history::{Events, History as Transactions};
+use anomalist_jepsen::datatypes::{self, Lowered};
 use anomalist_report::HistoryFacts;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -7,10 +7,10 @@
 use crate::basis::{self, Basis, Split};
 use crate::error::Error;
 use crate::history::Recording;
-use anomalist_jepsen::datatypes::{self, Lowered};
 use anomalist_check::stamps::Findings;
-use anomalist_check::{Budget, Inference, Request};
-use anomalist_history::{History, Index};
+use anomalist_check::{Analyser, Budget, Inference, Request};
+use anomalist_history::{History, Indexed};
+use anomalist_jepsen::datatypes::{self, Lowered};
 use anomalist_level::{AnomalyKind, By, Certificate, Definitions, Judgement, Level, Sought, Verdict, Why};
 use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::Verifier;
@@ -113,28 +113,34 @@ pub struct Prepared<'a> {
     history: &'a History,
     question: Question,
     split: Split,
-    index: Option<Index>,
+    indexed: Option<Indexed<'a>>,
+    analysers: &'a [&'a dyn Analyser],
 }
 
 impl<'a> Prepared<'a> {
     /// Gets ready. Fails if the history has not what the question asks about.
-    pub fn new(history: &'a History, question: Question) -> Result<Prepared<'a>, Error> {
+    pub fn new(
+        history: &'a History,
+        question: Question,
+        analysers: &'a [&'a dyn Analyser],
+    ) -> Result<Prepared<'a>, Error> {
         let split = Split::new(history, &question)?;
-        let index = split.values.is_some().then(|| Index::build(history, question.threads));
-        Ok(Prepared { history, question, split, index })
+        let indexed = split.values.is_some().then(|| Indexed::new(history, question.threads));
+        Ok(Prepared { history, question, split, indexed, analysers })
     }
 
     /// Decides.
     pub fn judge(self, limits: Limits<'_>) -> Result<Judged, Error> {
-        let Prepared { history, question, split, index } = self;
+        let Prepared { history, question, split, indexed, analysers } = self;
         with_budget(limits, |budget| {
             let mut doubted = Duration::ZERO;
-            let by_values = match (&index, split.values.clone()) {
-                (Some(index), Some(levels)) => {
+            let by_values = match (&indexed, split.values.clone()) {
+                (Some(indexed), Some(levels)) => {
                     let request = question.request(levels);
-                    let judgement = by_values((history, index), &request, limits, budget);
+                    let judgement = by_values(indexed, &request, analysers, limits, budget);
                     let since = Instant::now();
-                    doubt((history, index), &question, &request, &judgement, &budget.aside())
+                    let certain = analysers.is_empty();
+                    doubt(indexed, &question, &request, certain, &judgement, &budget.aside())
                         .map_err(|what| Error::Internal { judgement: Box::new(judgement.clone()), what })?;
                     doubted = since.elapsed();
                     Some(judgement)
@@ -157,10 +163,15 @@ impl<'a> Prepared<'a> {
 
 /// Judges sets, counters, banks and predicates. Reasons that are no reads and writes cannot be verified
 /// again.
-pub fn lowered(lowered: &Lowered, question: &Question, limits: Limits<'_>) -> Judgement {
+pub fn lowered(
+    lowered: &Lowered,
+    question: &Question,
+    analysers: &[&dyn Analyser],
+    limits: Limits<'_>,
+) -> Judgement {
     let request =
         Request { certificates: question.certificates, ..question.request(question.levels.clone()) };
-    with_budget(limits, |budget| datatypes::check(lowered, &request, budget))
+    with_budget(limits, |budget| datatypes::check_with(lowered, &request, analysers, budget))
 }
 
 /// What a recording that was cut off does not say.
@@ -216,17 +227,19 @@ fn with_budget<T>(limits: Limits<'_>, work: impl FnOnce(&Budget<'_>) -> T) -> T 
 }
 
 fn by_values(
-    (history, index): (&History, &Index),
+    indexed: &Indexed<'_>,
     request: &Request,
+    analysers: &[&dyn Analyser],
     limits: Limits<'_>,
     budget: &Budget<'_>,
 ) -> Judgement {
-    let mut judgement = anomalist_check::check(history, index, request, budget);
+    let mut judgement = anomalist_check::check_with(indexed, request, analysers, budget);
     (limits.known)(Judgement { certificates: Vec::new(), ..judgement.clone() });
     let since = Instant::now();
     let long = || (limits.spent)() || since.elapsed() >= TIGHTENING;
-    if !long() {
-        anomalist_check::shrink::tighten(history, &mut judgement, &Budget::new(&long));
+    // A part of the history has not the dependencies that analysers add to the whole.
+    if analysers.is_empty() && !long() {
+        anomalist_check::shrink::tighten(indexed.history(), &mut judgement, &Budget::new(&long));
     }
     judgement
 }
@@ -253,25 +266,27 @@ fn seek_in_stamps(judgement: &mut Judgement, asked: &[AnomalyKind]) {
 
 /// Looks for a mistake in a judgement by values, and says what it is.
 fn doubt(
-    (history, index): (&History, &Index),
+    indexed: &Indexed<'_>,
     question: &Question,
     request: &Request,
+    certain: bool,
     judgement: &Judgement,
     budget: &Budget<'_>,
 ) -> Result<(), String> {
     if budget.is_spent() {
         return Ok(());
     }
-    // What the user assumes about the database is in no history. What only some anomalies were looked for
+    let history = indexed.history();
+    // What the user assumes about the database, and what analysers add, is in no history. What only some anomalies were looked for
     // in is not decided, and needs no proof.
-    let assumes = request.inference != Inference::default();
+    let assumes = !certain || request.inference != Inference::default();
     if question.verify
         && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)
     {
         return Err(format!("an answer's proof does not verify: {}", flaw.message(history)));
     }
-    if question.cross_check {
-        second_opinion((history, index), request, judgement, budget)?;
+    if question.cross_check && certain {
+        second_opinion(indexed, request, judgement, budget)?;
     }
     Ok(())
 }
@@ -300,17 +315,17 @@ fn doubt_stamps(
 
 /// Asks other algorithms; where the history is tiny, also one that tries everything.
 fn second_opinion(
-    (history, index): (&History, &Index),
+    indexed: &Indexed<'_>,
     request: &Request,
     judgement: &Judgement,
     budget: &Budget<'_>,
 ) -> Result<(), String> {
-    let found = anomalist_check::cross_check(history, index, request, judgement, budget);
+    let found = anomalist_check::cross_check(indexed, request, judgement, budget);
     if !found.is_empty() {
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(found.join("; "));
     }
-    let verifier = Verifier::new(history).by(request.definitions);
+    let verifier = Verifier::new(indexed.history()).by(request.definitions);
     let assumes = request.inference != Inference::default();
     for answer in judgement.levels.iter().filter(|l| l.by == By::Values && request.anomalies.is_none()) {
         let tried = verifier.try_everything(answer.level);

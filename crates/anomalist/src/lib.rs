@@ -42,7 +42,7 @@ mod stamped;
 mod value;
 mod watch;
 
-pub use anomalist_check::Inference;
+pub use anomalist_check::{Analyser, ExtraEdge, Inference};
 pub use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, Verdict};
 pub use anomalist_report::{Outcome, Style};
 pub use anomalist_timestamp::Tie;
@@ -61,6 +61,7 @@ pub mod core {
     pub use anomalist_format as format;
     pub use anomalist_history as history;
     pub use anomalist_incremental as incremental;
+    pub use anomalist_jepsen as jepsen;
     pub use anomalist_level as level;
     pub use anomalist_online as online;
     pub use anomalist_report as report;

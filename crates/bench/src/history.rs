@@ -190,7 +190,7 @@ mod tests {
     fn one_writer_is_read_by_everybody() {
         let history = one_writer(3, 2, 5, 4).unwrap();
         assert_eq!((history.session_count(), history.txn_count(), history.op_count()), (4, 7, 4 + 3 * 2 * 5));
-        let index = anomalist_history::Index::build(&history, std::num::NonZeroUsize::MIN);
-        assert!(index.faults().is_empty());
+        let indexed = anomalist_history::Indexed::new(&history, std::num::NonZeroUsize::MIN);
+        assert!(indexed.index().faults().is_empty());
     }
 }

@@ -19,7 +19,7 @@ use anomalist_cli::cli::Global;
 use anomalist_cli::exit::{Exit, Failure};
 use anomalist_cli::{interrupt, load, terminal, values};
 use anomalist_format::{Format, Input, ReadOptions};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{AnomalyKind, Judgement, Level, Verdict};
 use anomalist_timestamp::{Mode, Rule, Tie};
 use clap::Args;
@@ -206,7 +206,7 @@ pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
             continue;
         }
         let since = Instant::now();
-        let index = Index::build(&history, threads);
+        let indexed = Indexed::new(&history, threads);
         let indexing = lap(since);
         let ask = |levels: &[Level], anomalies: Option<AnomalyKind>| {
             let request = Request {
@@ -216,7 +216,7 @@ pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
                 ..Request::default()
             };
             let since = Instant::now();
-            let judgement = check(&history, &index, &request, &Budget::new(&interrupt::is_requested));
+            let judgement = check(&indexed, &request, &Budget::new(&interrupt::is_requested));
             (lap(since), judgement)
         };
         let (checking, judgement) = ask(&flags.level, None);

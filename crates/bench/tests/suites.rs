@@ -6,7 +6,7 @@ use anomalist_bench::suites::{Load, all, run, set_up};
 use anomalist_check::{Budget, Request, check};
 use anomalist_driver::Target;
 use anomalist_driver::server::{Engine, Server, ServerError, Setup};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{Level, Verdict};
 use anomalist_weakdb::{Options, Store};
 use anomalist_weakdb_sql::Database;
@@ -72,9 +72,9 @@ fn a_run_that_breaks_condition_4_is_causal() {
             continue;
         }
         let history = server.database().store().history().unwrap();
-        let index = Index::build(&history, 1.try_into().unwrap());
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
         let request = Request { levels: vec![Level::Causal], ..Request::default() };
-        let judgement = check(&history, &index, &request, &Budget::unlimited());
+        let judgement = check(&indexed, &request, &Budget::unlimited());
         assert_eq!(judgement.verdict(Level::Causal), Some(&Verdict::Holds));
         return;
     }

@@ -13,7 +13,7 @@
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
 use crate::{Budget, Inference, Request, check, mixed};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{AnomalyKind, By, Family, Judgement, Level, LevelVerdict, Verdict};
 use std::fmt;
 
@@ -74,30 +74,29 @@ impl fmt::Display for Disagreement {
 
 /// Decides everything again, in other ways, and compares.
 pub fn cross_check(
-    history: &History,
-    index: &Index,
+    indexed: &Indexed<'_>,
     request: &Request,
     judgement: &Judgement,
     budget: &Budget<'_>,
 ) -> Vec<Disagreement> {
     let way = if request.no_guess { "orders are tried first" } else { "all demands are collected at once" };
     let other = Request { no_guess: !request.no_guess, certificates: false, ..request.clone() };
-    let mut found = compare(judgement, &check(history, index, &other, budget), way);
-    found.extend(cross_check_mixed(history, index, judgement, budget));
+    let mut found = compare(judgement, &check(indexed, &other, budget), way);
+    found.extend(cross_check_mixed(indexed, judgement, budget));
     if request.anomalies.is_some() || request.inference != Inference::default() {
         // Assumptions are the dependency engine's alone, and a search does not look for single anomalies.
         return found;
     }
     // What a faulty list still says is the dependency engine's business alone.
     let loose = |level: Level| level.family().is_some_and(Family::forgives_reads);
-    let comparable = |l: &LevelVerdict| index.faults().is_empty() || !loose(l.level);
+    let comparable = |l: &LevelVerdict| indexed.index().faults().is_empty() || !loose(l.level);
     let levels: Vec<Level> =
         judgement.levels.iter().filter(|l| l.by == By::Values && comparable(l)).map(|l| l.level).collect();
     if levels.is_empty() {
         return found;
     }
     let other = Request { levels, search_only: true, no_saturation: !request.no_saturation, ..other };
-    let mut second = check(history, index, &other, budget);
+    let mut second = check(indexed, &other, budget);
     second.levels.retain(comparable);
     found.extend(opposite(judgement, &second, "everything is left to the solver"));
     found
@@ -105,12 +104,12 @@ pub fn cross_check(
 
 /// Decides the levels that transactions declare again.
 fn cross_check_mixed(
-    history: &History,
-    index: &Index,
+    indexed: &Indexed<'_>,
     judgement: &Judgement,
     budget: &Budget<'_>,
 ) -> Option<Disagreement> {
     let given = &judgement.mixed.as_ref()?.verdict;
+    let (history, index) = (indexed.history(), indexed.index());
     let reads = ExternalReads::new(history, index);
     let problem = Problem { history, index, reads: &reads, assumed: &[] };
     let other = mixed::decide_by_trying(problem, &budget.search())?;
@@ -130,8 +129,8 @@ pub fn cross_check_stamps(
     if levels.is_empty() || judgement.anomalies.iter().any(|a| a.kind == AnomalyKind::TieStamp) {
         return Vec::new();
     }
-    let index = Index::build(history, std::num::NonZeroUsize::MIN);
-    let by_values = check(history, &index, &Request { levels, ..Request::default() }, budget);
+    let indexed = Indexed::new(history, std::num::NonZeroUsize::MIN);
+    let by_values = check(&indexed, &Request { levels, ..Request::default() }, budget);
     let mut found = Vec::new();
     for given in judgement.levels.iter().filter(holds) {
         if by_values.verdict(given.level) == Some(&Verdict::Violated) {

@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use anomalist_check::{Budget, Request, check};
-//! use anomalist_history::{Builder, Index, OpKind};
+//! use anomalist_history::{Builder, Index, Indexed, OpKind};
 //! use anomalist_level::{Level, Verdict};
 //!
 //! // One session writes x = 1 and then reads the initial value 0: it does not see its own write.
@@ -18,8 +18,8 @@
 //! b.op(reader, OpKind::Read, x, zero);
 //! let history = b.finish()?;
 //!
-//! let index = Index::build(&history, 1.try_into().unwrap());
-//! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+//! let indexed = Indexed::new(&history, 1.try_into().unwrap());
+//! let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
 //! assert_eq!(judgement.verdict(Level::ReadCommitted), Some(&Verdict::Holds));
 //! assert_eq!(judgement.verdict(Level::ReadAtomic), Some(&Verdict::Violated));
 //! # Ok::<(), anomalist_history::TooLarge>(())
@@ -44,7 +44,7 @@ pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, depend
 pub use budget::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
-use anomalist_history::{History, Index};
+use anomalist_history::Indexed;
 use anomalist_level::{AnomalyKind, Definitions, Judgement, Level};
 
 /// What to find out.
@@ -80,18 +80,18 @@ pub struct Request {
 
 /// Decides the levels. Costs are stated in the modules of `weak` and `adya`; when the budget runs out, what is left is
 /// unknown.
-pub fn check(history: &History, index: &Index, request: &Request, budget: &Budget<'_>) -> Judgement {
-    check_with(history, index, request, &[], budget)
+pub fn check(indexed: &Indexed<'_>, request: &Request, budget: &Budget<'_>) -> Judgement {
+    check_with(indexed, request, &[], budget)
 }
 
 /// [`check`] with dependencies that are not in the history: see [`Analyser`].
 pub fn check_with(
-    history: &History,
-    index: &Index,
+    indexed: &Indexed<'_>,
     request: &Request,
     analysers: &[&dyn Analyser],
     budget: &Budget<'_>,
 ) -> Judgement {
+    let (history, index) = (indexed.history(), indexed.index());
     let reads = weak::problem::ExternalReads::new(history, index);
     let seen = weak::Problem { history, index, reads: &reads, assumed: &[] };
     let registers = adya::Registers::new(seen, &request.inference);

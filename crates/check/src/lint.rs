@@ -6,14 +6,14 @@
 //!
 //! ```
 //! use anomalist_check::lint::{Severity, lint};
-//! use anomalist_history::{Builder, Index, OpKind};
+//! use anomalist_history::{Builder, Indexed, OpKind};
 //! let mut b = Builder::new();
 //! let one = b.int(1);
 //! let (key, session) = (b.key(one), b.session(one));
 //! let t = b.transaction(session);
 //! b.op(t, OpKind::Write, key, one);
 //! let history = b.finish()?;
-//! let findings = lint(&history, &Index::build(&history, 1.try_into()?));
+//! let findings = lint(&Indexed::new(&history, 1.try_into()?));
 //! assert!(findings.iter().any(|f| f.code == "single-session" && f.severity == Severity::Note));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -21,7 +21,7 @@
 mod coverage;
 mod recording;
 
-use anomalist_history::{History, Index, TxnId};
+use anomalist_history::{History, Indexed, TxnId};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -60,7 +60,8 @@ pub struct Finding {
 }
 
 /// All findings, warnings first.
-pub fn lint(history: &History, index: &Index) -> Vec<Finding> {
+pub fn lint(indexed: &Indexed<'_>) -> Vec<Finding> {
+    let (history, index) = (indexed.history(), indexed.index());
     let mut findings = Vec::new();
     recording::look(history, index, &mut findings);
     coverage::look(history, index, &mut findings);
@@ -125,8 +126,8 @@ mod tests {
 
     fn codes(text: &str) -> Vec<&'static str> {
         let history = history(text);
-        let index = Index::build(&history, 1.try_into().unwrap());
-        lint(&history, &index).into_iter().map(|f| f.code).collect()
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
+        lint(&indexed).into_iter().map(|f| f.code).collect()
     }
 
     #[track_caller]
@@ -171,8 +172,8 @@ mod tests {
     #[test]
     fn a_finding_names_its_first_example() {
         let history = history("t1: w(x,1) || t2: w(x,1) || t3: w(x,1)");
-        let index = Index::build(&history, 1.try_into().unwrap());
-        let finding = &lint(&history, &index)[0];
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
+        let finding = &lint(&indexed)[0];
         assert_eq!(
             finding.message,
             "1 value was written to its key more than once: x = 1, 3 times, in transaction t1"

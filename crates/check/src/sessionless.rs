@@ -13,7 +13,7 @@ use crate::strong;
 use crate::verdicts::Board;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{Level, Why};
 use std::num::NonZeroUsize;
 
@@ -34,9 +34,9 @@ pub(crate) fn judge(problem: Problem<'_>, asked: &[Level], budget: &Budget<'_>, 
         return;
     }
     let history = problem.history.without_sessions();
-    let index = Index::build(&history, NonZeroUsize::MIN);
-    let reads = ExternalReads::new(&history, &index);
-    let alone = Problem { history: &history, index: &index, reads: &reads, assumed: &[] };
+    let indexed = Indexed::new(&history, NonZeroUsize::MIN);
+    let reads = ExternalReads::new(&history, indexed.index());
+    let alone = Problem { history: &history, index: indexed.index(), reads: &reads, assumed: &[] };
     match strong::parallel_without_sessions(alone, &budget.search()) {
         Some(Ok(())) => {
             board.hold(level);

@@ -3,7 +3,7 @@
 //! One pass over the operations and one sort of the writes. Judges nothing; [`lint`](crate::lint) says what the numbers
 //! mean for the levels.
 
-use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, SessionId, Source, Value};
+use anomalist_history::{History, Index, Indexed, KeyId, OpId, OpKind, Outcome, SessionId, Source, Value};
 
 /// Least, mean and largest of something.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -87,7 +87,8 @@ pub fn kind(history: &History) -> &'static str {
 }
 
 /// Counts. O(m log m) for m operations.
-pub fn stats(history: &History, index: &Index) -> Stats {
+pub fn stats(indexed: &Indexed<'_>) -> Stats {
+    let (history, index) = (indexed.history(), indexed.index());
     let outcomes = |wanted: Outcome| history.txns().filter(|&t| history.outcome(t) == wanted).count() as u64;
     let of_kind = |wanted: OpKind| history.heads().iter().filter(|h| h.kind() == wanted).count() as u64;
     let (operations, reads) = (history.op_count() as u64, of_kind(OpKind::Read));
@@ -199,8 +200,8 @@ mod tests {
     #[test]
     fn a_small_history_is_counted() {
         let history = history("w(x,1); r(x,1) w(y,1) || r(x,0) w(y,1)");
-        let index = Index::build(&history, 1.try_into().unwrap());
-        let stats = stats(&history, &index);
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
+        let stats = stats(&indexed);
         assert_eq!((stats.sessions, stats.transactions, stats.operations, stats.keys), (2, 3, 5, 2));
         assert_eq!((stats.reads, stats.writes, stats.values_repeated, stats.reads_of_initial), (2, 3, 1, 1));
         assert_eq!(stats.ops_per_txn, Spread { min: 1, mean: 5.0 / 3.0, max: 2 });

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{
     AnomalyKind, Certificate, Evidence, Execution, Judgement, Level, Node, Verdict, VersionReason,
 };
@@ -18,9 +18,9 @@ use anomalist_testkit::random::{self, Pattern, Reference, Shape};
 use anomalist_verify::Verifier;
 
 fn judge(history: &History) -> Judgement {
-    let index = Index::build(history, 1.try_into().unwrap());
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
     let request = Request { levels: Level::ALL.to_vec(), certificates: true, ..Request::default() };
-    check(history, &index, &request, &Budget::unlimited())
+    check(&indexed, &request, &Budget::unlimited())
 }
 
 fn phenomenon(kind: AnomalyKind) -> Option<(Phenomenon, Needs)> {

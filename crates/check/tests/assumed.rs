@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Inference, Request, check};
-use anomalist_history::{Builder, History, Index, OpKind, TxnId, Value};
+use anomalist_history::{Builder, History, Indexed, OpKind, TxnId, Value};
 use anomalist_level::{AnomalyKind, Evidence, Judgement, Level, Verdict, VersionReason};
 use anomalist_testkit::oracle::adya::{Assumed, Interpretations, Needs, Phenomenon, interpretations_under};
 use anomalist_testkit::oracle::{self, Oracle, satisfies_in, strongly_satisfies_in};
@@ -16,10 +16,10 @@ use anomalist_testkit::{mini, number};
 use anomalist_verify::Verifier;
 
 fn judge(history: &History, inference: Inference) -> Judgement {
-    let index = Index::build(history, 1.try_into().unwrap());
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
     let request =
         Request { levels: Level::ALL.to_vec(), certificates: true, inference, ..Request::default() };
-    check(history, &index, &request, &Budget::unlimited())
+    check(&indexed, &request, &Budget::unlimited())
 }
 
 fn inference(assumed: &Assumed) -> Inference {

@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_testkit::mini;
 use anomalist_verify::Verifier;
 
 fn judge(text: &str) -> Judgement {
     let history = mini::history(text);
-    let index = Index::build(&history, 1.try_into().unwrap());
+    let indexed = Indexed::new(&history, 1.try_into().unwrap());
     let mut judgements = [false, true].into_iter().map(|search_only| {
         let request = Request { certificates: true, search_only, ..Request::default() };
-        let judgement = check(&history, &index, &request, &Budget::unlimited());
+        let judgement = check(&indexed, &request, &Budget::unlimited());
         Verifier::new(&history).judgement(&judgement).unwrap_or_else(|flaw| panic!("{text}: {flaw:?}"));
         judgement
     });

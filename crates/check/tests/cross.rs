@@ -4,17 +4,17 @@
 
 use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Disagreement, Request, check, cross_check, cross_check_stamps};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_testkit::random::{self, Pattern, Reference, Shape, StampedShape};
 use anomalist_testkit::{mini, number};
 use anomalist_timestamp::Tie;
 
-fn judge(history: &History) -> (Index, Request, Judgement) {
-    let index = Index::build(history, 1.try_into().unwrap());
+fn judge(history: &History) -> (Indexed<'_>, Request, Judgement) {
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
     let request = Request::default();
-    let judgement = check(history, &index, &request, &Budget::unlimited());
-    (index, request, judgement)
+    let judgement = check(&indexed, &request, &Budget::unlimited());
+    (indexed, request, judgement)
 }
 
 fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
@@ -22,8 +22,8 @@ fn run(family: &str, make: impl Fn(&mut fastrand::Rng) -> History) {
     for case in 0..number("ANOMALIST_ORACLE_CASES", 600) {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = make(&mut rng);
-        let (index, request, judgement) = judge(&history);
-        let found = cross_check(&history, &index, &request, &judgement, &Budget::unlimited());
+        let (indexed, request, judgement) = judge(&history);
+        let found = cross_check(&indexed, &request, &judgement, &Budget::unlimited());
         let shown = mini::print(&history);
         assert!(found.is_empty(), "{found:?}\n{shown}\n{family}, ANOMALIST_SEED={seed}, case {case}");
     }
@@ -81,11 +81,11 @@ fn timestamps() {
 #[test]
 fn a_wrong_verdict_is_found() {
     let history = mini::history("r(x,0) w(y,1) || r(y,0) w(x,1)");
-    let (index, request, mut judgement) = judge(&history);
+    let (indexed, request, mut judgement) = judge(&history);
     for answer in judgement.levels.iter_mut().filter(|l| l.level == Level::Serializable) {
         answer.verdict = Verdict::Holds;
     }
-    let found = cross_check(&history, &index, &request, &judgement, &Budget::unlimited());
+    let found = cross_check(&indexed, &request, &judgement, &Budget::unlimited());
     let ways = found.iter().filter(|d| matches!(d, Disagreement::Verdict { level: Level::Serializable, .. }));
     assert_eq!(ways.count(), 2, "{found:?}");
 }

@@ -6,16 +6,16 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_testkit::mini;
 use anomalist_verify::Verifier;
 
 fn judge(text: &str) -> Judgement {
     let history = mini::history(text);
-    let index = Index::build(&history, 1.try_into().unwrap());
+    let indexed = Indexed::new(&history, 1.try_into().unwrap());
     let request = Request { certificates: true, ..Request::default() };
-    let judgement = check(&history, &index, &request, &Budget::unlimited());
+    let judgement = check(&indexed, &request, &Budget::unlimited());
     Verifier::new(&history).judgement(&judgement).unwrap_or_else(|flaw| panic!("{text}: {flaw:?}"));
     judgement
 }
@@ -87,4 +87,17 @@ fn an_element_is_aborted_only_if_all_that_appended_it_aborted() {
     let judgement = judge("a(x,2) r(x,[1 1 0 2 1]) || a(x,1) a(x,1) !info || a(x,1) !abort");
     let dirty = |a: &anomalist_level::Anomaly| a.kind == anomalist_level::AnomalyKind::DirtyUpdate;
     assert!(!judgement.anomalies.iter().any(dirty));
+}
+
+/// Which of its two appends the transaction of unknown outcome shows is open, and so is PL-2.
+#[test]
+fn a_faulty_read_of_repeated_elements_proves_nothing() {
+    for text in [
+        "a(x,1) a(x,11) r(x,[2 2 1]) || a(x,2) a(x,2) !info",
+        "a(x,1) a(x,11) r(x,[2 1]) || a(x,2) a(x,2) !info",
+    ] {
+        let judgement = judge(text);
+        let verdict = verdict(&judgement, Level::AdyaReadCommitted);
+        assert!(matches!(verdict, Verdict::Unknown(_)), "{text}: {verdict:?}");
+    }
 }

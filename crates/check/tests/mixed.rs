@@ -5,7 +5,7 @@
 
 use anomalist_check::shrink::{Goal, Promise, shrink, tighten};
 use anomalist_check::{Budget, Request, check, cross_check};
-use anomalist_history::{Builder, History, Index, Value, View};
+use anomalist_history::{Builder, History, Indexed, Value, View};
 use anomalist_level::{Certificate, Judgement, Level, Verdict, Why};
 use anomalist_testkit::oracle;
 use anomalist_testkit::random::{self, Reference, Shape};
@@ -72,8 +72,8 @@ fn request() -> Request {
 }
 
 fn judge(history: &History) -> Judgement {
-    let index = Index::build(history, 1.try_into().unwrap());
-    check(history, &index, &request(), &Budget::unlimited())
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
+    check(&indexed, &request(), &Budget::unlimited())
 }
 
 /// A history of the shape in which every transaction declares one of a few levels, so that they meet.
@@ -142,8 +142,8 @@ fn agrees_with_the_definition() {
         if let Some(tried) = Verifier::new(&history).try_everything_declared() {
             assert_eq!(tried, expected, "every order tried: {}", shown());
         }
-        let index = Index::build(&history, 1.try_into().unwrap());
-        let found = cross_check(&history, &index, &request(), &judgement, &Budget::unlimited());
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
+        let found = cross_check(&indexed, &request(), &judgement, &Budget::unlimited());
         assert_eq!(found, [], "{}", shown());
     }
     assert!(seen[0] > 50 && seen[1] > 50 && open * 20 < cases, "{seen:?}, {open} open");

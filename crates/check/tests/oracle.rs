@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{AnomalyKind, Judgement, Level, Verdict, Why};
 use anomalist_testkit::mini;
 use anomalist_testkit::number;
@@ -15,9 +15,9 @@ use anomalist_testkit::random::{self, Pattern, Reference, Shape};
 use anomalist_verify::Verifier;
 
 fn judge(history: &History, no_guess: bool) -> Judgement {
-    let index = Index::build(history, 2.try_into().unwrap());
+    let indexed = Indexed::new(history, 2.try_into().unwrap());
     let request = Request { certificates: true, no_guess, ..Request::default() };
-    check(history, &index, &request, &Budget::unlimited())
+    check(&indexed, &request, &Budget::unlimited())
 }
 
 fn count(judgement: &Judgement, kind: AnomalyKind) -> u64 {
@@ -36,8 +36,8 @@ fn compare(history: &History, context: &str) {
 }
 
 fn compare_one(history: &History, judgement: &Judgement, context: &str) {
-    let index = Index::build(history, 1.try_into().unwrap());
-    let ambiguous = index.ambiguous_reads() > 0;
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
+    let ambiguous = indexed.index().ambiguous_reads() > 0;
     let shown = || format!("{context}\n{}", mini::print(history));
     let weak = oracle::weak_levels().map(|(level, weak)| (level, Some(oracle::satisfies(history, weak))));
     let adya = oracle::loose().map(|(level, adya)| (level, oracle::loosely_satisfies(history, adya)));
@@ -66,7 +66,7 @@ fn compare_one(history: &History, judgement: &Judgement, context: &str) {
         );
     }
     // What these levels forgive; all orders of more transactions would take as long as everything else.
-    let few = history.txn_count() <= 4 && !index.faults().is_empty();
+    let few = history.txn_count() <= 4 && !indexed.index().faults().is_empty();
     for level in [Level::ReadUncommitted, Level::AdyaReadCommitted].iter().filter(|_| few) {
         let opposite = match judgement.verdict(*level).unwrap() {
             Verdict::Holds => Some(false),

@@ -4,7 +4,7 @@
 
 use anomalist_check::shrink::{Goal, NothingToShrink, shrink, tighten};
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index, Kept, KeyId, OpId, TxnId, Value};
+use anomalist_history::{History, Indexed, Kept, KeyId, OpId, TxnId, Value};
 use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict};
 use anomalist_testkit::mini;
 use anomalist_testkit::oracle;
@@ -110,10 +110,10 @@ fn tightened_proofs_verify() {
         let shape = Shape { txns: 6..=14, sessions: 3..=6, keys: 2..=4, reads: 0.4, ..Shape::default() };
         let shapes = [shape.clone(), Shape { repeated: 0.1, indeterminate: 0.1, ..shape }];
         let history = random::tiny(&mut rng, &shapes[seed as usize % 2]);
-        let index = Index::build(&history, 1.try_into().unwrap());
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
         let levels = vec![Level::Serializable, Level::SnapshotIsolation, Level::Prefix];
         let request = Request { levels, certificates: true, ..Request::default() };
-        let judgement = check(&history, &index, &request, &Budget::unlimited());
+        let judgement = check(&indexed, &request, &Budget::unlimited());
         let mut smaller = judgement.clone();
         tighten(&history, &mut smaller, &Budget::unlimited());
         tightened += u32::from(smaller != judgement);
@@ -133,8 +133,8 @@ fn a_spent_budget_leaves_the_best_so_far() {
         let spent = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= limit;
         let goal = Goal::level(Level::ReadAtomic);
         if let Ok(shrunk) = shrink(&history, goal, &Budget::new(&spent)) {
-            let index = Index::build(&shrunk.history, 1.try_into().unwrap());
-            let again = check(&shrunk.history, &index, &Request::default(), &Budget::unlimited());
+            let indexed = Indexed::new(&shrunk.history, 1.try_into().unwrap());
+            let again = check(&indexed, &Request::default(), &Budget::unlimited());
             assert_eq!(again.verdict(Level::ReadAtomic), Some(&Verdict::Violated));
         }
     }

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{Certificate, Family, Judgement, Level, Order, Verdict};
 use anomalist_testkit::mini;
 use anomalist_testkit::number;
@@ -16,10 +16,10 @@ use anomalist_verify::Verifier;
 
 /// The ways to the same answers: all at once with the weak levels, each level alone, and without shortcuts.
 fn judge(history: &History, levels: &[Level], no_guess: bool, no_saturation: bool) -> Judgement {
-    let index = Index::build(history, 1.try_into().unwrap());
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
     let levels = levels.to_vec();
     let request = Request { levels, certificates: true, no_guess, no_saturation, ..Request::default() };
-    check(history, &index, &request, &Budget::unlimited())
+    check(&indexed, &request, &Budget::unlimited())
 }
 
 fn compare(history: &History, context: &str) {

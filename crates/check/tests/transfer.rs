@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{Certificate, Level};
 use anomalist_testkit::oracle;
 use anomalist_testkit::random::{self, Shape};
@@ -34,9 +34,9 @@ fn run(shape: &Shape) -> u32 {
     for case in 0..number("ANOMALIST_ORACLE_CASES", 1_500) {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = random::tiny(&mut rng, shape);
-        let index = Index::build(&history, 1.try_into().unwrap());
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
         let request = Request { search_only: rng.bool(), certificates: true, ..Request::default() };
-        let judgement = check(&history, &index, &request, &Budget::unlimited());
+        let judgement = check(&indexed, &request, &Budget::unlimited());
         for _ in 0..4 {
             let other = changed(&mut rng, &history);
             if oracle::explanations(&other) > 100 || other.op_count() != history.op_count() {

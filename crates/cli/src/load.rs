@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::{interrupt, terminal};
 use anomalist::of_run;
 use anomalist_format::{Diagnostic, Format, ReadOptions};
-use anomalist_history::{Events, History, Index};
+use anomalist_history::{Events, History};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,12 @@ use std::sync::LazyLock;
 
 /// A history that was read.
 pub struct Read {
-    /// The history.
-    pub history: History,
-    /// The format it was in.
-    pub format: Format,
-}
-
-/// A history with its reads resolved.
-pub struct Indexed {
     /// The path as the user gave it.
     pub path: String,
     /// The history.
     pub history: History,
     /// The format it was in.
     pub format: Format,
-    /// Who read from whom.
-    pub index: Index,
 }
 
 /// Reads one history; `-` is standard input.
@@ -39,7 +29,7 @@ pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Fai
     };
     let loaded = with_progress(path, flags, global, &|| false, read)?;
     warn(global, &loaded.warnings);
-    Ok(Read { history: loaded.history, format: loaded.format })
+    Ok(Read { path: path.display().to_string(), history: loaded.history, format: loaded.format })
 }
 
 /// Reads Jepsen operations of any shape.
@@ -138,13 +128,6 @@ fn warn(global: &Global, warnings: &[Diagnostic]) {
             terminal::tell(&warning.to_string());
         }
     }
-}
-
-/// Reads one history and resolves its reads.
-pub fn indexed(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Indexed, Failure> {
-    let Read { history, format } = read(path, flags, global)?;
-    let index = Index::build(&history, threads(global));
-    Ok(Indexed { path: path.display().to_string(), history, format, index })
 }
 
 /// What the machine allows. Asking takes a dozen system calls, which a history of some megabytes would notice.

@@ -6,7 +6,7 @@ mod support;
 
 use anomalist_check::{Budget, Request, check};
 use anomalist_format::certificate;
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_testkit::oracle::{self, Oracle};
 use anomalist_testkit::random::{self, Shape};
@@ -68,9 +68,9 @@ fn of_several_certificates_the_one_about_the_history_counts() {
 }
 
 fn judge(history: &History) -> Judgement {
-    let index = Index::build(history, 1.try_into().unwrap());
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
     let request = Request { certificates: true, ..Request::default() };
-    check(history, &index, &request, &Budget::unlimited())
+    check(&indexed, &request, &Budget::unlimited())
 }
 
 /// Does the oracle contradict a verdict?

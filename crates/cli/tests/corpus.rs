@@ -5,7 +5,7 @@
 use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Inference, Request, check};
 use anomalist_format::{Input, ReadOptions};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{Level, Verdict, elle};
 use anomalist_testkit::skip::corpus;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn weak_levels_of_real_histories() {
         let path = unpacked(&corpus.join(file), &scratch.0);
         let loaded = anomalist_format::read(Input::open(&path).unwrap(), &ReadOptions::default())
             .unwrap_or_else(|e| panic!("{id}: {e}"));
-        let index = Index::build(&loaded.history, 1.try_into().unwrap());
+        let indexed = Indexed::new(&loaded.history, 1.try_into().unwrap());
         // The stronger levels are the solver's, and take it a while.
         let levels = vec![Level::ReadCommitted, Level::ReadAtomic, Level::Causal];
         let request = Request { levels, ..Request::default() };
@@ -60,7 +60,7 @@ fn weak_levels_of_real_histories() {
         let polls = std::sync::atomic::AtomicU64::new(0);
         let spent = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 200;
         let search = Budget::unlimited();
-        let judgement = check(&loaded.history, &index, &request, &search.with_search(&spent));
+        let judgement = check(&indexed, &request, &search.with_search(&spent));
         for word in columns[9].split_whitespace() {
             let Some((name, expected)) = word.split_once('=') else { continue };
             let level = match name {
@@ -197,7 +197,7 @@ fn proofs_fit_on_a_screen() {
         if !all && loaded.history.txn_count() > 1_500 {
             continue;
         }
-        let index = Index::build(&loaded.history, 1.try_into().unwrap());
+        let indexed = Indexed::new(&loaded.history, 1.try_into().unwrap());
         for (word, level) in [
             ("si=fail", Level::StrongSessionSnapshotIsolation),
             ("ser=fail", Level::StrongSessionSerializable),
@@ -206,7 +206,7 @@ fn proofs_fit_on_a_screen() {
                 continue;
             }
             let request = Request { levels: vec![level], certificates: true, ..Request::default() };
-            let mut judgement = check(&loaded.history, &index, &request, &Budget::unlimited());
+            let mut judgement = check(&indexed, &request, &Budget::unlimited());
             anomalist_check::shrink::tighten(&loaded.history, &mut judgement, &Budget::unlimited());
             assert_eq!(judgement.verdict(level), Some(&Verdict::Violated), "{id} {level}");
             let flaw = anomalist_verify::Verifier::new(&loaded.history).judgement(&judgement).err();
@@ -255,7 +255,7 @@ fn what_elle_rules_out_is_violated() {
         else {
             continue;
         };
-        let index = Index::build(&loaded.history, 1.try_into().unwrap());
+        let indexed = Indexed::new(&loaded.history, 1.try_into().unwrap());
         let mut judged: Vec<(Inference, anomalist_level::Judgement)> = Vec::new();
         for (inference, level, expected) in expectations(columns[9], model) {
             if !judged.iter().any(|(i, _)| *i == inference) {
@@ -266,7 +266,7 @@ fn what_elle_rules_out_is_violated() {
                 };
                 let polls = std::sync::atomic::AtomicU64::new(0);
                 let spent = || polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 200_000;
-                let judgement = check(&loaded.history, &index, &request, &Budget::new(&spent));
+                let judgement = check(&indexed, &request, &Budget::new(&spent));
                 judged.push((inference.clone(), judgement));
             }
             let judgement = &judged.iter().find(|(i, _)| *i == inference).unwrap().1;

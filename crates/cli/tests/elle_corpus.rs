@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use anomalist_check::Budget;
-use anomalist_jepsen::elle::{Answer, Datatype, Options, Validity, check, infer};
 use anomalist_format::{Input, ReadOptions};
 use anomalist_history::History;
+use anomalist_jepsen::elle::{Answer, Datatype, Options, Validity, check, infer};
 use anomalist_level::{AnomalyKind, Level, elle};
 use anomalist_testkit::skip::corpus;
 use serde_json::{Value as Json, json};

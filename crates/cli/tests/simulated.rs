@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{AnomalyKind, Judgement, Level, Verdict};
 use anomalist_workload::{Distribution, Injection, Kind, SimLevel, Spec, generate};
 
 fn judge(history: &History) -> Judgement {
-    let index = Index::build(history, 2.try_into().unwrap());
-    check(history, &index, &Request::default(), &Budget::unlimited())
+    let indexed = Indexed::new(history, 2.try_into().unwrap());
+    check(&indexed, &Request::default(), &Budget::unlimited())
 }
 
 fn crowded(kind: Kind, level: SimLevel, seed: u64) -> Spec {

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anomalist_format::{Format, Input, Loaded, ReadOptions};
-use anomalist_history::{Index, Outcome, Source};
+use anomalist_history::{Indexed, Outcome, Source};
 use anomalist_testkit::skip::{self, corpus};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,9 +54,9 @@ fn committed(loaded: &Loaded) -> (usize, usize, usize, usize) {
 /// misread, some read would find no writer.
 fn no_fault_where_read_committed(case: &Case, loaded: &Loaded) {
     if case.expected.contains("rc=ok") {
-        let index = Index::build(&loaded.history, 1.try_into().unwrap());
-        assert_eq!(index.faults(), [], "{}", case.id);
-        assert_eq!(index.ambiguous_reads(), 0, "{}", case.id);
+        let indexed = Indexed::new(&loaded.history, 1.try_into().unwrap());
+        assert_eq!(indexed.index().faults(), [], "{}", case.id);
+        assert_eq!(indexed.index().ambiguous_reads(), 0, "{}", case.id);
     }
 }
 
@@ -142,9 +142,11 @@ fn viper() {
         assert_eq!(counts, (case.sessions, case.txns, case.ops), "{}", case.id);
         if case.id == "viper-si-cheng-1000-json" {
             // The same run in Cobra's format marks as many reads as initial.
-            let index = Index::build(h, 1.try_into().unwrap());
-            let initial =
-                h.txns().flat_map(|t| h.ops(t)).filter(|(op, _)| index.source(*op) == Source::Initial);
+            let indexed = Indexed::new(h, 1.try_into().unwrap());
+            let initial = h
+                .txns()
+                .flat_map(|t| h.ops(t))
+                .filter(|(op, _)| indexed.index().source(*op) == Source::Initial);
             assert_eq!(initial.count(), 3300);
         }
     }

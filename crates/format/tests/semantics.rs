@@ -4,11 +4,11 @@
 mod common;
 
 use anomalist_format::{Format, Input, Loaded, ReadOptions};
-use anomalist_history::{FaultKind, History, Index, Outcome};
+use anomalist_history::{FaultKind, History, Indexed, Outcome};
 use common::{bad, fresh_folder, good, model, read};
 
 fn faults(h: &History) -> Vec<FaultKind> {
-    Index::build(h, 1.try_into().unwrap()).faults().iter().map(|fault| fault.kind).collect()
+    Indexed::new(h, 1.try_into().unwrap()).index().faults().iter().map(|fault| fault.kind).collect()
 }
 
 fn counts(h: &History) -> (usize, usize, usize) {

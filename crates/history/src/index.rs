@@ -90,22 +90,7 @@ pub enum FaultKind {
     IncompatibleOrder,
 }
 
-/// Who read from whom.
-///
-/// ```
-/// use anomalist_history::{Builder, Index, OpId, OpKind, Source, TxnId};
-/// let mut b = Builder::new();
-/// let one = b.int(1);
-/// let (key, session) = (b.key(one), b.session(one));
-/// let writer = b.transaction(session);
-/// b.op(writer, OpKind::Write, key, one);
-/// let reader = b.transaction(session);
-/// b.op(reader, OpKind::Read, key, one);
-/// let history = b.finish().unwrap();
-/// let index = Index::build(&history, 1.try_into().unwrap());
-/// assert_eq!(index.source(OpId(1)), Source::From(TxnId(0)));
-/// assert_eq!(index.writers(key), [TxnId(0)]);
-/// ```
+/// Who read from whom. Built by [`Indexed::new`](crate::Indexed::new).
 #[derive(Debug)]
 pub struct Index {
     sources: Vec<u32>,
@@ -122,12 +107,12 @@ const OPS_PER_THREAD: usize = 120_000;
 
 impl Index {
     /// Resolves every read. Linear in the size of the history; same result for any number of threads.
-    pub fn build(history: &History, threads: NonZeroUsize) -> Index {
+    pub(crate) fn build(history: &History, threads: NonZeroUsize) -> Index {
         Index::with(history, threads, Observed::Certainly)
     }
 
-    /// As [`build`](Self::build), but a transaction of unknown outcome counts as committed if somebody *may* have read what
-    /// it wrote. The two differ only where reads are ambiguous. Which of these transactions took effect is then for the
+    /// As [`Indexed::new`](crate::Indexed::new), but a transaction of unknown outcome counts as committed if its writes
+    /// *may* have been read. The two differ only where reads are ambiguous. Which of these transactions took effect is then for the
     /// checker to find out.
     pub fn build_with_possible(history: &History, threads: NonZeroUsize) -> Index {
         Index::with(history, threads, Observed::Possibly)

@@ -7,7 +7,7 @@
 //! all for registers, plus about 20 per transaction. Fifty million operations fit in 1 GiB.
 //!
 //! ```
-//! use anomalist_history::{Builder, Index, OpKind};
+//! use anomalist_history::{Builder, Index, Indexed, OpKind};
 //! let mut b = Builder::new();
 //! let (x, v) = (b.int(1), b.int(10));
 //! let (key, session) = (b.key(x), b.session(x));
@@ -15,7 +15,7 @@
 //! b.op(t, OpKind::Write, key, v);
 //! b.op(t, OpKind::Read, key, v);
 //! let history = b.finish()?;
-//! let index = Index::build(&history, 2.try_into().unwrap());
+//! let indexed = Indexed::new(&history, 2.try_into().unwrap());
 //! assert!(index.faults().is_empty());
 //! # Ok::<(), anomalist_history::TooLarge>(())
 //! ```
@@ -26,6 +26,7 @@ mod datum;
 mod events;
 mod ids;
 mod index;
+mod indexed;
 mod labels;
 mod lists;
 mod model;
@@ -40,6 +41,7 @@ pub use datum::Datum;
 pub use events::{Event, EventKind, Events, Operation, Process};
 pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
+pub use indexed::Indexed;
 pub use lists::VersionOrder;
 pub use model::{History, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Show, Stamps, Timestamp};
 pub use part::{Kept, Origin};

@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{Builder, History, Index, Interval, OpKind, Outcome, SessionId, TxnId, Value, View};
+use anomalist_history::{
+    Builder, History, Indexed, Interval, OpKind, Outcome, SessionId, TxnId, Value, View,
+};
 use anomalist_incremental::{Arrival, Doubt, Engine, Operation, Standing};
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_testkit::mini;
@@ -88,9 +90,9 @@ fn accept(engine: &mut Engine, history: &History, t: TxnId) {
 }
 
 fn judged(history: &History) -> Judgement {
-    let index = Index::build(history, 1.try_into().unwrap());
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
     let request = Request { levels: LEVELS.to_vec(), ..Request::default() };
-    check(history, &index, &request, &Budget::unlimited())
+    check(&indexed, &request, &Budget::unlimited())
 }
 
 /// How often each answer was given: holds, violated, unknown.

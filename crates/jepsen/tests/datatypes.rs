@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_jepsen::datatypes::{self, Datatype};
 use anomalist_check::{Budget, Request};
 use anomalist_history::{Datum, Event, EventKind, Events, Operation, Process};
+use anomalist_jepsen::datatypes::{self, Datatype};
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_testkit::number;
 

@@ -8,9 +8,9 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_jepsen::datatypes::{self, Datatype};
 use anomalist_check::{Budget, Request};
 use anomalist_history::{Datum, Event, EventKind, Events, Process};
+use anomalist_jepsen::datatypes::{self, Datatype};
 use anomalist_level::{Level, Verdict};
 use anomalist_testkit::number;
 

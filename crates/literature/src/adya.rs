@@ -36,6 +36,9 @@ pub fn pl_1(parts: &Parts<'_>) -> Answer {
     if some_order(parts, 0, &mut Vec::new(), &lists) {
         return Answer::Holds;
     }
+    if has_strangers(parts) {
+        return Answer::Undefined;
+    }
     let outcomes = (0..=parts.open).filter(|kept| kept & !parts.open == 0);
     let clean = |kept: Set| {
         let mut fixed = parts.clone();
@@ -113,12 +116,10 @@ pub fn pl_3u(parts: &Parts<'_>) -> Answer {
 }
 
 fn portable(parts: &Parts<'_>, also: &dyn Fn(&Execution<'_>) -> bool) -> Answer {
-    // An indeterminate transaction that is in no Adya history may be the one that was read.
-    let open = |t: usize| parts.history.txns[t].outcome == Outcome::Indeterminate && !adya_txn(parts, t);
     match satisfies(parts, &FREE, Axiom::None, also) {
         _ if !is_adya(parts) => Answer::Undefined,
         true => Answer::Holds,
-        false if set(parts.history, open) != 0 => Answer::Undefined,
+        false if has_strangers(parts) => Answer::Undefined,
         false => Answer::Violated,
     }
 }
@@ -160,6 +161,12 @@ fn acyclic(graph: &[Set], mut within: Set) -> bool {
 /// Whether all committed transactions can be in an Adya history.
 fn is_adya(parts: &Parts<'_>) -> bool {
     members(parts.committed).all(|t| adya_txn(parts, t))
+}
+
+/// Whether an indeterminate transaction is in no Adya history. It may be the one that was read.
+fn has_strangers(parts: &Parts<'_>) -> bool {
+    let stranger = |t: usize| parts.history.txns[t].outcome == Outcome::Indeterminate && !adya_txn(parts, t);
+    set(parts.history, stranger) != 0
 }
 
 /// Whether the reads of a transaction return own writes, or something that another transaction, whatever

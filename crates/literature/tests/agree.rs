@@ -39,3 +39,30 @@ fn levels_imply_each_other_as_the_table_says() {
         }
     }
 }
+
+/// Elle, 5.1: a read of the transaction's own later append is in no Adya history, whatever became of its
+/// transaction. Without it, the version orders of x and y would be a cycle.
+#[test]
+fn portable_levels_say_nothing_of_indeterminate_transactions_that_read_the_future() {
+    use anomalist_literature::model::{History, Kind, Op, Outcome, Seen, Txn};
+    let (x, y) = (0, 1);
+    let txn = |ops: Vec<Op>, outcome| Txn { session: 0, ops, outcome, interval: (0, None), stamps: (0, 0) };
+    let append = |key, element| Op::Append(key, Some(element));
+    let read = |key, list: &[i32]| Op::Read(key, Seen::List(list.iter().copied().map(Some).collect()));
+    let mut history = History {
+        txns: vec![
+            txn(vec![read(y, &[1, 12, 1]), append(y, 1)], Outcome::Indeterminate),
+            txn(vec![append(y, 12), append(x, 0)], Outcome::Committed),
+            txn(vec![append(y, 1), append(x, 15)], Outcome::Committed),
+            txn(vec![read(y, &[1]), read(x, &[0])], Outcome::Committed),
+        ],
+        kinds: vec![Kind::List, Kind::List],
+        initial: Some(0),
+        has_intervals: false,
+        has_stamps: false,
+    };
+    let pl_1 = |h: &History| answer(h, Level::ReadUncommitted, By::Values, Sessions::Issued);
+    assert_eq!(pl_1(&history), Answer::Undefined);
+    history.txns.remove(0);
+    assert_eq!(pl_1(&history), Answer::Violated);
+}

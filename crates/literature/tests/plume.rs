@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check, cross_check};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{AnomalyKind, Definitions, Judgement, Level, Verdict};
 use anomalist_literature::generate::{self, Clock};
 use anomalist_literature::model::{Atom, Kind, Op, Outcome, Seen, Txn};
@@ -101,8 +101,8 @@ fn request(definitions: Definitions) -> Request {
 
 fn judged(history: &History, request: &Request) -> Judgement {
     let real = into::history(history);
-    let index = Index::build(&real, NonZeroUsize::MIN);
-    check(&real, &index, request, &Budget::unlimited())
+    let indexed = Indexed::new(&real, NonZeroUsize::MIN);
+    check(&indexed, request, &Budget::unlimited())
 }
 
 fn count(judgement: &Judgement, kind: AnomalyKind) -> u64 {
@@ -131,8 +131,8 @@ fn complaints(history: &History) -> Vec<String> {
     if let Err(flaw) = Verifier::new(&real).judgement(&judgement) {
         found.push(format!("proof: {}", flaw.message(&real)));
     }
-    let index = Index::build(&real, NonZeroUsize::MIN);
-    let other = cross_check(&real, &index, &request, &judgement, &Budget::unlimited());
+    let indexed = Indexed::new(&real, NonZeroUsize::MIN);
+    let other = cross_check(&indexed, &request, &judgement, &Budget::unlimited());
     found.extend(other.iter().map(|d| format!("cross-check: {d}")));
     let tried = Verifier::new(&real).by(Definitions::Plume);
     for (level, holds) in LEVELS.into_iter().zip(defined) {
@@ -235,12 +235,12 @@ fn other_histories_are_judged_soundly() {
     for case in 0..number("ANOMALIST_PLUME_CASES", 4_000) {
         let history = generate::history(&mut Rng::with_seed(case), Clock::None);
         let real = into::history(&history);
-        let index = Index::build(&real, NonZeroUsize::MIN);
+        let indexed = Indexed::new(&real, NonZeroUsize::MIN);
         let request = request(Definitions::Plume);
         let judgement = judged(&history, &request);
         let flaw = Verifier::new(&real).judgement(&judgement).err().map(|flaw| flaw.message(&real));
         assert_eq!(flaw, None, "case {case}: {history}");
-        let other = cross_check(&real, &index, &request, &judgement, &Budget::unlimited());
+        let other = cross_check(&indexed, &request, &judgement, &Budget::unlimited());
         assert_eq!(other, [], "case {case}: {history}");
         let tried = Verifier::new(&real).by(Definitions::Plume);
         let ours = judged(&history, &self::request(Definitions::Anomalist));

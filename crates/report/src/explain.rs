@@ -18,7 +18,7 @@ const MANY_STEPS: usize = 8;
 /// Explains an anomaly: who is who, then numbered sentences.
 ///
 /// ```
-/// use anomalist_history::{Builder, Index, OpKind};
+/// use anomalist_history::{Builder, Indexed, OpKind};
 /// # let mut b = Builder::new();
 /// # let (x, v, s) = (b.int(5), b.int(7), b.int(1));
 /// # let (key, session) = (b.key(x), b.session(s));
@@ -26,9 +26,9 @@ const MANY_STEPS: usize = 8;
 /// # b.op(t, OpKind::Read, key, v);
 /// # let history = b.finish()?;
 /// // One transaction, which reads 7 from key 5; nobody writes anything.
-/// let index = Index::build(&history, 1.try_into()?);
+/// let indexed = Indexed::new(&history, 1.try_into()?);
 /// # use anomalist_check::{Budget, Request, check};
-/// let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+/// let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
 /// assert_eq!(
 ///     anomalist_report::explain(&history, &judgement.anomalies[0]),
 ///     "Let T1 = 1:1.\n1. T1 read 5 = 7, but nobody wrote 7 to 5."

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use anomalist_check::{Budget, Request, check};
-//! use anomalist_history::{Builder, Index, OpKind};
+//! use anomalist_history::{Builder, Indexed, OpKind};
 //! use anomalist_report::{HistoryFacts, Style, Subject};
 //!
 //! // A session that writes x = 1 and then reads the initial value.
@@ -20,8 +20,8 @@
 //! b.op(reader, OpKind::Read, x, zero);
 //! let history = b.finish()?;
 //!
-//! let index = Index::build(&history, 1.try_into()?);
-//! let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+//! let indexed = Indexed::new(&history, 1.try_into()?);
+//! let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
 //! let facts = HistoryFacts::of(&history, "h.txt", "plume");
 //! let subject = Subject {
 //!     history: &history,

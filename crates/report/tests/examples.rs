@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check, shrink::tighten};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::{Judgement, Level};
 use anomalist_report::{HistoryFacts, Style, Subject};
 use anomalist_testkit::mini;
@@ -174,8 +174,8 @@ fn every_output_tells_the_cycle_of_the_example_it_lists() {
     let mut met = Met::default();
     for seed in 0..50 {
         for history in histories(seed) {
-            let index = Index::build(&history, 1.try_into().unwrap());
-            let mut judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+            let indexed = Indexed::new(&history, 1.try_into().unwrap());
+            let mut judgement = check(&indexed, &Request::default(), &Budget::unlimited());
             let context = format!("seed {seed}: {}", mini::print(&history));
             outputs(&history, &judgement, &mut met, &context);
             tighten(&history, &mut judgement, &Budget::unlimited());

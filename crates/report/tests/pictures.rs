@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index};
+use anomalist_history::{History, Indexed};
 use anomalist_level::AnomalyKind;
 use anomalist_testkit::mini;
 use anomalist_testkit::random::{self, Shape};
@@ -182,8 +182,8 @@ fn measure(svg: &str, context: &str) -> usize {
 
 /// Measures the pictures of all anomalies of a history; the number of their arrows.
 fn measure_all(history: &History, context: &str) -> usize {
-    let index = Index::build(history, 1.try_into().unwrap());
-    let judgement = check(history, &index, &Request::default(), &Budget::unlimited());
+    let indexed = Indexed::new(history, 1.try_into().unwrap());
+    let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
     let picture = |kind: AnomalyKind| format!("{kind} of {context}");
     let pictures = judgement.anomalies.iter().map(|a| (a, anomalist_report::svg(history, a)));
     pictures.map(|(a, svg)| measure(&svg, &picture(a.kind))).sum()

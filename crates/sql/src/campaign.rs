@@ -15,7 +15,6 @@ use crate::shrink::shrink;
 use crate::vendor::{Promise, promise};
 use anomalist_check::Budget;
 use anomalist_driver::{Database, Error, Isolation, Kind};
-use anomalist_history::TooLarge;
 use anomalist_level::{Level, Verdict, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -164,7 +163,7 @@ impl Summary {
             }
         }
         let levels: Vec<Level> = self.required.iter().map(|r| r.0).collect();
-        let judged = judge(flavour, run, &self.promise, &levels, budget).map_err(too_large)?;
+        let judged = judge(flavour, run, &self.promise, &levels, budget).map_err(undecided)?;
         worsen(&mut self.verdict, judged.verdict);
         for ((_, so_far), verdict) in self.required.iter_mut().zip(judged.required) {
             worsen(so_far, verdict);
@@ -252,8 +251,8 @@ impl Summary {
     }
 }
 
-fn too_large(error: TooLarge) -> Error {
-    Error::new(Kind::Other, format!("the round is too large: {error}"))
+fn undecided(error: anomalist::Error) -> Error {
+    Error::new(Kind::Other, format!("the round cannot be judged: {error}"))
 }
 
 fn worsen(so_far: &mut Verdict, new: Verdict) {
@@ -390,7 +389,7 @@ impl Subject<'_> {
         let replayed = replay(self.database, isolation, &self.namespace, script, self.stop)?;
         let promise = promise(&self.product, replayed.level().name());
         let judged = judge(self.flavour, &replayed.run, &promise, &[], &Budget::unlimited());
-        Ok((replayed, promise, judged.map_err(too_large)?))
+        Ok((replayed, promise, judged.map_err(undecided)?))
     }
 
     /// The anomalies that a replay of a script shows.

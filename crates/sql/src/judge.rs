@@ -25,8 +25,9 @@ use crate::mapping::{Mapped, Reads, map};
 use crate::predicate::{self, Direction, PredicateLink};
 use crate::record::{Run, Step};
 use crate::vendor::Promise;
-use anomalist_check::{Analyser, Budget, Dependency, ExtraEdge, Request, check_with, dependencies};
-use anomalist_history::{History, Index, OpKind, TooLarge};
+use anomalist::Basis;
+use anomalist_check::{Analyser, Budget, Dependency, ExtraEdge, dependencies};
+use anomalist_history::{History, Index, Indexed, OpKind, TooLarge};
 use anomalist_level::{AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Why, Witness};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -196,36 +197,32 @@ pub fn judge(
     promise: &Promise,
     others: &[Level],
     budget: &Budget<'_>,
-) -> Result<Judged, TooLarge> {
+) -> Result<Judged, anomalist::Error> {
     // At SERIALIZABLE nothing excuses a cycle; below, a locking read sees more than the snapshot by design.
     let excused = promise.adya != Level::Serializable;
     let all = map(run, Reads::All)?;
-    let all_index = Index::build(&all.history, NonZeroUsize::MIN);
-    let mut links = links(run, &all, &dependencies(&all.history, &all_index));
+    let all_indexed = Indexed::new(all.history.transactions(), NonZeroUsize::MIN);
+    let mut links = links(run, &all, &dependencies(&all_indexed));
     let through = predicate::links(flavour, run);
     links.extend(through.iter().map(by_predicate));
     let mut found = pairs(run, &links, excused);
-    let request = Request { levels: vec![promise.adya], ..Request::default() };
     let narrowed;
     let locking = |s: &Step| s.effect == Effect::LockingRead;
-    let (mapped, index) = match excused && run.transactions.iter().any(|t| t.steps.iter().any(locking)) {
+    let mapped = match excused && run.transactions.iter().any(|t| t.steps.iter().any(locking)) {
         true => {
-            let mapped = map(run, Reads::Snapshot)?;
-            let index = Index::build(&mapped.history, NonZeroUsize::MIN);
-            narrowed = (mapped, index);
-            (&narrowed.0, &narrowed.1)
+            narrowed = map(run, Reads::Snapshot)?;
+            &narrowed
         }
-        false => (&all, &all_index),
+        false => &all,
     };
     let given = Given::new(mapped, &through);
-    let judgement = check_with(&mapped.history, index, &request, &[&given], budget);
+    let spent = || budget.is_spent();
+    let judgement = engine(mapped, &given, &[promise.adya], &[], &spent)?;
     let verdict = verdict_of(&judgement, promise.adya);
     // What the level allows was not looked for, and is to be known all the same.
     let all_kinds = CYCLES.into_iter().chain([AnomalyKind::AbortedRead, AnomalyKind::IntermediateRead]);
-    let allowed = all_kinds.filter(|kind| !promise.adya.forbids(*kind)).collect();
-    let beyond =
-        Request { levels: vec![Level::Serializable], anomalies: Some(allowed), ..Request::default() };
-    let beyond = check_with(&mapped.history, index, &beyond, &[&given], budget);
+    let allowed: Vec<AnomalyKind> = all_kinds.filter(|kind| !promise.adya.forbids(*kind)).collect();
+    let beyond = engine(mapped, &given, &[Level::Serializable], &allowed, &spent)?;
     let mut further = Vec::new();
     for anomaly in judgement.anomalies.iter().chain(&beyond.anomalies) {
         let name = match anomaly.kind {
@@ -260,9 +257,7 @@ pub fn judge(
     }
     let mut required = Vec::new();
     if !others.is_empty() {
-        let request = Request { levels: others.to_vec(), ..Request::default() };
-        let judgement =
-            check_with(&all.history, &all_index, &request, &[&Given::new(&all, &through)], budget);
+        let judgement = engine(&all, &Given::new(&all, &through), others, &[], &spent)?;
         required.extend(others.iter().map(|&level| verdict_of(&judgement, level)));
     }
     let mut counts: BTreeMap<Name, u64> = BTreeMap::new();
@@ -330,16 +325,30 @@ fn cycle(mapped: &Mapped, links: &[Link], witness: &Witness) -> Vec<Link> {
         return witness.edges.iter().map(link).collect::<Option<Vec<Link>>>().unwrap_or_default();
     }
     let of = |kind: OpKind| {
-        let op = witness.operations.iter().find(|op| mapped.history.op(**op).kind == kind)?;
-        Some((mapped.statement(*op), mapped.history.op(*op).key))
+        let op = witness.operations.iter().find(|op| mapped.history.transactions().op(**op).kind == kind)?;
+        Some((mapped.statement(*op), mapped.history.transactions().op(*op).key))
     };
     match (of(OpKind::Append), of(OpKind::Read)) {
         (Some(((from, first), _)), Some(((to, second), key))) if from != to => {
-            let row = mapped.history.show_key(key).to_string();
+            let row = mapped.history.transactions().show_key(key).to_string();
             vec![Link { from, to, relation: Relation::WriteRead, row, first, second }]
         }
         _ => Vec::new(),
     }
+}
+
+/// Decides levels of a mapped run, with the dependencies through predicates.
+fn engine(
+    mapped: &Mapped,
+    given: &Given,
+    levels: &[Level],
+    anomalies: &[AnomalyKind],
+    spent: &(dyn Fn() -> bool + Sync),
+) -> Result<Judgement, anomalist::Error> {
+    let check = anomalist::check(&mapped.history).by(Basis::Values).threads(NonZeroUsize::MIN);
+    let check = levels.iter().fold(check, |check, &level| check.decide(level));
+    let check = anomalies.iter().fold(check, |check, &kind| check.anomaly(kind));
+    Ok(check.with(given).stop_when(spent).run()?.into_found().judgement)
 }
 
 fn verdict_of(judgement: &Judgement, level: Level) -> Verdict {
@@ -350,8 +359,8 @@ fn verdict_of(judgement: &Judgement, level: Level) -> Verdict {
 /// The dependencies of a run, as the engine sees them.
 pub fn dependencies_of(run: &Run) -> Result<Vec<Link>, TooLarge> {
     let mapped = map(run, Reads::All)?;
-    let index = Index::build(&mapped.history, NonZeroUsize::MIN);
-    Ok(links(run, &mapped, &dependencies(&mapped.history, &index)))
+    let indexed = Indexed::new(mapped.history.transactions(), NonZeroUsize::MIN);
+    Ok(links(run, &mapped, &dependencies(&indexed)))
 }
 
 /// The names of all anomalies between two transactions, whatever excuses there are.
@@ -374,7 +383,7 @@ fn links(run: &Run, mapped: &Mapped, dependencies: &[Dependency]) -> Vec<Link> {
         from: mapped.place(d.from),
         to: mapped.place(d.to),
         relation: d.relation,
-        row: mapped.history.show_key(d.key).to_string(),
+        row: mapped.history.transactions().show_key(d.key).to_string(),
         first: mapped.statement(d.first).1,
         second: mapped.statement(d.second).1,
     };

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// A history, and where its operations come from.
 pub struct Mapped {
     /// The history.
-    pub history: History,
+    pub history: anomalist::History,
     /// Per operation, the transaction (by its place in the run) and the statement behind it.
     statements: Vec<(usize, usize)>,
     /// Per transaction, its place in the run.
@@ -49,10 +49,15 @@ impl Mapped {
     /// The ids of a history are not those of the drafts: a transaction of unknown outcome gets a session of
     /// its own, behind all others. What stays is its position, which is the place of its draft.
     fn new(history: History, drafts: &[Drafted]) -> Mapped {
-        let mut mapped =
-            Mapped { statements: Vec::new(), places: Vec::new(), txns: FxHashMap::default(), history };
-        for txn in mapped.history.txns() {
-            let Drafted { place, steps, undone } = &drafts[mapped.history.position(txn) as usize];
+        let mut mapped = Mapped {
+            statements: Vec::new(),
+            places: Vec::new(),
+            txns: FxHashMap::default(),
+            history: history.into(),
+        };
+        let history = mapped.history.transactions();
+        for txn in history.txns() {
+            let Drafted { place, steps, undone } = &drafts[history.position(txn) as usize];
             mapped.places.push(*place);
             mapped.statements.extend(steps.iter().map(|step| (*place, *step)));
             if !undone {

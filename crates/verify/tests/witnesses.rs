@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Index, OpId, TxnId};
+use anomalist_history::{History, Indexed, OpId, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation};
 use anomalist_testkit::mini;
 use anomalist_testkit::oracle::{self, WeakLevel};
@@ -139,11 +139,11 @@ fn a_changed_witness_is_refused_or_still_true() {
     for case in 0..cases {
         let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9).wrapping_add(case));
         let history = random::tiny(&mut rng, &shapes[case as usize % shapes.len()]);
-        let index = Index::build(&history, 1.try_into().unwrap());
-        if index.ambiguous_reads() > 0 {
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
+        if indexed.index().ambiguous_reads() > 0 {
             continue;
         }
-        let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+        let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
         let verifier = Verifier::new(&history);
         for anomaly in &judgement.anomalies {
             for _ in 0..10 {

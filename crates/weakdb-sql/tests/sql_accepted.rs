@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{Level, Verdict};
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{Granularity, Options, Store, Value};
@@ -66,9 +66,9 @@ fn play(level: Level, granularity: Granularity, seed: u64) -> Database {
 /// What the database has recorded is within the level.
 fn accepted(database: &Database, level: Level, seed: u64) {
     let history = database.store().history().unwrap();
-    let index = Index::build(&history, 1.try_into().unwrap());
+    let indexed = Indexed::new(&history, 1.try_into().unwrap());
     let request = Request { levels: vec![level], ..Request::default() };
-    let judgement = check(&history, &index, &request, &Budget::unlimited());
+    let judgement = check(&indexed, &request, &Budget::unlimited());
     assert_eq!(judgement.verdict(level), Some(&Verdict::Holds), "{level:?}, seed {seed}");
 }
 

@@ -5,7 +5,7 @@
 mod common;
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::Verdict;
 use anomalist_testkit::number;
 use anomalist_weakdb::Options;
@@ -54,9 +54,9 @@ fn by_the_checker() {
             let run = run(seed, options, [4, 12, 4, 3], 10);
             refused += run.refused;
             let history = run.store.history().unwrap();
-            let index = Index::build(&history, 1.try_into().unwrap());
+            let indexed = Indexed::new(&history, 1.try_into().unwrap());
             let request = Request { levels: vec![level], ..Request::default() };
-            let judgement = check(&history, &index, &request, &Budget::unlimited());
+            let judgement = check(&indexed, &request, &Budget::unlimited());
             assert_eq!(judgement.verdict(level), Some(&Verdict::Holds), "{} at seed {seed}", level.name());
         }
         let refuses = !["read-committed", "read-atomic", "causal", "prefix"].contains(&level.name());

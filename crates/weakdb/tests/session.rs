@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{Level, Verdict};
 use anomalist_weakdb::{
     Conflict, Error, Options, Otherwise, Replay, Schedule, Session, Store, TxnName, Value,
@@ -17,9 +17,9 @@ fn store(level: Level) -> Arc<Store> {
 
 fn holds(store: &Store, level: Level) {
     let history = store.history().unwrap();
-    let index = Index::build(&history, 1.try_into().unwrap());
+    let indexed = Indexed::new(&history, 1.try_into().unwrap());
     let request = Request { levels: vec![level], ..Request::default() };
-    let judgement = check(&history, &index, &request, &Budget::unlimited());
+    let judgement = check(&indexed, &request, &Budget::unlimited());
     assert_eq!(judgement.verdict(level), Some(&Verdict::Holds));
 }
 

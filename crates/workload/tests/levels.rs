@@ -2,7 +2,7 @@
 
 mod common;
 
-use anomalist_history::{Index, Outcome};
+use anomalist_history::{Indexed, Outcome};
 use anomalist_workload::{Distribution, Kind, SimLevel, Spec, generate};
 use common::{Level, by_timestamps, facts, txns};
 use std::num::NonZeroUsize;
@@ -35,7 +35,7 @@ fn satisfied(kind: Kind, level: SimLevel) -> [u64; 3] {
     for seed in 0..SEEDS {
         let h = generate(&crowded(kind, level, seed)).expect("a good specification");
         if level != SimLevel::ReadUncommitted {
-            let faults = Index::build(&h, NonZeroUsize::MIN).faults().to_vec();
+            let faults = Indexed::new(&h, NonZeroUsize::MIN).index().faults().to_vec();
             assert!(faults.is_empty(), "{kind:?} {level:?} {seed}: {faults:?}");
         }
         let f = facts(&txns(&h), kind.is_list());

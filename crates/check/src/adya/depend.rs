@@ -194,16 +194,17 @@ fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<Read
     initial
 }
 
-/// Whether a read that ignored an own write returned what several others wrote, or a list where elements repeat.
+/// Whether a read that ignored an own write returned what several others wrote, or any faulty read a list
+/// where elements repeat.
 fn unattributed(problem: Problem<'_>) -> bool {
     let Problem { history, index, .. } = problem;
     let mut open: FxHashSet<(KeyId, Value)> = FxHashSet::default();
-    for fault in index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite) {
+    for fault in index.faults() {
         let read = history.op(fault.op);
         if index.repeats_elements() && read.value.is_list() {
             return true;
         }
-        if fault.other.is_none() {
+        if fault.kind == FaultKind::NotMyOwnWrite && fault.other.is_none() {
             open.insert((read.key, read.value));
         }
     }

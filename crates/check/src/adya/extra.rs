@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 ///
 /// ```
 /// use anomalist_check::{Analyser, Budget, ExtraEdge, Request, check_with};
-/// use anomalist_history::{Builder, History, Index, OpKind, TxnId};
+/// use anomalist_history::{Builder, History, Index, Indexed, OpKind, TxnId};
 /// use anomalist_level::{Level, Relation, Verdict};
 ///
 /// /// An audit log says that the second transaction was committed first.
@@ -44,9 +44,9 @@ use rustc_hash::FxHashMap;
 /// let list = b.list(&[one]);
 /// b.op(reader, OpKind::Read, x, list);
 /// let history = b.finish()?;
-/// let index = Index::build(&history, 1.try_into().unwrap());
+/// let indexed = Indexed::new(&history, 1.try_into().unwrap());
 /// let judged = |analysers: &[&dyn Analyser]| {
-///     check_with(&history, &index, &Request::default(), analysers, &Budget::unlimited())
+///     check_with(&indexed, &Request::default(), analysers, &Budget::unlimited())
 /// };
 /// assert_eq!(judged(&[]).verdict(Level::Serializable), Some(&Verdict::Holds));
 /// // Reading what will be written only later is a cycle of one read and the log's order.
@@ -197,11 +197,11 @@ mod tests {
         let history = anomalist_testkit::mini::history(
             "w(x,1); w(x,2) || w(y,1); w(y,2) || r(x,1) r(y,2) || r(x,2) r(y,1)",
         );
-        let index = Index::build(&history, 1.try_into().unwrap());
+        let indexed = anomalist_history::Indexed::new(&history, 1.try_into().unwrap());
         let request =
             Request { levels: vec![Level::ReadUncommitted, Level::Serializable], ..Request::default() };
         let keys = MonotonicKeys::default();
-        let judgement = check_with(&history, &index, &request, &[&keys], &Budget::unlimited());
+        let judgement = check_with(&indexed, &request, &[&keys], &Budget::unlimited());
         assert_ne!(judgement.verdict(Level::ReadUncommitted), Some(&Verdict::Violated));
         assert_eq!(judgement.verdict(Level::Serializable), Some(&Verdict::Violated));
     }

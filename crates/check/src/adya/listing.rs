@@ -8,7 +8,7 @@
 use super::lists::{Lists, Place};
 use crate::weak::Problem;
 use crate::weak::problem::{ExternalReads, Stamped};
-use anomalist_history::{History, Index, KeyId, OpId, OpKind, TxnId};
+use anomalist_history::{Indexed, KeyId, OpId, OpKind, TxnId};
 use anomalist_level::Relation;
 
 /// That one transaction depends on another through a key.
@@ -29,7 +29,8 @@ pub struct Dependency {
 }
 
 /// Every dependency between committed transactions that the lists of a history show, sorted.
-pub fn dependencies(history: &History, index: &Index) -> Vec<Dependency> {
+pub fn dependencies(indexed: &Indexed<'_>) -> Vec<Dependency> {
+    let (history, index) = (indexed.history(), indexed.index());
     let reads = ExternalReads::new(history, index);
     let problem = Problem { history, index, reads: &reads, assumed: &[] };
     let lists = Lists::new(problem);
@@ -100,10 +101,10 @@ mod tests {
 
     fn listed(text: &str) -> Vec<String> {
         let history = mini::history(text);
-        let index = Index::build(&history, 1.try_into().unwrap());
+        let indexed = Indexed::new(&history, 1.try_into().unwrap());
         let show =
             |d: &Dependency| format!("{} {}({}) {}", d.from.0, d.relation, history.show_key(d.key), d.to.0);
-        let mut all: Vec<String> = dependencies(&history, &index).iter().map(show).collect();
+        let mut all: Vec<String> = dependencies(&indexed).iter().map(show).collect();
         all.dedup();
         all
     }

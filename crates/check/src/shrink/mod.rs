@@ -19,7 +19,7 @@ mod tighten;
 pub use tighten::tighten;
 
 use crate::{Budget, Request, check};
-use anomalist_history::{History, Index, OpId, Origin, TxnId};
+use anomalist_history::{History, Indexed, OpId, Origin, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Certificate, Definitions, Judgement, Level, Verdict};
 use ddmin::{Outcome, minimise};
 use parts::{Mask, Values};
@@ -170,7 +170,7 @@ impl Shrinker<'_, '_> {
 
     fn judge(&mut self, history: &History) -> Judgement {
         self.probes += 1;
-        let index = Index::build(history, NonZeroUsize::MIN);
+        let indexed = Indexed::new(history, NonZeroUsize::MIN);
         let levels = match self.goal.violates {
             Promise::Level(level) => vec![level],
             // It costs least.
@@ -178,13 +178,13 @@ impl Shrinker<'_, '_> {
         };
         let definitions = self.definitions;
         let mut request = Request { levels, certificates: true, definitions, ..Request::default() };
-        let judgement = check(history, &index, &request, self.budget);
+        let judgement = check(&indexed, &request, self.budget);
         let Some(kind) = self.goal.anomaly.filter(|_| !self.shows(history, &judgement)) else {
             return judgement;
         };
         // The smallest cycle may not be of the shape that was asked for, though another is.
         request.anomalies = Some(vec![kind]);
-        let other = check(history, &index, &request, self.budget);
+        let other = check(&indexed, &request, self.budget);
         if self.shows(history, &other) { other } else { judgement }
     }
 

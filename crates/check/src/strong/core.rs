@@ -14,7 +14,7 @@ use super::story::known_cycle;
 use crate::budget::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
-use anomalist_history::{Builder, Draft, History, Index, KeyId, OpId, OpKind, TxnId};
+use anomalist_history::{Builder, Draft, History, Indexed, KeyId, OpId, OpKind, TxnId};
 use anomalist_level::{Literal, Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -190,10 +190,11 @@ impl Excerpt {
     fn refute(&self, rules: Rules<'_>, budget: &Budget<'_>) -> Option<Refutation> {
         let mut declared = Vec::new();
         let rules = rules.of_part(&self.txns, &mut declared);
-        let index = Index::build(&self.history, NonZeroUsize::MIN);
-        let reads = ExternalReads::new(&self.history, &index);
-        let problem = Problem { history: &self.history, index: &index, reads: &reads, assumed: &[] };
-        let facts = Facts::with(problem, &index, false, rules.family == Family::Mixed);
+        let indexed = Indexed::new(&self.history, NonZeroUsize::MIN);
+        let index = indexed.index();
+        let reads = ExternalReads::new(&self.history, index);
+        let problem = Problem { history: &self.history, index, reads: &reads, assumed: &[] };
+        let facts = Facts::with(problem, index, false, rules.family == Family::Mixed);
         let ways = Ways { no_guess: true, no_saturation: false };
         let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
         let refutation = match found {

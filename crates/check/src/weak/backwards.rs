@@ -345,7 +345,7 @@ mod tests {
     use super::super::ground::{Conclusion, Ground, Rule};
     use super::super::problem::ExternalReads;
     use super::*;
-    use anomalist_history::Index;
+    use anomalist_history::Indexed;
     use anomalist_testkit::random::{self, Reference, Shape};
 
     /// The search itself decides: what it does not order has no order. (Elsewhere a second search would hide a failure.)
@@ -357,9 +357,9 @@ mod tests {
             let shape = if rng.bool() { Shape::default() } else { Shape::anything() };
             let reference = *rng.choice(&Reference::ALL[..]).unwrap();
             let history = random::mutated(&mut rng, reference, &shape);
-            let index = Index::build(&history, 1.try_into().unwrap());
-            let reads = ExternalReads::new(&history, &index);
-            let problem = Problem { history: &history, index: &index, reads: &reads, assumed: &[] };
+            let indexed = Indexed::new(&history, 1.try_into().unwrap());
+            let reads = ExternalReads::new(&history, indexed.index());
+            let problem = Problem { history: &history, index: indexed.index(), reads: &reads, assumed: &[] };
             let budget = Budget::unlimited();
             for definitions in Definitions::ALL {
                 let ground = Ground::new(problem, definitions, true, &budget);

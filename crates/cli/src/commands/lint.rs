@@ -2,9 +2,10 @@
 
 use crate::cli::{Global, ReadFlags};
 use crate::exit::{Exit, Failure};
-use crate::load::{self, Indexed};
+use crate::load::{self, Read};
 use crate::terminal;
 use anomalist_check::lint::{Finding, Severity, lint};
+use anomalist_history::Indexed;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ pub struct Flags {
 
 /// Lints.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    let loaded = load::indexed(&flags.history, &flags.read, global)?;
-    let findings = lint(&loaded.history, &loaded.index);
+    let loaded = load::read(&flags.history, &flags.read, global)?;
+    let findings = lint(&Indexed::new(&loaded.history, load::threads(global)));
     let warnings = findings.iter().filter(|f| f.severity == Severity::Warning).count();
     let out = if flags.json {
         format!("{:#}", document(&loaded, &findings))
@@ -40,7 +41,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     Ok(if flags.strict && warnings > 0 { Exit::Violated } else { Exit::Holds })
 }
 
-fn document(loaded: &Indexed, findings: &[Finding]) -> Value {
+fn document(loaded: &Read, findings: &[Finding]) -> Value {
     let finding = |f: &Finding| {
         json!({
             "severity": f.severity.name(),
@@ -60,7 +61,7 @@ fn document(loaded: &Indexed, findings: &[Finding]) -> Value {
     })
 }
 
-fn text(loaded: &Indexed, findings: &[Finding], warnings: usize, width: usize) -> String {
+fn text(loaded: &Read, findings: &[Finding], warnings: usize, width: usize) -> String {
     let mut out = String::new();
     for f in findings {
         let head = format!("{} [{}]: {}", f.severity.name(), f.code, f.message);

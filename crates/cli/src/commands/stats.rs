@@ -2,9 +2,10 @@
 
 use crate::cli::{Global, ReadFlags};
 use crate::exit::{Exit, Failure};
-use crate::load::{self, Indexed};
+use crate::load::{self, Read};
 use crate::terminal;
 use anomalist_check::stats::{Spread, Stats, stats};
+use anomalist_history::Indexed;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -29,8 +30,8 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let several = flags.histories.len() > 1;
     let mut documents = Vec::new();
     for (i, path) in flags.histories.iter().enumerate() {
-        let loaded = load::indexed(path, &flags.read, global)?;
-        let counted = stats(&loaded.history, &loaded.index);
+        let loaded = load::read(path, &flags.read, global)?;
+        let counted = stats(&Indexed::new(&loaded.history, load::threads(global)));
         if flags.json {
             documents.push(document(&loaded, &counted));
         } else {
@@ -54,7 +55,7 @@ fn rounded(number: f64) -> f64 {
     (number * 1e4).round() / 1e4
 }
 
-fn document(loaded: &Indexed, s: &Stats) -> Value {
+fn document(loaded: &Read, s: &Stats) -> Value {
     let hottest = s.contention.hottest_key.map(|k| loaded.history.show_key(k).to_string());
     json!({
         "anomalist": env!("CARGO_PKG_VERSION"),
@@ -90,7 +91,7 @@ fn document(loaded: &Indexed, s: &Stats) -> Value {
     })
 }
 
-fn text(loaded: &Indexed, s: &Stats) -> String {
+fn text(loaded: &Read, s: &Stats) -> String {
     let range = |s: Spread| format!("{} to {}, {:.1} on average", s.min, s.max, s.mean);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
     let hottest = match s.contention.hottest_key {

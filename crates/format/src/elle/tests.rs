@@ -106,8 +106,9 @@ fn vectors_in_registers_are_values() {
 {:type :ok :process 1 :value [[:w 1 [1, 2]] [:append 2 1] [:w 1 []] [:append 2 2] [:w 1 ["a" :b]]]}
 {:type :ok :process 1 :value [[:r 1 ["a" :b]]]}"#;
     let history = read(Format::ElleEdn, text).unwrap().history;
-    let index = anomalist_history::Index::build(&history, std::num::NonZeroUsize::MIN);
-    let thin_air = index.faults().iter().filter(|fault| fault.kind == anomalist_history::FaultKind::ThinAir);
+    let indexed = anomalist_history::Indexed::new(&history, std::num::NonZeroUsize::MIN);
+    let thin_air =
+        indexed.index().faults().iter().filter(|fault| fault.kind == anomalist_history::FaultKind::ThinAir);
     let keys: Vec<String> =
         thin_air.map(|fault| history.show_key(history.op(fault.op).key).to_string()).collect();
     assert_eq!(keys, ["3"]);

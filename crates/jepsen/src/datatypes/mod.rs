@@ -30,10 +30,13 @@ pub use independent::independent;
 pub(crate) use predicates::{Predicate, rows_of};
 pub(crate) use recorder::Recorder;
 
-use anomalist_check::{Analyser, Budget, ExtraEdge, Request, check_with};
-use anomalist_history::{Datum, Event, EventKind, Events, History, Index, OpId, Process, TooLarge, TxnId};
+use anomalist_check::{Analyser, Budget, ExtraEdge, Request};
+use anomalist_history::{
+    Datum, Event, EventKind, Events, History, Index, Indexed, OpId, Process, TooLarge, TxnId,
+};
 use anomalist_level::{Anomaly, Judgement, Level, Relation, Verdict, Why};
 use std::fmt;
+use std::iter;
 use std::num::NonZeroUsize;
 
 /// A kind of recording that is more than reads, writes and appends.
@@ -244,8 +247,9 @@ impl Analyser for Lowered {
 /// Decides the levels for a recording.
 ///
 /// ```
-/// use anomalist_check::{Budget, Request, datatypes};
+/// use anomalist_check::{Budget, Request};
 /// use anomalist_history::{Datum, Event, EventKind, Events, Process};
+/// use anomalist_jepsen::datatypes;
 /// use anomalist_level::{Level, Verdict};
 /// let event = |process, kind, f: &str, value| Event {
 ///     kind, f: f.into(), value, process: Process::Client(process), index: None, time: None, line: 1,
@@ -266,10 +270,21 @@ impl Analyser for Lowered {
 /// # Ok::<(), datatypes::LowerError>(())
 /// ```
 pub fn check(lowered: &Lowered, request: &Request, budget: &Budget<'_>) -> Judgement {
-    let index = Index::build(&lowered.history, NonZeroUsize::MIN);
+    check_with(lowered, request, &[], budget)
+}
+
+/// [`check`] with dependencies that are not in the recording: see [`Analyser`].
+pub fn check_with(
+    lowered: &Lowered,
+    request: &Request,
+    analysers: &[&dyn Analyser],
+    budget: &Budget<'_>,
+) -> Judgement {
+    let analysers: Vec<&dyn Analyser> = iter::once(lowered as _).chain(analysers.iter().copied()).collect();
+    let indexed = Indexed::new(&lowered.history, NonZeroUsize::MIN);
     let with_orders = Request { certificates: true, ..request.clone() };
     let request = if lowered.recording.is_some() { &with_orders } else { request };
-    let mut judgement = check_with(&lowered.history, &index, request, &[lowered], budget);
+    let mut judgement = anomalist_check::check_with(&indexed, request, &analysers, budget);
     if let Some(doubt) = &lowered.doubt {
         let proven = replay::proven(lowered, &judgement, budget);
         judgement.certificates.clear();

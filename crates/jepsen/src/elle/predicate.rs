@@ -17,8 +17,8 @@
 
 use super::ground::{Graph, Ground};
 use super::{Answer, Case, Datatype, Findings, Inference, Options, cycles, orders, steps, verdict};
-use anomalist_check::Budget;
 use crate::datatypes::{Malformed, Predicate, Recorder, rows_of};
+use anomalist_check::Budget;
 use anomalist_history::{Datum, Events, History, Operation, TooLarge, TxnId, Value};
 use anomalist_level::elle::Edge;
 use anomalist_level::{AnomalyKind, Level};

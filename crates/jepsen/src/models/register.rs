@@ -12,8 +12,8 @@
 //! `last-op`. `anomalist` has the length of the linearised prefix and its end.
 
 use super::{Malformed, ModelResult, Valid};
-use anomalist_check::Budget;
 use crate::linear::{Action, Call, Linearity, Refutation, Value, linearizable};
+use anomalist_check::Budget;
 use anomalist_history::{Datum, Events, Operation};
 use std::collections::{BTreeMap, HashMap};
 

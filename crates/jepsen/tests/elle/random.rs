@@ -1,7 +1,7 @@
 //! Small histories with a bit of everything.
 
-use anomalist_jepsen::elle::{Datatype, Options};
 use anomalist_history::{Builder, History, Interval, OpKind, Outcome, Value};
+use anomalist_jepsen::elle::{Datatype, Options};
 use anomalist_level::elle;
 
 /// What an operation read or wrote.

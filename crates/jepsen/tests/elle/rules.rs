@@ -1,8 +1,8 @@
 //! What Elle infers, transcribed rule by rule: quadratic where that is plainer.
 
 use crate::random::{Op, Txn, Val};
-use anomalist_jepsen::elle::{Datatype, Options};
 use anomalist_history::Outcome;
+use anomalist_jepsen::elle::{Datatype, Options};
 use anomalist_level::elle::Edge;
 use std::collections::{BTreeMap, BTreeSet};
 

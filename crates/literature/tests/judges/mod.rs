@@ -1,10 +1,10 @@
 //! What the engines, the verifier and the old oracle say of a history, and where the literature says
 //! otherwise.
 
-use anomalist_jepsen::linear::{Action, Call, Linearity, linearizable};
 use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History as Real, Index};
+use anomalist_history::{History as Real, Indexed};
+use anomalist_jepsen::linear::{Action, Call, Linearity, linearizable};
 use anomalist_level::{By, Certificate, Judgement, Level, Verdict};
 use anomalist_literature::model::{Atom, Op, Outcome, Seen, Txn};
 use anomalist_literature::{Answer, History, Sessions, answer, into};
@@ -142,8 +142,8 @@ impl Case<'_> {
 
     fn engine(&mut self, who: &'static str, request: &Request, unknown: &mut Vec<Level>) {
         let decide = || {
-            let index = Index::build(self.real, std::num::NonZeroUsize::MIN);
-            check(self.real, &index, request, &Budget::unlimited())
+            let indexed = Indexed::new(self.real, std::num::NonZeroUsize::MIN);
+            check(&indexed, request, &Budget::unlimited())
         };
         let Ok(judgement) = catch_unwind(AssertUnwindSafe(decide)) else {
             self.complain(who, Level::ReadUncommitted, Said::Panics);
@@ -155,10 +155,10 @@ impl Case<'_> {
 
     /// Each level asked for alone, without proofs.
     fn one_by_one(&mut self) {
-        let index = Index::build(self.real, std::num::NonZeroUsize::MIN);
+        let indexed = Indexed::new(self.real, std::num::NonZeroUsize::MIN);
         for &level in Level::CANONICAL {
             let request = Request { levels: vec![level], ..Request::default() };
-            let judgement = check(self.real, &index, &request, &Budget::unlimited());
+            let judgement = check(&indexed, &request, &Budget::unlimited());
             self.verdicts("engine, asked for one level", &judgement, &mut Vec::new());
         }
     }

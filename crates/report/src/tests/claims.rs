@@ -5,15 +5,15 @@ use super::fixture::timed_history;
 use crate::vocabulary::{allowing, broken_by_example, forbidding};
 use crate::{Style, explain_level, levels_text};
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::Index;
+use anomalist_history::Indexed;
 use anomalist_level::{AnomalyKind, Level, Verdict};
 
 /// The verdict on an example of the tables.
 fn verdict(example: &str, level: Level) -> Verdict {
     let history = timed_history(example);
-    let index = Index::build(&history, 1.try_into().unwrap());
+    let indexed = Indexed::new(&history, 1.try_into().unwrap());
     let request = Request { levels: vec![level], ..Request::default() };
-    check(&history, &index, &request, &Budget::unlimited()).verdict(level).unwrap().clone()
+    check(&indexed, &request, &Budget::unlimited()).verdict(level).unwrap().clone()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::{HistoryFacts, Subject, Timing};
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{AtomKind, Builder, History, Index, Interval, OpKind, Outcome, Value};
+use anomalist_history::{AtomKind, Builder, History, Indexed, Interval, OpKind, Outcome, Value};
 use anomalist_level::{Anomaly, AnomalyKind, Judgement, Level};
 
 /// A checked history.
@@ -39,8 +39,8 @@ impl Checked {
 
 pub fn checked(text: &str) -> Checked {
     let history = history(text);
-    let index = Index::build(&history, 1.try_into().unwrap());
-    let judgement = check(&history, &index, &Request::default(), &Budget::unlimited());
+    let indexed = Indexed::new(&history, 1.try_into().unwrap());
+    let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
     let facts = HistoryFacts::of(&history, "h.txt", "plume");
     Checked { history, facts, judgement, required: Vec::new() }
 }

@@ -4,8 +4,8 @@
 use super::{Flags, sentences};
 use crate::destination::write_file;
 use crate::exit::Failure;
-use anomalist_jepsen::elle::{Answer, Case, Cycle, Step};
 use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_jepsen::elle::{Answer, Case, Cycle, Step};
 use anomalist_level::elle::Edge as Dependency;
 use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Relation, Witness};
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! Elle's result as JSON: the keys that elle-cli prints.
 
 use super::extended::Beyond;
-use anomalist_jepsen::elle::{Answer, Case, Cycle, Step, Validity};
 use anomalist_history::{AtomKind, History, OpId, OpKind, Outcome, TxnId, Value, View};
+use anomalist_jepsen::elle::{Answer, Case, Cycle, Step, Validity};
 use anomalist_level::elle::{self, CYCLE_EXISTS, Edge};
 use serde_json::{Map, Value as Json, json};
 

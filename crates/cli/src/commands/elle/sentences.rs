@@ -1,7 +1,7 @@
 //! What was found, in sentences.
 
-use anomalist_jepsen::elle::{Case, Cycle, Step};
 use anomalist_history::{History, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_jepsen::elle::{Case, Cycle, Step};
 use anomalist_level::elle::Edge;
 use std::fmt::Write;
 
