@@ -406,13 +406,13 @@ impl Judge<'_, '_> {
         level: Level,
         budget: &Budget<'_>,
     ) {
-        self.board.decide(level, Verdict::Violated);
-        if self.board.explains(level) {
-            return;
+        if !self.board.explains(level) {
+            // Without a name for the cycle, the search decides the level and refutes it.
+            let Some((kind, walk)) = cyclic.example(shape, bound, budget) else { return };
+            let witness = self.shapes.deps.witness(&walk);
+            self.board.found(Anomaly { kind, count: 1, witness });
         }
-        let Some((kind, walk)) = cyclic.example(shape, bound, budget) else { return };
-        let witness = self.shapes.deps.witness(&walk);
-        self.board.found(Anomaly { kind, count: 1, witness });
+        self.board.decide(level, Verdict::Violated);
     }
 
     /// Notes that a level holds, with the sorted graph as its proof.

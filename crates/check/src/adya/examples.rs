@@ -15,7 +15,7 @@ use anomalist_level::{AnomalyKind, Bound};
 const TRIED: usize = 32;
 
 impl Cyclic<'_> {
-    /// A short cycle of a level's graph, and its kind.
+    /// A short cycle of a level's graph, and its kind; `None` also if no kind is that of the cycle.
     pub fn example(&self, shape: Shape, bound: Bound, budget: &Budget<'_>) -> Option<(AnomalyKind, Walk)> {
         let orders = order_labels(bound);
         let (seen, installed, anti) = match shape {
@@ -26,7 +26,13 @@ impl Cyclic<'_> {
         let split = matches!(shape, Shape::Events { .. });
         let steps = Steps { graph: &self.graph, seen, installed, anti, split };
         let walk = steps.shortest(budget)?;
-        let kind = if shape == Shape::PREFIX { A::PrefixCycle } else { name(&walk.labels) };
+        let timed = walk.labels.iter().any(|&labels| labels & RT != 0);
+        let kind = match shape == Shape::PREFIX {
+            // Prefix consistency does not know real time.
+            true if timed => return None,
+            true => A::PrefixCycle,
+            false => name(&walk.labels),
+        };
         Some((kind, self.outside(&walk)))
     }
 

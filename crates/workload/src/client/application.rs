@@ -7,7 +7,7 @@
 //! Rows that a transaction creates have numbers of their own; an order's customer and length follow from its number, so
 //! that later transactions find them.
 
-use super::{Key, Op, Workload};
+use super::{Key, Op};
 use crate::sample::Sampler;
 
 /// What a plan draws from.
@@ -128,19 +128,10 @@ fn read(column: &'static str, row: u64) -> Op {
     Op::Read(at(column, row))
 }
 
-/// One transaction of an application.
-pub(super) fn plan(application: Workload, deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
-    match application {
-        Workload::TpcC => tpcc(deal, ops),
-        Workload::Voter => voter(deal, ops),
-        Workload::Twitter => twitter(deal, ops),
-        Workload::Rubis => rubis(deal, ops),
-        Workload::Courseware => courseware(deal, ops),
-        _ => smallbank(deal, ops),
-    }
-}
+/// Plans one transaction of an application.
+pub(super) type Application = fn(&mut Deal<'_>, &mut Vec<Op>);
 
-fn smallbank(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
+pub(super) fn smallbank(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     let (a, b) = deal.two();
     match deal.choose(&[15, 15, 15, 25, 15, 15]) {
         // Balance
@@ -172,7 +163,7 @@ fn lines(order: u64) -> u64 {
     5 + scatter(order) % 11
 }
 
-fn tpcc(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
+pub(super) fn tpcc(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     let scale = deal.scale;
     let customer = deal.someone();
     let district = deal.rng.u64(0..DISTRICTS);
@@ -228,13 +219,13 @@ fn tpcc(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     }
 }
 
-fn voter(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
+pub(super) fn voter(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     let (phone, contestant) = (deal.someone(), deal.rng.u64(0..6));
     deal.change(ops, "phone.votes", phone);
     deal.change(ops, "contestant.votes", contestant);
 }
 
-fn twitter(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
+pub(super) fn twitter(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     let (a, b) = deal.two();
     match deal.choose(&[30, 30, 20, 20]) {
         // GetTweet
@@ -264,7 +255,7 @@ fn twitter(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     }
 }
 
-fn rubis(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
+pub(super) fn rubis(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     let (user, item) = deal.two();
     match deal.choose(&[40, 30, 10, 10, 10]) {
         // ViewItem
@@ -288,7 +279,7 @@ fn rubis(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     }
 }
 
-fn courseware(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
+pub(super) fn courseware(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
     let (student, course) = (deal.someone(), deal.rng.u64(0..5));
     let enrolment = student * 8 + course;
     match deal.choose(&[40, 20, 10, 10, 20]) {
@@ -323,6 +314,7 @@ fn courseware(deal: &mut Deal<'_>, ops: &mut Vec<Op>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ClientSpec, Planner, Workload};
     use super::*;
 
     #[test]
@@ -340,8 +332,8 @@ mod tests {
         for application in
             [Workload::TpcC, Workload::Voter, Workload::Twitter, Workload::Rubis, Workload::Courseware]
         {
-            let spec = super::super::ClientSpec::of(application);
-            let mut planner = super::super::Planner::new(&spec).unwrap();
+            let spec = ClientSpec::of(application);
+            let mut planner = Planner::new(&spec).unwrap();
             let mut ops = Vec::new();
             for _ in 0..2_000 {
                 planner.next(&mut ops);

@@ -8,6 +8,7 @@
 //! * *predicate*: rows are inserted, changed and deleted, each value once; readers ask for a remainder, or for one row.
 
 use super::application;
+use super::spec::Plan;
 use super::{ClientSpec, Key, Op, Workload};
 use crate::keys::{Keys, Planned};
 use crate::sample::Sampler;
@@ -63,21 +64,9 @@ impl Planner {
     /// Replaces `ops` by the next transaction.
     pub fn next(&mut self, ops: &mut Vec<Op>) {
         ops.clear();
-        let workload = self.workload;
-        match workload {
-            Workload::Register => self.by_key(ops, Op::Read, Op::Write),
-            Workload::ListAppend => self.by_key(ops, Op::ReadList, Op::Append),
-            Workload::Set => self.by_key(ops, Op::ReadSet, Op::Add),
-            Workload::Counter if self.reads() => ops.push(Op::ReadCounter),
-            Workload::Counter => ops.push(Op::Increment(self.rng.i64(1..=5))),
-            Workload::Bank if self.reads() => ops.push(Op::ReadBalances),
-            Workload::Bank => {
-                let (from, to) = self.two();
-                ops.push(Op::Transfer { from, to, amount: self.rng.i64(1..=5) });
-            }
-            Workload::LongFork => self.long_fork(ops),
-            Workload::Predicate => self.predicate(ops),
-            application => {
+        match self.workload.plan() {
+            Plan::Datatype(plan) => plan(self, ops),
+            Plan::Application(plan) => {
                 let mut deal = application::Deal {
                     rng: &mut self.rng,
                     sampler: &self.sampler,
@@ -85,9 +74,33 @@ impl Planner {
                     value: &mut self.value,
                     fresh: &mut self.next_key,
                 };
-                application::plan(application, &mut deal, ops);
+                plan(&mut deal, ops);
             }
         }
+    }
+
+    pub(super) fn registers(&mut self, ops: &mut Vec<Op>) {
+        self.by_key(ops, Op::Read, Op::Write);
+    }
+
+    pub(super) fn lists(&mut self, ops: &mut Vec<Op>) {
+        self.by_key(ops, Op::ReadList, Op::Append);
+    }
+
+    pub(super) fn sets(&mut self, ops: &mut Vec<Op>) {
+        self.by_key(ops, Op::ReadSet, Op::Add);
+    }
+
+    pub(super) fn counter(&mut self, ops: &mut Vec<Op>) {
+        ops.push(if self.reads() { Op::ReadCounter } else { Op::Increment(self.rng.i64(1..=5)) });
+    }
+
+    pub(super) fn bank(&mut self, ops: &mut Vec<Op>) {
+        if self.reads() {
+            return ops.push(Op::ReadBalances);
+        }
+        let (from, to) = self.two();
+        ops.push(Op::Transfer { from, to, amount: self.rng.i64(1..=5) });
     }
 
     /// Gives the operations of a transaction that did not commit new values, so that it can be tried again as a new one.
@@ -142,7 +155,7 @@ impl Planner {
         Group { first, written: 0 }
     }
 
-    fn long_fork(&mut self, ops: &mut Vec<Op>) {
+    pub(super) fn long_fork(&mut self, ops: &mut Vec<Op>) {
         let size = (*self.ops.end()).max(2);
         let at = self.sampler.sample(&mut self.rng) as usize;
         let group = self.live[at];
@@ -161,7 +174,7 @@ impl Planner {
         ops.push(Op::Write(key, value));
     }
 
-    fn predicate(&mut self, ops: &mut Vec<Op>) {
+    pub(super) fn predicate(&mut self, ops: &mut Vec<Op>) {
         const MODULI: [i64; 3] = [2, 3, 5];
         for _ in 0..self.rng.u32(self.ops.clone()) {
             let at = self.sampler.sample(&mut self.rng) as usize;

@@ -1,6 +1,7 @@
 //! Workloads by name, with their parameters and defaults.
 
-use super::{Key, application};
+use super::application::{self, Application};
+use super::{Key, Op, Planner};
 use crate::spec::{Distribution, Spec, SpecError, UnknownName, same_name};
 use std::str::FromStr;
 
@@ -46,64 +47,116 @@ pub enum Recording {
     Events,
 }
 
+/// What the transactions of a workload do.
+#[derive(Clone, Copy)]
+pub(super) enum Plan {
+    /// Operations of a datatype (`plan.rs`).
+    Datatype(fn(&mut Planner, &mut Vec<Op>)),
+    /// Reads and writes of an application's rows (`application.rs`).
+    Application(Application),
+}
+
+/// All that is known about a workload: a new one is a variant, a row, and the plan of its transactions.
+struct Row {
+    workload: Workload,
+    name: &'static str,
+    aliases: &'static [&'static str],
+    recording: Recording,
+    plan: Plan,
+    /// Parameters under which weak isolation shows within a few thousand transactions.
+    usual: fn(ClientSpec) -> ClientSpec,
+}
+
+impl Row {
+    const fn new(
+        workload: Workload,
+        name: &'static str,
+        recording: Recording,
+        plan: fn(&mut Planner, &mut Vec<Op>),
+    ) -> Row {
+        Row { workload, name, aliases: &[], recording, plan: Plan::Datatype(plan), usual: |spec| spec }
+    }
+
+    const fn application(workload: Workload, name: &'static str, plan: Application) -> Row {
+        let usual = |spec| ClientSpec { keys: 20, ..spec };
+        let plan = Plan::Application(plan);
+        Row { workload, name, aliases: &[], recording: Recording::Registers, plan, usual }
+    }
+}
+
+/// In the order of the variants.
+const ROWS: &[Row] = &[
+    Row {
+        aliases: &["rw-register", "rw"],
+        usual: |spec| ClientSpec { writes_per_key: Some(256), ..spec },
+        ..Row::new(Workload::Register, "register", Recording::Registers, Planner::registers)
+    },
+    Row {
+        aliases: &["append", "list"],
+        usual: |spec| ClientSpec { writes_per_key: Some(32), ..spec },
+        ..Row::new(Workload::ListAppend, "list-append", Recording::Lists, Planner::lists)
+    },
+    Row {
+        usual: |spec| ClientSpec { writes_per_key: Some(32), ..spec },
+        ..Row::new(Workload::Set, "set", Recording::Events, Planner::sets)
+    },
+    Row {
+        usual: |spec| ClientSpec { keys: 1, ..spec },
+        ..Row::new(Workload::Counter, "counter", Recording::Events, Planner::counter)
+    },
+    Row {
+        usual: |spec| ClientSpec { keys: 8, distribution: Distribution::Uniform, ..spec },
+        ..Row::new(Workload::Bank, "bank", Recording::Events, Planner::bank)
+    },
+    Row {
+        usual: |spec| ClientSpec { keys: 4, ops_per_txn: 3, distribution: Distribution::Uniform, ..spec },
+        ..Row::new(Workload::LongFork, "long-fork", Recording::Registers, Planner::long_fork)
+    },
+    Row {
+        usual: |spec| ClientSpec { keys: 8, distribution: Distribution::Uniform, ..spec },
+        ..Row::new(Workload::Predicate, "predicate", Recording::Events, Planner::predicate)
+    },
+    Row::application(Workload::SmallBank, "smallbank", application::smallbank),
+    Row { aliases: &["tpc-c"], ..Row::application(Workload::TpcC, "tpcc", application::tpcc) },
+    Row::application(Workload::Voter, "voter", application::voter),
+    Row::application(Workload::Twitter, "twitter", application::twitter),
+    Row::application(Workload::Rubis, "rubis", application::rubis),
+    Row::application(Workload::Courseware, "courseware", application::courseware),
+];
+
 impl Workload {
     /// All workloads.
-    pub const ALL: [Workload; 13] = [
-        Workload::Register,
-        Workload::ListAppend,
-        Workload::Set,
-        Workload::Counter,
-        Workload::Bank,
-        Workload::LongFork,
-        Workload::Predicate,
-        Workload::SmallBank,
-        Workload::TpcC,
-        Workload::Voter,
-        Workload::Twitter,
-        Workload::Rubis,
-        Workload::Courseware,
-    ];
+    pub const ALL: [Workload; ROWS.len()] = {
+        let mut all = [Workload::Register; ROWS.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = ROWS[at].workload;
+            at += 1;
+        }
+        all
+    };
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Workload::Register => "register",
-            Workload::ListAppend => "list-append",
-            Workload::Set => "set",
-            Workload::Counter => "counter",
-            Workload::Bank => "bank",
-            Workload::LongFork => "long-fork",
-            Workload::Predicate => "predicate",
-            Workload::SmallBank => "smallbank",
-            Workload::TpcC => "tpcc",
-            Workload::Voter => "voter",
-            Workload::Twitter => "twitter",
-            Workload::Rubis => "rubis",
-            Workload::Courseware => "courseware",
-        }
+        self.row().name
     }
 
     /// What a key is called in the history: a number, but for applications a column and a row.
     pub fn key_name(self, key: Key) -> Option<String> {
-        let application = matches!(
-            self,
-            Workload::SmallBank
-                | Workload::TpcC
-                | Workload::Voter
-                | Workload::Twitter
-                | Workload::Rubis
-                | Workload::Courseware
-        );
-        application.then(|| application::name(key))
+        matches!(self.plan(), Plan::Application(_)).then(|| application::name(key))
     }
 
     /// How its history is written down.
     pub fn recording(self) -> Recording {
-        match self {
-            Workload::ListAppend => Recording::Lists,
-            Workload::Set | Workload::Counter | Workload::Bank | Workload::Predicate => Recording::Events,
-            _ => Recording::Registers,
-        }
+        self.row().recording
+    }
+
+    pub(super) fn plan(self) -> Plan {
+        self.row().plan
     }
 }
 
@@ -111,17 +164,11 @@ impl FromStr for Workload {
     type Err = UnknownName;
 
     fn from_str(s: &str) -> Result<Workload, UnknownName> {
-        let alias = |w: Workload| match w {
-            Workload::ListAppend => &["append", "list"][..],
-            Workload::Register => &["rw-register", "rw"],
-            Workload::TpcC => &["tpc-c"],
-            _ => &[],
-        };
-        let named = |w: &Workload| same_name(s, w.name()) || alias(*w).iter().any(|a| same_name(s, a));
-        Workload::ALL.into_iter().find(named).ok_or_else(|| UnknownName {
+        let named = |row: &&Row| same_name(s, row.name) || row.aliases.iter().any(|a| same_name(s, a));
+        ROWS.iter().find(named).map(|row| row.workload).ok_or_else(|| UnknownName {
             what: "workload",
             given: s.to_string(),
-            known: Workload::ALL.into_iter().map(Workload::name).collect(),
+            known: ROWS.iter().map(|row| row.name).collect(),
         })
     }
 }
@@ -163,17 +210,7 @@ impl ClientSpec {
             writes_per_key: None,
             seed: 0,
         };
-        match workload {
-            Workload::ListAppend | Workload::Set => ClientSpec { writes_per_key: Some(32), ..spec },
-            Workload::Register => ClientSpec { writes_per_key: Some(256), ..spec },
-            Workload::Bank => ClientSpec { keys: 8, distribution: Distribution::Uniform, ..spec },
-            Workload::LongFork => {
-                ClientSpec { keys: 4, ops_per_txn: 3, distribution: Distribution::Uniform, ..spec }
-            }
-            Workload::Predicate => ClientSpec { keys: 8, distribution: Distribution::Uniform, ..spec },
-            Workload::Counter => ClientSpec { keys: 1, ..spec },
-            _ => ClientSpec { keys: 20, ..spec },
-        }
+        (workload.row().usual)(spec)
     }
 
     /// The names that [`ClientSpec::preset`] knows.
@@ -221,5 +258,17 @@ impl ClientSpec {
             });
         }
         Ok(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_in_the_order_of_the_variants() {
+        for (at, row) in ROWS.iter().enumerate() {
+            assert_eq!(row.workload as usize, at, "{}", row.name);
+        }
     }
 }
