@@ -10,8 +10,8 @@
 //! - *Declared levels*: the solver against a search that writes every demand down and tries its sides in turn.
 //! - *Timestamps against values*: a level that holds by timestamps (none of them equal) holds by values.
 
-use crate::weak::Problem;
-use crate::weak::problem::ExternalReads;
+use crate::view::CommittedView;
+use crate::view::ExternalReads;
 use crate::{Budget, Inference, Request, check, mixed};
 use anomalist_history::{History, Indexed};
 use anomalist_level::{AnomalyKind, By, Family, Judgement, Level, LevelVerdict, Verdict};
@@ -111,8 +111,8 @@ fn cross_check_mixed(
     let given = &judgement.mixed.as_ref()?.verdict;
     let (history, index) = (indexed.history(), indexed.index());
     let reads = ExternalReads::new(history, index);
-    let problem = Problem { history, index, reads: &reads, assumed: &[] };
-    let other = mixed::decide_by_trying(problem, &budget.search())?;
+    let view = CommittedView { history, index, reads: &reads, assumed: &[] };
+    let other = mixed::decide_by_trying(view, &budget.search())?;
     let pair = (given, &other);
     let opposite = matches!(pair, (Verdict::Holds, Verdict::Violated) | (Verdict::Violated, Verdict::Holds));
     opposite.then(|| Disagreement::Mixed { given: given.clone(), other })

@@ -1,8 +1,8 @@
 //! Anomalies that need no graph: reads that no write explains (TAP-a to TAP-f, and their list forms), and
 //! non-repeatable reads (TAP-j).
 
-use crate::weak::Problem;
-use crate::weak::problem::{Read, Stamped};
+use crate::view::CommittedView;
+use crate::view::{EpochMap, Read};
 use crate::weak::witness::witness;
 use anomalist_history::{FaultKind, OpId, ReadFault, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
@@ -23,13 +23,13 @@ fn kind(fault: FaultKind) -> AnomalyKind {
 }
 
 /// The faulty reads as anomalies, those of the index and further ones: one instance per read, the smallest as witness.
-pub(crate) fn faults(problem: Problem<'_>, further: &[ReadFault]) -> Vec<Anomaly> {
+pub(crate) fn faults(view: CommittedView<'_>, further: &[ReadFault]) -> Vec<Anomaly> {
     let size = |f: &ReadFault| {
-        let len = |op: OpId| problem.history.op_range(problem.history.txn_of(op)).len();
+        let len = |op: OpId| view.history.op_range(view.history.txn_of(op)).len();
         len(f.op) + f.other.map_or(0, len)
     };
     let mut found: BTreeMap<AnomalyKind, (u64, usize, ReadFault)> = BTreeMap::new();
-    for fault in problem.index.faults().iter().chain(further) {
+    for fault in view.index.faults().iter().chain(further) {
         let weight = size(fault);
         let entry = found.entry(kind(fault.kind)).or_insert((0, weight, *fault));
         entry.0 += 1;
@@ -39,17 +39,17 @@ pub(crate) fn faults(problem: Problem<'_>, further: &[ReadFault]) -> Vec<Anomaly
     }
     found
         .into_iter()
-        .map(|(kind, (count, _, fault))| Anomaly { kind, count, witness: fault_witness(problem, fault) })
+        .map(|(kind, (count, _, fault))| Anomaly { kind, count, witness: fault_witness(view, fault) })
         .collect()
 }
 
-fn fault_witness(problem: Problem<'_>, fault: ReadFault) -> Witness {
-    let reader = problem.history.txn_of(fault.op);
+fn fault_witness(view: CommittedView<'_>, fault: ReadFault) -> Witness {
+    let reader = view.history.txn_of(fault.op);
     let mut transactions = vec![reader];
     let mut operations = vec![fault.op];
     let mut edges = Vec::new();
     if let Some(other) = fault.other {
-        let txn = problem.history.txn_of(other);
+        let txn = view.history.txn_of(other);
         operations.push(other);
         transactions.push(txn);
         if txn != reader && fault.kind != FaultKind::IncompatibleOrder {
@@ -62,7 +62,7 @@ fn fault_witness(problem: Problem<'_>, fault: ReadFault) -> Witness {
         }
     }
     if matches!(fault.kind, FaultKind::NotMyOwnWrite | FaultKind::NotMyLastWrite) {
-        operations.extend(own_write_before(problem, reader, fault.op));
+        operations.extend(own_write_before(view, reader, fault.op));
     }
     transactions.sort_unstable();
     transactions.dedup();
@@ -72,25 +72,25 @@ fn fault_witness(problem: Problem<'_>, fault: ReadFault) -> Witness {
 }
 
 /// The latest write of the same key before a read in its transaction.
-fn own_write_before(problem: Problem<'_>, t: TxnId, read: OpId) -> Option<OpId> {
-    let heads = problem.history.heads();
+fn own_write_before(view: CommittedView<'_>, t: TxnId, read: OpId) -> Option<OpId> {
+    let heads = view.history.heads();
     let key = heads[read.index()].key();
-    (problem.history.op_range(t).start..read.index())
+    (view.history.op_range(t).start..read.index())
         .rev()
         .find(|&i| !heads[i].is_read() && heads[i].key() == key)
         .map(|i| OpId(i as u32))
 }
 
 /// Non-repeatable reads: external reads of a key from another writer than the transaction's first. O(m).
-pub(crate) fn non_repeatable_reads(problem: Problem<'_>) -> Option<Anomaly> {
-    let mut first: Stamped<u32> = Stamped::new(problem.history.key_count());
+pub(crate) fn non_repeatable_reads(view: CommittedView<'_>) -> Option<Anomaly> {
+    let mut first: EpochMap<u32> = EpochMap::new(view.history.key_count());
     let mut reads: Vec<Read> = Vec::new();
     let mut count = 0;
     let mut smallest: Option<(usize, Read, Read)> = None;
-    for t in problem.committed() {
+    for t in view.committed() {
         first.next_round();
         reads.clear();
-        for read in problem.reads(t) {
+        for read in view.reads(t) {
             let Some(at) = first.get(read.key.index()) else {
                 first.set(read.key.index(), reads.len() as u32);
                 reads.push(read);
@@ -99,7 +99,7 @@ pub(crate) fn non_repeatable_reads(problem: Problem<'_>) -> Option<Anomaly> {
             let earlier = reads[at as usize];
             if earlier.from != read.from {
                 count += 1;
-                let len = |t: TxnId| problem.history.op_range(t).len();
+                let len = |t: TxnId| view.history.op_range(t).len();
                 let weight = len(t) + earlier.from.map_or(0, len) + read.from.map_or(0, len);
                 if smallest.is_none_or(|(w, ..)| weight < w) {
                     smallest = Some((weight, earlier, read));
@@ -110,13 +110,13 @@ pub(crate) fn non_repeatable_reads(problem: Problem<'_>) -> Option<Anomaly> {
     let (_, a, b) = smallest?;
     let edge = |r: Read| Edge {
         from: r.from.map_or(Node::Initial, Node::Txn),
-        to: Node::Txn(problem.history.txn_of(r.op)),
+        to: Node::Txn(view.history.txn_of(r.op)),
         relation: Relation::WriteRead,
-        evidence: Evidence::Read { write: problem.write_seen(r), read: r.op },
+        evidence: Evidence::Read { write: view.write_seen(r), read: r.op },
     };
     Some(Anomaly {
         kind: AnomalyKind::NonRepeatableRead,
         count,
-        witness: witness(problem, vec![edge(a), edge(b)]),
+        witness: witness(view, vec![edge(a), edge(b)]),
     })
 }

@@ -38,6 +38,7 @@ pub mod stamps;
 pub mod stats;
 mod strong;
 mod verdicts;
+mod view;
 mod weak;
 
 pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, dependencies};
@@ -92,10 +93,10 @@ pub fn check_with(
     budget: &Budget<'_>,
 ) -> Judgement {
     let (history, index) = (indexed.history(), indexed.index());
-    let reads = weak::problem::ExternalReads::new(history, index);
-    let seen = weak::Problem { history, index, reads: &reads, assumed: &[] };
+    let reads = view::ExternalReads::new(history, index);
+    let seen = view::CommittedView { history, index, reads: &reads, assumed: &[] };
     let registers = adya::Registers::new(seen, &request.inference);
     let assumed = registers.edges(seen);
-    let problem = weak::Problem { assumed: &assumed, ..seen };
-    verdicts::judge(problem, &registers, request, analysers, budget)
+    let view = view::CommittedView { assumed: &assumed, ..seen };
+    verdicts::judge(view, &registers, request, analysers, budget)
 }

@@ -11,8 +11,8 @@
 use crate::budget::Budget;
 use crate::strong;
 use crate::verdicts::Board;
-use crate::weak::Problem;
-use crate::weak::problem::ExternalReads;
+use crate::view::CommittedView;
+use crate::view::ExternalReads;
 use anomalist_history::Indexed;
 use anomalist_level::{Level, Why};
 use std::num::NonZeroUsize;
@@ -21,22 +21,22 @@ use std::num::NonZeroUsize;
 const LARGEST: usize = 4000;
 
 /// Decides what is asked for and still open.
-pub(crate) fn judge(problem: Problem<'_>, asked: &[Level], budget: &Budget<'_>, board: &mut Board<'_>) {
+pub(crate) fn judge(view: CommittedView<'_>, asked: &[Level], budget: &Budget<'_>, board: &mut Board<'_>) {
     let level = Level::ConsistentView;
     // What is canonical implies it, or has an engine of its own.
     let wanted = asked.iter().any(|a| a.implies(level) && !a.is_canonical());
-    let explained = problem.index.faults().is_empty() && problem.index.ambiguous_reads() == 0;
-    if !wanted || board.is_settled(level) || !explained || !problem.assumed.is_empty() {
+    let explained = view.index.faults().is_empty() && view.index.ambiguous_reads() == 0;
+    if !wanted || board.is_settled(level) || !explained || !view.assumed.is_empty() {
         return;
     }
-    if problem.txn_count() > LARGEST {
+    if view.txn_count() > LARGEST {
         board.unknown(level, Why::TooManyTransactions { limit: LARGEST });
         return;
     }
-    let history = problem.history.without_sessions();
+    let history = view.history.without_sessions();
     let indexed = Indexed::new(&history, NonZeroUsize::MIN);
     let reads = ExternalReads::new(&history, indexed.index());
-    let alone = Problem { history: &history, index: indexed.index(), reads: &reads, assumed: &[] };
+    let alone = CommittedView { history: &history, index: indexed.index(), reads: &reads, assumed: &[] };
     match strong::parallel_without_sessions(alone, &budget.search()) {
         Some(Ok(())) => {
             board.hold(level);

@@ -11,7 +11,8 @@ use crate::Request;
 use crate::adya::{Analyser, Registers};
 use crate::budget::Budget;
 use crate::verdicts::{self, Board};
-use crate::weak::{Guarantee, Problem};
+use crate::view::CommittedView;
+use crate::weak::Guarantee;
 use anomalist_level::{AnomalyKind, Level, Sought, Verdict, Why};
 
 /// The levels about which the engine for dependencies has to be asked. Nothing, if patterns answer
@@ -35,16 +36,16 @@ fn is_pattern(kind: AnomalyKind) -> bool {
 
 /// The answer for each kind that was asked for, but those of timestamps.
 pub(crate) fn answers(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     registers: &Registers,
     (request, kinds): (&Request, &[AnomalyKind]),
     analysers: &[&dyn Analyser],
     budget: &Budget<'_>,
     board: &Board<'_>,
 ) -> Vec<(AnomalyKind, Sought)> {
-    let counted = problem.index.ambiguous_reads() == 0;
+    let counted = view.index.ambiguous_reads() == 0;
     let answer = |kind: AnomalyKind| {
-        if board.shows(problem, kind) {
+        if board.shows(view, kind) {
             return Sought::Found;
         }
         if board.interrupted || budget.is_spent() {
@@ -59,7 +60,7 @@ pub(crate) fn answers(
         }
         let whole =
             Request { levels: levels.clone(), anomalies: None, certificates: false, ..request.clone() };
-        let judgement = verdicts::judge(problem, registers, &whole, analysers, &budget.aside());
+        let judgement = verdicts::judge(view, registers, &whole, analysers, &budget.aside());
         match levels.iter().any(|&level| judgement.verdict(level) == Some(&Verdict::Holds)) {
             true => Sought::Absent,
             false => Sought::Unknown(Why::CyclesLeft),

@@ -11,8 +11,9 @@ use crate::mixed;
 use crate::sessionless;
 use crate::sought;
 use crate::strong;
+use crate::view::CommittedView;
 use crate::weak::plume::PlumeReads;
-use crate::weak::{self, Answer, Decides, Guarantee, Problem, Questions, Weak};
+use crate::weak::{self, Answer, Decides, Guarantee, Questions, Weak};
 use anomalist_history::{Outcome, TxnId};
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Definitions, Execution, Judgement, Level, LevelVerdict, Order,
@@ -24,7 +25,7 @@ const BY_PLUME: &str = "cut-isolation, read-committed, read-atomic, causal and T
 
 /// Runs the engines, cheapest first, each on what the ones before it left open.
 pub(crate) fn judge(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     registers: &adya::Registers,
     request: &Request,
     analysers: &[&dyn Analyser],
@@ -34,21 +35,21 @@ pub(crate) fn judge(
     let mut board = Board::new(request.anomalies.as_deref(), request.definitions);
     board.certificates = request.certificates;
     let plume =
-        (request.definitions == Definitions::Plume).then(|| PlumeReads::new(problem.history, problem.index));
+        (request.definitions == Definitions::Plume).then(|| PlumeReads::new(view.history, view.index));
     // The history as the weak levels see it.
-    let weak = Problem { reads: plume.as_ref().map_or(problem.reads, |plume| &plume.external), ..problem };
+    let weak = CommittedView { reads: plume.as_ref().map_or(view.reads, |plume| &plume.external), ..view };
     request.inference.told().into_iter().for_each(|told| board.note(told));
     if request.definitions == Definitions::Plume {
         board.note(BY_PLUME.to_owned());
     }
     let further = plume.as_ref().map_or(&[][..], |plume| &plume.intermediate);
-    for anomaly in direct::faults(problem, further) {
+    for anomaly in direct::faults(view, further) {
         board.found(anomaly);
     }
     if request.search_only {
         board.close();
-        strong::judge(problem, asked, request, budget, &mut board);
-        return board.judgement(problem, asked, request.certificates);
+        strong::judge(view, asked, request, budget, &mut board);
+        return board.judgement(view, asked, request.certificates);
     }
     let needs_cut = (request.anomalies.is_none() || !request.levels.is_empty())
         && asked.iter().any(|l| l.implies(Level::CutIsolation));
@@ -56,7 +57,7 @@ pub(crate) fn judge(
     if needs_cut || wants_cut {
         match direct::non_repeatable_reads(weak) {
             Some(anomaly) => board.found(anomaly),
-            None if plume.as_ref().is_some_and(|plume| plume.is_open(problem.index)) => {
+            None if plume.as_ref().is_some_and(|plume| plume.is_open(view.index)) => {
                 board.decide(Level::CutIsolation, Verdict::Unknown(Why::PlumeRepeats));
             }
             None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
@@ -65,55 +66,55 @@ pub(crate) fn judge(
     // Lists show the order of their versions, so one graph may prove every level at once.
     let needed = sought::needed(request, asked);
     let question = adya::Question { asked: &needed, registers, analysers, every: request.every_component };
-    let about_dependencies = !needed.is_empty() && question.is_about(problem);
-    budget.tell(|| board.refuted(problem, asked));
+    let about_dependencies = !needed.is_empty() && question.is_about(view);
+    budget.tell(|| board.refuted(view, asked));
     if about_dependencies && budget.is_spent() {
         board.interrupt();
     }
-    let adya = (about_dependencies && !board.interrupted).then(|| adya::Engine::new(problem, &question));
+    let adya = (about_dependencies && !board.interrupted).then(|| adya::Engine::new(view, &question));
     let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut board));
-    if !proven || request.anomalies.is_some() || problem.index.ambiguous_reads() > 0 {
-        judge_weak(problem, weak, asked, request, budget, &mut board);
-        budget.tell(|| board.refuted(problem, asked));
+    if !proven || request.anomalies.is_some() || view.index.ambiguous_reads() > 0 {
+        judge_weak(view, weak, asked, request, budget, &mut board);
+        budget.tell(|| board.refuted(view, asked));
         if let Some(engine) = &adya {
             engine.refute(&mut board, budget);
         }
     }
-    if board.interrupted && !proven && problem.history.has_lists() {
+    if board.interrupted && !proven && view.history.has_lists() {
         // Cycles that lists show may not have been looked for.
         board.forget_proofs(&Why::Stopped);
     }
     board.close();
 
     if let Some(kinds) = &request.anomalies {
-        board.sought = sought::answers(problem, registers, (request, kinds), analysers, budget, &board);
+        board.sought = sought::answers(view, registers, (request, kinds), analysers, budget, &board);
         // Anomalies that were not searched for may break a level: cycles of lists, and kinds that were not asked for.
-        let complete = problem.index.ambiguous_reads() == 0 && (proven || !problem.history.has_lists());
+        let complete = view.index.ambiguous_reads() == 0 && (proven || !view.history.has_lists());
         if request.levels.is_empty() || !complete {
             board.forget_proofs(&Why::OnlyAsked);
         }
     } else {
-        if problem.index.ambiguous_reads() > 0 {
-            board.forget_proofs(&Why::AmbiguousReads { reads: problem.index.ambiguous_reads() });
+        if view.index.ambiguous_reads() > 0 {
+            board.forget_proofs(&Why::AmbiguousReads { reads: view.index.ambiguous_reads() });
         }
-        budget.tell(|| board.known(problem, asked));
-        let open = plume.as_ref().is_some_and(|plume| plume.is_open(problem.index));
+        budget.tell(|| board.known(view, asked));
+        let open = plume.as_ref().is_some_and(|plume| plume.is_open(view.index));
         let searched: Vec<Level> =
             asked.iter().copied().filter(|&l| l != Level::CutIsolation || !open).collect();
-        strong::judge(problem, &searched, request, budget, &mut board);
-        sessionless::judge(problem, asked, budget, &mut board);
+        strong::judge(view, &searched, request, budget, &mut board);
+        sessionless::judge(view, asked, budget, &mut board);
     }
     let mixed = match request.anomalies {
         Some(_) => None,
-        None => mixed::judge(problem, request, &budget.search()),
+        None => mixed::judge(view, request, &budget.search()),
     };
-    Judgement { mixed, ..board.judgement(problem, asked, request.certificates) }
+    Judgement { mixed, ..board.judgement(view, asked, request.certificates) }
 }
 
-/// Asks the weak engine; `weak` is the history as its levels see it, `problem` as the session guarantees do.
+/// Asks the weak engine; `weak` is the history as its levels see it, `view` as the session guarantees do.
 fn judge_weak(
-    problem: Problem<'_>,
-    weak: Problem<'_>,
+    view: CommittedView<'_>,
+    weak: CommittedView<'_>,
     asked: &[Level],
     request: &Request,
     budget: &Budget<'_>,
@@ -123,8 +124,8 @@ fn judge_weak(
     questions.no_guess = request.no_guess;
     questions.definitions = request.definitions;
     let findings = match request.definitions {
-        Definitions::Anomalist => weak::decide(problem, questions, budget),
-        Definitions::Plume => weak::decide_apart(problem, weak, questions, budget),
+        Definitions::Anomalist => weak::decide(view, questions, budget),
+        Definitions::Plume => weak::decide_apart(view, weak, questions, budget),
     };
     let Ok(findings) = findings else {
         board.interrupted = true;
@@ -149,7 +150,7 @@ fn judge_weak(
         match answer {
             Some(Answer::Holds(order)) => board.prove(level, Execution::commits(order)),
             // Where values repeat, what has no witness is left to the search, which has a proof.
-            Some(Answer::Violated) if problem.index.ambiguous_reads() > 0 => {}
+            Some(Answer::Violated) if view.index.ambiguous_reads() > 0 => {}
             Some(Answer::Violated) => board.decide(level, Verdict::Violated),
             None => {}
         }
@@ -302,9 +303,9 @@ impl<'a> Board<'a> {
     }
 
     /// True if an anomaly found is of this kind, or of one that implies it, or shows its pattern.
-    pub fn shows(&self, problem: Problem<'_>, kind: AnomalyKind) -> bool {
+    pub fn shows(&self, view: CommittedView<'_>, kind: AnomalyKind) -> bool {
         let is =
-            |a: &Anomaly| self.definitions.implies(a.kind, kind) || a.pattern(problem.history) == Some(kind);
+            |a: &Anomaly| self.definitions.implies(a.kind, kind) || a.pattern(view.history) == Some(kind);
         self.anomalies.iter().any(is)
     }
 
@@ -355,7 +356,7 @@ impl<'a> Board<'a> {
     }
 
     /// What is known if the work ends here.
-    pub fn known(&self, problem: Problem<'_>, asked: &[Level]) -> Judgement {
+    pub fn known(&self, view: CommittedView<'_>, asked: &[Level]) -> Judgement {
         let copy = Board {
             wanted: self.wanted,
             definitions: self.definitions,
@@ -370,12 +371,12 @@ impl<'a> Board<'a> {
             notes: self.notes.clone(),
             interrupted: true,
         };
-        copy.judgement(problem, asked, false)
+        copy.judgement(view, asked, false)
     }
 
     /// The same as long as what holds may yet turn out not to: violations alone.
-    fn refuted(&self, problem: Problem<'_>, asked: &[Level]) -> Judgement {
-        let mut judgement = self.known(problem, asked);
+    fn refuted(&self, view: CommittedView<'_>, asked: &[Level]) -> Judgement {
+        let mut judgement = self.known(view, asked);
         for l in judgement.levels.iter_mut().filter(|l| l.verdict == Verdict::Holds) {
             l.verdict = Verdict::Unknown(Why::Stopped);
         }
@@ -391,10 +392,10 @@ impl<'a> Board<'a> {
         }
     }
 
-    fn judgement(mut self, problem: Problem<'_>, asked: &[Level], certificates: bool) -> Judgement {
+    fn judgement(mut self, view: CommittedView<'_>, asked: &[Level], certificates: bool) -> Judgement {
         if let Some(wanted) = self.wanted {
             // A pattern was looked for among the cycles of its kind.
-            let named = |a: &Anomaly| a.pattern(problem.history).is_some_and(|p| wanted.contains(&p));
+            let named = |a: &Anomaly| a.pattern(view.history).is_some_and(|p| wanted.contains(&p));
             self.anomalies.retain(|a| wanted.contains(&a.kind) || named(a));
             self.further.retain(|a| wanted.contains(&a.kind) || named(a));
         }
@@ -404,16 +405,13 @@ impl<'a> Board<'a> {
                 "stopped, by an interrupt or the time limit: there may be more anomalies, of these and of other kinds".to_owned(),
             );
         } else if let Some(wanted) = self.wanted {
-            let absent: Vec<&str> = wanted
-                .iter()
-                .filter(|k| !k.is_stamp() && !self.shows(problem, **k))
-                .map(|k| k.code())
-                .collect();
+            let absent: Vec<&str> =
+                wanted.iter().filter(|k| !k.is_stamp() && !self.shows(view, **k)).map(|k| k.code()).collect();
             if !absent.is_empty() {
                 self.notes.push(format!("not found: {}", absent.join(", ")));
             }
         }
-        let levels = asked.iter().map(|&level| self.verdict(problem, level)).collect();
+        let levels = asked.iter().map(|&level| self.verdict(view, level)).collect();
         // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
         let settles = |(by, proof): &(Level, Certificate)| match proof {
             Certificate::Holds(_) => certificates && asked.iter().any(|level| by.implies(*level)),
@@ -432,12 +430,10 @@ impl<'a> Board<'a> {
         }
     }
 
-    fn verdict(&self, problem: Problem<'_>, level: Level) -> LevelVerdict {
-        let verdict = self.get(level).cloned().unwrap_or_else(|| Verdict::Unknown(self.why(problem, level)));
+    fn verdict(&self, view: CommittedView<'_>, level: Level) -> LevelVerdict {
+        let verdict = self.get(level).cloned().unwrap_or_else(|| Verdict::Unknown(self.why(view, level)));
         let verdict = match verdict {
-            Verdict::Violated if self.rests_on_dirty_reads(problem, level) => {
-                Verdict::Unknown(Why::DirtyRead)
-            }
+            Verdict::Violated if self.rests_on_dirty_reads(view, level) => Verdict::Unknown(Why::DirtyRead),
             other => other,
         };
         let responsible: Vec<AnomalyKind> = match verdict {
@@ -459,19 +455,17 @@ impl<'a> Board<'a> {
     }
 
     /// Whether PL-1, or a form of it, is violated only if a transaction of unknown outcome took effect that perhaps did not.
-    fn rests_on_dirty_reads(&self, problem: Problem<'_>, level: Level) -> bool {
-        if level.forbids(AnomalyKind::AbortedRead)
-            || !level.forbids(AnomalyKind::G0)
-            || !problem.may_be_dirty()
+    fn rests_on_dirty_reads(&self, view: CommittedView<'_>, level: Level) -> bool {
+        if level.forbids(AnomalyKind::AbortedRead) || !level.forbids(AnomalyKind::G0) || !view.may_be_dirty()
         {
             return false;
         }
-        let open = |t: &TxnId| problem.history.outcome(*t) == Outcome::Indeterminate;
+        let open = |t: &TxnId| view.history.outcome(*t) == Outcome::Indeterminate;
         let certain = |a: &Anomaly| !a.witness.transactions.iter().any(open);
         !self.anomalies.iter().any(|a| level.forbids(a.kind) && certain(a))
     }
 
-    fn why(&self, problem: Problem<'_>, level: Level) -> Why {
+    fn why(&self, view: CommittedView<'_>, level: Level) -> Why {
         let info = level.info();
         if info.name_only {
             return Why::NameOnly;
@@ -482,7 +476,7 @@ impl<'a> Board<'a> {
         if self.interrupted {
             return Why::Stopped;
         }
-        if info.real_time && problem.history.intervals().is_none() {
+        if info.real_time && view.history.intervals().is_none() {
             return Why::NoRealTime;
         }
         match self.reasons.iter().find(|(l, _)| *l == level) {

@@ -13,8 +13,8 @@
 //! Between versions that two sessions touch, only neighbours become facts; the rest is their transitive closure. O(operations),
 //! with linearizable keys times their concurrency.
 
-use crate::weak::Problem;
-use crate::weak::problem::{Read, Stamped};
+use crate::view::CommittedView;
+use crate::view::{EpochMap, Read};
 use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, Source, TxnId};
 use anomalist_level::VersionReason;
 use rustc_hash::FxHashMap;
@@ -75,19 +75,19 @@ pub(crate) struct Fact {
 }
 
 /// Everything that follows from the assumptions, sorted, one reason for each pair.
-pub(super) fn facts(problem: Problem<'_>, assumed: &Inference) -> Vec<Fact> {
+pub(super) fn facts(view: CommittedView<'_>, assumed: &Inference) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     // What is linearizable is sequential, and along a session a read comes before the write that follows it.
     if assumed.sequential_keys || assumed.linearizable_keys {
-        sequential(problem, &mut facts);
+        sequential(view, &mut facts);
     } else if assumed.writes_follow_reads {
-        writes_follow_reads(problem, &mut facts);
+        writes_follow_reads(view, &mut facts);
     }
     if assumed.linearizable_keys {
-        linearizable(problem, &mut facts);
+        linearizable(view, &mut facts);
     }
-    numbered(problem, assumed, &mut facts);
-    shown(problem, &mut facts);
+    numbered(view, assumed, &mut facts);
+    shown(view, &mut facts);
     facts.retain(|f| f.from != f.to);
     facts.sort_unstable();
     facts.dedup_by_key(|f| (f.key, f.from, f.to));
@@ -95,11 +95,11 @@ pub(super) fn facts(problem: Problem<'_>, assumed: &Inference) -> Vec<Fact> {
 }
 
 /// What lists show of the order of their versions, for the keys that other facts are about.
-fn shown(problem: Problem<'_>, facts: &mut Vec<Fact>) {
+fn shown(view: CommittedView<'_>, facts: &mut Vec<Fact>) {
     let mut keys: Vec<KeyId> = facts.iter().map(|f| f.key).collect();
     keys.sort_unstable();
-    for order in problem.index.version_orders().iter().filter(|o| keys.binary_search(&o.key).is_ok()) {
-        let txn = |op: OpId| problem.history.txn_of(op);
+    for order in view.index.version_orders().iter().filter(|o| keys.binary_search(&o.key).is_ok()) {
+        let txn = |op: OpId| view.history.txn_of(op);
         let reason = VersionReason::Shown { read: order.read };
         facts.extend(order.appends.windows(2).map(|pair| Fact {
             key: order.key,
@@ -112,23 +112,23 @@ fn shown(problem: Problem<'_>, facts: &mut Vec<Fact>) {
 
 /// The version of a key that an operation of a committed transaction read or wrote. Reads after an own
 /// write and of what no transaction installed show none.
-fn version(problem: Problem<'_>, txn: TxnId, op: OpId) -> Option<Version> {
-    let o = problem.history.op(op);
-    match (o.kind, problem.index.source(op)) {
+fn version(view: CommittedView<'_>, txn: TxnId, op: OpId) -> Option<Version> {
+    let o = view.history.op(op);
+    match (o.kind, view.index.source(op)) {
         (OpKind::Write | OpKind::Append, _) => Some(Some(txn)),
         // A list after own appends has the source of what was there before them.
-        (OpKind::Read, _) if appended_before(problem, txn, op) => None,
+        (OpKind::Read, _) if appended_before(view, txn, op) => None,
         (OpKind::Read, Source::From(writer)) => {
             let read = Read { op, key: o.key, from: Some(writer) };
-            problem.is_installed(read).then_some(Some(writer))
+            view.is_installed(read).then_some(Some(writer))
         }
         (OpKind::Read, Source::Initial) => Some(None),
         _ => None,
     }
 }
 
-fn appended_before(problem: Problem<'_>, txn: TxnId, op: OpId) -> bool {
-    let history = problem.history;
+fn appended_before(view: CommittedView<'_>, txn: TxnId, op: OpId) -> bool {
+    let history = view.history;
     history.list(history.op(op).value).is_some()
         && history
             .ops(txn)
@@ -137,18 +137,18 @@ fn appended_before(problem: Problem<'_>, txn: TxnId, op: OpId) -> bool {
 }
 
 /// The operations of a committed transaction that show versions.
-fn touched(problem: Problem<'_>, t: TxnId) -> impl Iterator<Item = (OpId, KeyId, Version)> {
-    problem.history.op_range(t).filter_map(move |i| {
+fn touched(view: CommittedView<'_>, t: TxnId) -> impl Iterator<Item = (OpId, KeyId, Version)> {
+    view.history.op_range(t).filter_map(move |i| {
         let op = OpId(i as u32);
-        Some((op, problem.history.heads()[i].key(), version(problem, t, op)?))
+        Some((op, view.history.heads()[i].key(), version(view, t, op)?))
     })
 }
 
-fn writes_follow_reads(problem: Problem<'_>, facts: &mut Vec<Fact>) {
+fn writes_follow_reads(view: CommittedView<'_>, facts: &mut Vec<Fact>) {
     let mut reads: Vec<(KeyId, Version, OpId)> = Vec::new();
-    for t in problem.committed() {
+    for t in view.committed() {
         reads.clear();
-        for (op, key, version) in touched(problem, t) {
+        for (op, key, version) in touched(view, t) {
             if version != Some(t) {
                 reads.push((key, version, op));
                 continue;
@@ -166,11 +166,11 @@ fn writes_follow_reads(problem: Problem<'_>, facts: &mut Vec<Fact>) {
 /// The version of a key that was touched last, and where.
 type Touched = (Version, OpId, TxnId);
 
-fn sequential(problem: Problem<'_>, facts: &mut Vec<Fact>) {
-    let mut last: Stamped<Option<Touched>> = Stamped::new(problem.history.key_count());
+fn sequential(view: CommittedView<'_>, facts: &mut Vec<Fact>) {
+    let mut last: EpochMap<Option<Touched>> = EpochMap::new(view.history.key_count());
     let mut step =
-        |t: TxnId, last: &mut Stamped<Option<Touched>>, before: &mut Vec<(KeyId, Option<Touched>)>| {
-            for (op, key, version) in touched(problem, t) {
+        |t: TxnId, last: &mut EpochMap<Option<Touched>>, before: &mut Vec<(KeyId, Option<Touched>)>| {
+            for (op, key, version) in touched(view, t) {
                 let known = last.get(key.index()).flatten();
                 if let Some((from, before, by)) = known {
                     let reason = match by == t && version == Some(t) {
@@ -184,12 +184,12 @@ fn sequential(problem: Problem<'_>, facts: &mut Vec<Fact>) {
             }
         };
     let mut before = Vec::new();
-    for session in problem.history.sessions() {
+    for session in view.history.sessions() {
         last.next_round();
-        let committed = |t: &TxnId| problem.index.is_committed(*t) && problem.trunk(*t).is_none();
-        for t in problem.history.session_txns(session).filter(committed) {
+        let committed = |t: &TxnId| view.index.is_committed(*t) && view.trunk(*t).is_none();
+        for t in view.history.session_txns(session).filter(committed) {
             step(t, &mut last, &mut before);
-            for branch in problem.branches(t) {
+            for branch in view.branches(t) {
                 before.clear();
                 step(branch, &mut last, &mut before);
                 // Nothing follows it.
@@ -209,14 +209,14 @@ struct Touch {
     last: (Version, OpId),
 }
 
-fn linearizable(problem: Problem<'_>, facts: &mut Vec<Fact>) {
-    let history: &History = problem.history;
+fn linearizable(view: CommittedView<'_>, facts: &mut Vec<Fact>) {
+    let history: &History = view.history;
     let Some(intervals) = history.intervals() else { return };
     let mut touches: Vec<Touch> = Vec::new();
-    let mut place: Stamped<u32> = Stamped::new(history.key_count());
-    for txn in problem.committed() {
+    let mut place: EpochMap<u32> = EpochMap::new(history.key_count());
+    for txn in view.committed() {
         place.next_round();
-        for (op, key, version) in touched(problem, txn) {
+        for (op, key, version) in touched(view, txn) {
             match place.get(key.index()) {
                 Some(i) => touches[i as usize].last = (version, op),
                 None => {
@@ -255,13 +255,13 @@ fn linearizable(problem: Problem<'_>, facts: &mut Vec<Fact>) {
 }
 
 /// Orders that are given as numbers: of transactions, of commits, or of versions themselves.
-fn numbered(problem: Problem<'_>, assumed: &Inference, facts: &mut Vec<Fact>) {
-    let history = problem.history;
+fn numbered(view: CommittedView<'_>, assumed: &Inference, facts: &mut Vec<Fact>) {
+    let history = view.history;
     let given = &assumed.transaction_order;
     let stamps = history.stamps().filter(|_| assumed.commit_stamps);
     if !given.is_empty() || stamps.is_some() {
         for key in history.keys() {
-            let writers = || problem.index.writers(key).iter().filter(|&&t| wrote(problem, t, key));
+            let writers = || view.index.writers(key).iter().filter(|&&t| wrote(view, t, key));
             let by_number = writers().filter_map(|&t| Some((*given.get(&t)?, Some(t)))).collect();
             chain(key, by_number, VersionReason::Given, facts);
             if let Some(stamps) = stamps {
@@ -271,28 +271,28 @@ fn numbered(problem: Problem<'_>, assumed: &Inference, facts: &mut Vec<Fact>) {
         }
     }
     if assumed.version_numbers && history.has_versions() {
-        for (key, versions) in numbers(problem) {
+        for (key, versions) in numbers(view) {
             chain(key, versions, VersionReason::Numbered, facts);
         }
     }
 }
 
 /// True if the transaction replaced a register, rather than appended to a list.
-fn wrote(problem: Problem<'_>, t: TxnId, key: KeyId) -> bool {
-    problem.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write)
+fn wrote(view: CommittedView<'_>, t: TxnId, key: KeyId) -> bool {
+    view.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write)
 }
 
 /// The numbers that the database gave the versions of each key, as writers were told or readers saw. A version that was shown
 /// under several numbers has none.
-fn numbers(problem: Problem<'_>) -> Vec<(KeyId, Vec<(i64, Version)>)> {
+fn numbers(view: CommittedView<'_>) -> Vec<(KeyId, Vec<(i64, Version)>)> {
     let mut shown: FxHashMap<(KeyId, Version), Option<i64>> = FxHashMap::default();
-    for t in problem.committed() {
+    for t in view.committed() {
         // Of several writes of a transaction only the last makes a version.
-        let last = |op: OpId, key: KeyId| problem.write_of(t, key) == Some(op);
-        for (op, key, version) in touched(problem, t) {
-            let Some(number) = problem.history.version(op) else { continue };
-            let o = problem.history.op(op);
-            if o.kind == OpKind::Append || problem.history.list(o.value).is_some() {
+        let last = |op: OpId, key: KeyId| view.write_of(t, key) == Some(op);
+        for (op, key, version) in touched(view, t) {
+            let Some(number) = view.history.version(op) else { continue };
+            let o = view.history.op(op);
+            if o.kind == OpKind::Append || view.history.list(o.value).is_some() {
                 continue;
             }
             if version == Some(t) && !last(op, key) {

@@ -10,8 +10,8 @@
 
 use super::depend::{Dependencies, RW, WW};
 use super::lists::Place;
-use crate::weak::Problem;
-use crate::weak::problem::Stamped;
+use crate::view::CommittedView;
+use crate::view::EpochMap;
 use anomalist_history::{KeyId, OpId, OpKind, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Edge};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,16 +28,16 @@ struct Missed {
 
 /// G-cursor that lists show, with the example that has the fewest writes in between. One instance per transaction and key.
 pub(crate) fn missed_updates(deps: &Dependencies<'_>) -> Option<Anomaly> {
-    let Dependencies { problem, lists, .. } = deps;
+    let Dependencies { view, lists, .. } = deps;
     if !lists.any() {
         return None;
     }
-    let history = problem.history;
+    let history = view.history;
     // The least that a read of the key showed.
-    let mut least: Stamped<(u32, u32)> = Stamped::new(history.key_count());
-    let mut done: Stamped<bool> = Stamped::new(history.key_count());
+    let mut least: EpochMap<(u32, u32)> = EpochMap::new(history.key_count());
+    let mut done: EpochMap<bool> = EpochMap::new(history.key_count());
     let (mut count, mut best): (u64, Option<Missed>) = (0, None);
-    for reader in problem.committed() {
+    for reader in view.committed() {
         least.next_round();
         done.next_round();
         for i in history.op_range(reader) {
@@ -82,26 +82,26 @@ pub(crate) fn missed_updates(deps: &Dependencies<'_>) -> Option<Anomaly> {
         }
     }
     edges.push(deps.edge_at(last, reader, WW, Some(own))?);
-    let witness = crate::weak::witness::witness(*problem, edges);
+    let witness = crate::weak::witness::witness(*view, edges);
     Some(Anomaly { kind: AnomalyKind::GCursor, count, witness })
 }
 
 /// Pairs of consecutive versions whose order is open, in the order of a sort of transactions, each version that was made from
 /// another right after it. `None` if that cannot be.
 pub(crate) fn stable_order(deps: &Dependencies<'_>, sorted: &[TxnId]) -> Option<Vec<(u32, u32)>> {
-    let Dependencies { problem, lists, .. } = deps;
-    let mut place = vec![0u32; problem.txn_count()];
+    let Dependencies { view, lists, .. } = deps;
+    let mut place = vec![0u32; view.txn_count()];
     for (i, t) in (0..).zip(sorted) {
         place[t.index()] = i;
     }
-    let made = Made::new(*problem)?;
+    let made = Made::new(*view)?;
     let mut chosen = Vec::new();
-    for key in problem.history.keys() {
+    for key in view.history.keys() {
         let order = lists.range(key);
         let is_list = !order.is_empty() || !lists.later(key).is_empty();
         let mut open: Vec<TxnId> = match is_list {
             true => lists.later(key).iter().map(|a| a.txn).collect(),
-            false => problem.index.writers(key).to_vec(),
+            false => view.index.writers(key).to_vec(),
         };
         open.sort_by_key(|t| place[t.index()]);
         open.dedup();
@@ -135,10 +135,10 @@ struct Made {
 
 impl Made {
     /// `None` if two were made from one, or one from two: that cannot be stable.
-    fn new(problem: Problem<'_>) -> Option<Made> {
+    fn new(view: CommittedView<'_>) -> Option<Made> {
         let mut made = Made::default();
-        for t in problem.committed() {
-            for read in problem.reads(t).filter(|r| problem.index.writes(t, r.key)) {
+        for t in view.committed() {
+            for read in view.reads(t).filter(|r| view.index.writes(t, r.key)) {
                 let taken = made.next.insert((read.key, read.from), t).is_some_and(|other| other != t);
                 let several = made.from.insert((read.key, t), read.from).is_some_and(|w| w != read.from);
                 if taken || several {

@@ -96,11 +96,11 @@ impl<'a> Cyclic<'a> {
             }
         };
         if bound >= Bound::Session {
-            session_pairs(deps.problem).for_each(|(a, b)| ordered(a.0, b.0, SO));
+            session_pairs(deps.view).for_each(|(a, b)| ordered(a.0, b.0, SO));
         }
         if let Some(clock) = clock.filter(|_| bound == Bound::RealTime) {
             let keep = |t: TxnId| found.is_cyclic(t.0);
-            clock.pairs(deps.problem, keep).into_iter().for_each(|(a, b)| ordered(a, b, RT));
+            clock.pairs(deps.view, keep).into_iter().for_each(|(a, b)| ordered(a, b, RT));
         }
         let graph = Labelled::from_edges(nodes.len(), edges);
         Cyclic { deps, nodes, graph }
@@ -305,7 +305,7 @@ impl Stage<'_> {
         let txn = |i: u32| TxnId(nodes[i as usize]);
         let key = |a: u32, b: u32, label: Labels| {
             let edge = deps.edge(txn(a), txn(b), label)?;
-            edge.evidence.operations().first().map(|&op| deps.problem.history.op(op).key)
+            edge.evidence.operations().first().map(|&op| deps.view.history.op(op).key)
         };
         let mut pairs = anti.filter(|&(a, b)| graph.labels(b, a) & back != 0).take(PAIRS);
         let (a, b) = pairs.find(|&(a, b)| match (key(a, b, RW), key(b, a, back)) {

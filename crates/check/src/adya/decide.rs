@@ -21,7 +21,7 @@ use super::shapes::{Shape, Shapes, Sorted};
 use super::unfolded::{Answers, Unfolded};
 use crate::budget::Budget;
 use crate::verdicts::Board;
-use crate::weak::Problem;
+use crate::view::CommittedView;
 use anomalist_graph::Components;
 use anomalist_history::TxnId;
 use anomalist_level::{Anomaly, AnomalyKind, Bound, Family, Graph, Level, Verdict, Why};
@@ -58,8 +58,8 @@ fn is_weak(level: Level) -> bool {
 
 impl Question<'_> {
     /// False if dependencies have nothing to say that the weak engine does not say.
-    pub fn is_about(&self, problem: Problem<'_>) -> bool {
-        problem.history.has_lists()
+    pub fn is_about(&self, view: CommittedView<'_>) -> bool {
+        view.history.has_lists()
             || self.registers.contradiction.is_some()
             || !self.analysers.is_empty()
             || !self.asked.iter().all(|&level| is_weak(level))
@@ -121,13 +121,13 @@ pub(crate) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub fn new(problem: Problem<'a>, question: &'a Question<'a>) -> Engine<'a> {
-        let given = Given::collect(problem.history, problem.index, question.analysers);
+    pub fn new(view: CommittedView<'a>, question: &'a Question<'a>) -> Engine<'a> {
+        let given = Given::collect(view.history, view.index, question.analysers);
         let given_labels = given.labels();
         let with_events = UNFOLDED.iter().any(|&level| question.asked.contains(&level));
-        let deps = Dependencies::new(problem, question.registers, given, with_events);
+        let deps = Dependencies::new(view, question.registers, given, with_events);
         let clock = match question.bound() {
-            Bound::RealTime => Clock::new(problem),
+            Bound::RealTime => Clock::new(view),
             _ => None,
         };
         // Without intervals there is no real time to be bound by, unless an analyser knows some.
@@ -150,7 +150,7 @@ impl<'a> Engine<'a> {
             direct::incompatible_orders,
             direct::internal,
         ];
-        for anomaly in finders.iter().filter_map(|find| find(self.deps.problem, &self.deps.lists)) {
+        for anomaly in finders.iter().filter_map(|find| find(self.deps.view, &self.deps.lists)) {
             board.found(anomaly);
         }
         match &self.serial {
@@ -274,7 +274,7 @@ impl Judge<'_, '_> {
         }
         let deps = self.shapes.deps;
         let mut chosen = Vec::new();
-        for key in deps.problem.history.keys() {
+        for key in deps.view.history.keys() {
             let mut later: Vec<TxnId> = deps.lists.later(key).iter().map(|a| a.txn).collect();
             later.sort_by_key(|t| place[t.index()]);
             later.dedup();
@@ -340,8 +340,8 @@ impl Judge<'_, '_> {
     /// True if nothing but the order of versions is open.
     fn is_complete(&self) -> bool {
         let deps = self.shapes.deps;
-        deps.problem.index.faults().is_empty()
-            && deps.problem.index.ambiguous_reads() == 0
+        deps.view.index.faults().is_empty()
+            && deps.view.index.ambiguous_reads() == 0
             && deps.lists.damaged().is_empty()
             && deps.given.labels() == 0
             && !deps.cut_off
@@ -353,8 +353,9 @@ impl Judge<'_, '_> {
         if !UNFOLDED.iter().any(open) {
             return;
         }
-        let Answers { view, snapshots } = Unfolded::new(self.shapes.deps).decide(self.is_complete());
-        for (level, answer) in UNFOLDED.into_iter().zip([view, snapshots]) {
+        let Answers { monotonic_view, snapshots } =
+            Unfolded::new(self.shapes.deps).decide(self.is_complete());
+        for (level, answer) in UNFOLDED.into_iter().zip([monotonic_view, snapshots]) {
             self.note(level, answer);
         }
     }
@@ -453,7 +454,7 @@ impl Judge<'_, '_> {
             return;
         }
         let names: Vec<String> =
-            keys.iter().map(|&key| self.shapes.deps.problem.history.show_key(key).to_string()).collect();
+            keys.iter().map(|&key| self.shapes.deps.view.history.show_key(key).to_string()).collect();
         self.board.note(format!(
             "The example of {} rests on key {}, whose reads are faulty themselves: it may be a consequence of that.",
             anomaly.kind.code(),

@@ -9,7 +9,7 @@
 use super::extra::Given;
 use super::lists::{Lists, Place};
 use super::registers::Registers;
-use crate::weak::Problem;
+use crate::view::CommittedView;
 use anomalist_graph::labelled::{Labelled, Labels};
 use anomalist_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId, Value};
 use rustc_hash::FxHashSet;
@@ -26,7 +26,7 @@ pub(crate) const ANTI: Labels = RW | RWP;
 
 /// The dependencies of a history, and what is not known about them.
 pub(crate) struct Dependencies<'a> {
-    pub problem: Problem<'a>,
+    pub view: CommittedView<'a>,
     pub graph: Labelled,
     pub lists: Lists,
     pub registers: &'a Registers,
@@ -104,30 +104,30 @@ impl Edges {
 
 impl<'a> Dependencies<'a> {
     pub fn new(
-        problem: Problem<'a>,
+        view: CommittedView<'a>,
         registers: &'a Registers,
         given: Given,
         with_events: bool,
     ) -> Dependencies<'a> {
-        let lists = Lists::new(problem);
+        let lists = Lists::new(view);
         let mut edges = Edges {
-            all: Vec::with_capacity(problem.history.op_count() * 2),
+            all: Vec::with_capacity(view.history.op_count() * 2),
             events: with_events.then(Vec::new),
             cut_off: false,
         };
-        let initial_readers = add_reads(problem, &lists, &mut edges);
-        add_list_orders(problem, &lists, &mut edges);
-        add_register_orders(problem, registers, initial_readers, &mut edges);
+        let initial_readers = add_reads(view, &lists, &mut edges);
+        add_list_orders(view, &lists, &mut edges);
+        add_register_orders(view, registers, initial_readers, &mut edges);
         edges.all.extend(given.edges().filter(|e| e.0 != e.1).map(|(from, to, label)| (from.0, to.0, label)));
-        let graph = Labelled::from_edges(problem.txn_count(), edges.all);
+        let graph = Labelled::from_edges(view.txn_count(), edges.all);
         Dependencies {
-            open_register: open_register(problem, &lists, registers),
-            open_list: problem.history.keys().find(|&key| {
+            open_register: open_register(view, &lists, registers),
+            open_list: view.history.keys().find(|&key| {
                 let later = lists.later(key);
                 later.iter().any(|a| a.txn != later[0].txn)
             }),
-            unattributed: unattributed(problem),
-            problem,
+            unattributed: unattributed(view),
+            view,
             graph,
             lists,
             registers,
@@ -144,11 +144,11 @@ impl<'a> Dependencies<'a> {
 }
 
 /// `wr` edges, and `rw` edges of list reads; returns the reads of initial values of registers.
-fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<Reader> {
-    let Problem { history, index, .. } = problem;
+fn add_reads(view: CommittedView<'_>, lists: &Lists, edges: &mut Edges) -> Vec<Reader> {
+    let CommittedView { history, index, .. } = view;
     let mut initial = Vec::new();
     let mut tail_readers: Vec<Reader> = Vec::new();
-    for t in problem.committed() {
+    for t in view.committed() {
         for i in history.op_range(t) {
             let head = history.heads()[i];
             if !head.is_read() {
@@ -196,8 +196,8 @@ fn add_reads(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) -> Vec<Read
 
 /// Whether a read that ignored an own write returned what several others wrote, or any faulty read a list
 /// where elements repeat.
-fn unattributed(problem: Problem<'_>) -> bool {
-    let Problem { history, index, .. } = problem;
+fn unattributed(view: CommittedView<'_>) -> bool {
+    let CommittedView { history, index, .. } = view;
     let mut open: FxHashSet<(KeyId, Value)> = FxHashSet::default();
     for fault in index.faults() {
         let read = history.op(fault.op);
@@ -212,11 +212,11 @@ fn unattributed(problem: Problem<'_>) -> bool {
     !open.is_empty() && history.txns().flat_map(writes).any(|(_, o)| open.contains(&(o.key, o.value)))
 }
 
-fn add_list_orders(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) {
+fn add_list_orders(view: CommittedView<'_>, lists: &Lists, edges: &mut Edges) {
     if !lists.any() {
         return;
     }
-    for key in problem.history.keys() {
+    for key in view.history.keys() {
         let order = lists.range(key);
         for position in order.start + 1..order.end {
             let next = lists.at(position);
@@ -231,17 +231,22 @@ fn add_list_orders(problem: Problem<'_>, lists: &Lists, edges: &mut Edges) {
     }
 }
 
-fn add_register_orders(problem: Problem<'_>, registers: &Registers, initial: Vec<Reader>, edges: &mut Edges) {
+fn add_register_orders(
+    view: CommittedView<'_>,
+    registers: &Registers,
+    initial: Vec<Reader>,
+    edges: &mut Edges,
+) {
     for readers in merged(initial).chunk_by(|a, b| a.0 == b.0) {
         // On a list key that nobody read as a list, an initial value is no version of it.
-        edges.product(readers, problem.index.writers(readers[0].0));
+        edges.product(readers, view.index.writers(readers[0].0));
     }
     if registers.pairs().next().is_none() {
         return;
     }
-    let readers = register_readers(problem);
+    let readers = register_readers(view);
     for (key, writer, to) in registers.pairs() {
-        let Some(write) = problem.write_of(to, key) else { continue };
+        let Some(write) = view.write_of(to, key) else { continue };
         edges.add(writer, to, WW, write);
         for &(.., reader, read) in readers_of(&readers, key, writer) {
             edges.add(reader, to, RW, read);
@@ -250,10 +255,10 @@ fn add_register_orders(problem: Problem<'_>, registers: &Registers, initial: Vec
 }
 
 /// Key, writer of the version, reader and read of every external read of a register's version, sorted.
-pub(super) fn register_readers(problem: Problem<'_>) -> Vec<(KeyId, TxnId, TxnId, OpId)> {
+pub(super) fn register_readers(view: CommittedView<'_>) -> Vec<(KeyId, TxnId, TxnId, OpId)> {
     let mut readers = Vec::new();
-    for t in problem.committed() {
-        let reads = problem.reads(t).filter(|&r| problem.is_installed(r));
+    for t in view.committed() {
+        let reads = view.reads(t).filter(|&r| view.is_installed(r));
         readers.extend(reads.filter_map(|r| Some((r.key, r.from?, t, r.op))));
     }
     readers.sort_unstable();
@@ -271,14 +276,14 @@ pub(super) fn readers_of(
     &readers[first..first + len]
 }
 
-fn open_register(problem: Problem<'_>, lists: &Lists, registers: &Registers) -> Option<KeyId> {
+fn open_register(view: CommittedView<'_>, lists: &Lists, registers: &Registers) -> Option<KeyId> {
     let is_register = |key: KeyId| {
-        let first = problem.index.writers(key).first();
-        first.is_some_and(|&t| problem.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write))
+        let first = view.index.writers(key).first();
+        first.is_some_and(|&t| view.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write))
     };
-    problem.history.keys().find(|&key| {
-        problem.index.writers(key).len() > 1
+    view.history.keys().find(|&key| {
+        view.index.writers(key).len() > 1
             && (lists.range(key).is_empty() && lists.later(key).is_empty() || is_register(key))
-            && !registers.is_total(problem, key)
+            && !registers.is_total(view, key)
     })
 }

@@ -2,8 +2,8 @@
 //! contradict what the same transaction read before. (Other reads that no write explains: `crate::direct`.)
 
 use super::lists::{Lists, Place};
-use crate::weak::Problem;
-use crate::weak::problem::{Read, Stamped};
+use crate::view::CommittedView;
+use crate::view::{EpochMap, Read};
 use crate::weak::witness::witness;
 use anomalist_history::{FaultKind, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
@@ -25,12 +25,12 @@ struct Update {
 
 /// Lost updates: two or more transactions read the same version of a key and then wrote the key. One instance per
 /// version; whichever of the writes came second, its transaction had not seen the first. O(m log m).
-pub(crate) fn lost_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
-    let Problem { history, index, .. } = problem;
+pub(crate) fn lost_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
+    let CommittedView { history, index, .. } = view;
     let mut updates: Vec<Update> = Vec::new();
-    let mut first: Stamped<(Version, u32)> = Stamped::new(history.key_count());
+    let mut first: EpochMap<(Version, u32)> = EpochMap::new(history.key_count());
     const DONE: u32 = u32::MAX;
-    for txn in problem.committed() {
+    for txn in view.committed() {
         first.next_round();
         for i in history.op_range(txn) {
             let (op, head) = (OpId(i as u32), history.heads()[i]);
@@ -69,7 +69,7 @@ pub(crate) fn lost_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomal
                 Some(_) => lists.seen(u.key, u.read).map(|a| (a.txn, Some(a.op))),
                 None => match index.source(u.read) {
                     Source::From(w) => {
-                        Some((w, problem.write_seen(Read { op: u.read, key: u.key, from: Some(w) })))
+                        Some((w, view.write_seen(Read { op: u.read, key: u.key, from: Some(w) })))
                     }
                     _ => None,
                 },
@@ -84,7 +84,7 @@ pub(crate) fn lost_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomal
             })
         })
         .collect();
-    let mut found = witness(problem, edges);
+    let mut found = witness(view, edges);
     for u in pair {
         found.transactions.push(u.txn);
         found.operations.extend([u.read, u.write]);
@@ -94,8 +94,8 @@ pub(crate) fn lost_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomal
 
 /// Dirty updates: in a list, an element of an aborted transaction comes before one of a committed transaction. One
 /// instance per aborted element and the next committed one. Only damaged keys can have any.
-pub(crate) fn dirty_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
-    let history = problem.history;
+pub(crate) fn dirty_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
+    let history = view.history;
     if lists.damaged().is_empty() {
         return None;
     }
@@ -111,7 +111,7 @@ pub(crate) fn dirty_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anoma
     }
     let mut longest: FxHashMap<KeyId, OpId> = FxHashMap::default();
     let length = |op: OpId| history.list(history.op(op).value).map_or(0, <[Value]>::len);
-    for t in problem.committed() {
+    for t in view.committed() {
         for (op, o) in history.ops(t) {
             if o.kind == OpKind::Read && lists.is_damaged(o.key) && history.list(o.value).is_some() {
                 let best = longest.entry(o.key).or_insert(op);
@@ -158,10 +158,10 @@ pub(crate) fn dirty_updates(problem: Problem<'_>, lists: &Lists) -> Option<Anoma
 
 /// Damaged keys whose reads, faulty ones included, no one order of appends explains, though the sound ones may agree. The
 /// index has found those in which sound reads disagree.
-pub(crate) fn incompatible_orders(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
-    let history = problem.history;
+pub(crate) fn incompatible_orders(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
+    let history = view.history;
     let key = |op: OpId| history.heads()[op.index()].key();
-    let known = problem.index.faults().iter().filter(|f| f.kind == FaultKind::IncompatibleOrder);
+    let known = view.index.faults().iter().filter(|f| f.kind == FaultKind::IncompatibleOrder);
     let known: FxHashSet<KeyId> = known.map(|f| key(f.op)).collect();
     let new: Vec<(OpId, OpId)> =
         lists.contradictions().iter().copied().filter(|&(read, _)| !known.contains(&key(read))).collect();
@@ -177,8 +177,8 @@ pub(crate) fn incompatible_orders(problem: Problem<'_>, lists: &Lists) -> Option
 
 /// G1b of reads that ignore an own write: what they return instead is a value that its writer went on to replace. (Other
 /// such reads are TAP-f.)
-pub(crate) fn intermediate_reads(problem: Problem<'_>, _: &Lists) -> Option<Anomaly> {
-    let Problem { history, index, .. } = problem;
+pub(crate) fn intermediate_reads(view: CommittedView<'_>, _: &Lists) -> Option<Anomaly> {
+    let CommittedView { history, index, .. } = view;
     let replaced = |write: OpId| {
         let (writer, key) = (history.txn_of(write), history.op(write).key);
         history.ops(writer).any(|(op, o)| op > write && o.key == key && o.kind != OpKind::Read)
@@ -199,20 +199,20 @@ pub(crate) fn intermediate_reads(problem: Problem<'_>, _: &Lists) -> Option<Anom
         evidence: Evidence::Read { write: Some(write), read },
     };
     let count = 1 + found.count() as u64;
-    Some(Anomaly { kind: AnomalyKind::G1b, count, witness: witness(problem, vec![edge]) })
+    Some(Anomaly { kind: AnomalyKind::G1b, count, witness: witness(view, vec![edge]) })
 }
 
 /// Lists after own appends whose beginning is not what the transaction read of the key before. One instance per
 /// transaction. (Two reads without an own append between them are TAP-j's.)
-pub(crate) fn internal(problem: Problem<'_>, lists: &Lists) -> Option<Anomaly> {
-    let Problem { history, .. } = problem;
+pub(crate) fn internal(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
+    let CommittedView { history, .. } = view;
     if !lists.any() {
         return None;
     }
-    let mut first: Stamped<(Place32, u32)> = Stamped::new(history.key_count());
-    let mut own: Stamped<bool> = Stamped::new(history.key_count());
+    let mut first: EpochMap<(Place32, u32)> = EpochMap::new(history.key_count());
+    let mut own: EpochMap<bool> = EpochMap::new(history.key_count());
     let (mut count, mut example): (u64, Option<(usize, [OpId; 2])>) = (0, None);
-    for t in problem.committed() {
+    for t in view.committed() {
         first.next_round();
         own.next_round();
         for i in history.op_range(t) {

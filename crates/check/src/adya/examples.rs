@@ -39,7 +39,7 @@ impl Cyclic<'_> {
     /// A cycle of transactions that write, joined by at most one that only reads.
     pub fn update_cycle(&self, budget: &Budget<'_>) -> Option<Walk> {
         let data = WW | WR | ANTI;
-        let history = self.deps.problem.history;
+        let history = self.deps.view.history;
         let writes = |i: u32| {
             let t = TxnId(self.nodes[i as usize]);
             history.ops(t).any(|(_, o)| o.kind != OpKind::Read)

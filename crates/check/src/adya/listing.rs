@@ -6,8 +6,8 @@
 //! O(operations), and the readers of a key's last version times its appends that nobody saw.
 
 use super::lists::{Lists, Place};
-use crate::weak::Problem;
-use crate::weak::problem::{ExternalReads, Stamped};
+use crate::view::CommittedView;
+use crate::view::{EpochMap, ExternalReads};
 use anomalist_history::{Indexed, KeyId, OpId, OpKind, TxnId};
 use anomalist_level::Relation;
 
@@ -32,16 +32,16 @@ pub struct Dependency {
 pub fn dependencies(indexed: &Indexed<'_>) -> Vec<Dependency> {
     let (history, index) = (indexed.history(), indexed.index());
     let reads = ExternalReads::new(history, index);
-    let problem = Problem { history, index, reads: &reads, assumed: &[] };
-    let lists = Lists::new(problem);
+    let view = CommittedView { history, index, reads: &reads, assumed: &[] };
+    let lists = Lists::new(view);
     let mut found = Vec::new();
     let mut add = |from: (TxnId, OpId), to: (TxnId, OpId), relation, key| {
         if from.0 != to.0 {
             found.push(Dependency { from: from.0, to: to.0, relation, key, first: from.1, second: to.1 });
         }
     };
-    let mut own: Stamped<u32> = Stamped::new(history.key_count());
-    for t in problem.committed() {
+    let mut own: EpochMap<u32> = EpochMap::new(history.key_count());
+    for t in view.committed() {
         own.next_round();
         for (op, o) in history.ops(t) {
             if o.kind == OpKind::Append {

@@ -10,8 +10,8 @@
 //! on which all reads agree is an order. A transaction's own appends at the end of its read say nothing about others;
 //! what is before them is what it read. O(operations), and O(elements) on damaged keys.
 
-use crate::weak::Problem;
-use crate::weak::problem::Stamped;
+use crate::view::CommittedView;
+use crate::view::EpochMap;
 use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -55,8 +55,8 @@ pub(crate) enum Place {
 }
 
 impl Lists {
-    pub fn new(problem: Problem<'_>) -> Lists {
-        let Problem { history, index, .. } = problem;
+    pub fn new(view: CommittedView<'_>) -> Lists {
+        let CommittedView { history, index, .. } = view;
         let keys = history.key_count();
         if !history.has_lists() {
             return Lists::none();
@@ -76,9 +76,9 @@ impl Lists {
             contradictions: std::mem::take(&mut repaired.contradictions),
             unattributed: repaired.unattributed,
         };
-        lists.set_orders(problem, &repaired);
-        lists.place_reads(problem, &repaired);
-        lists.collect_later(problem);
+        lists.set_orders(view, &repaired);
+        lists.place_reads(view, &repaired);
+        lists.collect_later(view);
         lists
     }
 
@@ -98,10 +98,10 @@ impl Lists {
         }
     }
 
-    fn set_orders(&mut self, problem: Problem<'_>, repaired: &Repaired) {
-        let mut known = problem.index.version_orders().iter().peekable();
+    fn set_orders(&mut self, view: CommittedView<'_>, repaired: &Repaired) {
+        let mut known = view.index.version_orders().iter().peekable();
         self.start.push(0);
-        for key in problem.history.keys() {
+        for key in view.history.keys() {
             let mut order = None;
             while let Some(next) = known.next_if(|o| o.key <= key) {
                 order = order.or((next.key == key).then_some(next));
@@ -122,10 +122,10 @@ impl Lists {
     }
 
     /// Places reads, and notes the transactions of ordered appends on the way.
-    fn place_reads(&mut self, problem: Problem<'_>, repaired: &Repaired) {
-        let Problem { history, index, .. } = problem;
-        let mut own: Stamped<u32> = Stamped::new(history.key_count());
-        for t in problem.committed() {
+    fn place_reads(&mut self, view: CommittedView<'_>, repaired: &Repaired) {
+        let CommittedView { history, index, .. } = view;
+        let mut own: EpochMap<u32> = EpochMap::new(history.key_count());
+        for t in view.committed() {
             own.next_round();
             for i in history.op_range(t) {
                 let head = history.heads()[i];
@@ -154,8 +154,8 @@ impl Lists {
         }
     }
 
-    fn collect_later(&mut self, problem: Problem<'_>) {
-        let Problem { history, index, .. } = problem;
+    fn collect_later(&mut self, view: CommittedView<'_>) {
+        let CommittedView { history, index, .. } = view;
         // With an element that several transactions appended, who is missing from a list is open; and so it is where lists
         // contradict each other.
         let key = |&(read, _): &(OpId, OpId)| history.heads()[read.index()].key();
@@ -165,7 +165,7 @@ impl Lists {
             open.extend((0..history.op_count()).filter(ambiguous).map(|i| history.heads()[i].key()));
         }
         let mut found: Vec<(KeyId, Append)> = Vec::new();
-        for txn in problem.committed() {
+        for txn in view.committed() {
             for i in history.op_range(txn) {
                 let head = history.heads()[i];
                 if head.kind() == OpKind::Append && self.place[i] == NONE && !open.contains(&head.key()) {

@@ -6,7 +6,7 @@
 //! edges per transaction, whatever the concurrency. A transaction whose outcome nobody learnt may take effect at any
 //! later time: nothing follows it.
 
-use crate::weak::Problem;
+use crate::view::CommittedView;
 use anomalist_history::{Outcome, TxnId};
 
 /// The chain of completions.
@@ -19,15 +19,15 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// `None` if the history has no intervals.
-    pub fn new(problem: Problem<'_>) -> Option<Clock> {
-        let intervals = problem.history.intervals()?;
-        let mut completions: Vec<(u64, TxnId)> = problem
+    pub fn new(view: CommittedView<'_>) -> Option<Clock> {
+        let intervals = view.history.intervals()?;
+        let mut completions: Vec<(u64, TxnId)> = view
             .committed()
-            .filter(|&t| problem.history.outcome(t) == Outcome::Committed)
+            .filter(|&t| view.history.outcome(t) == Outcome::Committed)
             .filter_map(|t| Some((intervals[t.index()].completed?, t)))
             .collect();
         completions.sort_unstable();
-        let begun = problem
+        let begun = view
             .committed()
             .map(|t| {
                 let invoked = intervals[t.index()].invoked;
@@ -59,8 +59,8 @@ impl Clock {
     /// Pairs whose transitive closure is the order of real time among the transactions that `keep` keeps, at most
     /// one pair per transaction and concurrent other (Elle's reduction): each transaction follows those that ended
     /// before it began, unless one of them began after another had ended.
-    pub fn pairs(&self, problem: Problem<'_>, keep: impl Fn(TxnId) -> bool) -> Vec<(u32, u32)> {
-        let Some(intervals) = problem.history.intervals() else { return Vec::new() };
+    pub fn pairs(&self, view: CommittedView<'_>, keep: impl Fn(TxnId) -> bool) -> Vec<(u32, u32)> {
+        let Some(intervals) = view.history.intervals() else { return Vec::new() };
         let mut begun: Vec<(u32, u64, TxnId)> = self
             .begun
             .iter()
@@ -89,6 +89,6 @@ impl Clock {
 }
 
 /// Consecutive committed transactions of each session.
-pub(crate) fn session_pairs(problem: Problem<'_>) -> impl Iterator<Item = (TxnId, TxnId)> {
-    problem.committed().filter_map(move |t| Some((problem.session_predecessor(t)?, t)))
+pub(crate) fn session_pairs(view: CommittedView<'_>) -> impl Iterator<Item = (TxnId, TxnId)> {
+    view.committed().filter_map(move |t| Some((view.session_predecessor(t)?, t)))
 }

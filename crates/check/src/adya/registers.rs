@@ -5,13 +5,13 @@
 //! reported (`cyclic-versions`), and nothing more is concluded from this key; the other keys stand. A key whose facts do not
 //! contradict each other has an order that agrees with them, so they say all that the assumptions say about single keys.
 //!
-//! The facts join `Problem`, so that every engine respects them: a level that holds does so in an order that agrees with the
+//! The facts join `CommittedView`, so that every engine respects them: a level that holds does so in an order that agrees with the
 //! assumptions. What follows from transactions for versions and back, to a fixpoint and beyond, is the strong engine's
 //! business (`strong/saturate.rs`): it depends on the level.
 
 use super::assume::{Fact, Inference, Version, facts};
-use crate::weak::Problem;
-use crate::weak::problem::VersionEdge;
+use crate::view::CommittedView;
+use crate::view::VersionEdge;
 use crate::weak::witness::witness;
 use anomalist_graph::{Csr, Step, components, shortest_path};
 use anomalist_history::{KeyId, TxnId};
@@ -28,12 +28,12 @@ pub(crate) struct Registers {
 
 impl Registers {
     /// The facts under these assumptions, and the contradictions among them.
-    pub fn new(problem: Problem<'_>, assumed: &Inference) -> Registers {
+    pub fn new(view: CommittedView<'_>, assumed: &Inference) -> Registers {
         let mut registers = Registers::default();
         if *assumed == Inference::default() {
             return registers;
         }
-        let facts = facts(problem, assumed);
+        let facts = facts(view, assumed);
         let mut shortest: Option<Vec<Fact>> = None;
         let mut count = 0;
         for of_key in facts.chunk_by(|a, b| a.key == b.key) {
@@ -49,8 +49,8 @@ impl Registers {
             }
         }
         registers.contradiction = shortest.map(|cycle| {
-            let edges = cycle.iter().map(|fact| edge(problem, fact)).collect();
-            Anomaly { kind: AnomalyKind::CyclicVersions, count, witness: witness(problem, edges) }
+            let edges = cycle.iter().map(|fact| edge(view, fact)).collect();
+            Anomaly { kind: AnomalyKind::CyclicVersions, count, witness: witness(view, edges) }
         });
         registers
     }
@@ -68,10 +68,10 @@ impl Registers {
     }
 
     /// The same, with the writes and the reasons.
-    pub fn edges(&self, problem: Problem<'_>) -> Vec<VersionEdge> {
+    pub fn edges(&self, view: CommittedView<'_>) -> Vec<VersionEdge> {
         let edge = |f: &Fact| {
             let (from, to) = (f.from?, f.to?);
-            let (first, second) = (problem.write_of(from, f.key)?, problem.write_of(to, f.key)?);
+            let (first, second) = (view.write_of(from, f.key)?, view.write_of(to, f.key)?);
             Some(VersionEdge { from, to, first, second, reason: f.reason })
         };
         self.facts.iter().filter_map(edge).collect()
@@ -85,8 +85,8 @@ impl Registers {
     }
 
     /// True if the facts put all writers of a key in one order.
-    pub fn is_total(&self, problem: Problem<'_>, key: KeyId) -> bool {
-        let (writers, facts) = (problem.index.writers(key), self.of(key));
+    pub fn is_total(&self, view: CommittedView<'_>, key: KeyId) -> bool {
+        let (writers, facts) = (view.index.writers(key), self.of(key));
         if facts.len() + 1 < writers.len() {
             return writers.len() < 2;
         }
@@ -132,9 +132,9 @@ fn is_shown(fact: &Fact) -> bool {
     matches!(fact.reason, VersionReason::Shown { .. })
 }
 
-fn edge(problem: Problem<'_>, fact: &Fact) -> Edge {
+fn edge(view: CommittedView<'_>, fact: &Fact) -> Edge {
     let node = |v: Version| v.map_or(Node::Initial, Node::Txn);
-    let write = |v: Version| v.and_then(|t| problem.write_of(t, fact.key));
+    let write = |v: Version| v.and_then(|t| view.write_of(t, fact.key));
     let evidence = match (write(fact.from), write(fact.to), fact.reason) {
         (Some(first), Some(second), VersionReason::Shown { read }) => Evidence::Given {
             reason: "a list shows this order".into(),

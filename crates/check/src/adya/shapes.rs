@@ -69,14 +69,14 @@ impl Shapes<'_> {
             Shape::Transactions(_) | Shape::Updates => (node < n).then_some(TxnId(node)),
             Shape::Events { .. } => (node < 2 * n && node % 2 == 1).then_some(TxnId(node / 2)),
         };
-        let committed = |t: &TxnId| self.deps.problem.index.is_committed(*t);
+        let committed = |t: &TxnId| self.deps.view.index.is_committed(*t);
         sorted.iter().filter_map(|&node| txn(node)).filter(committed).collect()
     }
 
     /// A sorted graph as the execution that it stands for.
     pub fn execution(&self, shape: Shape, sorted: &[u32]) -> Execution {
         let n = self.deps.graph.len() as u32;
-        let counts = |point: &Point| self.deps.problem.index.is_committed(point.txn());
+        let counts = |point: &Point| self.deps.view.index.is_committed(point.txn());
         match shape {
             Shape::Transactions(_) | Shape::Updates => Execution::commits(self.commit_order(shape, sorted)),
             Shape::Events { .. } => {
@@ -107,7 +107,7 @@ impl Shapes<'_> {
                 })
             }
             Shape::Updates => {
-                let history = self.deps.problem.history;
+                let history = self.deps.view.history;
                 let writes = |t: u32| history.op_range(TxnId(t)).any(|i| !history.heads()[i].is_read());
                 let updates: Vec<bool> = (0..n).map(writes).collect();
                 Csr::from_edges(n as usize, || {
@@ -144,8 +144,8 @@ impl Shapes<'_> {
     }
 
     fn sessions(&self, bound: Bound) -> impl Iterator<Item = (TxnId, TxnId)> {
-        let problem = self.deps.problem;
-        (bound >= Bound::Session).then(|| session_pairs(problem)).into_iter().flatten()
+        let view = self.deps.view;
+        (bound >= Bound::Session).then(|| session_pairs(view)).into_iter().flatten()
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Unfolded<'a> {
 /// What is known about both levels.
 pub(crate) struct Answers {
     /// A violation of PL-2L, or whether it holds for sure.
-    pub view: Result<bool, Anomaly>,
+    pub monotonic_view: Result<bool, Anomaly>,
     /// The same of PL-MSR.
     pub snapshots: Result<bool, Anomaly>,
 }
@@ -43,12 +43,12 @@ impl<'a> Unfolded<'a> {
     pub fn new(deps: &'a Dependencies<'a>) -> Unfolded<'a> {
         // Of several writes of a key the last one installs the version.
         let installing = |e: &Event| {
-            let key = deps.problem.history.op(e.op).key;
-            let op = if e.label == WW { deps.problem.write_of(e.to, key).unwrap_or(e.op) } else { e.op };
+            let key = deps.view.history.op(e.op).key;
+            let op = if e.label == WW { deps.view.write_of(e.to, key).unwrap_or(e.op) } else { e.op };
             Event { op, ..*e }
         };
         let events = deps.events.iter().map(installing).collect();
-        Unfolded { deps, events, n: deps.problem.txn_count() as u32 }
+        Unfolded { deps, events, n: deps.view.txn_count() as u32 }
     }
 
     /// Decides both levels. `complete`: nothing but the order of versions is open.
@@ -56,7 +56,7 @@ impl<'a> Unfolded<'a> {
         let flow = components(&self.graph(false));
         if flow.cyclic_count() > 0 {
             // Already PL-2 does not hold, and the cycle has a name.
-            return Answers { view: Ok(false), snapshots: Ok(false) };
+            return Answers { monotonic_view: Ok(false), snapshots: Ok(false) };
         }
         let found = components(&self.graph(true));
         let sorted = if found.cyclic_count() == 0 { found.topological() } else { flow.topological() };
@@ -64,17 +64,26 @@ impl<'a> Unfolded<'a> {
         let closed = self.closed(&found);
         let unseen = self.unseen(&closed);
         if !complete || (broken.is_some() && unseen.is_some()) {
-            return Answers { view: unseen.map_or(Ok(false), Err), snapshots: broken.map_or(Ok(false), Err) };
+            return Answers {
+                monotonic_view: unseen.map_or(Ok(false), Err),
+                snapshots: broken.map_or(Ok(false), Err),
+            };
         }
         let Some(chosen) = self.in_order(&sorted) else {
-            return Answers { view: unseen.map_or(Ok(false), Err), snapshots: broken.map_or(Ok(false), Err) };
+            return Answers {
+                monotonic_view: unseen.map_or(Ok(false), Err),
+                snapshots: broken.map_or(Ok(false), Err),
+            };
         };
         self.events.extend(chosen);
         let found = components(&self.graph(true));
         let snapshots = found.cyclic_count() == 0;
-        let view = snapshots
+        let monotonic = snapshots
             || (components(&self.graph(false)).cyclic_count() == 0 && self.closed(&found).is_empty());
-        Answers { view: unseen.map_or(Ok(view), Err), snapshots: broken.map_or(Ok(snapshots), Err) }
+        Answers {
+            monotonic_view: unseen.map_or(Ok(monotonic), Err),
+            snapshots: broken.map_or(Ok(snapshots), Err),
+        }
     }
 
     fn node(&self, op: OpId) -> u32 {
@@ -86,9 +95,9 @@ impl<'a> Unfolded<'a> {
     }
 
     fn graph(&self, with_anti: bool) -> Csr {
-        let history = self.deps.problem.history;
+        let history = self.deps.view.history;
         Csr::from_edges(self.n as usize + history.op_count(), || {
-            let program = self.deps.problem.committed().flat_map(move |t| {
+            let program = self.deps.view.committed().flat_map(move |t| {
                 let range = history.op_range(t);
                 let last = range.end;
                 range
@@ -137,7 +146,7 @@ impl<'a> Unfolded<'a> {
 
     /// The dependencies on a shortest path.
     fn path(&self, from: u32, to: u32, inside: &dyn Fn(u32) -> bool, anti: bool) -> Option<Vec<Event>> {
-        let history = self.deps.problem.history;
+        let history = self.deps.view.history;
         let mut by_origin: Vec<(u32, u32, Event)> = self
             .events
             .iter()
@@ -167,24 +176,24 @@ impl<'a> Unfolded<'a> {
     fn witness(&self, cycle: &[Event]) -> Option<Witness> {
         let edge = |e: &Event| self.deps.edge_at(e.from, e.to, e.label, Some(e.op));
         let edges: Option<Vec<Edge>> = cycle.iter().map(edge).collect();
-        Some(crate::weak::witness::witness(self.deps.problem, edges?))
+        Some(crate::weak::witness::witness(self.deps.view, edges?))
     }
 
     /// What follows if versions whose order is open are in the order of a sort of the commits. `None` for keys that hold
     /// lists and other values.
     fn in_order(&self, sorted: &[u32]) -> Option<Vec<Event>> {
-        let Dependencies { problem, lists, .. } = self.deps;
+        let Dependencies { view, lists, .. } = self.deps;
         let mut place = vec![0u32; self.n as usize];
         for (i, &node) in (0..).zip(sorted).filter(|(_, node)| **node < self.n) {
             place[node as usize] = i;
         }
-        let readers = register_readers(*problem);
+        let readers = register_readers(*view);
         let mut chosen = Vec::new();
-        for key in problem.history.keys() {
+        for key in view.history.keys() {
             let is_list = !lists.range(key).is_empty() || !lists.later(key).is_empty();
             let mut open: Vec<TxnId> = match is_list {
                 true => lists.later(key).iter().map(|a| a.txn).collect(),
-                false => problem.index.writers(key).to_vec(),
+                false => view.index.writers(key).to_vec(),
             };
             if is_list && self.is_written(key) {
                 return None;
@@ -192,7 +201,7 @@ impl<'a> Unfolded<'a> {
             open.sort_by_key(|t| place[t.index()]);
             open.dedup();
             for pair in open.windows(2) {
-                let write = problem.write_of(pair[1], key)?;
+                let write = view.write_of(pair[1], key)?;
                 chosen.push(Event { from: pair[0], to: pair[1], label: WW, op: write });
                 if !is_list {
                     let missed = readers_of(&readers, key, pair[0]).iter().filter(|r| r.2 != pair[1]);
@@ -205,8 +214,8 @@ impl<'a> Unfolded<'a> {
 
     /// True if somebody wrote the key as a register.
     fn is_written(&self, key: KeyId) -> bool {
-        let history = self.deps.problem.history;
+        let history = self.deps.view.history;
         let writes = |&t: &TxnId| history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write);
-        self.deps.problem.index.writers(key).iter().any(writes)
+        self.deps.view.index.writers(key).iter().any(writes)
     }
 }

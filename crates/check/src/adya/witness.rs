@@ -2,7 +2,7 @@
 
 use super::depend::{Dependencies, RT, RW, RWP, SO, WR, WW};
 use super::lists::Place;
-use crate::weak::problem::{Read, Writer};
+use crate::view::{Read, Writer};
 use crate::weak::witness::{session_edge, witness};
 use anomalist_graph::labelled::{Labels, Walk};
 use anomalist_history::{FaultKind, KeyId, OpId, OpKind, Source, TxnId};
@@ -28,7 +28,7 @@ impl Dependencies<'_> {
             edges[0].from = last.from;
             edges.pop();
         }
-        witness(self.problem, edges)
+        witness(self.view, edges)
     }
 
     /// An edge with the operations that prove it.
@@ -59,20 +59,20 @@ impl Dependencies<'_> {
     }
 
     fn follows_in_session(&self, from: TxnId, to: TxnId) -> bool {
-        self.problem.history.session_before(from, to)
+        self.view.history.session_before(from, to)
     }
 
     fn ended_before(&self, from: TxnId, to: TxnId) -> bool {
-        let Some(intervals) = self.problem.history.intervals() else { return false };
+        let Some(intervals) = self.view.history.intervals() else { return false };
         intervals[from.index()].completed.is_some_and(|end| end < intervals[to.index()].invoked)
     }
 
     fn reads(&self, t: TxnId) -> impl Iterator<Item = (OpId, KeyId)> {
-        self.problem.history.ops(t).filter(|(_, o)| o.kind == OpKind::Read).map(|(op, o)| (op, o.key))
+        self.view.history.ops(t).filter(|(_, o)| o.kind == OpKind::Read).map(|(op, o)| (op, o.key))
     }
 
     fn writes(&self, t: TxnId) -> impl Iterator<Item = (OpId, KeyId)> {
-        self.problem.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read).map(|(op, o)| (op, o.key))
+        self.view.history.ops(t).filter(|(_, o)| o.kind != OpKind::Read).map(|(op, o)| (op, o.key))
     }
 
     fn read(&self, from: TxnId, to: TxnId, at: Option<OpId>) -> Option<Evidence> {
@@ -81,24 +81,24 @@ impl Dependencies<'_> {
                 let seen = self.lists.seen(key, read).filter(|a| a.txn == from)?;
                 return Some(Evidence::Read { write: Some(seen.op), read });
             }
-            if self.problem.index.source(read) == Source::From(from) {
+            if self.view.index.source(read) == Source::From(from) {
                 return Some(Evidence::Read { write: self.register_write(from, key, read), read });
             }
-            let fault = self.problem.index.faults().iter().find(|f| {
+            let fault = self.view.index.faults().iter().find(|f| {
                 f.op == read
                     && f.kind == FaultKind::NotMyOwnWrite
-                    && f.other.is_some_and(|w| self.problem.history.txn_of(w) == from)
+                    && f.other.is_some_and(|w| self.view.history.txn_of(w) == from)
             })?;
             Some(Evidence::Read { write: fault.other, read })
         })
     }
 
     fn register_write(&self, writer: TxnId, key: KeyId, read: OpId) -> Option<OpId> {
-        self.problem.write_seen(Read { op: read, key, from: Some(writer) })
+        self.view.write_seen(Read { op: read, key, from: Some(writer) })
     }
 
     fn version_order(&self, from: TxnId, to: TxnId, at: Option<OpId>) -> Option<Evidence> {
-        let key_of = |op: OpId| self.problem.history.op(op).key;
+        let key_of = |op: OpId| self.view.history.op(op).key;
         self.writes(to).filter(|(_, key)| at.is_none_or(|at| key_of(at) == *key)).find_map(|(second, key)| {
             let order = self.lists.range(key);
             let before = match self.lists.position(second) {
@@ -113,7 +113,7 @@ impl Dependencies<'_> {
                 return Some(Evidence::Version { first: first.op, second, read });
             }
             let reason = self.registers.reason(key, Some(from), to)?;
-            Some(Evidence::Ordered { first: self.problem.write_of(from, key)?, second, reason })
+            Some(Evidence::Ordered { first: self.view.write_of(from, key)?, second, reason })
         })
     }
 
@@ -132,15 +132,15 @@ impl Dependencies<'_> {
                 let reason = VersionReason::Missing { read: shown };
                 return Some(Evidence::Overwritten { read, seen, write: missing.op, reason });
             }
-            let version: Writer = match self.problem.index.source(read) {
+            let version: Writer = match self.view.index.source(read) {
                 Source::From(writer) => Some(writer),
                 Source::Initial => None,
                 _ => return None,
             };
-            if !self.problem.is_installed(Read { op: read, key, from: version }) {
+            if !self.view.is_installed(Read { op: read, key, from: version }) {
                 return None;
             }
-            let write = self.problem.write_of(to, key)?;
+            let write = self.view.write_of(to, key)?;
             let reason = self.registers.reason(key, version, to)?;
             let seen = version.and_then(|w| self.register_write(w, key, read));
             Some(Evidence::Overwritten { read, seen, write, reason })
@@ -152,7 +152,7 @@ impl Dependencies<'_> {
         let about = witness.edges.iter().filter_map(|e| match e.evidence {
             Evidence::Version { read, .. }
             | Evidence::Overwritten { read, .. }
-            | Evidence::Read { read, .. } => Some(self.problem.history.op(read).key),
+            | Evidence::Read { read, .. } => Some(self.view.history.op(read).key),
             _ => None,
         });
         let mut keys: Vec<KeyId> = about.filter(|&key| self.lists.is_damaged(key)).collect();

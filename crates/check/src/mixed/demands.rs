@@ -1,8 +1,8 @@
 //! What the declared levels ask of the order: edges that must be in it, and choices between two.
 
 use super::{Family, family};
-use crate::weak::Problem;
-use crate::weak::problem::Read;
+use crate::view::CommittedView;
+use crate::view::Read;
 use anomalist_history::{KeyId, TxnId};
 use anomalist_level::{Level, Visible};
 use rustc_hash::FxHashSet;
@@ -25,13 +25,13 @@ pub(super) struct Demands {
 
 impl Demands {
     /// `None` if something would have to come before the initial state.
-    pub fn collect(problem: Problem<'_>, declared: &[Level]) -> Option<Demands> {
-        let collector = Collector { problem, declared };
-        let mut demands = Demands { points: 2 * problem.txn_count(), edges: Vec::new(), choices: Vec::new() };
-        for edge in problem.version_edges() {
+    pub fn collect(view: CommittedView<'_>, declared: &[Level]) -> Option<Demands> {
+        let collector = Collector { view, declared };
+        let mut demands = Demands { points: 2 * view.txn_count(), edges: Vec::new(), choices: Vec::new() };
+        for edge in view.version_edges() {
             demands.edges.push((edge.from.0, edge.to.0));
         }
-        for t in problem.committed() {
+        for t in view.committed() {
             collector.of(t, &mut demands)?;
         }
         Some(demands)
@@ -39,7 +39,7 @@ impl Demands {
 }
 
 struct Collector<'a> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     declared: &'a [Level],
 }
 
@@ -49,9 +49,9 @@ impl Collector<'_> {
         let family = family(level).unwrap_or(Family::Uncommitted);
         let commit = t.0;
         // Where it reads.
-        let view = match family {
+        let reads_at = match family {
             Family::Snapshot { .. } => {
-                let begin = t.0 + self.problem.txn_count() as u32;
+                let begin = t.0 + self.view.txn_count() as u32;
                 demands.edges.push((begin, commit));
                 begin
             }
@@ -62,46 +62,46 @@ impl Collector<'_> {
         let info = level.info();
         if info.session_order {
             // All of them: those in between may be at levels without session order.
-            let before = self.problem.history.before_in_session(t);
-            let earlier = before.filter(|&p| self.problem.index.is_committed(p));
-            demands.edges.extend(earlier.map(|p| (p.0, view)));
+            let before = self.view.history.before_in_session(t);
+            let earlier = before.filter(|&p| self.view.index.is_committed(p));
+            demands.edges.extend(earlier.map(|p| (p.0, reads_at)));
         }
         if info.real_time {
-            demands.edges.extend(self.ended_before(t).map(|p| (p.0, view)));
+            demands.edges.extend(self.ended_before(t).map(|p| (p.0, reads_at)));
         }
         if !matches!(family, Family::Uncommitted | Family::Cut) {
-            let sources = self.problem.reads(t).filter_map(|r| r.from);
-            demands.edges.extend(sources.map(|w| (w.0, view)));
+            let sources = self.view.reads(t).filter_map(|r| r.from);
+            demands.edges.extend(sources.map(|w| (w.0, reads_at)));
         }
         match family {
             Family::Uncommitted | Family::Committed | Family::Cut => {}
             Family::Weak(visible) => {
-                for read in self.problem.reads(t) {
+                for read in self.view.reads(t) {
                     for t2 in self.visible(visible, t, read) {
                         let other = t2 != t && Some(t2) != read.from;
-                        if other && self.problem.index.writes(t2, read.key) {
+                        if other && self.view.index.writes(t2, read.key) {
                             demands.edges.push((t2.0, read.from?.0));
                         }
                     }
                 }
             }
             Family::Snapshot { .. } | Family::Serial => {
-                for read in self.problem.reads(t) {
-                    for &o in self.problem.index.writers(read.key) {
+                for read in self.view.reads(t) {
+                    for &o in self.view.index.writers(read.key) {
                         if o != t && Some(o) != read.from {
-                            demands.choices.push((read.from.map(|w| (o.0, w.0)), (view, o.0)));
+                            demands.choices.push((read.from.map(|w| (o.0, w.0)), (reads_at, o.0)));
                         }
                     }
                 }
             }
         }
         if family == (Family::Snapshot { conflicts: true }) {
-            let keys: FxHashSet<KeyId> = self.problem.written(t).collect();
+            let keys: FxHashSet<KeyId> = self.view.written(t).collect();
             let mut keys: Vec<KeyId> = keys.into_iter().collect();
             keys.sort_unstable();
             for key in keys {
-                for &o in self.problem.index.writers(key).iter().filter(|&&o| o != t) {
-                    demands.choices.push((Some((o.0, view)), (commit, o.0)));
+                for &o in self.view.index.writers(key).iter().filter(|&&o| o != t) {
+                    demands.choices.push((Some((o.0, reads_at)), (commit, o.0)));
                 }
             }
         }
@@ -109,9 +109,9 @@ impl Collector<'_> {
     }
 
     fn ended_before(&self, t: TxnId) -> impl Iterator<Item = TxnId> + '_ {
-        let history = self.problem.history;
+        let history = self.view.history;
         let intervals = history.intervals().unwrap_or_default();
-        self.problem.committed().filter(move |&p| {
+        self.view.committed().filter(move |&p| {
             let over = history.outcome(p) == anomalist_history::Outcome::Committed;
             let ends = intervals.get(p.index()).and_then(|i| i.completed);
             over && p != t && ends.is_some_and(|end| end < intervals[t.index()].invoked)
@@ -121,13 +121,13 @@ impl Collector<'_> {
     /// Who is visible to a read at a weak level.
     fn visible(&self, visible: Visible, t: TxnId, read: Read) -> Vec<TxnId> {
         let before = |t: TxnId| {
-            let before = self.problem.history.before_in_session(t);
-            before.filter(|&p| self.problem.index.is_committed(p))
+            let before = self.view.history.before_in_session(t);
+            before.filter(|&p| self.view.index.is_committed(p))
         };
-        let sources = |t: TxnId| self.problem.reads(t).filter_map(|r| r.from);
+        let sources = |t: TxnId| self.view.reads(t).filter_map(|r| r.from);
         match visible {
             Visible::ReadCommitted => {
-                self.problem.reads(t).filter(|r| r.op < read.op).filter_map(|r| r.from).collect()
+                self.view.reads(t).filter(|r| r.op < read.op).filter_map(|r| r.from).collect()
             }
             Visible::ReadAtomic => sources(t).chain(before(t)).collect(),
             Visible::ReadYourWrites => before(t).collect(),

@@ -24,7 +24,7 @@ mod search;
 use crate::Request;
 use crate::budget::Budget;
 use crate::strong;
-use crate::weak::Problem;
+use crate::view::CommittedView;
 use anomalist_history::{FaultKind, History, ReadFault, TxnId};
 use anomalist_level::{self as level, Level, Mixed, Verdict, Visible, Why};
 use demands::Demands;
@@ -93,18 +93,18 @@ impl Declared {
 }
 
 /// Judges the declared levels; `None` if no transaction declares one.
-pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>) -> Option<Mixed> {
-    let Declared { levels, counts, unclear } = Declared::of(problem.history)?;
+pub(crate) fn judge(view: CommittedView<'_>, request: &Request, budget: &Budget<'_>) -> Option<Mixed> {
+    let Declared { levels, counts, unclear } = Declared::of(view.history)?;
     let open = |why: Why| Mixed { verdict: Verdict::Unknown(why), ..Mixed::default() };
     let needs_time = levels.iter().any(|level| level.info().real_time);
     let answer = if let Some((t, name)) = unclear {
-        open(Why::CannotMix { transaction: problem.history.txn_name(t), level: name.into_string() })
+        open(Why::CannotMix { transaction: view.history.txn_name(t), level: name.into_string() })
     } else if budget.is_over() {
         open(Why::Stopped)
-    } else if needs_time && problem.history.intervals().is_none() {
+    } else if needs_time && view.history.intervals().is_none() {
         open(Why::DeclaredRealTime)
     } else {
-        match strong::decide_mixed(problem, &levels, request.no_guess, budget) {
+        match strong::decide_mixed(view, &levels, request.no_guess, budget) {
             Some(strong::MixedAnswer { verdict, transactions, proof }) => {
                 let proof = proof.filter(|_| request.certificates || verdict == Verdict::Violated);
                 Mixed { verdict, transactions, proof, ..Mixed::default() }
@@ -119,21 +119,21 @@ pub(crate) fn judge(problem: Problem<'_>, request: &Request, budget: &Budget<'_>
 const LARGEST: usize = 1 << 22;
 
 /// Decides what transactions declare by another algorithm, for comparing; `None`: it does not apply.
-pub(crate) fn decide_by_trying(problem: Problem<'_>, budget: &Budget<'_>) -> Option<Verdict> {
-    let Declared { levels, unclear: None, .. } = Declared::of(problem.history)? else { return None };
-    let timed = problem.history.intervals().is_some() || !levels.iter().any(|level| level.info().real_time);
-    let pairs: usize = problem
+pub(crate) fn decide_by_trying(view: CommittedView<'_>, budget: &Budget<'_>) -> Option<Verdict> {
+    let Declared { levels, unclear: None, .. } = Declared::of(view.history)? else { return None };
+    let timed = view.history.intervals().is_some() || !levels.iter().any(|level| level.info().real_time);
+    let pairs: usize = view
         .committed()
-        .flat_map(|t| problem.reads(t))
-        .fold(0, |pairs, read| pairs.saturating_add(problem.index.writers(read.key).len()));
-    if problem.index.ambiguous_reads() > 0 || !timed || pairs > LARGEST {
+        .flat_map(|t| view.reads(t))
+        .fold(0, |pairs, read| pairs.saturating_add(view.index.writers(read.key).len()));
+    if view.index.ambiguous_reads() > 0 || !timed || pairs > LARGEST {
         return None;
     }
-    if faulty(problem, &levels) {
+    if faulty(view, &levels) {
         return Some(Verdict::Violated);
     }
-    let Some(demands) = Demands::collect(problem, &levels) else { return Some(Verdict::Violated) };
-    match search::order(&demands, problem, budget) {
+    let Some(demands) = Demands::collect(view, &levels) else { return Some(Verdict::Violated) };
+    match search::order(&demands, view, budget) {
         search::Found::Order => Some(Verdict::Holds),
         search::Found::Cycle => Some(Verdict::Violated),
         search::Found::OutOfBudget => None,
@@ -141,9 +141,9 @@ pub(crate) fn decide_by_trying(problem: Problem<'_>, budget: &Budget<'_>) -> Opt
 }
 
 /// Is there somebody whose level forbids one of its reads, whatever the order?
-fn faulty(problem: Problem<'_>, declared: &[Level]) -> bool {
+fn faulty(view: CommittedView<'_>, declared: &[Level]) -> bool {
     let forbidden = |fault: &ReadFault| {
-        let t = problem.history.txn_of(fault.op);
+        let t = view.history.txn_of(fault.op);
         match (fault.kind, family(declared[t.index()])) {
             // Versions follow one order whoever looks.
             (FaultKind::IncompatibleOrder, _) => true,
@@ -154,9 +154,9 @@ fn faulty(problem: Problem<'_>, declared: &[Level]) -> bool {
     };
     // Read atomic and cut isolation: a key is read from one transaction.
     let repeats = |t: TxnId| {
-        let reads: Vec<_> = problem.reads(t).collect();
+        let reads: Vec<_> = view.reads(t).collect();
         matches!(family(declared[t.index()]), Some(Family::Cut | Family::Weak(Visible::ReadAtomic)))
             && reads.iter().any(|a| reads.iter().any(|b| a.key == b.key && a.from != b.from))
     };
-    problem.index.faults().iter().any(forbidden) || problem.committed().any(repeats)
+    view.index.faults().iter().any(forbidden) || view.committed().any(repeats)
 }

@@ -5,7 +5,7 @@
 
 use super::demands::{Demands, Edge, Point};
 use crate::budget::Budget;
-use crate::weak::Problem;
+use crate::view::CommittedView;
 use anomalist_history::TxnId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ struct Decision {
     last: bool,
 }
 
-pub(super) fn order(demands: &Demands, problem: Problem<'_>, budget: &Budget<'_>) -> Found {
+pub(super) fn order(demands: &Demands, view: CommittedView<'_>, budget: &Budget<'_>) -> Found {
     let mut edges = demands.edges.clone();
     edges.sort_unstable();
     edges.dedup();
@@ -34,7 +34,7 @@ pub(super) fn order(demands: &Demands, problem: Problem<'_>, budget: &Budget<'_>
         if budget.is_spent() {
             return Found::OutOfBudget;
         }
-        let Some(place) = places(demands.points, &edges, problem) else {
+        let Some(place) = places(demands.points, &edges, view) else {
             // The latest decision that has another side.
             while decisions.last().is_some_and(|d| d.last) {
                 decisions.pop();
@@ -66,12 +66,12 @@ pub(super) fn order(demands: &Demands, problem: Problem<'_>, budget: &Budget<'_>
 
 /// The place of every point in an order with these edges; `None` if they form a cycle. Among those that may come next, the
 /// one that comes first in the input.
-fn places(points: usize, edges: &[Edge], problem: Problem<'_>) -> Option<Vec<u32>> {
+fn places(points: usize, edges: &[Edge], view: CommittedView<'_>) -> Option<Vec<u32>> {
     let (start, to) = successors(points, edges);
     let mut waiting = vec![0u32; points];
     edges.iter().for_each(|&(_, b)| waiting[b as usize] += 1);
-    let n = problem.txn_count();
-    let rank = |p: usize| (problem.history.position(TxnId((p % n) as u32)), p < n);
+    let n = view.txn_count();
+    let rank = |p: usize| (view.history.position(TxnId((p % n) as u32)), p < n);
     let mut ready: BinaryHeap<Reverse<((u32, bool), usize)>> =
         (0..points).filter(|&p| waiting[p] == 0).map(|p| Reverse((rank(p), p))).collect();
     let mut place = vec![0; points];

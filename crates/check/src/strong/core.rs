@@ -12,8 +12,8 @@ use super::refute::Prover;
 use super::search::{self, Found, Progress, Ways};
 use super::story::known_cycle;
 use crate::budget::Budget;
-use crate::weak::Problem;
-use crate::weak::problem::ExternalReads;
+use crate::view::CommittedView;
+use crate::view::ExternalReads;
 use anomalist_history::{Builder, Draft, History, Indexed, KeyId, OpId, OpKind, TxnId};
 use anomalist_level::{Literal, Reason, Refutation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,8 +193,8 @@ impl Excerpt {
         let indexed = Indexed::new(&self.history, NonZeroUsize::MIN);
         let index = indexed.index();
         let reads = ExternalReads::new(&self.history, index);
-        let problem = Problem { history: &self.history, index, reads: &reads, assumed: &[] };
-        let facts = Facts::with(problem, index, false, rules.family == Family::Mixed);
+        let view = CommittedView { history: &self.history, index, reads: &reads, assumed: &[] };
+        let facts = Facts::with(view, index, false, rules.family == Family::Mixed);
         let ways = Ways { no_guess: true, no_saturation: false };
         let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
         let refutation = match found {

@@ -8,8 +8,8 @@
 
 use super::open_lists::{Appends, OpenList};
 use super::rules::Rules;
-use crate::weak::Problem;
-use crate::weak::problem::{Stamped, VersionEdge};
+use crate::view::CommittedView;
+use crate::view::{EpochMap, VersionEdge};
 use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, ReadFault, Source, TxnId, Value};
 use rustc_hash::FxHashMap;
 
@@ -129,16 +129,16 @@ pub(crate) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// `problem.index` knows what certainly committed, `index` what may have; they are the same unless reads are open.
+    /// `view.index` knows what certainly committed, `index` what may have; they are the same unless reads are open.
     /// `alone`: no other engine has looked at the history, so lists are taken element by element, and nothing is left out.
-    pub fn new(problem: Problem<'a>, index: &'a Index, alone: bool) -> Facts<'a> {
-        Facts::with(problem, index, alone, alone || index.ambiguous_reads() > 0)
+    pub fn new(view: CommittedView<'a>, index: &'a Index, alone: bool) -> Facts<'a> {
+        Facts::with(view, index, alone, alone || index.ambiguous_reads() > 0)
     }
 
     /// With `every` read, those too that repeat an earlier one.
-    pub fn with(problem: Problem<'a>, index: &'a Index, alone: bool, every: bool) -> Facts<'a> {
-        let history = problem.history;
-        let certain = history.txns().map(|t| problem.index.is_committed(t)).collect();
+    pub fn with(view: CommittedView<'a>, index: &'a Index, alone: bool, every: bool) -> Facts<'a> {
+        let history = view.history;
+        let certain = history.txns().map(|t| view.index.is_committed(t)).collect();
         let mut facts = Facts {
             history,
             index,
@@ -155,9 +155,9 @@ impl<'a> Facts<'a> {
             impossible: Vec::new(),
             lists: Vec::new(),
             open_lists: Vec::new(),
-            appends: Appends::new(problem, index, alone),
+            appends: Appends::new(view, index, alone),
             alone,
-            assumed: problem.assumed,
+            assumed: view.assumed,
             partial: Vec::new(),
         };
         let appends = facts.collect_lists();
@@ -299,8 +299,8 @@ impl<'a> Facts<'a> {
     fn collect_operations(&mut self, appends: &FxHashMap<KeyId, &'a [OpId]>, every: bool) {
         let history = self.history;
         let keys = history.key_count();
-        let mut written: Stamped<u32> = Stamped::new(keys);
-        let mut found: Stamped<u32> = Stamped::new(keys);
+        let mut written: EpochMap<u32> = EpochMap::new(keys);
+        let mut found: EpochMap<u32> = EpochMap::new(keys);
         for t in history.txns() {
             written.next_round();
             found.next_round();

@@ -11,7 +11,7 @@ use super::story;
 use crate::Request;
 use crate::budget::{Budget, OutOfBudget};
 use crate::verdicts::Board;
-use crate::weak::Problem;
+use crate::view::CommittedView;
 use anomalist_history::Index;
 use anomalist_level::{self as level, Anomaly, AnomalyKind, Bound, Level, Refutation, Verdict, Why};
 use std::cmp::Reverse;
@@ -27,14 +27,14 @@ static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
 
 /// Decides what is asked for and still open.
 pub(crate) fn judge(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     asked: &[Level],
     request: &Request,
     budget: &Budget<'_>,
     board: &mut Board<'_>,
 ) {
-    let timed = problem.history.intervals().is_some();
-    let repeats = problem.index.ambiguous_reads() > 0;
+    let timed = view.history.intervals().is_some();
+    let repeats = view.index.ambiguous_reads() > 0;
     // Without predicates, some levels are others.
     let asks = |level: Level| asked.iter().any(|a| a.decided_as() == level);
     let needed = |level: Level| {
@@ -67,9 +67,9 @@ pub(crate) fn judge(
         stop(board, &needed);
         return;
     }
-    let possible = repeats.then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
-    let facts = Facts::new(problem, possible.as_ref().unwrap_or(problem.index), request.search_only);
-    let engine = Engine { problem, facts: &facts, request, budget: budget.search(), needed: &needed };
+    let possible = repeats.then(|| Index::build_with_possible(view.history, NonZeroUsize::MIN));
+    let facts = Facts::new(view, possible.as_ref().unwrap_or(view.index), request.search_only);
+    let engine = Engine { view, facts: &facts, request, budget: budget.search(), needed: &needed };
     for &level in LEVELS.iter() {
         if needed(level) && board.get(level).is_none_or(undecided) {
             if budget.is_over() {
@@ -78,7 +78,7 @@ pub(crate) fn judge(
             }
             engine.decide(level, board);
             board.close();
-            budget.tell(|| board.known(problem, asked));
+            budget.tell(|| board.known(view, asked));
         }
     }
 }
@@ -95,15 +95,15 @@ fn stop(board: &mut Board<'_>, needed: &dyn Fn(Level) -> bool) {
 /// Consistent view (PL-2+) of a history whose every transaction is a session: there it is parallel snapshot isolation.
 /// `None`: not decided.
 pub(crate) fn parallel_without_sessions(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     budget: &Budget<'_>,
 ) -> Option<Result<(), (Anomaly, Refutation)>> {
-    let facts = Facts::new(problem, problem.index, false);
+    let facts = Facts::new(view, view.index, false);
     let rules = Rules::of(Level::ParallelSnapshotIsolation).filter(|_| facts.partial.is_empty())?;
     match search::decide(&facts, rules, Ways::default(), budget, &mut Progress::default()).ok()? {
         Found::Holds(_) => Some(Ok(())),
         found => {
-            let (mut anomaly, refutation) = story::tell(problem, &facts, rules, found, budget);
+            let (mut anomaly, refutation) = story::tell(view, &facts, rules, found, budget);
             if !Level::ConsistentView.forbids(anomaly.kind) {
                 anomaly = Anomaly { kind: AnomalyKind::Pl2PlusCycleExists, ..anomaly };
             }
@@ -130,7 +130,7 @@ fn undecided(verdict: &Verdict) -> bool {
 }
 
 struct Engine<'a> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     facts: &'a Facts<'a>,
     request: &'a Request,
     budget: Budget<'a>,
@@ -168,7 +168,7 @@ impl Engine<'_> {
     fn decide(&self, level: Level, board: &mut Board<'_>) {
         let Some(rules) = Rules::by(level, self.request.definitions) else { return };
         if let Some(&(read, write)) = self.facts.partial.first().filter(|_| rules.follows_reads()) {
-            let (anomaly, refutation) = story::part_of_a_transaction(self.problem, rules, read, write);
+            let (anomaly, refutation) = story::part_of_a_transaction(self.view, rules, read, write);
             refute(board, level, anomaly, refutation);
             return;
         }
@@ -194,7 +194,7 @@ impl Engine<'_> {
                 board.decide(level, Verdict::Unknown(Why::RepeatedElements));
             }
             Ok(Found::Holds(execution)) => board.prove(level, execution),
-            Ok(_) if rules.family == Family::Writes && self.problem.may_be_dirty() => {
+            Ok(_) if rules.family == Family::Writes && self.view.may_be_dirty() => {
                 board.decide(level, Verdict::Unknown(Why::DirtyRead));
             }
             Ok(found) => {
@@ -207,7 +207,7 @@ impl Engine<'_> {
                         return;
                     }
                 }
-                let (anomaly, refutation) = story::tell(self.problem, self.facts, rules, found, &self.budget);
+                let (anomaly, refutation) = story::tell(self.view, self.facts, rules, found, &self.budget);
                 refute(board, level, anomaly, refutation);
             }
             Err(OutOfBudget) => board.decide(level, Verdict::Unknown(Why::Search(progress))),

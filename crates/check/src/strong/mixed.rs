@@ -10,8 +10,8 @@ use super::model::Rules;
 use super::search::{self, Found, Progress, Ways};
 use super::story;
 use crate::budget::Budget;
-use crate::weak::Problem;
-use crate::weak::problem::returned;
+use crate::view::CommittedView;
+use crate::view::returned;
 use anomalist_history::{FaultKind, Index, OpId, TxnId};
 use anomalist_level::{Certificate, Level, Reason, Refutation, Verdict, Why};
 use std::num::NonZeroUsize;
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
 
 /// Decides a history whose transactions have these levels, which have rules; `None`: one of them has none.
 pub(crate) fn decide(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     declared: &[Level],
     no_guess: bool,
     budget: &Budget<'_>,
@@ -34,18 +34,18 @@ pub(crate) fn decide(
     let own = |level: &Level| Rules::of(level.decided_as()).filter(|rules| rules.can_be_mixed());
     let declared: Vec<Rules<'static>> = declared.iter().map(own).collect::<Option<_>>()?;
     let rules = Rules::mixed(&declared);
-    if let Some(reason) = impossible(problem, rules) {
-        return Some(violated(problem, story::at_once(reason)));
+    if let Some(reason) = impossible(view, rules) {
+        return Some(violated(view, story::at_once(reason)));
     }
-    let repeats = problem.index.ambiguous_reads() > 0;
-    let possible = repeats.then(|| Index::build_with_possible(problem.history, NonZeroUsize::MIN));
+    let repeats = view.index.ambiguous_reads() > 0;
+    let possible = repeats.then(|| Index::build_with_possible(view.history, NonZeroUsize::MIN));
     // Lists that contradict each other have no order of appends to start from.
-    let alone = problem.index.faults().iter().any(|fault| fault.kind == FaultKind::IncompatibleOrder);
-    let facts = Facts::with(problem, possible.as_ref().unwrap_or(problem.index), alone, true);
-    let follows = |read: OpId| rules.own(problem.history.txn_of(read)).follows_reads();
+    let alone = view.index.faults().iter().any(|fault| fault.kind == FaultKind::IncompatibleOrder);
+    let facts = Facts::with(view, possible.as_ref().unwrap_or(view.index), alone, true);
+    let follows = |read: OpId| rules.own(view.history.txn_of(read)).follows_reads();
     if let Some(&(read, write)) = facts.partial.iter().find(|partial| follows(partial.0)) {
-        let reason = Reason::Intermediate(returned(problem.history, read, write));
-        return Some(violated(problem, story::at_once(reason)));
+        let reason = Reason::Intermediate(returned(view.history, read, write));
+        return Some(violated(view, story::at_once(reason)));
     }
     let unknown = |why: Why| {
         let verdict = Verdict::Unknown(why);
@@ -64,29 +64,29 @@ pub(crate) fn decide(
             Some(Answer { verdict: Verdict::Holds, transactions: Vec::new(), proof })
         }
         Ok(found) => {
-            let (_, refutation) = story::tell(problem, &facts, rules, found, budget);
-            Some(violated(problem, refutation))
+            let (_, refutation) = story::tell(view, &facts, rules, found, budget);
+            Some(violated(view, refutation))
         }
         Err(_) => unknown(Why::Search(progress)),
     }
 }
 
-fn violated(problem: Problem<'_>, refutation: Refutation) -> Answer {
-    let (transactions, _) = refutation.names(problem.history);
+fn violated(view: CommittedView<'_>, refutation: Refutation) -> Answer {
+    let (transactions, _) = refutation.names(view.history);
     let proof = (!refutation.steps.is_empty()).then_some(Certificate::Violated(refutation));
     Answer { verdict: Verdict::Violated, transactions, proof }
 }
 
 /// A read that the level of its transaction forbids, whatever the order. Of transactions that certainly took effect.
-fn impossible(problem: Problem<'_>, rules: Rules<'_>) -> Option<Reason> {
+fn impossible(view: CommittedView<'_>, rules: Rules<'_>) -> Option<Reason> {
     let forbidden = |t: TxnId, kind: FaultKind| {
-        kind != FaultKind::IncompatibleOrder && rules.own(t).forbids(kind) && problem.index.is_committed(t)
+        kind != FaultKind::IncompatibleOrder && rules.own(t).forbids(kind) && view.index.is_committed(t)
     };
-    let mut faults = problem.index.faults().iter();
-    let fault = faults.find(|fault| forbidden(problem.history.txn_of(fault.op), fault.kind))?;
+    let mut faults = view.index.faults().iter();
+    let fault = faults.find(|fault| forbidden(view.history.txn_of(fault.op), fault.kind))?;
     Some(match (fault.kind, fault.other) {
         (FaultKind::Intermediate, Some(write)) => {
-            Reason::Intermediate(returned(problem.history, fault.op, write))
+            Reason::Intermediate(returned(view.history, fault.op, write))
         }
         _ => Reason::Impossible { read: fault.op },
     })

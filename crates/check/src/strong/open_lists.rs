@@ -10,7 +10,7 @@
 use super::facts::{Facts, Open, Origin, Pool};
 use super::model::Model;
 use super::scan::{Decided, Demand};
-use crate::weak::Problem;
+use crate::view::CommittedView;
 use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
 use anomalist_level::Choice;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -63,14 +63,14 @@ pub(crate) struct Appends {
 
 impl Appends {
     /// `all`: the lists of all keys count as open.
-    pub fn new(problem: Problem<'_>, index: &Index, all: bool) -> Appends {
-        let history = problem.history;
+    pub fn new(view: CommittedView<'_>, index: &Index, all: bool) -> Appends {
+        let history = view.history;
         let mut appends = Appends::default();
         if index.ambiguous_reads() == 0 && !all {
             return appends;
         }
         // Orders that lists show would rest on reads that may not have happened.
-        let uncertain = history.txns().any(|t| index.is_committed(t) && !problem.index.is_committed(t));
+        let uncertain = history.txns().any(|t| index.is_committed(t) && !view.index.is_committed(t));
         let contradicted = index.faults().iter().filter(|f| f.kind == FaultKind::IncompatibleOrder);
         for fault in contradicted {
             appends.by_key.entry(history.op(fault.op).key).or_default();

@@ -12,7 +12,7 @@ use super::open_lists::Element;
 use super::scan::Demand;
 use super::solver::{Lit, Solver, Var};
 use crate::budget::Budget;
-use crate::weak::problem::returned;
+use crate::view::returned;
 use anomalist_history::{KeyId, OpId, TxnId};
 use anomalist_level::{Choice, Literal, Point, Reason, Refutation, Step};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -10,8 +10,8 @@ use super::model::{Edge, Model, Rules, Why};
 use super::refute::{Prover, price};
 use super::search;
 use crate::budget::Budget;
-use crate::weak::Problem;
-use crate::weak::problem::returned;
+use crate::view::CommittedView;
+use crate::view::returned;
 use anomalist_graph::{Graph, components};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::{
@@ -26,18 +26,18 @@ pub(crate) fn at_once(reason: Reason) -> Refutation {
 
 /// A list read that shows part of another transaction's appends below the reader's own.
 pub(crate) fn part_of_a_transaction(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     rules: Rules<'_>,
     read: OpId,
     write: OpId,
 ) -> (Anomaly, Refutation) {
-    let refutation = at_once(Reason::Intermediate(returned(problem.history, read, write)));
-    (unnamed(problem, rules, &refutation, Vec::new()), refutation)
+    let refutation = at_once(Reason::Intermediate(returned(view.history, read, write)));
+    (unnamed(view, rules, &refutation, Vec::new()), refutation)
 }
 
 /// The anomaly and the proof behind a level that does not hold.
 pub(crate) fn tell(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     facts: &Facts<'_>,
     rules: Rules<'_>,
     found: search::Found<'_>,
@@ -49,25 +49,25 @@ pub(crate) fn tell(
             let cycle = known_cycle(&model, &prover);
             let edges: Vec<Edge> = cycle.iter().map(|&i| model.edges[i as usize]).collect();
             let refutation = prover.by_cycle(&cycle);
-            match named(problem, &model, &edges) {
+            match named(view, &model, &edges) {
                 Some(anomaly) => (anomaly, refutation),
-                None => smallest(problem, facts, rules, refutation, budget),
+                None => smallest(view, facts, rules, refutation, budget),
             }
         }
         search::Found::Refuted(model, solver, end) => {
             let position = |node: u32| solver.order.position(node);
             let refutation = Prover::new(&model, Some(&position)).by_log(&solver, end, budget);
-            smallest(problem, facts, rules, refutation, budget)
+            smallest(view, facts, rules, refutation, budget)
         }
         search::Found::Holds(_) => {
-            (unnamed(problem, rules, &Refutation::default(), Vec::new()), Refutation::default())
+            (unnamed(view, rules, &Refutation::default(), Vec::new()), Refutation::default())
         }
     }
 }
 
 /// The smallest refutation that a little effort finds.
 fn smallest(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     facts: &Facts<'_>,
     rules: Rules<'_>,
     whole: Refutation,
@@ -83,7 +83,7 @@ fn smallest(
             also.extend(facts.write_of(w, read.key));
         }
     }
-    (unnamed(problem, rules, &refutation, also), refutation)
+    (unnamed(view, rules, &refutation, also), refutation)
 }
 
 /// How many nodes a cycle is looked for through.
@@ -103,13 +103,13 @@ pub(crate) fn known_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
 }
 
 /// An anomaly that is no more than its refutation; these operations belong to it too.
-fn unnamed(problem: Problem<'_>, rules: Rules<'_>, refutation: &Refutation, also: Vec<OpId>) -> Anomaly {
-    let witness = Witness::refuted(problem.history, refutation.clone(), also);
+fn unnamed(view: CommittedView<'_>, rules: Rules<'_>, refutation: &Refutation, also: Vec<OpId>) -> Anomaly {
+    let witness = Witness::refuted(view.history, refutation.clone(), also);
     Anomaly { kind: rules.no_order, count: 1, witness }
 }
 
 /// A cycle of edges that can each be told in one sentence, with its name.
-fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anomaly> {
+fn named(view: CommittedView<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anomaly> {
     let mut edges: Vec<level::Edge> = Vec::new();
     // Through moments of real time it goes from the transaction that ended to the one that began.
     let mut ended: Option<TxnId> = None;
@@ -139,7 +139,7 @@ fn named(problem: Problem<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anom
     if !model.rules.level.forbids(kind) {
         return None;
     }
-    Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(problem, edges) })
+    Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(view, edges) })
 }
 
 /// A read, unless it is of a list whose appends are open: whose they are is not told in one sentence.

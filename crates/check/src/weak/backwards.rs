@@ -13,8 +13,8 @@
 use super::Weak;
 use super::clocks::{Chains, Clocks};
 use super::plume::OtherKeys;
-use super::problem::{Problem, Read, Stamped};
 use crate::budget::{Budget, OutOfBudget};
+use crate::view::{CommittedView, EpochMap, Read};
 use anomalist_graph::Csr;
 use anomalist_history::{KeyId, OpId, TxnId};
 use anomalist_level::Definitions;
@@ -29,21 +29,21 @@ const PATIENCE: usize = 32;
 /// An order of the committed transactions that meets all demands of the level and has the edges of `versions`. `None`: there
 /// is none, or finding it would take long.
 pub(crate) fn order(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     (level, definitions): (Weak, Definitions),
     versions: &[(u32, u32)],
     budget: &Budget<'_>,
 ) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
     match level {
         Weak::ReadCommitted if definitions == Definitions::Plume => {
-            Backwards::new(problem, OtherKeys::new(problem), versions).run(budget)
+            Backwards::new(view, OtherKeys::new(view), versions).run(budget)
         }
-        Weak::ReadCommitted => Backwards::new(problem, Direct::new(problem, false), versions).run(budget),
-        Weak::ReadAtomic => Backwards::new(problem, Direct::new(problem, true), versions).run(budget),
+        Weak::ReadCommitted => Backwards::new(view, Direct::new(view, false), versions).run(budget),
+        Weak::ReadAtomic => Backwards::new(view, Direct::new(view, true), versions).run(budget),
         Weak::Causal => {
-            let chains = Chains::new(&problem).reversed(&problem);
-            let clocks = Clocks::backward(problem, &chains);
-            Backwards::new(problem, Causal { problem, clocks }, versions).run(budget)
+            let chains = Chains::new(&view).reversed(&view);
+            let clocks = Clocks::backward(view, &chains);
+            Backwards::new(view, Causal { view, clocks }, versions).run(budget)
         }
     }
 }
@@ -133,7 +133,7 @@ impl Waiting {
 }
 
 struct Backwards<'a, S> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     sight: S,
     waiting: Waiting,
     /// Readers, the session's next and the next versions that are not placed yet.
@@ -152,14 +152,14 @@ struct Backwards<'a, S> {
 }
 
 impl<'a, S: Sight> Backwards<'a, S> {
-    fn new(problem: Problem<'a>, sight: S, versions: &[(u32, u32)]) -> Self {
-        let n = problem.txn_count();
+    fn new(view: CommittedView<'a>, sight: S, versions: &[(u32, u32)]) -> Self {
+        let n = view.txn_count();
         let mut later = vec![0u32; n];
-        for t in problem.committed() {
-            for w in problem.reads(t).filter_map(|r| r.from) {
+        for t in view.committed() {
+            for w in view.reads(t).filter_map(|r| r.from) {
                 later[w.index()] += 1;
             }
-            if let Some(before) = problem.session_predecessor(t) {
+            if let Some(before) = view.session_predecessor(t) {
                 later[before.index()] += 1;
             }
         }
@@ -168,15 +168,15 @@ impl<'a, S: Sight> Backwards<'a, S> {
         }
         let reversed = || versions.iter().map(|&(from, to)| (to, from));
         Backwards {
-            problem,
+            view,
             sight,
             waiting: Waiting {
                 reads: Vec::new(),
                 free: NONE,
-                of_key: vec![NONE; problem.history.key_count()],
+                of_key: vec![NONE; view.history.key_count()],
                 of_source: vec![NONE; n],
             },
-            ready: problem.committed().filter(|t| later[t.index()] == 0).collect(),
+            ready: view.committed().filter(|t| later[t.index()] == 0).collect(),
             later,
             version_before: Csr::from_edges(n, reversed),
             held: vec![NONE; n],
@@ -188,8 +188,8 @@ impl<'a, S: Sight> Backwards<'a, S> {
     }
 
     fn run(mut self, budget: &Budget<'_>) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
-        let patience = PATIENCE * self.problem.history.op_count();
-        let committed = self.problem.committed().count();
+        let patience = PATIENCE * self.view.history.op_count();
+        let committed = self.view.committed().count();
         while let Some(t) = self.ready.pop_front() {
             self.sight.enter(t, &self.waiting);
             self.try_to_place(t);
@@ -226,7 +226,7 @@ impl<'a, S: Sight> Backwards<'a, S> {
     /// A transaction not placed yet that a read demands to come after `t`.
     fn must_follow(&mut self, t: TxnId) -> Option<u32> {
         self.others_wait.clear();
-        for key in self.problem.written(t) {
+        for key in self.view.written(t) {
             let mut others_wait = false;
             let mut at = self.waiting.of_key[key.index()];
             while at != NONE {
@@ -247,7 +247,7 @@ impl<'a, S: Sight> Backwards<'a, S> {
 
     fn place(&mut self, t: TxnId, released: &mut u32) {
         self.placed.push(t);
-        for (key, &others_wait) in self.problem.written(t).zip(&self.others_wait) {
+        for (key, &others_wait) in self.view.written(t).zip(&self.others_wait) {
             if others_wait {
                 self.waiting.unlink(key, t);
             } else {
@@ -255,13 +255,13 @@ impl<'a, S: Sight> Backwards<'a, S> {
             }
         }
         self.waiting.release(t);
-        for read in self.problem.reads(t) {
+        for read in self.view.reads(t) {
             self.waiting.push(t, read);
             if let Some(w) = read.from {
                 self.one_less(w);
             }
         }
-        if let Some(before) = self.problem.session_predecessor(t) {
+        if let Some(before) = self.view.session_predecessor(t) {
             self.one_less(before);
         }
         for i in 0..self.version_before.successors(t.0).len() {
@@ -288,16 +288,16 @@ impl<'a, S: Sight> Backwards<'a, S> {
 /// Read committed: a transaction is seen by the reads that follow a read from it in the same transaction.
 /// Read atomic: by all reads of the transactions that read from it, and of the later ones of its session.
 struct Direct<'a> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     atomic: bool,
     /// Whose readers `first_read` knows.
     known: Option<TxnId>,
-    first_read: Stamped<u32>,
+    first_read: EpochMap<u32>,
 }
 
 impl<'a> Direct<'a> {
-    fn new(problem: Problem<'a>, atomic: bool) -> Self {
-        Direct { problem, atomic, known: None, first_read: Stamped::new(problem.txn_count()) }
+    fn new(view: CommittedView<'a>, atomic: bool) -> Self {
+        Direct { view, atomic, known: None, first_read: EpochMap::new(view.txn_count()) }
     }
 }
 
@@ -305,7 +305,7 @@ impl Sight for Direct<'_> {
     fn enter(&mut self, _: TxnId, _: &Waiting) {}
 
     fn is_seen(&mut self, t: TxnId, by: &WaitingRead, waiting: &Waiting) -> bool {
-        if self.atomic && self.problem.history.session_before(t, by.reader) {
+        if self.atomic && self.view.history.session_before(t, by.reader) {
             return true;
         }
         if self.known != Some(t) {
@@ -322,13 +322,13 @@ impl Sight for Direct<'_> {
 
 /// Causal: a transaction is seen by everything that happened after it.
 struct Causal<'a, 'b> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     clocks: Clocks<'a, 'b>,
 }
 
 impl Sight for Causal<'_, '_> {
     fn enter(&mut self, t: TxnId, waiting: &Waiting) {
-        let seen_by = waiting.from(t).map(|r| r.reader).chain(self.problem.branches(t));
+        let seen_by = waiting.from(t).map(|r| r.reader).chain(self.view.branches(t));
         self.clocks.enter(t, seen_by.clone());
         self.clocks.release(seen_by);
     }
@@ -343,8 +343,8 @@ impl Sight for Causal<'_, '_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::ground::{Conclusion, Ground, Rule};
-    use super::super::problem::ExternalReads;
     use super::*;
+    use crate::view::ExternalReads;
     use anomalist_history::Indexed;
     use anomalist_testkit::random::{self, Reference, Shape};
 
@@ -359,12 +359,13 @@ mod tests {
             let history = random::mutated(&mut rng, reference, &shape);
             let indexed = Indexed::new(&history, 1.try_into().unwrap());
             let reads = ExternalReads::new(&history, indexed.index());
-            let problem = Problem { history: &history, index: indexed.index(), reads: &reads, assumed: &[] };
+            let view =
+                CommittedView { history: &history, index: indexed.index(), reads: &reads, assumed: &[] };
             let budget = Budget::unlimited();
             for definitions in Definitions::ALL {
-                let ground = Ground::new(problem, definitions, true, &budget);
+                let ground = Ground::new(view, definitions, true, &budget);
                 for level in Weak::ALL {
-                    let order = order(problem, (level, definitions), &ground.versions, &budget).unwrap();
+                    let order = order(view, (level, definitions), &ground.versions, &budget).unwrap();
                     let all_demands = ground.analyse(Rule::Level(level)).unwrap();
                     let expected = matches!(all_demands, Conclusion::Order(_));
                     assert_eq!(order.is_some(), expected, "seed {seed}, {level:?} of {definitions}");

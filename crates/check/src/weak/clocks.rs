@@ -9,7 +9,7 @@
 //! readers have taken it over, so memory follows the number of rows still needed, not the length of the history.
 //! [`AllClocks`] has all rows at once, in both directions, for histories that turned out to be broken.
 
-use super::problem::Problem;
+use crate::view::CommittedView;
 use anomalist_graph::Components;
 use anomalist_history::{SessionId, TxnId};
 
@@ -25,24 +25,23 @@ pub(crate) struct Chains {
 
 impl Chains {
     /// Every session a chain of its own: right even when causality has cycles.
-    fn sessions(problem: &Problem<'_>) -> Chains {
-        let first: Vec<u32> =
-            problem.history.sessions().map(|s| problem.history.session_range(s).start).collect();
+    fn sessions(view: &CommittedView<'_>) -> Chains {
+        let first: Vec<u32> = view.history.sessions().map(|s| view.history.session_range(s).start).collect();
         let place = first.iter().zip(0..).map(|(&first, c)| (c, 0u32.wrapping_sub(first))).collect();
         Chains { place, flip: 0, count: first.len(), first }
     }
 
     /// Appends a session to another whose last transaction its first one reads from.
-    pub fn new(problem: &Problem<'_>) -> Chains {
-        let history = problem.history;
-        let mut chains = Chains::sessions(problem);
-        let committed = |s: SessionId| history.session_txns(s).filter(|&t| problem.index.is_committed(t));
+    pub fn new(view: &CommittedView<'_>) -> Chains {
+        let history = view.history;
+        let mut chains = Chains::sessions(view);
+        let committed = |s: SessionId| history.session_txns(s).filter(|&t| view.index.is_committed(t));
         let last: Vec<Option<TxnId>> = history.sessions().map(|s| committed(s).next_back()).collect();
         let mut next: Vec<Option<SessionId>> = vec![None; last.len()];
         let mut has_previous = vec![false; last.len()];
         for session in history.sessions() {
             let Some(begin) = committed(session).next() else { continue };
-            let mut sources = problem.reads(begin).filter_map(|r| r.from);
+            let mut sources = view.reads(begin).filter_map(|r| r.from);
             let end_of_another = sources.find(|&w| {
                 let s = history.session_of(w);
                 s != session && last[s.index()] == Some(w) && next[s.index()].is_none()
@@ -76,11 +75,11 @@ impl Chains {
     }
 
     /// The same chains, numbered from their end: for clocks that run backwards.
-    pub fn reversed(mut self, problem: &Problem<'_>) -> Chains {
+    pub fn reversed(mut self, view: &CommittedView<'_>) -> Chains {
         let mut length = vec![0u32; self.count];
-        for session in problem.history.sessions() {
+        for session in view.history.sessions() {
             length[self.place[session.index()].0 as usize] +=
-                problem.history.session_range(session).len() as u32;
+                view.history.session_range(session).len() as u32;
         }
         // length − 1 − (id + offset) = !id + (length − offset)
         for (chain, offset) in &mut self.place {
@@ -110,7 +109,7 @@ const NO_ROW: u32 = u32::MAX;
 
 /// The clocks of an order being played.
 pub(crate) struct Clocks<'a, 'b> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     chains: &'b Chains,
     slab: Vec<u32>,
     free: Vec<u32>,
@@ -123,32 +122,32 @@ pub(crate) struct Clocks<'a, 'b> {
 
 impl<'a, 'b> Clocks<'a, 'b> {
     /// What each transaction has seen. Its sources are the transactions it reads from, and the one it branches off.
-    pub fn forward(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
-        let mut needed = vec![1u32; problem.txn_count()];
-        for t in problem.committed() {
-            for w in problem.reads(t).filter_map(|r| r.from).chain(problem.trunk(t)) {
+    pub fn forward(view: CommittedView<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
+        let mut needed = vec![1u32; view.txn_count()];
+        for t in view.committed() {
+            for w in view.reads(t).filter_map(|r| r.from).chain(view.trunk(t)) {
                 needed[w.index()] += 1;
             }
         }
-        Clocks::new(problem, chains, needed)
+        Clocks::new(view, chains, needed)
     }
 
     /// What has seen each transaction. Its sources are its readers and those that branch off it; chains are numbered from
     /// their end.
-    pub fn backward(problem: Problem<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
-        let mut needed = vec![1u32; problem.txn_count()];
-        for t in problem.committed() {
-            let sources = problem.reads(t).filter_map(|r| r.from).chain(problem.trunk(t));
+    pub fn backward(view: CommittedView<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
+        let mut needed = vec![1u32; view.txn_count()];
+        for t in view.committed() {
+            let sources = view.reads(t).filter_map(|r| r.from).chain(view.trunk(t));
             needed[t.index()] += sources.count() as u32;
         }
-        Clocks::new(problem, chains, needed)
+        Clocks::new(view, chains, needed)
     }
 
-    fn new(problem: Problem<'a>, chains: &'b Chains, needed: Vec<u32>) -> Clocks<'a, 'b> {
-        let n = problem.txn_count();
-        let sessions = problem.history.session_count();
+    fn new(view: CommittedView<'a>, chains: &'b Chains, needed: Vec<u32>) -> Clocks<'a, 'b> {
+        let n = view.txn_count();
+        let sessions = view.history.session_count();
         Clocks {
-            problem,
+            view,
             chains,
             slab: Vec::new(),
             free: Vec::new(),
@@ -167,7 +166,7 @@ impl<'a, 'b> Clocks<'a, 'b> {
     /// True if `t` has seen the other; `t` was entered and its row is still needed.
     #[inline]
     pub fn has_seen(&self, t: TxnId, seen: TxnId) -> bool {
-        let (chain, number) = self.chains.place(self.problem.history.session_of(seen), seen);
+        let (chain, number) = self.chains.place(self.view.history.session_of(seen), seen);
         number < self.row(t)[chain]
     }
 
@@ -180,7 +179,7 @@ impl<'a, 'b> Clocks<'a, 'b> {
     /// Computes the row of the next transaction in a causal order: its session's one before and its sources must have been
     /// entered.
     pub fn enter(&mut self, t: TxnId, sources: impl Iterator<Item = TxnId>) {
-        let session = self.problem.history.session_of(t);
+        let session = self.view.history.session_of(t);
         let len = self.chains.count;
         let row = match self.last[session.index()] {
             Some(previous) => {
@@ -209,7 +208,7 @@ impl<'a, 'b> Clocks<'a, 'b> {
             self.slab[row as usize * len + own_chain] = own_number;
         }
         for w in sources {
-            let (chain, number) = self.chains.place(self.problem.history.session_of(w), w);
+            let (chain, number) = self.chains.place(self.view.history.session_of(w), w);
             let entry = &mut self.slab[row as usize * len + chain];
             if *entry <= number {
                 *entry = number + 1;
@@ -260,7 +259,7 @@ fn two_rows(slab: &mut [u32], len: usize, into: u32, from: u32) -> (&mut [u32], 
 /// Past and future of all transactions at once. The members of a cycle have all seen each other, so they share rows.
 /// For histories already known to be broken: 8 bytes × transactions × chains.
 pub(crate) struct AllClocks<'a> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     chains: Chains,
     components: Components,
     /// Per component and chain: how many of the chain were seen.
@@ -270,12 +269,12 @@ pub(crate) struct AllClocks<'a> {
 }
 
 impl<'a> AllClocks<'a> {
-    pub fn new(problem: Problem<'a>, components: Components) -> AllClocks<'a> {
+    pub fn new(view: CommittedView<'a>, components: Components) -> AllClocks<'a> {
         let cyclic = components.cyclic_count() > 0;
-        let chains = if cyclic { Chains::sessions(&problem) } else { Chains::new(&problem) };
+        let chains = if cyclic { Chains::sessions(&view) } else { Chains::new(&view) };
         let size = chains.count * components.count();
         let mut clocks =
-            AllClocks { problem, chains, components, past: vec![0; size], future: vec![u32::MAX; size] };
+            AllClocks { view, chains, components, past: vec![0; size], future: vec![u32::MAX; size] };
         let order = clocks.components.topological();
         // Rows of earlier components are complete when a component is reached; inside one, members only add up.
         let groups = || order.chunk_by(|&a, &b| clocks.components.of(a) == clocks.components.of(b));
@@ -291,19 +290,19 @@ impl<'a> AllClocks<'a> {
     }
 
     fn committed<'c>(&'c self, group: &'c [u32]) -> impl Iterator<Item = TxnId> + 'c {
-        group.iter().map(|&t| TxnId(t)).filter(|&t| self.problem.index.is_committed(t))
+        group.iter().map(|&t| TxnId(t)).filter(|&t| self.view.index.is_committed(t))
     }
 
     fn place(&self, t: TxnId) -> (usize, u32) {
-        self.chains.place(self.problem.history.session_of(t), t)
+        self.chains.place(self.view.history.session_of(t), t)
     }
 
     fn fill_past(&self, group: &[u32], past: &mut [u32]) {
         let len = self.chains.count;
         for t in self.committed(group) {
             let c = self.components.of(t.0);
-            let sources = self.problem.reads(t).filter_map(|r| r.from);
-            for before in sources.chain(self.problem.session_predecessor(t)) {
+            let sources = self.view.reads(t).filter_map(|r| r.from);
+            for before in sources.chain(self.view.session_predecessor(t)) {
                 let from = self.components.of(before.0);
                 if from != c {
                     let (into, from) = two_rows(past, len, c, from);
@@ -323,8 +322,8 @@ impl<'a> AllClocks<'a> {
     fn fill_future(&self, group: &[u32], future: &mut [u32]) {
         let len = self.chains.count;
         for t in self.committed(group) {
-            let sources = self.problem.reads(t).filter_map(|r| r.from);
-            for before in sources.chain(self.problem.session_predecessor(t)) {
+            let sources = self.view.reads(t).filter_map(|r| r.from);
+            for before in sources.chain(self.view.session_predecessor(t)) {
                 let into = self.components.of(before.0);
                 let (chain, number) = self.place(t);
                 let entry = &mut future[into as usize * len + chain];
@@ -334,8 +333,8 @@ impl<'a> AllClocks<'a> {
         // Everything later has told this component by now, so its row is complete and can be passed on.
         for t in self.committed(group) {
             let c = self.components.of(t.0);
-            let sources = self.problem.reads(t).filter_map(|r| r.from);
-            for before in sources.chain(self.problem.session_predecessor(t)) {
+            let sources = self.view.reads(t).filter_map(|r| r.from);
+            for before in sources.chain(self.view.session_predecessor(t)) {
                 let into = self.components.of(before.0);
                 if into != c {
                     let (into, from) = two_rows(future, len, into, c);

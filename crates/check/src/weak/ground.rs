@@ -6,12 +6,12 @@ use super::clocks::{AllClocks, Chains};
 use super::initial::InitialCycles;
 use super::order::{self, Causality, Units};
 use super::plume::{self, SeenByOtherKeys};
-use super::problem::{Problem, VersionEdge};
 use super::required::{self, Required, RequiredEdge};
 use super::sessions::{Guarantee, SessionSeen};
 use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_demands};
 use super::taps::LevelGraph;
 use crate::budget::{Budget, OutOfBudget};
+use crate::view::{CommittedView, VersionEdge};
 use anomalist_graph::components;
 use anomalist_history::TxnId;
 use anomalist_level::Definitions;
@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 
 /// What the levels share; costly parts are made when first needed.
 pub(crate) struct Ground<'a, 'b> {
-    pub problem: Problem<'a>,
+    pub view: CommittedView<'a>,
     pub version_edges: Vec<VersionEdge>,
     /// The same as plain pairs.
     pub versions: Vec<(u32, u32)>,
@@ -62,20 +62,20 @@ const ROUNDS: usize = 12;
 
 impl<'a, 'b> Ground<'a, 'b> {
     pub fn new(
-        problem: Problem<'a>,
+        view: CommittedView<'a>,
         definitions: Definitions,
         no_guess: bool,
         budget: &'b Budget<'b>,
     ) -> Ground<'a, 'b> {
-        let version_edges = problem.version_edges();
+        let version_edges = view.version_edges();
         Ground {
-            problem,
+            view,
             versions: version_edges.iter().map(|e| (e.from.0, e.to.0)).collect(),
             version_edges,
             definitions,
             no_guess,
             budget,
-            input: order::input_order(&problem),
+            input: order::input_order(&view),
             start: OnceCell::new(),
             causality: OnceCell::new(),
             chains: OnceCell::new(),
@@ -84,11 +84,11 @@ impl<'a, 'b> Ground<'a, 'b> {
     }
 
     pub fn causality(&self) -> &Causality<'a> {
-        self.causality.get_or_init(|| Causality::new(self.problem))
+        self.causality.get_or_init(|| Causality::new(self.view))
     }
 
     pub fn clocks(&self) -> &AllClocks<'a> {
-        self.clocks.get_or_init(|| AllClocks::new(self.problem, components(self.causality())))
+        self.clocks.get_or_init(|| AllClocks::new(self.view, components(self.causality())))
     }
 
     pub fn poll(&self) -> Result<(), OutOfBudget> {
@@ -100,14 +100,14 @@ impl<'a, 'b> Ground<'a, 'b> {
         match &self.input {
             Some(units) if self.versions.is_empty() => units,
             Some(units) => self.start.get_or_init(|| self.respecting(&[], &units.rank)),
-            None => self.start.get_or_init(|| self.respecting(&[], &order::even_pace(&self.problem))),
+            None => self.start.get_or_init(|| self.respecting(&[], &order::even_pace(&self.view))),
         }
     }
 
     fn respecting(&self, demanded: &[RequiredEdge], wished: &[u32]) -> Units {
         let demanded = demanded.iter().map(|e| (e.from.0, e.to.0));
         let edges: Vec<(u32, u32)> = self.versions.iter().copied().chain(demanded).collect();
-        order::respecting(&self.problem, &self.causality().joined(&edges), wished)
+        order::respecting(&self.view, &self.causality().joined(&edges), wished)
     }
 
     /// Finds an order that proves the level, or the contradiction.
@@ -160,44 +160,44 @@ impl<'a, 'b> Ground<'a, 'b> {
 
     fn all_demands(&self, level: Weak) -> Required {
         match (level, self.definitions) {
-            (Weak::ReadCommitted, Definitions::Anomalist) => required::read_committed(&self.problem),
-            (Weak::ReadCommitted, Definitions::Plume) => plume::read_committed(&self.problem),
-            (Weak::ReadAtomic, _) => required::read_atomic(&self.problem),
-            (Weak::Causal, _) => required::causal(&self.problem, self.clocks()),
+            (Weak::ReadCommitted, Definitions::Anomalist) => required::read_committed(&self.view),
+            (Weak::ReadCommitted, Definitions::Plume) => plume::read_committed(&self.view),
+            (Weak::ReadAtomic, _) => required::read_atomic(&self.view),
+            (Weak::Causal, _) => required::causal(&self.view, self.clocks()),
         }
     }
 
     fn built_from_the_end(&self, rule: Rule) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
         match rule {
             Rule::Level(level) if !self.no_guess => {
-                backwards::order(self.problem, (level, self.definitions), &self.versions, self.budget)
+                backwards::order(self.view, (level, self.definitions), &self.versions, self.budget)
             }
             _ => Ok(None),
         }
     }
 
     fn unmet_demands(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {
-        let problem = self.problem;
+        let view = self.view;
         match rule {
             Rule::Level(Weak::ReadCommitted) if self.definitions == Definitions::Plume => {
-                self.play(units, &mut SeenByOtherKeys::new(problem))
+                self.play(units, &mut SeenByOtherKeys::new(view))
             }
-            Rule::Level(Weak::ReadCommitted) => self.play(units, &mut DirectlySeen::new(problem, false)),
-            Rule::Level(Weak::ReadAtomic) => self.play(units, &mut DirectlySeen::new(problem, true)),
+            Rule::Level(Weak::ReadCommitted) => self.play(units, &mut DirectlySeen::new(view, false)),
+            Rule::Level(Weak::ReadAtomic) => self.play(units, &mut DirectlySeen::new(view, true)),
             // Once there is a cycle the history is broken, and filing what was found will need all clocks anyway.
             Rule::Level(Weak::Causal) if units.is_order() => {
-                let chains = self.chains.get_or_init(|| Chains::new(&problem));
-                self.play(units, &mut CausallySeen::new(problem, chains))
+                let chains = self.chains.get_or_init(|| Chains::new(&view));
+                self.play(units, &mut CausallySeen::new(view, chains))
             }
-            Rule::Level(Weak::Causal) => self.play(units, &mut CyclicallySeen::new(problem, self.clocks())),
+            Rule::Level(Weak::Causal) => self.play(units, &mut CyclicallySeen::new(view, self.clocks())),
             Rule::Guarantee(guarantee) => {
-                self.play(units, &mut SessionSeen::new(problem, self.causality(), guarantee))
+                self.play(units, &mut SessionSeen::new(view, self.causality(), guarantee))
             }
         }
     }
 
     fn play(&self, units: &Units, visibility: &mut impl Visibility) -> Result<Required, OutOfBudget> {
-        unmet_demands(&self.problem, units, visibility, self.budget)
+        unmet_demands(&self.view, units, visibility, self.budget)
     }
 
     fn conclude(&self, rule: Rule, units: Units, required: Required) -> Conclusion {
@@ -213,22 +213,22 @@ impl<'a, 'b> Ground<'a, 'b> {
             demanded = self.all_demands(level).edges;
             initial = self.initial_cycles(level, &demanded);
         }
-        let graph = LevelGraph::new(&self.problem, components, initial);
+        let graph = LevelGraph::new(&self.view, components, initial);
         Conclusion::Broken(Box::new(Broken { demanded, initial_overwritten, graph }))
     }
 
     fn initial_cycles(&self, level: Weak, demanded: &[RequiredEdge]) -> InitialCycles {
-        let (problem, versions) = (self.problem, &self.versions);
+        let (view, versions) = (self.view, &self.versions);
         match level {
             Weak::ReadCommitted => {
-                InitialCycles::new(&problem, &mut SeenByOtherKeys::new(problem), demanded, versions)
+                InitialCycles::new(&view, &mut SeenByOtherKeys::new(view), demanded, versions)
             }
             Weak::ReadAtomic => {
-                InitialCycles::new(&problem, &mut DirectlySeen::new(problem, true), demanded, versions)
+                InitialCycles::new(&view, &mut DirectlySeen::new(view, true), demanded, versions)
             }
             Weak::Causal => {
-                let mut seen = CyclicallySeen::new(problem, self.clocks());
-                InitialCycles::new(&problem, &mut seen, demanded, versions)
+                let mut seen = CyclicallySeen::new(view, self.clocks());
+                InitialCycles::new(&view, &mut seen, demanded, versions)
             }
         }
     }

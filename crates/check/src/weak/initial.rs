@@ -7,9 +7,9 @@
 //! is what leads to such a `t2`: one search backwards, O(transactions + reads + demands). Of each session
 //! it holds the first transactions, so it meets a session in a range, as the counting of `taps.rs` needs.
 
-use super::problem::Problem;
 use super::required::RequiredEdge;
 use super::simulate::Visibility;
+use crate::view::CommittedView;
 use anomalist_graph::Csr;
 use anomalist_history::{OpId, TxnId};
 
@@ -32,23 +32,23 @@ pub(crate) struct InitialCycles {
 impl InitialCycles {
     /// From the visibility of a level, and the edges beyond causality that its order has to respect.
     pub fn new(
-        problem: &Problem<'_>,
+        view: &CommittedView<'_>,
         visibility: &mut impl Visibility,
         demanded: &[RequiredEdge],
         versions: &[(u32, u32)],
     ) -> InitialCycles {
-        let demands = demands(problem, visibility);
+        let demands = demands(view, visibility);
         let reversed = || {
             let demanded = demanded.iter().map(|e| (e.to.0, e.from.0));
             demanded.chain(versions.iter().map(|&(from, to)| (to, from)))
         };
-        let before = Csr::from_edges(problem.txn_count(), reversed);
-        let mut members = vec![false; problem.txn_count()];
+        let before = Csr::from_edges(view.txn_count(), reversed);
+        let mut members = vec![false; view.txn_count()];
         let mut work: Vec<TxnId> = demands.iter().map(|d| d.from).collect();
         while let Some(t) = work.pop() {
             if !std::mem::replace(&mut members[t.index()], true) {
-                work.extend(problem.session_predecessor(t));
-                work.extend(problem.reads(t).filter_map(|r| r.from));
+                work.extend(view.session_predecessor(t));
+                work.extend(view.reads(t).filter_map(|r| r.from));
                 work.extend(before.successors(t.0).iter().map(|&p| TxnId(p)));
             }
         }
@@ -61,11 +61,11 @@ impl InitialCycles {
     }
 }
 
-fn demands(problem: &Problem<'_>, visibility: &mut impl Visibility) -> Vec<InitialDemand> {
+fn demands(view: &CommittedView<'_>, visibility: &mut impl Visibility) -> Vec<InitialDemand> {
     let mut demands = Vec::new();
-    for t3 in problem.committed().filter(|&t| problem.reads(t).any(|r| r.from.is_none())) {
+    for t3 in view.committed().filter(|&t| view.reads(t).any(|r| r.from.is_none())) {
         visibility.enter(t3);
-        for read in problem.reads(t3).filter(|r| r.from.is_none()) {
+        for read in view.reads(t3).filter(|r| r.from.is_none()) {
             visibility.latest_writers(read, &mut |t2| {
                 if t2 != t3 {
                     demands.push(InitialDemand { from: t2, read: read.op });

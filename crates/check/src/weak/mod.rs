@@ -16,7 +16,6 @@ mod ground;
 mod initial;
 mod order;
 pub(crate) mod plume;
-pub(crate) mod problem;
 pub(crate) mod refuted;
 mod required;
 mod sessions;
@@ -25,10 +24,10 @@ mod taps;
 pub(crate) mod witness;
 
 use crate::budget::{Budget, OutOfBudget};
+use crate::view::CommittedView;
 use anomalist_history::TxnId;
 use anomalist_level::{Anomaly, AnomalyKind, Bound, Definitions, Family, Level, Visible, Witness};
 use ground::{Broken, Conclusion, Ground, Rule};
-pub(crate) use problem::Problem;
 pub(crate) use sessions::Guarantee;
 use sessions::SessionSeen;
 use taps::{Classifier, Tap, TapCounts};
@@ -135,7 +134,7 @@ pub(crate) struct Findings {
 
 /// Answers the questions.
 pub(crate) fn decide(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     questions: Questions,
     budget: &Budget<'_>,
 ) -> Result<Findings, OutOfBudget> {
@@ -143,19 +142,19 @@ pub(crate) fn decide(
     if strongest.is_none() && !questions.cycles {
         return Ok(Findings::default());
     }
-    let ground = Ground::new(problem, questions.definitions, questions.no_guess, budget);
+    let ground = Ground::new(view, questions.definitions, questions.no_guess, budget);
     let inquiry = Inquiry { questions, ground };
     inquiry.run(strongest)
 }
 
 /// Answers the questions about levels for one view of the history, and those about session guarantees for another.
 pub(crate) fn decide_apart(
-    guaranteed: Problem<'_>,
-    problem: Problem<'_>,
+    guaranteed: CommittedView<'_>,
+    view: CommittedView<'_>,
     questions: Questions,
     budget: &Budget<'_>,
 ) -> Result<Findings, OutOfBudget> {
-    let mut findings = decide(problem, Questions { guarantees: [false; 4], ..questions }, budget)?;
+    let mut findings = decide(view, Questions { guarantees: [false; 4], ..questions }, budget)?;
     if questions.guarantees.contains(&true) {
         let questions = Questions { levels: [false; 3], ..questions };
         let other = decide(guaranteed, questions, budget)?;
@@ -218,7 +217,7 @@ impl Inquiry<'_, '_> {
         ground.poll()?;
         let graph = |level: Weak| broken[level as usize].as_ref().map(|b| &b.graph);
         let classifier = Classifier {
-            problem: ground.problem,
+            view: ground.view,
             definitions: ground.definitions,
             clocks: ground.clocks(),
             read_committed: graph(Weak::ReadCommitted),
@@ -259,7 +258,7 @@ impl Inquiry<'_, '_> {
     fn explainer(&self) -> Explainer<'_> {
         let ground = &self.ground;
         Explainer {
-            problem: ground.problem,
+            view: ground.view,
             definitions: ground.definitions,
             causality: ground.causality(),
             clocks: ground.clocks(),
@@ -296,7 +295,7 @@ impl Inquiry<'_, '_> {
             };
             findings.guarantees[i] = Some(Answer::Violated);
             let (count, smallest) =
-                SessionSeen::new(ground.problem, ground.causality(), guarantee).contradictions(&broken);
+                SessionSeen::new(ground.view, ground.causality(), guarantee).contradictions(&broken);
             let explainer = self.explainer();
             let components = &broken.graph.components;
             let extra =

@@ -4,7 +4,7 @@
 //! finished, so the input order comes first. Where it contradicts causality (a file sorted by session, say), sessions are
 //! assumed to have run side by side at an even pace, and Kahn's algorithm with a heap gives the order closest to that.
 
-use super::problem::Problem;
+use crate::view::CommittedView;
 use anomalist_graph::{Components, Csr, Graph, components};
 use anomalist_history::TxnId;
 use std::cmp::Reverse;
@@ -44,16 +44,16 @@ impl Units {
 
 /// Session order and reads as a graph.
 pub(crate) struct Causality<'a> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     readers: Csr,
 }
 
 impl<'a> Causality<'a> {
-    pub fn new(problem: Problem<'a>) -> Causality<'a> {
+    pub fn new(view: CommittedView<'a>) -> Causality<'a> {
         let edges = || {
-            problem.committed().flat_map(move |t| {
+            view.committed().flat_map(move |t| {
                 let mut last = None;
-                problem.reads(t).filter_map(move |r| {
+                view.reads(t).filter_map(move |r| {
                     // Reads of one writer often come in a row: the cheapest way to keep most repeats out.
                     let new = r.from != last;
                     last = r.from;
@@ -61,7 +61,7 @@ impl<'a> Causality<'a> {
                 })
             })
         };
-        Causality { problem, readers: Csr::from_edges(problem.txn_count(), edges) }
+        Causality { view, readers: Csr::from_edges(view.txn_count(), edges) }
     }
 
     /// The transactions that read from this one, ascending.
@@ -77,7 +77,7 @@ impl<'a> Causality<'a> {
 
 impl Graph for Causality<'_> {
     fn len(&self) -> usize {
-        self.problem.txn_count()
+        self.view.txn_count()
     }
 
     #[inline]
@@ -85,9 +85,9 @@ impl Graph for Causality<'_> {
         let readers = self.readers.successors(node);
         match readers.get(i) {
             Some(&reader) => Some(reader),
-            None if self.problem.index.is_committed(TxnId(node)) => {
-                let next = self.problem.session_successor(TxnId(node));
-                next.into_iter().chain(self.problem.branches(TxnId(node))).nth(i - readers.len()).map(|t| t.0)
+            None if self.view.index.is_committed(TxnId(node)) => {
+                let next = self.view.session_successor(TxnId(node));
+                next.into_iter().chain(self.view.branches(TxnId(node))).nth(i - readers.len()).map(|t| t.0)
             }
             None => None,
         }
@@ -96,9 +96,9 @@ impl Graph for Causality<'_> {
     #[inline]
     fn for_each_successor(&self, node: u32, mut f: impl FnMut(u32)) {
         self.readers.successors(node).iter().copied().for_each(&mut f);
-        if self.problem.index.is_committed(TxnId(node)) {
-            let next = self.problem.session_successor(TxnId(node));
-            next.into_iter().chain(self.problem.branches(TxnId(node))).for_each(|t| f(t.0));
+        if self.view.index.is_committed(TxnId(node)) {
+            let next = self.view.session_successor(TxnId(node));
+            next.into_iter().chain(self.view.branches(TxnId(node))).for_each(|t| f(t.0));
         }
     }
 }
@@ -131,32 +131,32 @@ impl Graph for Joined<'_, '_> {
 }
 
 /// The input order, if it respects causality.
-pub(crate) fn input_order(problem: &Problem<'_>) -> Option<Units> {
-    let history = problem.history;
+pub(crate) fn input_order(view: &CommittedView<'_>) -> Option<Units> {
+    let history = view.history;
     // Where numbers are the order of sessions, the input may have had another.
     let in_session =
-        |t| problem.session_predecessor(t).is_none_or(|p| history.position(p) < history.position(t));
-    if history.numbers().is_some() && !problem.committed().all(in_session) {
+        |t| view.session_predecessor(t).is_none_or(|p| history.position(p) < history.position(t));
+    if history.numbers().is_some() && !view.committed().all(in_session) {
         return None;
     }
-    let respects = problem
+    let respects = view
         .committed()
-        .all(|t| problem.reads(t).all(|r| r.from.is_none_or(|w| history.position(w) < history.position(t))));
+        .all(|t| view.reads(t).all(|r| r.from.is_none_or(|w| history.position(w) < history.position(t))));
     if !respects {
         return None;
     }
     let mut by_position = vec![None; history.txn_count()];
-    for t in problem.committed() {
+    for t in view.committed() {
         by_position[history.position(t) as usize] = Some(t);
     }
     Some(Units::singles(by_position.into_iter().flatten().collect(), history.txn_count()))
 }
 
 /// Where each transaction would stand if all sessions had run side by side at an even pace.
-pub(crate) fn even_pace(problem: &Problem<'_>) -> Vec<u32> {
-    let mut pace = vec![0; problem.txn_count()];
-    for session in problem.history.sessions() {
-        let range = problem.history.session_range(session);
+pub(crate) fn even_pace(view: &CommittedView<'_>) -> Vec<u32> {
+    let mut pace = vec![0; view.txn_count()];
+    for session in view.history.sessions() {
+        let range = view.history.session_range(session);
         let len = range.len() as u64;
         for t in range.clone() {
             pace[t as usize] = (u64::from(t - range.start) * u64::from(u32::MAX) / len) as u32;
@@ -166,17 +166,17 @@ pub(crate) fn even_pace(problem: &Problem<'_>) -> Vec<u32> {
 }
 
 /// An order that respects a graph and is otherwise close to `wished` (smaller first). Cycles become units.
-pub(crate) fn respecting(problem: &Problem<'_>, graph: &impl Graph, wished: &[u32]) -> Units {
-    let n = problem.txn_count();
-    let committed: Vec<u32> = problem.committed().map(|t| t.0).collect();
+pub(crate) fn respecting(view: &CommittedView<'_>, graph: &impl Graph, wished: &[u32]) -> Units {
+    let n = view.txn_count();
+    let committed: Vec<u32> = view.committed().map(|t| t.0).collect();
     let order = kahn(graph, committed.iter().copied(), wished);
     if order.len() == committed.len() {
         return Units::singles(order.into_iter().map(TxnId).collect(), n);
     }
     let found = components(graph);
-    let condensed = Condensed::new(problem, graph, &found);
+    let condensed = Condensed::new(view, graph, &found);
     let mut wished_units = vec![u32::MAX; found.count()];
-    for t in problem.committed() {
+    for t in view.committed() {
         let unit = &mut wished_units[found.of(t.0) as usize];
         *unit = (*unit).min(wished[t.index()]);
     }
@@ -222,10 +222,10 @@ struct Condensed {
 }
 
 impl Condensed {
-    fn new(problem: &Problem<'_>, graph: &impl Graph, found: &Components) -> Condensed {
-        let members = Csr::from_edges(found.count(), || problem.committed().map(|t| (found.of(t.0), t.0)));
+    fn new(view: &CommittedView<'_>, graph: &impl Graph, found: &Components) -> Condensed {
+        let members = Csr::from_edges(found.count(), || view.committed().map(|t| (found.of(t.0), t.0)));
         let edges = Csr::from_edges(found.count(), || {
-            problem.committed().flat_map(|t| {
+            view.committed().flat_map(|t| {
                 let successors = (0..).map_while(move |i| graph.successor(t.0, i));
                 successors.map(move |next| (found.of(t.0), found.of(next))).filter(|(a, b)| a != b)
             })

@@ -12,9 +12,9 @@
 //! with its own type here, so that the usual definition pays nothing for it.
 
 use super::backwards::{Sight, Waiting, WaitingRead};
-use super::problem::{ExternalReads, Problem, Read, Stamped};
 use super::required::{ReadsByKey, Required};
 use super::simulate::Visibility;
+use crate::view::{CommittedView, EpochMap, ExternalReads, Read};
 use anomalist_history::{FaultKind, History, Index, KeyId, OpId, Outcome, ReadFault, TxnId, Value};
 use rustc_hash::FxHashSet;
 
@@ -139,7 +139,7 @@ impl FirstReads {
 }
 
 /// The reads of a transaction, by writer.
-struct ByWriter(Stamped<FirstReads>);
+struct ByWriter(EpochMap<FirstReads>);
 
 impl ByWriter {
     fn note(&mut self, writer: TxnId, op: OpId, key: KeyId) {
@@ -154,15 +154,15 @@ impl ByWriter {
 
 /// What the transaction read another key from, before this read.
 pub(super) struct SeenByOtherKeys<'a> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     reads: ByWriter,
     current: TxnId,
 }
 
 impl<'a> SeenByOtherKeys<'a> {
-    pub fn new(problem: Problem<'a>) -> Self {
-        let reads = ByWriter(Stamped::new(problem.txn_count()));
-        SeenByOtherKeys { problem, reads, current: TxnId(0) }
+    pub fn new(view: CommittedView<'a>) -> Self {
+        let reads = ByWriter(EpochMap::new(view.txn_count()));
+        SeenByOtherKeys { view, reads, current: TxnId(0) }
     }
 }
 
@@ -170,7 +170,7 @@ impl Visibility for SeenByOtherKeys<'_> {
     fn enter(&mut self, t: TxnId) {
         self.current = t;
         self.reads.0.next_round();
-        for read in self.problem.reads(t) {
+        for read in self.view.reads(t) {
             if let Some(w) = read.from {
                 self.reads.note(w, read.op, read.key);
             }
@@ -178,12 +178,12 @@ impl Visibility for SeenByOtherKeys<'_> {
     }
 
     fn sees(&self, other: TxnId, read: OpId) -> bool {
-        self.reads.precede(other, read, self.problem.history.heads()[read.index()].key())
+        self.reads.precede(other, read, self.view.history.heads()[read.index()].key())
     }
 
     fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
-        let seen = self.problem.reads(self.current).filter(|r| r.op < read.op && r.key != read.key);
-        seen.filter_map(|r| r.from).filter(|&w| self.problem.index.writes(w, read.key)).for_each(f);
+        let seen = self.view.reads(self.current).filter(|r| r.op < read.op && r.key != read.key);
+        seen.filter_map(|r| r.from).filter(|&w| self.view.index.writes(w, read.key)).for_each(f);
     }
 
     fn leave(&mut self, _: TxnId) {}
@@ -191,7 +191,7 @@ impl Visibility for SeenByOtherKeys<'_> {
 
 /// The same from the end: a transaction is seen by the reads of its keys that follow a read of another key from it.
 pub(super) struct OtherKeys<'a> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     /// Whose readers `reads` knows.
     known: Option<TxnId>,
     /// By reader, what it read from that one.
@@ -199,8 +199,8 @@ pub(super) struct OtherKeys<'a> {
 }
 
 impl<'a> OtherKeys<'a> {
-    pub fn new(problem: Problem<'a>) -> Self {
-        OtherKeys { problem, known: None, reads: ByWriter(Stamped::new(problem.txn_count())) }
+    pub fn new(view: CommittedView<'a>) -> Self {
+        OtherKeys { view, known: None, reads: ByWriter(EpochMap::new(view.txn_count())) }
     }
 }
 
@@ -208,7 +208,7 @@ impl Sight for OtherKeys<'_> {
     fn enter(&mut self, _: TxnId, _: &Waiting) {}
 
     fn is_seen(&mut self, t: TxnId, by: &WaitingRead, waiting: &Waiting) -> bool {
-        let key = |op: OpId| self.problem.history.heads()[op.index()].key();
+        let key = |op: OpId| self.view.history.heads()[op.index()].key();
         if self.known != Some(t) {
             self.known = Some(t);
             self.reads.0.next_round();
@@ -221,16 +221,16 @@ impl Sight for OtherKeys<'_> {
 }
 
 /// All demands of RC-(4) at once: every transaction read from, against the other keys read later.
-pub(super) fn read_committed(problem: &Problem<'_>) -> Required {
+pub(super) fn read_committed(view: &CommittedView<'_>) -> Required {
     let mut required = Required::default();
-    let mut by_key = ReadsByKey::new(problem.history.key_count());
-    let mut by_writer = ByWriter(Stamped::new(problem.txn_count()));
+    let mut by_key = ReadsByKey::new(view.history.key_count());
+    let mut by_writer = ByWriter(EpochMap::new(view.txn_count()));
     let mut writers: Vec<TxnId> = Vec::new();
-    for t in problem.committed() {
+    for t in view.committed() {
         by_key.clear();
         by_writer.0.next_round();
         writers.clear();
-        for read in problem.reads(t) {
+        for read in view.reads(t) {
             by_key.push(read);
             if let Some(w) = read.from {
                 if by_writer.0.get(w.index()).is_none() {
@@ -240,7 +240,7 @@ pub(super) fn read_committed(problem: &Problem<'_>) -> Required {
             }
         }
         for &t2 in &writers {
-            by_key.of_keys_written_by(problem, t2, |r| {
+            by_key.of_keys_written_by(view, t2, |r| {
                 if r.from != Some(t2) && by_writer.precede(t2, r.op, r.key) {
                     required.demand(t2, r.from, r.op);
                 }

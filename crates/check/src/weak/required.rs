@@ -5,8 +5,8 @@
 //! `t1` the initial state and any such `t2`: impossible at once.
 
 use super::clocks::AllClocks;
-use super::problem::{Problem, Read, Stamped, Writer};
 use super::simulate::{by_session, leading};
+use crate::view::{CommittedView, EpochMap, Read, Writer};
 use anomalist_history::{OpId, TxnId};
 
 /// `from` must commit before `to`, because `read` returned `to`'s version although it could see `from`'s.
@@ -38,7 +38,7 @@ impl Required {
 /// one writer the last is kept.
 pub(super) struct ReadsByKey {
     /// The first entry of `chain` for a key.
-    head: Stamped<u32>,
+    head: EpochMap<u32>,
     /// (read, next entry of the same key).
     chain: Vec<(Read, u32)>,
 }
@@ -47,7 +47,7 @@ const END: u32 = u32::MAX;
 
 impl ReadsByKey {
     pub fn new(keys: usize) -> Self {
-        ReadsByKey { head: Stamped::new(keys), chain: Vec::new() }
+        ReadsByKey { head: EpochMap::new(keys), chain: Vec::new() }
     }
 
     pub fn clear(&mut self) {
@@ -71,10 +71,10 @@ impl ReadsByKey {
     }
 
     /// Calls `f` with the pushed reads of keys that `writer` writes: iterates the smaller side, O(min) up to a logarithm.
-    pub fn of_keys_written_by(&self, problem: &Problem<'_>, writer: TxnId, mut f: impl FnMut(Read)) {
-        if problem.history.op_range(writer).len() <= 8 * self.chain.len() {
+    pub fn of_keys_written_by(&self, view: &CommittedView<'_>, writer: TxnId, mut f: impl FnMut(Read)) {
+        if view.history.op_range(writer).len() <= 8 * self.chain.len() {
             let mut previous = None;
-            for key in problem.written(writer) {
+            for key in view.written(writer) {
                 // Twice in a row is the common repeat; a rarer one only repeats an edge.
                 if previous == Some(key) {
                     continue;
@@ -88,7 +88,7 @@ impl ReadsByKey {
                 }
             }
         } else {
-            for &(read, _) in self.chain.iter().filter(|(r, _)| problem.index.writes(writer, r.key)) {
+            for &(read, _) in self.chain.iter().filter(|(r, _)| view.index.writes(writer, r.key)) {
                 f(read);
             }
         }
@@ -100,20 +100,20 @@ impl ReadsByKey {
 /// Keeping only the nearest later read of each key is not enough: in `r(x,1) r(x,2) r(x,1) r(x,3)` it never leads past the
 /// first two writers. So a key that a transaction reads from several others costs all its pairs; that is a non-repeatable
 /// read, which only broken databases show.
-pub(crate) fn read_committed(problem: &Problem<'_>) -> Required {
+pub(crate) fn read_committed(view: &CommittedView<'_>) -> Required {
     let mut required = Required::default();
-    let mut reads = ReadsByKey::new(problem.history.key_count());
-    let mut done = Stamped::<()>::new(problem.txn_count());
-    for t in problem.committed() {
+    let mut reads = ReadsByKey::new(view.history.key_count());
+    let mut done = EpochMap::<()>::new(view.txn_count());
+    for t in view.committed() {
         reads.clear();
-        problem.reads(t).for_each(|read| reads.push(read));
+        view.reads(t).for_each(|read| reads.push(read));
         done.next_round();
-        for first in problem.reads(t) {
+        for first in view.reads(t) {
             if let Some(t2) = first.from
                 && done.get(t2.index()).is_none()
             {
                 done.set(t2.index(), ());
-                reads.of_keys_written_by(problem, t2, |r| {
+                reads.of_keys_written_by(view, t2, |r| {
                     if r.from != Some(t2) && r.op > first.op {
                         required.demand(t2, r.from, r.op);
                     }
@@ -125,19 +125,19 @@ pub(crate) fn read_committed(problem: &Problem<'_>) -> Required {
 }
 
 /// Read atomic, in O(m^{3/2}): the latest earlier writer of the same session, and every transaction read from.
-pub(crate) fn read_atomic(problem: &Problem<'_>) -> Required {
+pub(crate) fn read_atomic(view: &CommittedView<'_>) -> Required {
     let mut required = Required::default();
-    let mut reads = ReadsByKey::new(problem.history.key_count());
-    let mut done = Stamped::<()>::new(problem.txn_count());
-    let mut last = Stamped::<u32>::new(problem.history.key_count());
-    for session in problem.history.sessions() {
+    let mut reads = ReadsByKey::new(view.history.key_count());
+    let mut done = EpochMap::<()>::new(view.txn_count());
+    let mut last = EpochMap::<u32>::new(view.history.key_count());
+    for session in view.history.sessions() {
         last.next_round();
-        for t in problem.history.session_txns(session).filter(|&t| problem.index.is_committed(t)) {
+        for t in view.history.session_txns(session).filter(|&t| view.index.is_committed(t)) {
             reads.clear();
-            let branch = problem.trunk(t).is_some();
-            for read in problem.reads(t) {
+            let branch = view.trunk(t).is_some();
+            for read in view.reads(t) {
                 reads.push(read);
-                let earlier = || problem.own_writer(t, read.key).filter(|_| branch);
+                let earlier = || view.own_writer(t, read.key).filter(|_| branch);
                 if let Some(own) = last.get(read.key.index()).map(TxnId).or_else(earlier)
                     && read.from != Some(own)
                 {
@@ -145,17 +145,17 @@ pub(crate) fn read_atomic(problem: &Problem<'_>) -> Required {
                 }
             }
             done.next_round();
-            for t2 in problem.reads(t).filter_map(|r| r.from) {
+            for t2 in view.reads(t).filter_map(|r| r.from) {
                 if done.get(t2.index()).is_none() {
                     done.set(t2.index(), ());
-                    reads.of_keys_written_by(problem, t2, |r| {
+                    reads.of_keys_written_by(view, t2, |r| {
                         if r.from != Some(t2) {
                             required.demand(t2, r.from, r.op);
                         }
                     });
                 }
             }
-            for key in problem.written(t) {
+            for key in view.written(t) {
                 last.set(key.index(), t.0);
             }
         }
@@ -165,11 +165,11 @@ pub(crate) fn read_atomic(problem: &Problem<'_>) -> Required {
 
 /// Causal, in O(m·k): of each session only the latest seen writer, earlier ones follow by session order; and none that
 /// causality already puts before `t1`.
-pub(crate) fn causal(problem: &Problem<'_>, clocks: &AllClocks<'_>) -> Required {
+pub(crate) fn causal(view: &CommittedView<'_>, clocks: &AllClocks<'_>) -> Required {
     let mut required = Required::default();
-    for t3 in problem.committed() {
-        for read in problem.reads(t3) {
-            by_session(problem, read.key, |session, writers| {
+    for t3 in view.committed() {
+        for read in view.reads(t3) {
+            by_session(view, read.key, |session, writers| {
                 let seen = leading(writers, clocks.unseen(t3, session));
                 let latest = writers[..seen].iter().rev().copied().find(|&t2| t2 != t3);
                 if let Some(t2) = latest

@@ -4,9 +4,9 @@
 
 use super::ground::Broken;
 use super::order::Causality;
-use super::problem::{Problem, Read};
 use super::simulate::{Visibility, by_session, leading};
 use super::taps::Instance;
+use crate::view::{CommittedView, Read};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::AnomalyKind;
 
@@ -44,37 +44,37 @@ impl Guarantee {
 
 /// What a guarantee makes visible.
 pub(crate) struct SessionSeen<'a, 'b> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     causality: &'b Causality<'a>,
     guarantee: Guarantee,
     current: TxnId,
 }
 
 impl<'a, 'b> SessionSeen<'a, 'b> {
-    pub fn new(problem: Problem<'a>, causality: &'b Causality<'a>, guarantee: Guarantee) -> Self {
-        SessionSeen { problem, causality, guarantee, current: TxnId(0) }
+    pub fn new(view: CommittedView<'a>, causality: &'b Causality<'a>, guarantee: Guarantee) -> Self {
+        SessionSeen { view, causality, guarantee, current: TxnId(0) }
     }
 
     /// Is `t2` visible to `t3`? (Where in `t3` the read stands does not matter.)
     fn is_visible(&self, t2: TxnId, t3: TxnId) -> bool {
-        let before = |a, b| self.problem.history.session_before(a, b);
-        let mut sources = self.problem.reads(t3).filter_map(|r: Read| r.from);
+        let before = |a, b| self.view.history.session_before(a, b);
+        let mut sources = self.view.reads(t3).filter_map(|r: Read| r.from);
         match self.guarantee {
             Guarantee::ReadYourWrites => before(t2, t3),
-            Guarantee::MonotonicReads => read_earlier_in_session(self.problem, self.causality, t2, t3),
+            Guarantee::MonotonicReads => read_earlier_in_session(self.view, self.causality, t2, t3),
             Guarantee::MonotonicWrites => sources.any(|w| before(t2, w)),
             Guarantee::WritesFollowReads => {
-                sources.any(|w| read_earlier_in_session(self.problem, self.causality, t2, w))
+                sources.any(|w| read_earlier_in_session(self.view, self.causality, t2, w))
             }
         }
     }
 
     /// The pairs (external read, `t2`) that contradict the guarantee: how many, and the smallest.
     pub fn contradictions(&self, broken: &Broken) -> (u64, Option<Instance>) {
-        let size = |t: TxnId| self.problem.history.op_range(t).len();
+        let size = |t: TxnId| self.view.history.op_range(t).len();
         let (mut count, mut smallest) = (0, None);
-        for t3 in self.problem.committed() {
-            for read in self.problem.reads(t3) {
+        for t3 in self.view.committed() {
+            for read in self.view.reads(t3) {
                 let t1 = read.from;
                 let suspect = match t1 {
                     None => broken.initial_overwritten,
@@ -83,7 +83,7 @@ impl<'a, 'b> SessionSeen<'a, 'b> {
                 if !suspect {
                     continue;
                 }
-                by_session(&self.problem, read.key, |session, writers| {
+                by_session(&self.view, read.key, |session, writers| {
                     let on_cycle = match t1 {
                         None => writers,
                         Some(_) => {
@@ -129,18 +129,23 @@ impl Visibility for SessionSeen<'_, '_> {
 
 /// A transaction before `t` in its session that read from `writer`.
 pub(super) fn reader_before(
-    problem: Problem<'_>,
+    view: CommittedView<'_>,
     causality: &Causality<'_>,
     writer: TxnId,
     t: TxnId,
 ) -> Option<TxnId> {
     let readers = causality.readers(writer);
-    let ids = problem.history.part_before(problem.history.trunk(t), t);
+    let ids = view.history.part_before(view.history.trunk(t), t);
     let at = readers.partition_point(|&r| r < ids.start);
     readers.get(at).copied().filter(|&r| r < ids.end).map(TxnId)
 }
 
 /// Did a transaction before `t` in its session read from `writer`?
-fn read_earlier_in_session(problem: Problem<'_>, causality: &Causality<'_>, writer: TxnId, t: TxnId) -> bool {
-    reader_before(problem, causality, writer, t).is_some()
+fn read_earlier_in_session(
+    view: CommittedView<'_>,
+    causality: &Causality<'_>,
+    writer: TxnId,
+    t: TxnId,
+) -> bool {
+    reader_before(view, causality, writer, t).is_some()
 }

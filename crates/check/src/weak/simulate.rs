@@ -9,9 +9,9 @@
 
 use super::clocks::{AllClocks, Chains, Clocks};
 use super::order::Units;
-use super::problem::{Problem, Read, Stamped};
 use super::required::{Required, RequiredEdge};
 use crate::budget::{Budget, OutOfBudget};
+use crate::view::{CommittedView, EpochMap, Read};
 use anomalist_history::{KeyId, OpId, SessionId, TxnId};
 
 /// Which transactions a read must take into account.
@@ -37,12 +37,12 @@ const POLL_EVERY: usize = 4096;
 /// The demands that the order, which respects causality, does not meet. None: it proves the level (as far as its units are
 /// single transactions).
 pub(crate) fn unmet_demands(
-    problem: &Problem<'_>,
+    view: &CommittedView<'_>,
     units: &Units,
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
 ) -> Result<Required, OutOfBudget> {
-    let mut play = Play { problem, units, versions: Versions::new(problem), unmet: Required::default() };
+    let mut play = Play { view, units, versions: Versions::new(view), unmet: Required::default() };
     for (i, unit) in units.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
@@ -66,9 +66,9 @@ struct Versions {
 }
 
 impl Versions {
-    fn new(problem: &Problem<'_>) -> Versions {
-        let links = Vec::with_capacity(problem.reads.write_count());
-        Versions { last: vec![NONE; problem.history.key_count()], links }
+    fn new(view: &CommittedView<'_>) -> Versions {
+        let links = Vec::with_capacity(view.reads.write_count());
+        Versions { last: vec![NONE; view.history.key_count()], links }
     }
 
     fn push(&mut self, key: KeyId, t: TxnId) {
@@ -81,7 +81,7 @@ impl Versions {
 }
 
 struct Play<'a, 'b> {
-    problem: &'b Problem<'a>,
+    view: &'b CommittedView<'a>,
     units: &'b Units,
     versions: Versions,
     unmet: Required,
@@ -89,7 +89,7 @@ struct Play<'a, 'b> {
 
 impl Play<'_, '_> {
     fn writes(&mut self, t: TxnId) {
-        for key in self.problem.written(t) {
+        for key in self.view.written(t) {
             self.versions.push(key, t);
         }
     }
@@ -97,7 +97,7 @@ impl Play<'_, '_> {
     fn reads(&mut self, t: TxnId, visibility: &mut impl Visibility) {
         visibility.enter(t);
         let limit = visibility.walk_limit();
-        for read in self.problem.reads(t) {
+        for read in self.view.reads(t) {
             let mut at = self.versions.last[read.key.index()];
             let mut steps = 0;
             while at != NONE {
@@ -140,24 +140,24 @@ impl Play<'_, '_> {
 /// Read committed: what the transaction read from, before this read.
 /// Read atomic: what it read from anywhere, and the earlier transactions of its session.
 pub(crate) struct DirectlySeen<'a> {
-    problem: Problem<'a>,
-    first_read: Stamped<u32>,
+    view: CommittedView<'a>,
+    first_read: EpochMap<u32>,
     current: TxnId,
     atomic: bool,
 }
 
 impl<'a> DirectlySeen<'a> {
-    pub fn new(problem: Problem<'a>, atomic: bool) -> Self {
-        DirectlySeen { problem, first_read: Stamped::new(problem.txn_count()), current: TxnId(0), atomic }
+    pub fn new(view: CommittedView<'a>, atomic: bool) -> Self {
+        DirectlySeen { view, first_read: EpochMap::new(view.txn_count()), current: TxnId(0), atomic }
     }
 
     fn own_session_sees(&self, other: TxnId) -> bool {
-        self.atomic && self.problem.history.session_before(other, self.current)
+        self.atomic && self.view.history.session_before(other, self.current)
     }
 
     /// The latest earlier writer of a key in the current session.
     fn own_session_writer(&self, key: KeyId) -> Option<TxnId> {
-        if self.atomic { self.problem.own_writer(self.current, key) } else { None }
+        if self.atomic { self.view.own_writer(self.current, key) } else { None }
     }
 }
 
@@ -165,7 +165,7 @@ impl Visibility for DirectlySeen<'_> {
     fn enter(&mut self, t: TxnId) {
         self.current = t;
         self.first_read.next_round();
-        for read in self.problem.reads(t) {
+        for read in self.view.reads(t) {
             if let Some(w) = read.from
                 && self.first_read.get(w.index()).is_none()
             {
@@ -183,8 +183,8 @@ impl Visibility for DirectlySeen<'_> {
     }
 
     fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
-        let seen = self.problem.reads(self.current).filter(|r| self.atomic || r.op < read.op);
-        let sources = seen.filter_map(|r| r.from).filter(|&w| self.problem.index.writes(w, read.key));
+        let seen = self.view.reads(self.current).filter(|r| self.atomic || r.op < read.op);
+        let sources = seen.filter_map(|r| r.from).filter(|&w| self.view.index.writes(w, read.key));
         sources.chain(self.own_session_writer(read.key)).for_each(f);
     }
 
@@ -193,21 +193,21 @@ impl Visibility for DirectlySeen<'_> {
 
 /// Causal: everything that happened before.
 pub(crate) struct CausallySeen<'a, 'b> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     clocks: Clocks<'a, 'b>,
     current: TxnId,
 }
 
 impl<'a, 'b> CausallySeen<'a, 'b> {
-    pub fn new(problem: Problem<'a>, chains: &'b Chains) -> Self {
-        CausallySeen { problem, clocks: Clocks::forward(problem, chains), current: TxnId(0) }
+    pub fn new(view: CommittedView<'a>, chains: &'b Chains) -> Self {
+        CausallySeen { view, clocks: Clocks::forward(view, chains), current: TxnId(0) }
     }
 }
 
 impl Visibility for CausallySeen<'_, '_> {
     fn enter(&mut self, t: TxnId) {
         self.current = t;
-        self.clocks.enter(t, sources(self.problem, t));
+        self.clocks.enter(t, sources(self.view, t));
     }
 
     #[inline]
@@ -216,32 +216,32 @@ impl Visibility for CausallySeen<'_, '_> {
     }
 
     fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
-        by_session(&self.problem, read.key, |session, writers| {
+        by_session(&self.view, read.key, |session, writers| {
             let seen = leading(writers, self.clocks.unseen(self.current, session));
             writers[..seen].last().copied().into_iter().for_each(&mut *f);
         });
     }
 
     fn leave(&mut self, t: TxnId) {
-        self.clocks.release(sources(self.problem, t));
+        self.clocks.release(sources(self.view, t));
     }
 }
 
 /// The transactions a transaction reads from, and the one it branches off.
-fn sources<'a>(problem: Problem<'a>, t: TxnId) -> impl Iterator<Item = TxnId> + use<'a> {
-    problem.reads(t).filter_map(|r| r.from).chain(problem.trunk(t))
+fn sources<'a>(view: CommittedView<'a>, t: TxnId) -> impl Iterator<Item = TxnId> + use<'a> {
+    view.reads(t).filter_map(|r| r.from).chain(view.trunk(t))
 }
 
 /// Causal, when causality itself has cycles.
 pub(crate) struct CyclicallySeen<'a, 'b> {
-    problem: Problem<'a>,
+    view: CommittedView<'a>,
     clocks: &'b AllClocks<'a>,
     current: TxnId,
 }
 
 impl<'a, 'b> CyclicallySeen<'a, 'b> {
-    pub fn new(problem: Problem<'a>, clocks: &'b AllClocks<'a>) -> Self {
-        CyclicallySeen { problem, clocks, current: TxnId(0) }
+    pub fn new(view: CommittedView<'a>, clocks: &'b AllClocks<'a>) -> Self {
+        CyclicallySeen { view, clocks, current: TxnId(0) }
     }
 }
 
@@ -255,7 +255,7 @@ impl Visibility for CyclicallySeen<'_, '_> {
     }
 
     fn latest_writers(&self, read: Read, f: &mut dyn FnMut(TxnId)) {
-        by_session(&self.problem, read.key, |session, writers| {
+        by_session(&self.view, read.key, |session, writers| {
             let seen = leading(writers, self.clocks.unseen(self.current, session));
             // The reader itself may be the latest: then the one before it counts.
             writers[..seen]
@@ -272,11 +272,15 @@ impl Visibility for CyclicallySeen<'_, '_> {
 }
 
 /// The writers of a key, session by session.
-pub(crate) fn by_session<'a>(problem: &Problem<'a>, key: KeyId, mut f: impl FnMut(SessionId, &'a [TxnId])) {
-    let mut rest = problem.index.writers(key);
+pub(crate) fn by_session<'a>(
+    view: &CommittedView<'a>,
+    key: KeyId,
+    mut f: impl FnMut(SessionId, &'a [TxnId]),
+) {
+    let mut rest = view.index.writers(key);
     while let Some(&first) = rest.first() {
-        let session = problem.history.session_of(first);
-        let (group, others) = rest.split_at(leading(rest, problem.history.session_range(session).end));
+        let session = view.history.session_of(first);
+        let (group, others) = rest.split_at(leading(rest, view.history.session_range(session).end));
         f(session, group);
         rest = others;
     }

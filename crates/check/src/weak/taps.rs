@@ -14,8 +14,8 @@
 use super::Weak;
 use super::clocks::AllClocks;
 use super::initial::InitialCycles;
-use super::problem::{Problem, Read, Stamped, Writer};
 use super::simulate::{by_session, leading};
+use crate::view::{CommittedView, EpochMap, Read, Writer};
 use anomalist_graph::Components;
 use anomalist_history::{SessionId, TxnId};
 use anomalist_level::{AnomalyKind, Definitions};
@@ -94,15 +94,15 @@ pub(crate) struct LevelGraph {
 }
 
 impl LevelGraph {
-    pub fn new(problem: &Problem<'_>, components: Components, initial: InitialCycles) -> LevelGraph {
+    pub fn new(view: &CommittedView<'_>, components: Components, initial: InitialCycles) -> LevelGraph {
         let components = match initial.demands.is_empty() {
             true => components,
             false => components.with_cycle_through(&initial.members),
         };
         let mut ranges: FxHashMap<u32, Vec<(SessionId, Range<u32>)>> = FxHashMap::default();
         // Ids ascend session by session, so each list comes out sorted.
-        for t in problem.committed().filter(|t| components.is_cyclic(t.0)) {
-            let session = problem.history.session_of(t);
+        for t in view.committed().filter(|t| components.is_cyclic(t.0)) {
+            let session = view.history.session_of(t);
             let met = ranges.entry(components.of(t.0)).or_default();
             match met.last_mut() {
                 Some((last, range)) if *last == session => range.end = t.0 + 1,
@@ -147,7 +147,7 @@ impl Cycle<'_> {
 
 /// What to count with.
 pub(crate) struct Classifier<'a> {
-    pub problem: Problem<'a>,
+    pub view: CommittedView<'a>,
     pub definitions: Definitions,
     pub clocks: &'a AllClocks<'a>,
     pub read_committed: Option<&'a LevelGraph>,
@@ -158,15 +158,15 @@ pub(crate) struct Classifier<'a> {
 impl Classifier<'_> {
     pub fn count(&self) -> TapCounts {
         let mut counts = TapCounts::default();
-        let mut first_read = Stamped::<u32>::new(self.problem.txn_count());
+        let mut first_read = EpochMap::<u32>::new(self.view.txn_count());
         let mut sources: Vec<TxnId> = Vec::new();
-        for t3 in self.problem.committed() {
+        for t3 in self.view.committed() {
             let mut looked = false;
-            for read in self.problem.reads(t3).filter(|r| self.is_suspect(r.from)) {
+            for read in self.view.reads(t3).filter(|r| self.is_suspect(r.from)) {
                 if !std::mem::replace(&mut looked, true) {
                     first_read.next_round();
                     sources.clear();
-                    for r in self.problem.reads(t3) {
+                    for r in self.view.reads(t3) {
                         if let Some(w) = r.from
                             && first_read.get(w.index()).is_none()
                         {
@@ -194,7 +194,7 @@ impl Classifier<'_> {
     }
 
     /// What else `t3` reads from `t2`, seen from a read of `x`.
-    fn known_by(&self, t3: TxnId, read: Read, t2: Writer, first_read: &Stamped<u32>) -> Known {
+    fn known_by(&self, t3: TxnId, read: Read, t2: Writer, first_read: &EpochMap<u32>) -> Known {
         match (self.definitions, t2) {
             (Definitions::Anomalist, Some(t2)) => {
                 match first_read.get(t2.index()).is_some_and(|first| first < read.op.0) {
@@ -203,7 +203,7 @@ impl Classifier<'_> {
                 }
             }
             _ => {
-                let mut others = self.problem.reads(t3).filter(|r| r.from == t2 && r.key != read.key);
+                let mut others = self.view.reads(t3).filter(|r| r.from == t2 && r.key != read.key);
                 match others.next() {
                     Some(first) if first.op < read.op => Known::Earlier,
                     Some(_) => Known::Anywhere,
@@ -218,11 +218,11 @@ impl Classifier<'_> {
         t3: TxnId,
         read: Read,
         sources: &[TxnId],
-        first_read: &Stamped<u32>,
+        first_read: &EpochMap<u32>,
         counts: &mut TapCounts,
     ) {
         let t1 = read.from;
-        let index = self.problem.index;
+        let index = self.view.index;
         let plume = self.definitions == Definitions::Plume;
         let instance = |t2| Instance { t1, t2, t3, read };
         let overwriting: Vec<TxnId> =
@@ -233,7 +233,7 @@ impl Classifier<'_> {
             let Some(tap) = self.file(t1, t2, known) else { continue };
             // Reading the key itself from both is a non-repeatable read (TAP-j); beyond read committed it is only that,
             // unless the letter counts.
-            let repeated = || self.problem.reads(t3).any(|r| r.key == read.key && r.from == t2);
+            let repeated = || self.view.reads(t3).any(|r| r.key == read.key && r.from == t2);
             if plume || tap.level() == Weak::ReadCommitted || !repeated() {
                 counts.add(self, tap, 1, [instance(t2)]);
             }
@@ -256,12 +256,12 @@ impl Classifier<'_> {
             read_atomic: LevelGraph::cycle_in(self.read_atomic, t1),
             causal: LevelGraph::cycle_in(self.causal, t1),
         };
-        by_session(&self.problem, read.key, |session, group| {
+        by_session(&self.view, read.key, |session, group| {
             let seen = leading(group, self.clocks.unseen(t3, session));
             // By the letter, earlier transactions of the session are seen as all that happened before.
             let before = match plume {
                 true => 0,
-                false => leading(group, self.problem.history.part_before(session, t3).end),
+                false => leading(group, self.view.history.part_before(session, t3).end),
             };
             self.count_group(&group[..before], Shape::Session, session, &groups, counts);
             self.count_group(&group[before..seen.max(before)], Shape::Causal, session, &groups, counts);
@@ -382,7 +382,7 @@ impl TapCounts {
         examples: impl IntoIterator<Item = Instance>,
     ) {
         self.count[tap as usize] += count;
-        let history = classifier.problem.history;
+        let history = classifier.view.history;
         let size = |t: TxnId| history.op_range(t).len();
         let kept = &mut self.smallest[tap as usize];
         for e in examples {

@@ -7,17 +7,17 @@
 use super::clocks::AllClocks;
 use super::initial::InitialDemand;
 use super::order::Causality;
-use super::problem::{Problem, Read, VersionEdge, Writer};
 use super::required::RequiredEdge;
 use super::sessions::{Guarantee, reader_before};
 use super::taps::{Instance, LevelGraph};
+use crate::view::{CommittedView, Read, VersionEdge, Writer};
 use anomalist_graph::{Components, Step, shortest_path};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::{Definitions, Edge, Evidence, Node, Relation, Witness};
 
 /// Builds witnesses.
 pub(crate) struct Explainer<'a> {
-    pub problem: Problem<'a>,
+    pub view: CommittedView<'a>,
     pub definitions: Definitions,
     pub causality: &'a Causality<'a>,
     pub clocks: &'a AllClocks<'a>,
@@ -112,7 +112,7 @@ impl<'a> Explainer<'a> {
             let (extra, components) = extra?;
             let t1 = instance.t1?;
             let edges = std::iter::once(initial_edge(t1)).chain(self.path_to_initial(t1, extra, components)?);
-            return Some(witness(self.problem, edges.collect()));
+            return Some(witness(self.view, edges.collect()));
         };
         let visible = self.visibility(t2, instance.t3, instance.read)?;
         self.contradiction((instance, t2), visible, extra)
@@ -132,7 +132,7 @@ impl<'a> Explainer<'a> {
 
     /// Why a guarantee makes `t2` visible to `t3`.
     fn guaranteed(&self, guarantee: Guarantee, t2: TxnId, t3: TxnId) -> Option<Vec<Edge>> {
-        let sources = || self.problem.reads(t3).filter_map(|r| r.from);
+        let sources = || self.view.reads(t3).filter_map(|r| r.from);
         Some(match guarantee {
             Guarantee::ReadYourWrites => vec![session_edge(t2, t3)],
             Guarantee::MonotonicReads => {
@@ -140,7 +140,7 @@ impl<'a> Explainer<'a> {
                 vec![self.read_edge(t2, reader)?, session_edge(reader, t3)]
             }
             Guarantee::MonotonicWrites => {
-                let w = sources().find(|&w| self.problem.history.session_before(t2, w))?;
+                let w = sources().find(|&w| self.view.history.session_before(t2, w))?;
                 vec![session_edge(t2, w), self.read_edge(w, t3)?]
             }
             Guarantee::WritesFollowReads => {
@@ -168,34 +168,34 @@ impl<'a> Explainer<'a> {
                 }
             },
         };
-        Some(witness(self.problem, std::iter::once(demanded).chain(back).collect()))
+        Some(witness(self.view, std::iter::once(demanded).chain(back).collect()))
     }
 
     /// A shortest cycle through some transaction of a component.
     pub fn cycle(&self, extra: &Extra<'_>, components: &Components) -> Option<Witness> {
         const TRIED: usize = 32;
         let smallest = self
-            .problem
+            .view
             .committed()
             .filter(|t| components.is_cyclic(t.0))
             .min_by_key(|t| components.size(components.of(t.0)))?;
-        let members = self.problem.committed().filter(|t| components.of(t.0) == components.of(smallest.0));
+        let members = self.view.committed().filter(|t| components.of(t.0) == components.of(smallest.0));
         members
             .take(TRIED)
             .filter_map(|t| self.path_in_component(t, t, extra, components))
             .min_by_key(Vec::len)
-            .map(|edges| witness(self.problem, edges))
+            .map(|edges| witness(self.view, edges))
     }
 
     /// Why `t2` is visible to the read of `t3`: it was read from, or came before in the session, or causally.
     fn visibility(&self, t2: TxnId, t3: TxnId, read: Read) -> Option<Vec<Edge>> {
-        let mut from = self.problem.reads(t3).filter(|r| r.from == Some(t2));
+        let mut from = self.view.reads(t3).filter(|r| r.from == Some(t2));
         // By the letter of read committed another key is needed.
         let direct = match self.definitions {
             Definitions::Anomalist => from.next(),
             Definitions::Plume => from.min_by_key(|r| (r.key == read.key, r.op)),
         };
-        let in_session = self.problem.history.session_before(t2, t3);
+        let in_session = self.view.history.session_before(t2, t3);
         match direct {
             Some(r) if r.op < read.op || self.definitions == Definitions::Plume || !in_session => {
                 Some(vec![self.read_edge_by(t2, r)])
@@ -206,7 +206,7 @@ impl<'a> Explainer<'a> {
     }
 
     fn reader_before(&self, writer: TxnId, t: TxnId) -> Option<TxnId> {
-        reader_before(self.problem, self.causality, writer, t)
+        reader_before(self.view, self.causality, writer, t)
     }
 
     fn causal_path(&self, from: TxnId, to: TxnId) -> Option<Vec<Edge>> {
@@ -258,8 +258,8 @@ impl<'a> Explainer<'a> {
                 for &reader in self.causality.readers(TxnId(node)) {
                     offer(reader, Label::WriteRead, false);
                 }
-                let next = self.problem.session_successor(TxnId(node)).into_iter();
-                for next in next.chain(self.problem.branches(TxnId(node))) {
+                let next = self.view.session_successor(TxnId(node)).into_iter();
+                for next in next.chain(self.view.branches(TxnId(node))) {
                     offer(next.0, Label::Session, true);
                 }
                 for &e in extra.versions.from(node) {
@@ -308,8 +308,8 @@ impl<'a> Explainer<'a> {
     }
 
     fn reader(&self, op: OpId) -> Option<(TxnId, Read)> {
-        let t3 = self.problem.history.txn_of(op);
-        Some((t3, self.problem.reads(t3).find(|r| r.op == op)?))
+        let t3 = self.view.history.txn_of(op);
+        Some((t3, self.view.reads(t3).find(|r| r.op == op)?))
     }
 
     fn demanded_edge(&self, t2: TxnId, t1: Writer, read: Read, path: Vec<Edge>) -> Option<Edge> {
@@ -319,24 +319,24 @@ impl<'a> Explainer<'a> {
             relation: Relation::Required,
             evidence: Evidence::Forced {
                 read: read.op,
-                overwritten: self.problem.write_seen(read),
-                visible_write: self.problem.write_of(t2, read.key)?,
+                overwritten: self.view.write_seen(read),
+                visible_write: self.view.write_of(t2, read.key)?,
                 path,
             },
         })
     }
 
     fn read_edge(&self, writer: TxnId, reader: TxnId) -> Option<Edge> {
-        let read = self.problem.reads(reader).find(|r| r.from == Some(writer))?;
+        let read = self.view.reads(reader).find(|r| r.from == Some(writer))?;
         Some(self.read_edge_by(writer, read))
     }
 
     fn read_edge_by(&self, writer: TxnId, read: Read) -> Edge {
         Edge {
             from: Node::Txn(writer),
-            to: Node::Txn(self.problem.history.txn_of(read.op)),
+            to: Node::Txn(self.view.history.txn_of(read.op)),
             relation: Relation::WriteRead,
-            evidence: Evidence::Read { write: self.problem.write_seen(read), read: read.op },
+            evidence: Evidence::Read { write: self.view.write_seen(read), read: read.op },
         }
     }
 }
@@ -360,9 +360,9 @@ pub(crate) fn session_edge(from: TxnId, to: TxnId) -> Edge {
 }
 
 /// A witness from its edges: everybody and every operation they mention, in the order of the history.
-pub(crate) fn witness(problem: Problem<'_>, edges: Vec<Edge>) -> Witness {
+pub(crate) fn witness(view: CommittedView<'_>, edges: Vec<Edge>) -> Witness {
     let (mut transactions, mut operations) = (Vec::new(), Vec::new());
-    collect(problem, &edges, &mut transactions, &mut operations);
+    collect(view, &edges, &mut transactions, &mut operations);
     transactions.sort_unstable();
     transactions.dedup();
     operations.sort_unstable();
@@ -370,7 +370,7 @@ pub(crate) fn witness(problem: Problem<'_>, edges: Vec<Edge>) -> Witness {
     Witness { transactions, operations, edges, ..Witness::default() }
 }
 
-fn collect(problem: Problem<'_>, edges: &[Edge], txns: &mut Vec<TxnId>, ops: &mut Vec<OpId>) {
+fn collect(view: CommittedView<'_>, edges: &[Edge], txns: &mut Vec<TxnId>, ops: &mut Vec<OpId>) {
     for edge in edges {
         txns.extend([edge.from, edge.to].into_iter().filter_map(|node| match node {
             Node::Txn(t) => Some(t),
@@ -380,8 +380,8 @@ fn collect(problem: Problem<'_>, edges: &[Edge], txns: &mut Vec<TxnId>, ops: &mu
         ops.extend(edge.evidence.operations());
         if let Evidence::Forced { path, .. } = &edge.evidence {
             // One level deep: a path is made of plain edges.
-            collect(problem, path, txns, ops);
+            collect(view, path, txns, ops);
         }
-        txns.extend(ops[before..].iter().map(|&op| problem.history.txn_of(op)));
+        txns.extend(ops[before..].iter().map(|&op| view.history.txn_of(op)));
     }
 }

@@ -1,4 +1,5 @@
-//! The history as the weak levels see it: committed transactions, session order, external reads.
+//! The committed view of a history, which all engines share: committed transactions, session order, external
+//! reads and the version order that is assumed or shown.
 
 use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use anomalist_level::{Choice, Evidence, VersionReason};
@@ -119,7 +120,7 @@ fn branches(history: &History, index: &Index) -> Vec<(TxnId, TxnId)> {
 
 /// A history with its index.
 #[derive(Clone, Copy)]
-pub(crate) struct Problem<'a> {
+pub(crate) struct CommittedView<'a> {
     pub history: &'a History,
     pub index: &'a Index,
     pub reads: &'a ExternalReads,
@@ -127,7 +128,7 @@ pub(crate) struct Problem<'a> {
     pub assumed: &'a [VersionEdge],
 }
 
-impl<'a> Problem<'a> {
+impl<'a> CommittedView<'a> {
     /// Transactions, committed or not: the size of columns.
     pub fn txn_count(&self) -> usize {
         self.history.txn_count()
@@ -300,14 +301,14 @@ impl VersionEdge {
 }
 
 /// A value per key (or transaction) that holds for one round at a time: starting a round forgets all values in O(1).
-pub(crate) struct Stamped<T> {
+pub(crate) struct EpochMap<T> {
     slots: Vec<(u32, T)>,
     round: u32,
 }
 
-impl<T: Copy + Default> Stamped<T> {
+impl<T: Copy + Default> EpochMap<T> {
     pub fn new(len: usize) -> Self {
-        Stamped { slots: vec![(0, T::default()); len], round: 1 }
+        EpochMap { slots: vec![(0, T::default()); len], round: 1 }
     }
 
     #[inline]
