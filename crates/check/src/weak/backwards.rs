@@ -342,7 +342,7 @@ impl Sight for Causal<'_, '_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::ground::{Conclusion, Ground, Rule};
+    use super::super::order_search::{Conclusion, OrderSearch, Rule};
     use super::*;
     use crate::view::ExternalReads;
     use anomalist_history::Indexed;
@@ -363,10 +363,10 @@ mod tests {
                 CommittedView { history: &history, index: indexed.index(), reads: &reads, assumed: &[] };
             let budget = Budget::unlimited();
             for definitions in Definitions::ALL {
-                let ground = Ground::new(view, definitions, true, &budget);
+                let search = OrderSearch::new(view, definitions, true, &budget);
                 for level in Weak::ALL {
-                    let order = order(view, (level, definitions), &ground.versions, &budget).unwrap();
-                    let all_demands = ground.analyse(Rule::Level(level)).unwrap();
+                    let order = order(view, (level, definitions), &search.versions, &budget).unwrap();
+                    let all_demands = search.analyse(Rule::Level(level)).unwrap();
                     let expected = matches!(all_demands, Conclusion::Order(_));
                     assert_eq!(order.is_some(), expected, "seed {seed}, {level:?} of {definitions}");
                     found[usize::from(expected)] += 1;

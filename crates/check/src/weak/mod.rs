@@ -12,9 +12,9 @@
 
 mod backwards;
 mod clocks;
-mod ground;
 mod initial;
 mod order;
+mod order_search;
 pub(crate) mod plume;
 pub(crate) mod refuted;
 mod required;
@@ -27,7 +27,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::view::CommittedView;
 use anomalist_history::TxnId;
 use anomalist_level::{Anomaly, AnomalyKind, Bound, Definitions, Family, Level, Visible, Witness};
-use ground::{Broken, Conclusion, Ground, Rule};
+use order_search::{Broken, Conclusion, OrderSearch, Rule};
 pub(crate) use sessions::Guarantee;
 use sessions::SessionSeen;
 use taps::{Classifier, Tap, TapCounts};
@@ -142,8 +142,8 @@ pub(crate) fn decide(
     if strongest.is_none() && !questions.cycles {
         return Ok(Findings::default());
     }
-    let ground = Ground::new(view, questions.definitions, questions.no_guess, budget);
-    let inquiry = Inquiry { questions, ground };
+    let search = OrderSearch::new(view, questions.definitions, questions.no_guess, budget);
+    let inquiry = Inquiry { questions, search };
     inquiry.run(strongest)
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn decide_apart(
 
 struct Inquiry<'a, 'b> {
     questions: Questions,
-    ground: Ground<'a, 'b>,
+    search: OrderSearch<'a, 'b>,
 }
 
 impl Inquiry<'_, '_> {
@@ -175,7 +175,7 @@ impl Inquiry<'_, '_> {
         let mut findings = Findings::default();
         let mut broken: [Option<Box<Broken>>; 3] = [None, None, None];
         for level in Weak::ALL.into_iter().rev().filter(|&l| Some(l) <= strongest) {
-            match self.ground.analyse(Rule::Level(level))? {
+            match self.search.analyse(Rule::Level(level))? {
                 Conclusion::Order(order) => {
                     self.record_proof(level, &order, &mut findings);
                     break;
@@ -187,7 +187,7 @@ impl Inquiry<'_, '_> {
                 }
             }
         }
-        if broken.iter().any(Option::is_some) || (strongest.is_none() && !self.ground.start().is_order()) {
+        if broken.iter().any(Option::is_some) || (strongest.is_none() && !self.search.start().is_order()) {
             self.explain(&broken, &mut findings)?;
             self.decide_guarantees(&mut findings)?;
         }
@@ -208,18 +208,18 @@ impl Inquiry<'_, '_> {
     }
 
     fn explain(&self, broken: &[Option<Box<Broken>>; 3], findings: &mut Findings) -> Result<(), OutOfBudget> {
-        let ground = &self.ground;
+        let search = &self.search;
         let explainer = self.explainer();
         self.explain_cycles(&explainer, findings);
         if !self.questions.levels.contains(&true) {
             return Ok(());
         }
-        ground.poll()?;
+        search.poll()?;
         let graph = |level: Weak| broken[level as usize].as_ref().map(|b| &b.graph);
         let classifier = Classifier {
-            view: ground.view,
-            definitions: ground.definitions,
-            clocks: ground.clocks(),
+            view: search.view,
+            definitions: search.definitions,
+            clocks: search.clocks(),
             read_committed: graph(Weak::ReadCommitted),
             read_atomic: graph(Weak::ReadAtomic),
             causal: graph(Weak::Causal),
@@ -227,7 +227,7 @@ impl Inquiry<'_, '_> {
         let counts = classifier.count();
         let extras = broken.each_ref().map(|broken| {
             let Broken { demanded, graph, .. } = &**broken.as_ref()?;
-            Some((Extra::new(graph, demanded, &ground.version_edges), &graph.components))
+            Some((Extra::new(graph, demanded, &search.version_edges), &graph.components))
         });
         let example = |counts: &TapCounts, tap: Tap| {
             let extra = &extras[tap.level() as usize];
@@ -246,7 +246,7 @@ impl Inquiry<'_, '_> {
             }
         }
         let unnamed = Tap::ALL.iter().all(|&t| t.level() > Weak::ReadAtomic || counts.count[t as usize] == 0);
-        if ground.definitions == Definitions::Plume && unnamed && graph(Weak::ReadAtomic).is_some() {
+        if search.definitions == Definitions::Plume && unnamed && graph(Weak::ReadAtomic).is_some() {
             // The patterns as Anomalist completes them have an instance.
             let counts = Classifier { definitions: Definitions::Anomalist, ..classifier }.count();
             findings.read_atomic =
@@ -256,12 +256,12 @@ impl Inquiry<'_, '_> {
     }
 
     fn explainer(&self) -> Explainer<'_> {
-        let ground = &self.ground;
+        let search = &self.search;
         Explainer {
-            view: ground.view,
-            definitions: ground.definitions,
-            causality: ground.causality(),
-            clocks: ground.clocks(),
+            view: search.view,
+            definitions: search.definitions,
+            causality: search.causality(),
+            clocks: search.clocks(),
         }
     }
 
@@ -281,12 +281,12 @@ impl Inquiry<'_, '_> {
 
     /// The guarantees of a history that is not causal, one by one.
     fn decide_guarantees(&self, findings: &mut Findings) -> Result<(), OutOfBudget> {
-        let ground = &self.ground;
+        let search = &self.search;
         for (i, guarantee) in Guarantee::ALL.into_iter().enumerate() {
             if !self.questions.guarantees[i] {
                 continue;
             }
-            let broken = match ground.analyse(Rule::Guarantee(guarantee))? {
+            let broken = match search.analyse(Rule::Guarantee(guarantee))? {
                 Conclusion::Order(order) => {
                     findings.guarantees[i] = Some(Answer::Holds(order));
                     continue;
@@ -295,11 +295,11 @@ impl Inquiry<'_, '_> {
             };
             findings.guarantees[i] = Some(Answer::Violated);
             let (count, smallest) =
-                SessionSeen::new(ground.view, ground.causality(), guarantee).contradictions(&broken);
+                SessionSeen::new(search.view, search.causality(), guarantee).contradictions(&broken);
             let explainer = self.explainer();
             let components = &broken.graph.components;
             let extra =
-                Extra::new(&broken.graph, &broken.demanded, &ground.version_edges).of_guarantee(guarantee);
+                Extra::new(&broken.graph, &broken.demanded, &search.version_edges).of_guarantee(guarantee);
             let witness = smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, components)));
             findings.anomalies.extend(witness.map(|witness| Anomaly {
                 kind: guarantee.violation(),

@@ -2,8 +2,8 @@
 //!
 //! Each is the axiom of the other weak levels with a smaller visibility, so the same search for a commit order decides it.
 
-use super::ground::Broken;
 use super::order::Causality;
+use super::order_search::Broken;
 use super::simulate::{Visibility, by_session, leading};
 use super::taps::Instance;
 use crate::view::{CommittedView, Read};

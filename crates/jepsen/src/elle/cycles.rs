@@ -7,7 +7,7 @@
 //! those two types by all relations as well. (Elle also gives the type up when the first cycle it meets is told
 //! otherwise, and which that is depends on its hashing.)
 
-use super::ground::{ALL, Ground, label, labels};
+use super::elle_history::{ALL, ElleHistory, label, labels};
 use super::steps::Step;
 use super::{Case, Findings, Inference};
 use anomalist_check::Budget;
@@ -37,7 +37,7 @@ const EFFORT: u64 = 2_000_000_000;
 /// Searches the graph and adds what it finds. An edge that several relations hold is explained by the first
 /// of `precedence`.
 pub(super) fn search(
-    ground: &Ground<'_>,
+    numbered: &ElleHistory<'_>,
     edges: Vec<(u32, u32, Labels)>,
     inference: &Inference,
     precedence: &[Edge],
@@ -48,12 +48,12 @@ pub(super) fn search(
         findings.push((A::EmptyTransactionGraph, Case::EmptyGraph));
         return;
     }
-    let whole = Labelled::from_edges(ground.len(), edges);
+    let whole = Labelled::from_edges(numbered.len(), edges);
     for members in whole.cyclic_components(Labels::MAX) {
         let graph = whole.induced(&members);
         let told_by = |set: Labels| precedence.iter().copied().find(|&edge| set & label(edge) != 0);
         let told = graph.map_labels(|set| told_by(set).map_or(0, label));
-        let component = Component { graph, told, members, ground, inference };
+        let component = Component { graph, told, members, numbered, inference };
         component.search(budget, findings);
     }
 }
@@ -64,7 +64,7 @@ struct Component<'a, 'h> {
     told: Labelled,
     /// The nodes of the whole graph.
     members: Vec<u32>,
-    ground: &'a Ground<'h>,
+    numbered: &'a ElleHistory<'h>,
     inference: &'a Inference,
 }
 
@@ -135,7 +135,7 @@ impl Component<'_, '_> {
     }
 
     fn txn(&self, node: u32) -> TxnId {
-        self.ground.txn(self.members[node as usize])
+        self.numbered.txn(self.members[node as usize])
     }
 
     /// The cycle as Elle reports it. Consecutive steps of process or real-time order are one step.
@@ -154,7 +154,7 @@ impl Component<'_, '_> {
             }
         }
         let step = |&(from, to, relation): &(u32, u32, Edge)| {
-            self.inference.evidence.step(self.ground, from, to, relation)
+            self.inference.evidence.step(self.numbered, from, to, relation)
         };
         let steps: Vec<Step> = merged.iter().map(step).collect();
         let relations: Vec<Edge> = steps.iter().map(|step| step.relation).collect();

@@ -17,7 +17,7 @@
 
 mod append;
 mod cycles;
-mod ground;
+mod elle_history;
 mod orders;
 mod predicate;
 mod register;
@@ -27,7 +27,7 @@ mod verdict;
 mod versions;
 
 pub use cycles::Cycle;
-pub use ground::Graph;
+pub use elle_history::Graph;
 pub(crate) use predicate::{Predicates, closed_predicate};
 pub use steps::Step;
 
@@ -35,7 +35,7 @@ use anomalist_check::Budget;
 use anomalist_history::{History, KeyId, OpId, TxnId, Value};
 use anomalist_level::elle::{self, Edge};
 use anomalist_level::{AnomalyKind, Level};
-use ground::Ground;
+use elle_history::ElleHistory;
 use rustc_hash::FxHashMap;
 use std::fmt;
 
@@ -292,10 +292,10 @@ pub struct Inference {
 
 /// Elle's analysis of the data: dependencies, and anomalies that are no cycles.
 pub fn infer(history: &History, options: &Options) -> Result<Inference, Unfit> {
-    let ground = Ground::new(history);
+    let numbered = ElleHistory::new(history);
     match options.datatype {
-        Datatype::ListAppend => append::infer(&ground),
-        Datatype::RwRegister => register::infer(&ground, options),
+        Datatype::ListAppend => append::infer(&numbered),
+        Datatype::RwRegister => register::infer(&numbered, options),
     }
 }
 
@@ -324,14 +324,14 @@ pub fn infer(history: &History, options: &Options) -> Result<Inference, Unfit> {
 /// ```
 pub fn check(history: &History, options: &Options, budget: &Budget<'_>) -> Result<Answer, Unfit> {
     let mut inference = infer(history, options)?;
-    let ground = Ground::new(history);
+    let numbered = ElleHistory::new(history);
     let prohibited = options.prohibited();
     if let Some(order) = orders::wanted(&prohibited) {
-        orders::add(&ground, order, &mut inference.graph);
+        orders::add(&numbered, order, &mut inference.graph);
     }
     let mut findings = std::mem::take(&mut inference.findings);
     let edges = std::mem::take(&mut inference.graph.edges);
     let precedence = options.datatype.precedence();
-    cycles::search(&ground, edges, &inference, precedence, budget, &mut findings);
+    cycles::search(&numbered, edges, &inference, precedence, budget, &mut findings);
     Ok(verdict::answer(findings, &prohibited, inference.objection))
 }

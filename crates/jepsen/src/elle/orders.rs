@@ -1,6 +1,6 @@
 //! Process and real-time order between transactions, as Elle builds them.
 
-use super::ground::{Graph, Ground};
+use super::elle_history::{ElleHistory, Graph};
 use anomalist_history::Interval;
 use anomalist_level::AnomalyKind;
 use anomalist_level::elle::{CYCLES, Edge};
@@ -14,21 +14,21 @@ pub(crate) fn wanted(prohibited: &[AnomalyKind]) -> Option<Edge> {
 }
 
 /// Adds the order to the graph.
-pub(crate) fn add(ground: &Ground<'_>, order: Edge, graph: &mut Graph) {
-    let edges = if order == Edge::Process { process(ground) } else { real_time(ground) };
+pub(crate) fn add(numbered: &ElleHistory<'_>, order: Edge, graph: &mut Graph) {
+    let edges = if order == Edge::Process { process(numbered) } else { real_time(numbered) };
     for (from, to) in edges {
         graph.add(from, to, order);
     }
 }
 
 /// From each committed transaction to the next committed one of its process.
-pub(crate) fn process(ground: &Ground<'_>) -> Vec<(u32, u32)> {
+pub(crate) fn process(numbered: &ElleHistory<'_>) -> Vec<(u32, u32)> {
     let mut edges = Vec::new();
-    for session in ground.history.sessions() {
+    for session in numbered.history.sessions() {
         let mut last = None;
-        for t in ground.history.session_txns(session) {
-            let node = ground.node(t);
-            if ground.is_ok(node) {
+        for t in numbered.history.session_txns(session) {
+            let node = numbered.node(t);
+            if numbered.is_ok(node) {
                 edges.extend(last.map(|last| (last, node)));
                 last = Some(node);
             }
@@ -42,20 +42,23 @@ pub(crate) fn process(ground: &Ground<'_>) -> Vec<(u32, u32)> {
 /// The frontier holds the committed transactions that no later one has replaced; there are never more than ran at once,
 /// so edges number at most transactions times concurrency. Failed transactions are sinks. Nothing if the history does not say when
 /// transactions began.
-pub(crate) fn real_time(ground: &Ground<'_>) -> Vec<(u32, u32)> {
-    real_time_among(ground, ground.nodes())
+pub(crate) fn real_time(numbered: &ElleHistory<'_>) -> Vec<(u32, u32)> {
+    real_time_among(numbered, numbered.nodes())
 }
 
 /// [`real_time`] among some transactions.
-pub(crate) fn real_time_among(ground: &Ground<'_>, nodes: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
-    let Some(intervals) = ground.history.intervals() else { return Vec::new() };
+pub(crate) fn real_time_among(
+    numbered: &ElleHistory<'_>,
+    nodes: impl Iterator<Item = u32>,
+) -> Vec<(u32, u32)> {
+    let Some(intervals) = numbered.history.intervals() else { return Vec::new() };
     // When, whether it is a completion, and who: at equal times invocations come first, so nothing is ordered that may
     // have overlapped.
     let mut events: Vec<(u64, bool, u32)> = Vec::new();
     for node in nodes {
-        let Interval { invoked, completed } = intervals[ground.txn(node).index()];
+        let Interval { invoked, completed } = intervals[numbered.txn(node).index()];
         events.push((invoked, false, node));
-        if let (true, Some(completed)) = (ground.is_ok(node), completed) {
+        if let (true, Some(completed)) = (numbered.is_ok(node), completed) {
             events.push((completed, true, node));
         }
     }

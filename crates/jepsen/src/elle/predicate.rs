@@ -15,7 +15,7 @@
 //! A key that is mutated more often is reported to the caller. Elle stops if a value is written twice.
 //! O(reads × keys × versions).
 
-use super::ground::{Graph, Ground};
+use super::elle_history::{ElleHistory, Graph};
 use super::{Answer, Case, Datatype, Findings, Inference, Options, cycles, orders, steps, verdict};
 use crate::datatypes::{Malformed, Predicate, Recorder, rows_of};
 use anomalist_check::Budget;
@@ -93,7 +93,7 @@ pub(crate) struct Predicates {
     pub mutated_twice: Option<Datum>,
     /// Where transactions are shown.
     positions: Vec<usize>,
-    ground: History,
+    numbered: History,
     steps: Steps,
     misses: Vec<Datum>,
 }
@@ -127,7 +127,7 @@ pub(crate) fn closed_predicate(
         positions: txns.iter().map(|t| t.position).collect(),
         steps,
         misses,
-        ground: history,
+        numbered: history,
     }))
 }
 
@@ -272,8 +272,8 @@ impl<'a> Analysis<'a> {
         models: &[Level],
         budget: &Budget<'_>,
     ) -> (Answer, Steps, Vec<Datum>) {
-        let ground = Ground::new(history);
-        let mut drawing = Drawing { steps: BTreeMap::new(), graph: Graph::new(&ground) };
+        let numbered = ElleHistory::new(history);
+        let mut drawing = Drawing { steps: BTreeMap::new(), graph: Graph::new(&numbered) };
         let (mut misses, mut findings): (Vec<Datum>, Findings) = (Vec::new(), Vec::new());
         for (node, txn) in self.txns.iter().enumerate().filter(|(_, txn)| txn.possible) {
             for (place, mop) in txn.mops.iter().enumerate() {
@@ -286,7 +286,7 @@ impl<'a> Analysis<'a> {
                         for key in self.missed(predicate, rows) {
                             findings.push((
                                 AnomalyKind::PredicateReadMiss,
-                                Case::PredicateReadMiss { txn: ground.txn(node as u32) },
+                                Case::PredicateReadMiss { txn: numbered.txn(node as u32) },
                             ));
                             misses.push(Datum::map([
                                 ("op", events.datum(txn.position)),
@@ -304,12 +304,12 @@ impl<'a> Analysis<'a> {
         let prohibited = options.prohibited();
         let Drawing { steps, mut graph } = drawing;
         if let Some(order) = orders::wanted(&prohibited) {
-            orders::add(&ground, order, &mut graph);
+            orders::add(&numbered, order, &mut graph);
         }
         let edges = std::mem::take(&mut graph.edges);
         let evidence = steps::Evidence::Elsewhere;
         let inference = Inference { graph, findings: Vec::new(), objection: None, evidence };
-        cycles::search(&ground, edges, &inference, &PRECEDENCE, budget, &mut findings);
+        cycles::search(&numbered, edges, &inference, &PRECEDENCE, budget, &mut findings);
         (verdict::answer(findings, &prohibited, None), steps, misses)
     }
 
@@ -407,9 +407,9 @@ impl Predicates {
     }
 
     fn case(&self, events: &Events, kind: &AnomalyKind, case: &Case) -> Datum {
-        let node = |t: TxnId| self.ground.position(t);
+        let node = |t: TxnId| self.numbered.position(t);
         let op = |t: TxnId| events.datum(self.positions[node(t) as usize]);
-        let index = |t: TxnId| match self.ground.txn_label(t).map(Value::view) {
+        let index = |t: TxnId| match self.numbered.txn_label(t).map(Value::view) {
             Some(anomalist_history::View::Int(i)) => Datum::Int(i),
             _ => Datum::count(node(t) as usize),
         };

@@ -3,7 +3,7 @@
 //!
 //! Only committed writers count, and only versions that *directly* precede each other make edges: Elle's inference.
 
-use super::ground::{Graph, Ground};
+use super::elle_history::{ElleHistory, Graph};
 use super::steps::{Evidence, External, external};
 use super::updates::lost_update;
 use super::versions;
@@ -37,14 +37,14 @@ impl Register {
 }
 
 /// Elle's analysis of a register history.
-pub(super) fn infer(ground: &Ground<'_>, options: &Options) -> Result<Inference, Unfit> {
+pub(super) fn infer(numbered: &ElleHistory<'_>, options: &Options) -> Result<Inference, Unfit> {
     let mut findings = Findings::new();
-    internal(ground, &mut findings);
-    dirty_reads(ground, &mut findings);
-    let seen = |o: &Op| (o.value != Value::UNKNOWN).then(|| ground.register(o.key, o.value));
-    lost_update(ground, seen, &mut findings);
-    let mut register = collect(ground);
-    let mut graph = Graph::new(ground);
+    internal(numbered, &mut findings);
+    dirty_reads(numbered, &mut findings);
+    let seen = |o: &Op| (o.value != Value::UNKNOWN).then(|| numbered.register(o.key, o.value));
+    lost_update(numbered, seen, &mut findings);
+    let mut register = collect(numbered);
+    let mut graph = Graph::new(numbered);
     for (writers, readers) in register.writers.iter().zip(&register.readers) {
         if let ([first, second, ..], true) = (&writers[..], !readers.is_empty()) {
             return Err(Unfit::Duplicate { first: first.1, second: second.1 });
@@ -53,7 +53,7 @@ pub(super) fn infer(ground: &Ground<'_>, options: &Options) -> Result<Inference,
             readers.iter().for_each(|&reader| graph.add(writer, reader, Edge::Wr));
         }
     }
-    let precedes = versions::infer(ground, options, &mut register, &mut findings);
+    let precedes = versions::infer(numbered, options, &mut register, &mut findings);
     for &(earlier, later) in &precedes {
         for &(overwriter, _) in &register.writers[later as usize] {
             let written = &register.writers[earlier as usize];
@@ -69,10 +69,10 @@ pub(super) fn infer(ground: &Ground<'_>, options: &Options) -> Result<Inference,
     Ok(Inference { graph, findings, objection, evidence: Evidence::Registers { versions } })
 }
 
-fn collect(ground: &Ground<'_>) -> Register {
+fn collect(numbered: &ElleHistory<'_>) -> Register {
     let mut register = Register::default();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        for External { key, read, write } in external(ground, node) {
+    for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
+        for External { key, read, write } in external(numbered, node) {
             if let Some((value, _)) = read {
                 let id = register.id(key, value);
                 register.readers[id as usize].push(node);
@@ -87,12 +87,12 @@ fn collect(ground: &Ground<'_>) -> Register {
 }
 
 /// `internal`: a read that differs from what its transaction last read or wrote; the first of each transaction.
-fn internal(ground: &Ground<'_>, findings: &mut Findings) {
+fn internal(numbered: &ElleHistory<'_>, findings: &mut Findings) {
     let mut state: FxHashMap<KeyId, Value> = FxHashMap::default();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+    for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
         state.clear();
-        for (op, o) in ground.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN) {
-            let value = ground.register(o.key, o.value);
+        for (op, o) in numbered.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN) {
+            let value = numbered.register(o.key, o.value);
             let before = state.insert(o.key, value);
             if let (OpKind::Read, Some(expected)) = (o.kind, before.filter(|&before| before != value)) {
                 let case = Case::Internal { read: op, expected: vec![expected], suffix: false };
@@ -104,15 +104,15 @@ fn internal(ground: &Ground<'_>, findings: &mut Findings) {
 }
 
 /// `G1a` and `G1b`: committed reads of what failed transactions wrote, and of what their writer overwrote itself.
-fn dirty_reads(ground: &Ground<'_>, findings: &mut Findings) {
+fn dirty_reads(numbered: &ElleHistory<'_>, findings: &mut Findings) {
     let mut failed: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();
     let mut intermediate: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();
     let mut last: FxHashMap<KeyId, (Value, OpId)> = FxHashMap::default();
-    for node in ground.nodes() {
+    for node in numbered.nodes() {
         last.clear();
-        for (op, o) in ground.ops(node).filter(|(_, o)| o.kind != OpKind::Read) {
-            let value = ground.register(o.key, o.value);
-            if !ground.is_possible(node) {
+        for (op, o) in numbered.ops(node).filter(|(_, o)| o.kind != OpKind::Read) {
+            let value = numbered.register(o.key, o.value);
+            if !numbered.is_possible(node) {
                 failed.insert((o.key, value), op);
             }
             if let Some((value, op)) = last.insert(o.key, (value, op)) {
@@ -123,13 +123,13 @@ fn dirty_reads(ground: &Ground<'_>, findings: &mut Findings) {
     if failed.is_empty() && intermediate.is_empty() {
         return;
     }
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        for (read, o) in ground.ops(node).filter(|(_, o)| o.kind == OpKind::Read) {
-            let seen = (o.key, ground.register(o.key, o.value));
+    for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
+        for (read, o) in numbered.ops(node).filter(|(_, o)| o.kind == OpKind::Read) {
+            let seen = (o.key, numbered.register(o.key, o.value));
             if let Some(&write) = failed.get(&seen) {
                 findings.push((A::G1a, Case::DirtyRead { read, write }));
             }
-            if let Some(&write) = intermediate.get(&seen).filter(|&&write| ground.node_of(write) != node) {
+            if let Some(&write) = intermediate.get(&seen).filter(|&&write| numbered.node_of(write) != node) {
                 findings.push((A::G1b, Case::DirtyRead { read, write }));
             }
         }

@@ -1,6 +1,6 @@
 //! Why one transaction precedes another: the operations behind an edge, found again when a cycle is told.
 
-use super::ground::Ground;
+use super::elle_history::ElleHistory;
 use anomalist_history::{KeyId, OpId, OpKind, TxnId, Value};
 use anomalist_level::elle::Edge;
 use rustc_hash::FxHashMap;
@@ -62,34 +62,34 @@ pub(crate) enum Evidence {
 
 impl Evidence {
     /// The step from one node to another by a relation.
-    pub fn step(&self, ground: &Ground<'_>, from: u32, to: u32, relation: Edge) -> Step {
+    pub fn step(&self, numbered: &ElleHistory<'_>, from: u32, to: u32, relation: Edge) -> Step {
         let (first, second) = match relation {
             Edge::Process | Edge::Realtime => (None, None),
             _ => match self {
-                Evidence::Lists { writer, versions } => lists(ground, writer, versions, from, to, relation),
-                Evidence::Registers { versions } => registers(ground, versions, from, to, relation),
+                Evidence::Lists { writer, versions } => lists(numbered, writer, versions, from, to, relation),
+                Evidence::Registers { versions } => registers(numbered, versions, from, to, relation),
                 Evidence::Elsewhere => (None, None),
             },
         };
-        Step { from: ground.txn(from), to: ground.txn(to), relation, first, second }
+        Step { from: numbered.txn(from), to: numbered.txn(to), relation, first, second }
     }
 }
 
 type Pair = (Option<OpId>, Option<OpId>);
 
 fn lists(
-    ground: &Ground<'_>,
+    numbered: &ElleHistory<'_>,
     writer: &FxHashMap<(KeyId, Value), OpId>,
     versions: &Versions,
     from: u32,
     to: u32,
     relation: Edge,
 ) -> Pair {
-    let by_from = |key, value| writer.get(&(key, value)).copied().filter(|&w| ground.node_of(w) == from);
-    for (op, o) in ground.ops(to) {
+    let by_from = |key, value| writer.get(&(key, value)).copied().filter(|&w| numbered.node_of(w) == from);
+    for (op, o) in numbered.ops(to) {
         match (relation, o.kind) {
             (Edge::Wr, OpKind::Read) => {
-                let last = ground.list(&o).and_then(|list| list.last());
+                let last = numbered.list(&o).and_then(|list| list.last());
                 if let Some(write) = last.and_then(|&last| by_from(o.key, last)) {
                     return (Some(write), Some(op));
                 }
@@ -101,8 +101,8 @@ fn lists(
             }
             (Edge::Rw, OpKind::Append) => {
                 let previous = versions.before(o.key, o.value);
-                let read = ground.ops(from).find(|(_, r)| {
-                    r.key == o.key && ground.list(r).is_some_and(|list| list.last().copied() == previous)
+                let read = numbered.ops(from).find(|(_, r)| {
+                    r.key == o.key && numbered.list(r).is_some_and(|list| list.last().copied() == previous)
                 });
                 if let Some((read, _)) = read {
                     return (Some(read), Some(op));
@@ -115,14 +115,14 @@ fn lists(
 }
 
 fn registers(
-    ground: &Ground<'_>,
+    numbered: &ElleHistory<'_>,
     versions: &[(KeyId, Value, Value)],
     from: u32,
     to: u32,
     relation: Edge,
 ) -> Pair {
-    let theirs = external(ground, to);
-    for mine in external(ground, from) {
+    let theirs = external(numbered, to);
+    for mine in external(numbered, from) {
         let Ok(i) = theirs.binary_search_by_key(&mine.key, |e| e.key) else { continue };
         let (first, second) = match relation {
             Edge::Wr => (mine.write, theirs[i].read),
@@ -147,16 +147,16 @@ pub(crate) struct External {
 }
 
 /// What a transaction shows others, by key. Initial values are nil; reads without a recorded result show nothing.
-pub(crate) fn external(ground: &Ground<'_>, node: u32) -> Vec<External> {
+pub(crate) fn external(numbered: &ElleHistory<'_>, node: u32) -> Vec<External> {
     let mut ops: Vec<(KeyId, OpId)> =
-        ground.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN).map(|(op, o)| (o.key, op)).collect();
+        numbered.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN).map(|(op, o)| (o.key, op)).collect();
     ops.sort_unstable();
     let of_key = ops.chunk_by(|a, b| a.0 == b.0);
     of_key
         .map(|ops| {
             let key = ops[0].0;
-            let shown = |op: OpId| (ground.register(key, ground.history.op(op).value), op);
-            let is_read = |op: OpId| ground.history.op(op).kind == OpKind::Read;
+            let shown = |op: OpId| (numbered.register(key, numbered.history.op(op).value), op);
+            let is_read = |op: OpId| numbered.history.op(op).kind == OpKind::Read;
             let read = Some(ops[0].1).filter(|&op| is_read(op)).map(shown);
             let write = ops.iter().rev().map(|&(_, op)| op).find(|&op| !is_read(op)).map(shown);
             External { key, read, write }

@@ -3,7 +3,7 @@
 //! A transaction counts with its first read of the key, if a write follows. No version order is needed, and what was read may
 //! be anything that can be compared. Linear.
 
-use super::ground::Ground;
+use super::elle_history::ElleHistory;
 use super::{Case, Findings};
 use anomalist_history::{KeyId, Op, OpId, OpKind, TxnId};
 use anomalist_level::AnomalyKind;
@@ -12,7 +12,7 @@ use std::hash::Hash;
 
 /// Finds them, one per version; `seen` is what a read returned, if that was recorded.
 pub(super) fn lost_update<V: Copy + Eq + Hash>(
-    ground: &Ground<'_>,
+    numbered: &ElleHistory<'_>,
     seen: impl Fn(&Op) -> Option<V>,
     findings: &mut Findings,
 ) {
@@ -20,9 +20,9 @@ pub(super) fn lost_update<V: Copy + Eq + Hash>(
     let mut cases: Vec<(OpId, Vec<TxnId>)> = Vec::new();
     // The first read of each key; nothing once a write has followed it.
     let mut first: FxHashMap<KeyId, Option<(OpId, V)>> = FxHashMap::default();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+    for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
         first.clear();
-        for (op, o) in ground.ops(node) {
+        for (op, o) in numbered.ops(node) {
             if o.kind == OpKind::Read {
                 if let Some(version) = seen(&o) {
                     first.entry(o.key).or_insert(Some((op, version)));
@@ -32,7 +32,7 @@ pub(super) fn lost_update<V: Copy + Eq + Hash>(
                     cases.push((read, Vec::new()));
                     cases.len() - 1
                 });
-                cases[group].1.push(ground.txn(node));
+                cases[group].1.push(numbered.txn(node));
             }
         }
     }

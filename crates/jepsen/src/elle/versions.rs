@@ -3,7 +3,7 @@
 //! Sources are tried in Elle's order. One that makes any key's versions precede each other is reported as `cyclic-versions` and
 //! dropped for all keys.
 
-use super::ground::Ground;
+use super::elle_history::ElleHistory;
 use super::orders;
 use super::register::Register;
 use super::steps::{External, external};
@@ -17,25 +17,25 @@ type Pairs = Vec<(u32, u32)>;
 
 /// Pairs of versions, the first of which directly precedes the second; ascending, none twice.
 pub(super) fn infer(
-    ground: &Ground<'_>,
+    numbered: &ElleHistory<'_>,
     options: &Options,
     register: &mut Register,
     findings: &mut Findings,
 ) -> Pairs {
-    let mut sources: Vec<(&'static str, Pairs)> = vec![("initial-state", initial_state(ground, register))];
+    let mut sources: Vec<(&'static str, Pairs)> = vec![("initial-state", initial_state(numbered, register))];
     if let Some(order) = &options.transaction_order {
-        sources.push(("transaction-order", transaction_order(ground, order, register)));
+        sources.push(("transaction-order", transaction_order(numbered, order, register)));
     }
     if options.wfr_keys {
-        sources.push(("wfr-keys", writes_follow_reads(ground, register)));
+        sources.push(("wfr-keys", writes_follow_reads(numbered, register)));
     }
     if options.sequential_keys || options.linearizable_keys {
-        let touches = Touches::new(ground, register);
+        let touches = Touches::new(numbered, register);
         if options.sequential_keys {
-            sources.push(("sequential-keys", touches.by_process(ground)));
+            sources.push(("sequential-keys", touches.by_process(numbered)));
         }
         if options.linearizable_keys {
-            sources.push(("linearizable-keys", touches.in_real_time(ground)));
+            sources.push(("linearizable-keys", touches.in_real_time(numbered)));
         }
     }
     let mut accepted: Pairs = Vec::new();
@@ -77,11 +77,11 @@ fn cycles(versions: usize, pairs: &[(u32, u32)]) -> Vec<Vec<u32>> {
 }
 
 /// Nil precedes everything that was written or read.
-fn initial_state(ground: &Ground<'_>, register: &mut Register) -> Pairs {
+fn initial_state(numbered: &ElleHistory<'_>, register: &mut Register) -> Pairs {
     let mut pairs = Vec::new();
-    for node in ground.nodes().filter(|&node| ground.is_possible(node)) {
-        for External { key, read, write } in external(ground, node) {
-            let seen = read.filter(|_| ground.is_ok(node)).into_iter().chain(write);
+    for node in numbered.nodes().filter(|&node| numbered.is_possible(node)) {
+        for External { key, read, write } in external(numbered, node) {
+            let seen = read.filter(|_| numbered.is_ok(node)).into_iter().chain(write);
             for (value, _) in seen.filter(|&(value, _)| value != Value::NIL) {
                 pairs.push((register.id(key, Value::NIL), register.id(key, value)));
             }
@@ -91,15 +91,19 @@ fn initial_state(ground: &Ground<'_>, register: &mut Register) -> Pairs {
 }
 
 /// Each key's writes in the given order of transactions; those without a number come first.
-fn transaction_order(ground: &Ground<'_>, order: &FxHashMap<i64, f64>, register: &mut Register) -> Pairs {
+fn transaction_order(
+    numbered: &ElleHistory<'_>,
+    order: &FxHashMap<i64, f64>,
+    register: &mut Register,
+) -> Pairs {
     let mut writes: Vec<(KeyId, f64, u32, Value)> = Vec::new();
-    for node in ground.nodes().filter(|&node| ground.is_possible(node)) {
-        let index = match ground.history.txn_label(ground.txn(node)).map(Value::view) {
+    for node in numbered.nodes().filter(|&node| numbered.is_possible(node)) {
+        let index = match numbered.history.txn_label(numbered.txn(node)).map(Value::view) {
             Some(View::Int(index)) => index,
             _ => i64::from(node),
         };
         let number = order.get(&index).copied().unwrap_or(f64::NEG_INFINITY);
-        for External { key, write, .. } in external(ground, node) {
+        for External { key, write, .. } in external(numbered, node) {
             writes.extend(write.map(|(value, _)| (key, number, node, value)));
         }
     }
@@ -109,10 +113,10 @@ fn transaction_order(ground: &Ground<'_>, order: &FxHashMap<i64, f64>, register:
 }
 
 /// What a committed transaction reads precedes what it writes to the same key.
-fn writes_follow_reads(ground: &Ground<'_>, register: &mut Register) -> Pairs {
+fn writes_follow_reads(numbered: &ElleHistory<'_>, register: &mut Register) -> Pairs {
     let mut pairs = Vec::new();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        for External { key, read, write } in external(ground, node) {
+    for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
+        for External { key, read, write } in external(numbered, node) {
             if let (Some((read, _)), Some((written, _))) = (read.filter(|r| r.0 != Value::NIL), write) {
                 pairs.push((register.id(key, read), register.id(key, written)));
             }
@@ -136,12 +140,12 @@ struct Touches {
 }
 
 impl Touches {
-    fn new(ground: &Ground<'_>, register: &mut Register) -> Touches {
+    fn new(numbered: &ElleHistory<'_>, register: &mut Register) -> Touches {
         let mut touches = Touches { start: vec![0], touch: Vec::new() };
-        for node in ground.nodes() {
-            let shown = if ground.is_possible(node) { external(ground, node) } else { Vec::new() };
+        for node in numbered.nodes() {
+            let shown = if numbered.is_possible(node) { external(numbered, node) } else { Vec::new() };
             for External { key, read, write } in shown {
-                let (read, write) = (read.filter(|_| ground.is_ok(node)).map(|r| r.0), write.map(|w| w.0));
+                let (read, write) = (read.filter(|_| numbered.is_ok(node)).map(|r| r.0), write.map(|w| w.0));
                 // Elle takes a read of nil for no read at all if a write follows.
                 let first = read.filter(|&v| v != Value::NIL).or(write).or(read);
                 if let (Some(first), Some(last)) = (first, write.or(read)) {
@@ -164,13 +168,13 @@ impl Touches {
     }
 
     /// From each transaction to the next of its process that touches the key.
-    fn by_process(&self, ground: &Ground<'_>) -> Pairs {
+    fn by_process(&self, numbered: &ElleHistory<'_>) -> Pairs {
         let mut pairs = Vec::new();
         let mut last: FxHashMap<KeyId, u32> = FxHashMap::default();
-        for session in ground.history.sessions() {
+        for session in numbered.history.sessions() {
             last.clear();
-            for node in ground.history.session_txns(session).map(|t| ground.node(t)) {
-                if ground.is_ok(node) {
+            for node in numbered.history.session_txns(session).map(|t| numbered.node(t)) {
+                if numbered.is_ok(node) {
                     for touch in self.of(node) {
                         pairs.extend(last.insert(touch.key, touch.last).map(|before| (before, touch.first)));
                     }
@@ -184,14 +188,14 @@ impl Touches {
     ///
     /// Paths around a touching transaction are followed too, as in Elle, so pairs need not be neighbours and there can be
     /// many; beyond a number of steps only neighbours are taken.
-    fn in_real_time(&self, ground: &Ground<'_>) -> Pairs {
+    fn in_real_time(&self, numbered: &ElleHistory<'_>) -> Pairs {
         const STEPS: usize = 20_000_000;
-        let order = orders::real_time(ground);
-        let after = Csr::from_edges(ground.len(), || order.iter().copied());
-        let mut seen = vec![0u32; ground.len()];
+        let order = orders::real_time(numbered);
+        let after = Csr::from_edges(numbered.len(), || order.iter().copied());
+        let mut seen = vec![0u32; numbered.len()];
         let (mut round, mut steps) = (0, 0);
         let (mut pairs, mut stack) = (Vec::new(), Vec::new());
-        for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
+        for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
             for from in self.of(node) {
                 round += 1;
                 stack.extend(after.successors(node));
@@ -206,7 +210,7 @@ impl Touches {
                     }
                 }
                 if steps > STEPS {
-                    return self.neighbours_in_real_time(ground);
+                    return self.neighbours_in_real_time(numbered);
                 }
             }
         }
@@ -214,15 +218,15 @@ impl Touches {
     }
 
     /// The same among neighbours only: real-time order of the transactions that touch a key.
-    fn neighbours_in_real_time(&self, ground: &Ground<'_>) -> Pairs {
+    fn neighbours_in_real_time(&self, numbered: &ElleHistory<'_>) -> Pairs {
         let mut by_key: Vec<(KeyId, u32)> = Vec::with_capacity(self.touch.len());
-        for node in ground.nodes() {
+        for node in numbered.nodes() {
             by_key.extend(self.of(node).iter().map(|touch| (touch.key, node)));
         }
         by_key.sort_unstable();
         let mut pairs = Vec::new();
         for group in by_key.chunk_by(|a, b| a.0 == b.0) {
-            for (a, b) in orders::real_time_among(ground, group.iter().map(|&(_, node)| node)) {
+            for (a, b) in orders::real_time_among(numbered, group.iter().map(|&(_, node)| node)) {
                 if let (Some(a), Some(b)) = (self.on(a, group[0].0), self.on(b, group[0].0)) {
                     pairs.push((a.last, b.first));
                 }
@@ -256,9 +260,9 @@ mod tests {
                 b.op(t, OpKind::Write, key, value);
             }
             let history = b.finish().unwrap();
-            let ground = Ground::new(&history);
-            let touches = Touches::new(&ground, &mut Register::default());
-            let (all, near) = (touches.in_real_time(&ground), touches.neighbours_in_real_time(&ground));
+            let numbered = ElleHistory::new(&history);
+            let touches = Touches::new(&numbered, &mut Register::default());
+            let (all, near) = (touches.in_real_time(&numbered), touches.neighbours_in_real_time(&numbered));
             assert!(near.iter().all(|pair| all.contains(pair)), "{near:?} {all:?}");
             fewer += usize::from(near.len() < all.len());
             any += usize::from(!near.is_empty());

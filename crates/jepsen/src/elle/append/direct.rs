@@ -1,6 +1,6 @@
 //! Anomalies of lists that are no cycles.
 
-use super::super::ground::Ground;
+use super::super::elle_history::ElleHistory;
 use super::super::updates::lost_update;
 use super::super::{Case, Findings};
 use super::{Key, Lists, longest};
@@ -20,7 +20,7 @@ pub(super) fn check(lists: &Lists<'_, '_>, findings: &mut Findings) -> Option<St
         let garbage = dirty_update(lists, id, key, findings);
         objection = objection.or(garbage);
     }
-    lost_update(lists.ground, |read| lists.ground.list(read), findings);
+    lost_update(lists.numbered, |read| lists.numbered.list(read), findings);
     objection
 }
 
@@ -46,22 +46,22 @@ impl Expected<'_> {
 
 /// `internal` and `future-read`: a transaction against itself, the first of each.
 fn within_transactions(lists: &Lists<'_, '_>, findings: &mut Findings) {
-    let ground = lists.ground;
+    let numbered = lists.numbered;
     let mut expected: FxHashMap<KeyId, Expected<'_>> = FxHashMap::default();
-    for node in ground.nodes().filter(|&node| ground.is_ok(node)) {
-        if ground.history.op_range(ground.txn(node)).len() < 2 {
+    for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
+        if numbered.history.op_range(numbered.txn(node)).len() < 2 {
             continue;
         }
         expected.clear();
         let (mut internal, mut appends_after_read) = (None, false);
-        for (op, o) in ground.ops(node) {
+        for (op, o) in numbered.ops(node) {
             if o.kind == OpKind::Append {
                 let state = expected.entry(o.key).or_default();
                 state.appended.push(o.value);
                 appends_after_read |= state.seen.is_some();
                 continue;
             }
-            let Some(list) = ground.list(&o) else { continue };
+            let Some(list) = numbered.list(&o) else { continue };
             let state = expected.entry(o.key).or_default();
             if internal.is_none() && !state.allows(list) {
                 let seen = state.seen.unwrap_or_default();
@@ -71,18 +71,18 @@ fn within_transactions(lists: &Lists<'_, '_>, findings: &mut Findings) {
             *state = Expected { seen: Some(list), appended: Vec::new() };
         }
         findings.extend(internal.map(|case| (A::Internal, case)));
-        let future = if appends_after_read { future_read(ground, node) } else { None };
+        let future = if appends_after_read { future_read(numbered, node) } else { None };
         findings.extend(future.map(|case| (A::ElleFutureRead, case)));
     }
 }
 
 /// The first read of an element that the transaction itself appends later.
-fn future_read(ground: &Ground<'_>, node: u32) -> Option<Case> {
-    let appends = ground.ops(node).filter(|(_, o)| o.kind == OpKind::Append);
+fn future_read(numbered: &ElleHistory<'_>, node: u32) -> Option<Case> {
+    let appends = numbered.ops(node).filter(|(_, o)| o.kind == OpKind::Append);
     // Of an element appended twice, the last time.
     let own: FxHashMap<(KeyId, Value), OpId> = appends.map(|(op, o)| ((o.key, o.value), op)).collect();
-    ground.ops(node).find_map(|(read, o)| {
-        let elements = ground.list(&o)?.iter();
+    numbered.ops(node).find_map(|(read, o)| {
+        let elements = numbered.list(&o)?.iter();
         let mut later = elements.filter_map(|&element| own.get(&(o.key, element)));
         later.find(|&&append| append > read).map(|&append| Case::FutureRead { read, append })
     })
@@ -90,8 +90,8 @@ fn future_read(ground: &Ground<'_>, node: u32) -> Option<Case> {
 
 /// `G1a`, one per read and element of a failed transaction, and `G1b`.
 fn dirty_reads(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut Findings) {
-    let ground = lists.ground;
-    for &(read, list) in key.reads.iter().filter(|&&(read, _)| ground.is_ok(ground.node_of(read))) {
+    let numbered = lists.numbered;
+    for &(read, list) in key.reads.iter().filter(|&&(read, _)| numbered.is_ok(numbered.node_of(read))) {
         if !key.failed_appends.is_empty() {
             for element in list {
                 if let Some(&write) = lists.failed_writer.get(&(id, *element)) {
@@ -100,7 +100,7 @@ fn dirty_reads(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut F
             }
         }
         let last = list.last().and_then(|&last| lists.intermediate.get(&(id, last)));
-        if let Some(&write) = last.filter(|&&write| ground.node_of(write) != ground.node_of(read)) {
+        if let Some(&write) = last.filter(|&&write| numbered.node_of(write) != numbered.node_of(read)) {
             findings.push((A::G1b, Case::DirtyRead { read, write }));
         }
     }
@@ -145,7 +145,7 @@ fn incompatible_order(key: &Key<'_>, findings: &mut Findings) {
 /// `dirty-update`: along the longest read of all, failed transactions' reads included, a committed element on top of a
 /// failed one. An element nobody appended makes Elle stop.
 fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut Findings) -> Option<String> {
-    let ground = lists.ground;
+    let numbered = lists.numbered;
     let shown = [longest(&key.reads), longest(&key.failed_reads)];
     let (read, list) =
         shown.into_iter().flatten().reduce(|a, b| if b.1.len() > a.1.len() { b } else { a })?;
@@ -157,14 +157,14 @@ fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut 
         }
         let writer = lists.writer.get(&(id, element)).or_else(|| lists.failed_writer.get(&(id, element)));
         let Some(&write) = writer else {
-            let (key, element) = (ground.history.show_key(id), ground.history.show(element));
-            let reader = ground.history.txn_name(ground.history.txn_of(read));
+            let (key, element) = (numbered.history.show_key(id), numbered.history.show(element));
+            let reader = numbered.history.txn_name(numbered.history.txn_of(read));
             return Some(format!(
                 "transaction {reader} read {element} from key {key}, and nobody appended it: Elle stops here"
             ));
         };
-        let t = ground.txn(ground.node_of(write));
-        match ground.history.outcome(t) {
+        let t = numbered.txn(numbered.node_of(write));
+        match numbered.history.outcome(t) {
             Outcome::Committed if failed => {
                 span.push((element, t));
                 let elements = span.iter().map(|&(v, _)| v).collect();

@@ -6,7 +6,7 @@
 
 mod direct;
 
-use super::ground::{Graph, Ground};
+use super::elle_history::{ElleHistory, Graph};
 use super::steps::{Evidence, Versions};
 use super::{Findings, Inference, Unfit};
 use anomalist_history::{KeyId, OpId, OpKind, Value};
@@ -27,7 +27,7 @@ struct Key<'a> {
 
 /// Everything by key, and who appended what.
 struct Lists<'g, 'a> {
-    ground: &'g Ground<'a>,
+    numbered: &'g ElleHistory<'a>,
     keys: Vec<Key<'a>>,
     /// Appends of transactions that may have committed, by key and element; of several the last.
     writer: FxHashMap<(KeyId, Value), OpId>,
@@ -38,8 +38,8 @@ struct Lists<'g, 'a> {
 }
 
 /// Elle's analysis of a list-append history.
-pub(super) fn infer(ground: &Ground<'_>) -> Result<Inference, Unfit> {
-    let lists = collect(ground)?;
+pub(super) fn infer(numbered: &ElleHistory<'_>) -> Result<Inference, Unfit> {
+    let lists = collect(numbered)?;
     let mut findings = Findings::new();
     let objection = direct::check(&lists, &mut findings);
     let graph = edges(&lists);
@@ -48,22 +48,22 @@ pub(super) fn infer(ground: &Ground<'_>) -> Result<Inference, Unfit> {
     Ok(Inference { graph, findings, objection, evidence })
 }
 
-fn collect<'g, 'a>(ground: &'g Ground<'a>) -> Result<Lists<'g, 'a>, Unfit> {
+fn collect<'g, 'a>(numbered: &'g ElleHistory<'a>) -> Result<Lists<'g, 'a>, Unfit> {
     let mut lists = Lists {
-        ground,
-        keys: (0..ground.history.key_count()).map(|_| Key::default()).collect(),
+        numbered,
+        keys: (0..numbered.history.key_count()).map(|_| Key::default()).collect(),
         writer: FxHashMap::default(),
         failed_writer: FxHashMap::default(),
         intermediate: FxHashMap::default(),
         versions: Versions::default(),
     };
     // Without invocations Elle does not see that a value was asked for twice.
-    let has_invocations = ground.history.intervals().is_some();
+    let has_invocations = numbered.history.intervals().is_some();
     let mut final_append: FxHashMap<KeyId, OpId> = FxHashMap::default();
-    for node in ground.nodes() {
-        let possible = ground.is_possible(node);
+    for node in numbered.nodes() {
+        let possible = numbered.is_possible(node);
         final_append.clear();
-        for (op, o) in ground.ops(node) {
+        for (op, o) in numbered.ops(node) {
             let key = &mut lists.keys[o.key.index()];
             match o.kind {
                 OpKind::Write => {
@@ -83,12 +83,12 @@ fn collect<'g, 'a>(ground: &'g Ground<'a>) -> Result<Lists<'g, 'a>, Unfit> {
                         return Err(Unfit::Duplicate { first, second: op });
                     }
                     if let Some(before) = final_append.insert(o.key, op) {
-                        lists.intermediate.insert((o.key, ground.history.op(before).value), before);
+                        lists.intermediate.insert((o.key, numbered.history.op(before).value), before);
                     }
                 }
                 OpKind::Read if o.value == Value::UNKNOWN => {}
                 OpKind::Read => {
-                    let Some(list) = ground.list(&o) else {
+                    let Some(list) = numbered.list(&o) else {
                         return Err(Unfit::UnexpectedOperation { op, expected: "reads of lists only" });
                     };
                     if possible { &mut key.reads } else { &mut key.failed_reads }.push((op, list));
@@ -102,7 +102,7 @@ fn collect<'g, 'a>(ground: &'g Ground<'a>) -> Result<Lists<'g, 'a>, Unfit> {
             Some((read, list)) => lists.versions.show(id, list, Some(read)),
             None => {
                 if let [only] = key.appends[..] {
-                    lists.versions.show(id, &[ground.history.op(only).value], None);
+                    lists.versions.show(id, &[numbered.history.op(only).value], None);
                 }
             }
         }
@@ -122,28 +122,28 @@ fn longest<'a>(reads: &[(OpId, &'a [Value])]) -> Option<(OpId, &'a [Value])> {
 }
 
 fn edges(lists: &Lists<'_, '_>) -> Graph {
-    let ground = lists.ground;
-    let mut graph = Graph::new(ground);
+    let numbered = lists.numbered;
+    let mut graph = Graph::new(numbered);
     // Who read up to which element of the key at hand; nothing at all is `None`.
     let mut readers: FxHashMap<Option<Value>, Vec<u32>> = FxHashMap::default();
     for (i, key) in lists.keys.iter().enumerate() {
         let id = KeyId(i as u32);
         readers.clear();
         for &(op, list) in &key.reads {
-            let reader = ground.node_of(op);
+            let reader = numbered.node_of(op);
             readers.entry(list.last().copied()).or_default().push(reader);
             if let Some(write) = list.last().and_then(|&last| lists.writer.get(&(id, last))) {
-                graph.add(ground.node_of(*write), reader, Edge::Wr);
+                graph.add(numbered.node_of(*write), reader, Edge::Wr);
             }
         }
         for nodes in readers.values_mut() {
             nodes.dedup();
         }
         for &append in &key.appends {
-            let writer = ground.node_of(append);
-            let previous = lists.versions.before(id, ground.history.op(append).value);
+            let writer = numbered.node_of(append);
+            let previous = lists.versions.before(id, numbered.history.op(append).value);
             if let Some(write) = previous.and_then(|v| lists.writer.get(&(id, v))) {
-                graph.add(ground.node_of(*write), writer, Edge::Ww);
+                graph.add(numbered.node_of(*write), writer, Edge::Ww);
             }
             graph.add_all(readers.get(&previous).map_or(&[], Vec::as_slice), writer, Edge::Rw);
         }

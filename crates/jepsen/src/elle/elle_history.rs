@@ -5,7 +5,7 @@ use anomalist_history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value}
 use anomalist_level::elle::Edge;
 
 /// A history, its transactions numbered by the place of their completions: Elle's indices, without gaps.
-pub(crate) struct Ground<'a> {
+pub(crate) struct ElleHistory<'a> {
     pub history: &'a History,
     /// The transaction of a node.
     pub txns: Vec<TxnId>,
@@ -15,8 +15,8 @@ pub(crate) struct Ground<'a> {
     node_of_op: Vec<u32>,
 }
 
-impl<'a> Ground<'a> {
-    pub fn new(history: &'a History) -> Ground<'a> {
+impl<'a> ElleHistory<'a> {
+    pub fn new(history: &'a History) -> ElleHistory<'a> {
         let mut txns: Vec<TxnId> = history.txns().collect();
         txns.sort_by_key(|&t| history.position(t));
         let mut node = vec![0; txns.len()];
@@ -25,7 +25,7 @@ impl<'a> Ground<'a> {
             node[t.index()] = i as u32;
             node_of_op[history.op_range(t)].fill(i as u32);
         }
-        Ground { history, txns, node, node_of_op }
+        ElleHistory { history, txns, node, node_of_op }
     }
 
     pub fn len(&self) -> usize {
@@ -111,8 +111,8 @@ const MOST_EDGES: usize = 3_000_000;
 const KEPT: usize = 64;
 
 impl Graph {
-    pub(crate) fn new(ground: &Ground<'_>) -> Graph {
-        Graph { nodes: ground.txns.clone(), edges: Vec::new(), thinned: false, most_edges: MOST_EDGES }
+    pub(crate) fn new(numbered: &ElleHistory<'_>) -> Graph {
+        Graph { nodes: numbered.txns.clone(), edges: Vec::new(), thinned: false, most_edges: MOST_EDGES }
     }
 
     pub(crate) fn add(&mut self, from: u32, to: u32, edge: Edge) {

@@ -18,7 +18,7 @@ use anomalist_level::Definitions;
 use std::cell::OnceCell;
 
 /// What the levels share; costly parts are made when first needed.
-pub(crate) struct Ground<'a, 'b> {
+pub(crate) struct OrderSearch<'a, 'b> {
     pub view: CommittedView<'a>,
     pub version_edges: Vec<VersionEdge>,
     /// The same as plain pairs.
@@ -60,15 +60,15 @@ pub(crate) enum Rule {
 /// guess was no help.
 const ROUNDS: usize = 12;
 
-impl<'a, 'b> Ground<'a, 'b> {
+impl<'a, 'b> OrderSearch<'a, 'b> {
     pub fn new(
         view: CommittedView<'a>,
         definitions: Definitions,
         no_guess: bool,
         budget: &'b Budget<'b>,
-    ) -> Ground<'a, 'b> {
+    ) -> OrderSearch<'a, 'b> {
         let version_edges = view.version_edges();
-        Ground {
+        OrderSearch {
             view,
             versions: version_edges.iter().map(|e| (e.from.0, e.to.0)).collect(),
             version_edges,
