@@ -89,7 +89,7 @@ struct Flags {
     /// List the cases instead of measuring them
     #[arg(long)]
     list: bool,
-    /// Also measure with all demands collected at once, and with one thread
+    /// Also measure with all constraints collected at once, and with one thread
     #[arg(long)]
     ablation: bool,
     /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million; oltp: 100; drive: 5]

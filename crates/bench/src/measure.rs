@@ -6,7 +6,7 @@
 //!   clock):
 //!   - *direct*: anomalies that need no order of transactions (TAP-a to f, and j where a level forbids it),
 //!   - *order*: causality, its cycles (TAP-g), and the first guess of a commit order,
-//!   - *search*: the rest, that is demands, mending the order, and, for what is violated, counting and explaining.
+//!   - *search*: the rest, that is constraints, repairing the order, and, for what is violated, counting and explaining.
 //!
 //! The peak of memory is taken after the first round, when the process has done what `anomalist check` does, once.
 
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Variant {
     /// Nothing.
     Plain,
-    /// No commit order is guessed: all demands are collected at once.
+    /// No commit order is guessed: all constraints are collected at once.
     NoGuess,
     /// One thread loads and indexes.
     OneThread,

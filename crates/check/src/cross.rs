@@ -4,10 +4,10 @@
 //! answer that one way leaves open contradicts nothing.
 //!
 //! - *Another order of search.* The weak levels are decided once by trying orders and mending them, once by collecting every
-//!   demand at once; strong levels start from another order, and saturate or not.
+//!   constraint at once; strong levels start from another order, and saturate or not.
 //! - *The solver's encoding* of every level, weak ones and PL-1 to PL-3U too, against the engines for weak levels and for
 //!   dependencies ([`Request::search_only`]). They share the index of reads, nothing else.
-//! - *Declared levels*: the solver against a search that writes every demand down and tries its sides in turn.
+//! - *Declared levels*: the solver against a search that writes every constraint down and tries its sides in turn.
 //! - *Timestamps against values*: a level that holds by timestamps (none of them equal) holds by values.
 
 use crate::view::CommittedView;
@@ -79,7 +79,8 @@ pub fn cross_check(
     judgement: &Judgement,
     budget: &Budget<'_>,
 ) -> Vec<Disagreement> {
-    let way = if request.no_guess { "orders are tried first" } else { "all demands are collected at once" };
+    let way =
+        if request.no_guess { "orders are tried first" } else { "all constraints are collected at once" };
     let other = Request { no_guess: !request.no_guess, certificates: false, ..request.clone() };
     let mut found = compare(judgement, &check(indexed, &other, budget), way);
     found.extend(cross_check_mixed(indexed, judgement, budget));

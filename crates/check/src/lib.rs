@@ -60,7 +60,7 @@ pub struct Request {
     pub anomalies: Option<Vec<AnomalyKind>>,
     /// Also return the commit order behind each level that holds.
     pub certificates: bool,
-    /// Do not try orders first; collect every demand of a level at once. The answers are the same, the cost is not: for
+    /// Do not try orders first; collect every constraint of a level at once. The answers are the same, the cost is not: for
     /// measuring what the guess is worth, and for checking one way against the other.
     pub no_guess: bool,
     /// Never work out what follows from the known order before searching, at strong levels; again the answers are the same.

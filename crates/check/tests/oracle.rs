@@ -163,7 +163,7 @@ fn every_tiny_history() {
 #[test]
 fn found_before() {
     for text in [
-        // Reads that alternate between two writers hid the third from read committed's demands.
+        // Reads that alternate between two writers hid the third from read committed's constraints.
         "w(x,1) w(x,2) w(y,3) r(y,3); w(y,7) r(x,2) r(x,0); w(y,8); r(y,8) r(y,6) r(y,8) r(y,7) \
          || w(y,4) r(x,0); w(y,5) w(y,6) r(y,6); r(x,0) r(x,2)",
         "w(x,1) w(x,2) w(x,3); w(x,4); r(x,8) r(x,3) r(x,8); r(x,8) r(x,3) r(x,8) r(x,7); w(x,8) \

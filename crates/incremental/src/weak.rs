@@ -3,12 +3,12 @@
 //! A level holds iff some commit order contains session order, who read from whom and the orders that
 //! lists show, and, whenever `t3` reads `x` from `t1` and could see another writer `t2` of `x`, puts `t2`
 //! before `t1`. Could see: read from it before (read committed), read from it or follows it in its
-//! session (read atomic), follows it by any path of these two (causal). These demands are derived when a
+//! session (read atomic), follows it by any path of these two (causal). These constraints are derived when a
 //! transaction arrives, and again when more is known about its reads. The level is violated once they
 //! close a cycle.
 //!
 //! Causality has a clock for each transaction with an entry per session. Of each session only the latest
-//! writer that was seen makes a demand: earlier ones follow. A writer that arrives after its readers
+//! writer that was seen makes a constraint: earlier ones follow. A writer that arrives after its readers
 //! changes the clocks of those that follow them, as far as they have arrived.
 //!
 //! Cost of a step: its reads times the keys that their writers write, and for causal its reads times the
@@ -34,13 +34,13 @@ pub(crate) struct Weak {
     sight: Sight,
     graph: Growing<Label>,
     causes: Causes,
-    /// Transactions whose demands are to be derived.
+    /// Transactions whose constraints are to be derived.
     dirty: Vec<Node>,
 }
 
 /// A writer that must come before another, because a read returned the other's version of a key; or before the
 /// initial state, which is impossible.
-struct Demand {
+struct Constraint {
     first: Node,
     then: Option<Node>,
     key: KeyId,
@@ -94,14 +94,16 @@ impl Weak {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
         dirty.dedup();
-        let mut demands = Vec::new();
+        let mut constraints = Vec::new();
         for reader in dirty {
-            demands.clear();
+            constraints.clear();
             match self.sight {
-                Sight::ReadCommitted | Sight::ReadAtomic => self.direct_demands(reader, world, &mut demands),
-                Sight::Causal => self.causes.demands(reader, world, &mut demands),
+                Sight::ReadCommitted | Sight::ReadAtomic => {
+                    self.direct_constraints(reader, world, &mut constraints)
+                }
+                Sight::Causal => self.causes.constraints(reader, world, &mut constraints),
             }
-            for &Demand { first, then, key } in &demands {
+            for &Constraint { first, then, key } in &constraints {
                 let Some(then) = then else {
                     let step = |node: Node| world.txns[node as usize].step.unwrap_or_default();
                     return Err(Why::Overlooked { reader: step(reader), writer: step(first), key });
@@ -112,8 +114,8 @@ impl Weak {
         Ok(())
     }
 
-    /// The demands of read committed and read atomic.
-    fn direct_demands(&self, reader: Node, world: &World, demands: &mut Vec<Demand>) {
+    /// The constraints of read committed and read atomic.
+    fn direct_constraints(&self, reader: Node, world: &World, constraints: &mut Vec<Constraint>) {
         let reads = &world.txns[reader as usize].reads;
         let known = |read: &Read| world.source(read);
         let mut by_key: Vec<(KeyId, usize)> = reads.iter().enumerate().map(|(i, r)| (r.key, i)).collect();
@@ -124,7 +126,7 @@ impl Weak {
             if let (Some(own), Some(from)) = (read.own.filter(|_| atomic), known(read))
                 && from != Some(own)
             {
-                demands.push(Demand { first: own, then: from, key: read.key });
+                constraints.push(Constraint { first: own, then: from, key: read.key });
             }
             let Some(Some(writer)) = known(read) else { continue };
             if done.contains(&writer) {
@@ -138,7 +140,7 @@ impl Weak {
                         && from != Some(writer)
                         && (atomic || j > i)
                     {
-                        demands.push(Demand { first: writer, then: from, key });
+                        constraints.push(Constraint { first: writer, then: from, key });
                     }
                 }
             }
@@ -228,7 +230,7 @@ impl Causes {
         self.clocks[later as usize].get(chain as usize).is_some_and(|&count| count > place)
     }
 
-    fn demands(&self, reader: Node, world: &World, demands: &mut Vec<Demand>) {
+    fn constraints(&self, reader: Node, world: &World, constraints: &mut Vec<Constraint>) {
         let clock = &self.clocks[reader as usize];
         for read in &world.txns[reader as usize].reads {
             let Some(from) = world.source(read) else { continue };
@@ -240,7 +242,7 @@ impl Causes {
                     && from != Some(first)
                     && !from.is_some_and(|then| self.follows(then, first))
                 {
-                    demands.push(Demand { first, then: from, key: read.key });
+                    constraints.push(Constraint { first, then: from, key: read.key });
                 }
             }
         }

@@ -11,7 +11,7 @@ pub struct Progress {
     /// Orders tried.
     pub rounds: u64,
     /// Constraints found while trying.
-    pub demands: usize,
+    pub constraints: usize,
     /// Conflicts of the solver.
     pub conflicts: u64,
     /// Constraints that the last order missed.

@@ -106,15 +106,15 @@ pub(crate) fn sentence(why: &Why, hints: Hints) -> String {
 
 /// How far a search came.
 fn searched(progress: &Progress) -> String {
-    let Progress { known, rounds, demands, conflicts, missed } = progress;
+    let Progress { known, rounds, constraints, conflicts, missed } = progress;
     let how_far = match (rounds, known) {
         (0, 0) => "before an order was tried".to_owned(),
         (0, known) => {
             format!("while working out what follows from what is known: {known} dependencies so far")
         }
         (rounds, _) => format!(
-            "after {rounds} orders tried, {demands} demands and {conflicts} conflicts; the last order missed \
-             {missed} demands"
+            "after {rounds} orders tried, {constraints} constraints and {conflicts} conflicts; the last order missed \
+             {missed} constraints"
         ),
     };
     format!("stopped, by an interrupt or the time limit, {how_far}")

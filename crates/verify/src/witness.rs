@@ -297,19 +297,19 @@ impl Scene<'_> {
         if edges.is_empty() { Err(Flaw::new(FlawKind::NoCycle)) } else { Ok(()) }
     }
 
-    /// A demand of the level that contradicts causality (`co`), or causality with other demands and the order of lists.
+    /// A constraint of the level that contradicts causality (`co`), or causality with other constraints and the order of lists.
     fn triangle(&self, level: Kind, co: bool) -> Result<(), Flaw> {
         use Relation::{Required, SessionOrder, VersionOrder, WriteRead};
         self.cycle(&[SessionOrder, WriteRead, Required, VersionOrder], Some(level))?;
-        let demands = |e: &&Edge| e.relation == Required;
+        let is_constraint = |e: &&Edge| e.relation == Required;
         let edges = &self.anomaly.witness.edges;
-        let (demanded, others) =
-            (edges.iter().filter(demands).count(), edges.iter().any(|e| e.relation == VersionOrder));
-        let fits = demanded > 0 && !(co && (demanded > 1 || others));
+        let (constraints, others) =
+            (edges.iter().filter(is_constraint).count(), edges.iter().any(|e| e.relation == VersionOrder));
+        let fits = constraints > 0 && !(co && (constraints > 1 || others));
         if fits { Ok(()) } else { Err(not_this()) }
     }
 
-    /// Does the evidence show the edge? `level` says what makes a writer visible where a demand needs it.
+    /// Does the evidence show the edge? `level` says what makes a writer visible where a constraint needs it.
     fn edge(&self, edge: &Edge, level: Option<Kind>) -> Result<(), Flaw> {
         let counts = |node: Node| match node {
             Node::Txn(t) => self.reading.counts(t),

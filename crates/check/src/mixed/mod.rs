@@ -15,10 +15,10 @@
 //! reader is PL-2.99 or above. A transaction that declares nothing promises nothing, as read-uncommitted.
 //!
 //! **Deciding** is the strong engine's business (`strong/mixed.rs`), proofs included: NP-hard as soon as serializable is among
-//! the levels. For comparing (`--cross-check`), [`decide_by_trying`] writes every demand down, takes those of which there is no
+//! the levels. For comparing (`--cross-check`), [`decide_by_trying`] writes every constraint down, takes those of which there is no
 //! choice as edges, and tries the sides of the others in turn.
 
-mod demands;
+mod constraints;
 mod search;
 
 use crate::Request;
@@ -27,7 +27,7 @@ use crate::strong;
 use crate::view::CommittedView;
 use anomalist_history::{FaultKind, History, ReadFault, TxnId};
 use anomalist_level::{self as level, Level, Mixed, Verdict, Visible, Why};
-use demands::Demands;
+use constraints::Constraints;
 
 /// How a level looks at its transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,8 +132,8 @@ pub(crate) fn decide_by_trying(view: CommittedView<'_>, budget: &Budget<'_>) -> 
     if faulty(view, &levels) {
         return Some(Verdict::Violated);
     }
-    let Some(demands) = Demands::collect(view, &levels) else { return Some(Verdict::Violated) };
-    match search::order(&demands, view, budget) {
+    let Some(constraints) = Constraints::collect(view, &levels) else { return Some(Verdict::Violated) };
+    match search::order(&constraints, view, budget) {
         search::Found::Order => Some(Verdict::Holds),
         search::Found::Cycle => Some(Verdict::Violated),
         search::Found::OutOfBudget => None,

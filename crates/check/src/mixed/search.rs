@@ -3,7 +3,7 @@
 //! An order of the edges so far is made, nearest to the input's. If it misses a choice, one side becomes an edge and the rest
 //! is tried again; when that contradicts itself, the other side. No recursion: decisions lie on a stack.
 
-use super::demands::{Demands, Edge, Point};
+use super::constraints::{Constraints, Edge, Point};
 use crate::budget::Budget;
 use crate::view::CommittedView;
 use anomalist_history::TxnId;
@@ -24,8 +24,8 @@ struct Decision {
     last: bool,
 }
 
-pub(super) fn order(demands: &Demands, view: CommittedView<'_>, budget: &Budget<'_>) -> Found {
-    let mut edges = demands.edges.clone();
+pub(super) fn order(constraints: &Constraints, view: CommittedView<'_>, budget: &Budget<'_>) -> Found {
+    let mut edges = constraints.edges.clone();
     edges.sort_unstable();
     edges.dedup();
     let known = edges.len();
@@ -34,7 +34,7 @@ pub(super) fn order(demands: &Demands, view: CommittedView<'_>, budget: &Budget<
         if budget.is_spent() {
             return Found::OutOfBudget;
         }
-        let Some(place) = places(demands.points, &edges, view) else {
+        let Some(place) = places(constraints.points, &edges, view) else {
             // The latest decision that has another side.
             while decisions.last().is_some_and(|d| d.last) {
                 decisions.pop();
@@ -43,22 +43,24 @@ pub(super) fn order(demands: &Demands, view: CommittedView<'_>, budget: &Budget<
             let Some(decision) = decisions.last_mut() else { return Found::Cycle };
             decision.last = true;
             edges.pop();
-            edges.push(demands.choices[decision.choice].1);
+            edges.push(constraints.choices[decision.choice].1);
             continue;
         };
         debug_assert_eq!(edges.len(), known + decisions.len());
         let holds = |(a, b): Edge| place[a as usize] < place[b as usize];
-        let missed =
-            demands.choices.iter().position(|&(first, second)| !first.is_some_and(holds) && !holds(second));
+        let missed = constraints
+            .choices
+            .iter()
+            .position(|&(first, second)| !first.is_some_and(holds) && !holds(second));
         let Some(choice) = missed else { return Found::Order };
-        match demands.choices[choice].0 {
+        match constraints.choices[choice].0 {
             Some(first) => {
                 decisions.push(Decision { choice, last: false });
                 edges.push(first);
             }
             None => {
                 decisions.push(Decision { choice, last: true });
-                edges.push(demands.choices[choice].1);
+                edges.push(constraints.choices[choice].1);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Causality is session order and reads of all transactions, those included whose own levels care for neither. So it may
 //! contradict the order, and even itself: whoever is on a cycle has everything on it in its past. Per strongly connected
 //! component, how much of each session reaches it; of every session the writer that comes last in the order is the one that
-//! matters. O(m·k), and a search along the past for each demand.
+//! matters. O(m·k), and a search along the past for each constraint.
 
 use super::scan::{Decided, Link};
 use super::visible::{NONE, View};
@@ -12,7 +12,7 @@ use anomalist_history::{KeyId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Adds the demands that the order misses.
+/// Adds the constraints that the order misses.
 pub(super) fn missed<D: Decided>(view: &mut View<'_, D>) {
     let causes = Causes::new(view);
     let mut latest = Latest::default();
@@ -21,7 +21,7 @@ pub(super) fn missed<D: Decided>(view: &mut View<'_, D>) {
         for read in view.reads(t).collect::<Vec<_>>() {
             let Some(t2) = causes.overlooked(view, &mut latest, read) else { continue };
             let (between, links) = causes.path(view, t2, t);
-            view.demand(read, t2, &between, &links);
+            view.constrain(read, t2, &between, &links);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Hints, best first: timestamps of the database, the moment the client learnt of the commit, the place in the input, and
 //! failing all that sessions side by side at an even pace. For the snapshot levels, once commits are in order the best place
 //! for each begin is determined: as early as its sources, its session and the earlier writers of its keys allow, because
-//! everything else a level demands of a begin is that it comes early enough. An open read moves it on to the next version
+//! everything else a level requires of a begin is that it comes early enough. An open read moves it on to the next version
 //! that the read may have returned.
 
 use super::facts::From;

@@ -1,6 +1,6 @@
 //! The log of a search: every clause with its cause, by number.
 
-use super::scan::Demand;
+use super::scan::Constraint;
 use super::solver::Lit;
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::Choice;
@@ -8,8 +8,8 @@ use anomalist_level::Choice;
 /// Why a clause is true.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
-    /// The level demands it.
-    Demand(Demand),
+    /// The level requires it.
+    Constraint(Constraint),
     /// An open read (or element) is one of its candidates.
     Source(u32),
     /// An open read did not return this (`None`: the initial state), as the known edges show.

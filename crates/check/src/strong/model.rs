@@ -1,9 +1,9 @@
-//! A level as a question about order: is there a total order of events that meets all its demands?
+//! A level as a question about order: is there a total order of events that meets all its constraints?
 //!
 //! Serializability and parallel snapshot isolation have one event per transaction, the snapshot levels
 //! two: it begins (reads) and commits (writes). Edges that every answer must respect are *known*: program
 //! and session order, real time, reads, the orders that lists show, and what follows from those at once.
-//! The demands that leave a choice are left to the search. (`docs/spec/algorithms.md` 4.1.)
+//! The constraints that leave a choice are left to the search. (`docs/spec/algorithms.md` 4.1.)
 
 use super::facts::{Facts, Found, From};
 pub(crate) use super::rules::{Family, Rules, Visible};

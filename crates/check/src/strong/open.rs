@@ -1,16 +1,16 @@
 //! What is to be found out besides an order, as clauses: which write an open read returned, which transactions of unknown
-//! outcome took effect, and what the level demands, given that.
+//! outcome took effect, and what the level requires, given that.
 //!
 //! Nearly all open reads take care of themselves: in most orders the latest version before such a read is one of its
 //! candidates. So a register's open read has a *default* source, the latest candidate before it in the current order, until
-//! an order misses a demand that rests on it. Only then is the solver *asked* about it: it gets a variable per candidate and a
+//! an order misses a constraint that rests on it. Only then is the solver *asked* about it: it gets a variable per candidate and a
 //! clause that says that one of them is true. Lists are asked about from the beginning, since all their elements must agree.
 
 use super::facts::{Facts, Found, From, Origin};
 use super::log::Cause;
 use super::model::{Family, Model, Visible};
 use super::open_lists::{Element, OpenList};
-use super::scan::{Decided, Demand, Link};
+use super::scan::{Constraint, Decided, Link};
 use super::search::Decisions;
 use super::solver::{Lit, Solver, Var};
 use crate::budget::{Budget, OutOfBudget};
@@ -88,14 +88,14 @@ fn any_certain(model: &Model<'_>, open: u32) -> Option<Origin> {
 }
 
 /// The reads that have no source in the current order, of transactions that take effect.
-pub(crate) fn without_source(model: &Model<'_>, decisions: &Decisions<'_>) -> Vec<Demand> {
+pub(crate) fn without_source(model: &Model<'_>, decisions: &Decisions<'_>) -> Vec<Constraint> {
     let facts = model.facts;
     let reads = (0..).zip(&facts.open).filter(|(open, found)| {
         !decisions.sources.is_asked(*open)
             && decisions.sources.default(*open).is_none()
             && (facts.certain[found.reader.index()] || decisions.took_effect(found.reader))
     });
-    reads.map(|(open, _)| Demand::Source { open }).collect()
+    reads.map(|(open, _)| Constraint::Source { open }).collect()
 }
 
 /// Adds what is known about outcomes and lists.
@@ -441,30 +441,35 @@ struct Asking<'a> {
     sources: &'a Sources,
 }
 
-/// True if a demand rests on no open read.
-pub(crate) fn is_certain(model: &Model<'_>, demand: &Demand) -> bool {
+/// True if a constraint rests on no open read.
+pub(crate) fn is_certain(model: &Model<'_>, constraint: &Constraint) -> bool {
     let certain = |read: u32| !matches!(model.facts.reads[read as usize].from, From::Open(_));
-    match demand {
-        Demand::Axiom { read, .. } => certain(*read),
-        Demand::Path { read, links, .. } => {
+    match constraint {
+        Constraint::Axiom { read, .. } => certain(*read),
+        Constraint::Path { read, links, .. } => {
             certain(*read)
                 && links.iter().all(|link| match link {
                     Link::Read(read) | Link::Replaced(read) => certain(*read),
                     Link::Session | Link::Version => true,
                 })
         }
-        Demand::Conflict { .. } => true,
-        Demand::Unseen { .. } | Demand::Source { .. } => false,
+        Constraint::Conflict { .. } => true,
+        Constraint::Unseen { .. } | Constraint::Source { .. } => false,
     }
 }
 
-/// The clause that a demand is. (Of what an open read returned: none, see [`ask`].)
-pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, sources: &Sources, demand: &Demand) -> Vec<Lit> {
+/// The clause that a constraint is. (Of what an open read returned: none, see [`ask`].)
+pub(crate) fn clause(
+    model: &Model<'_>,
+    solver: &mut Solver,
+    sources: &Sources,
+    constraint: &Constraint,
+) -> Vec<Lit> {
     let rules = model.rules;
     let asking = Asking { model, sources };
     let mut clause: Vec<Lit> = Vec::new();
-    match demand {
-        &Demand::Axiom { read, from, other } => {
+    match constraint {
+        &Constraint::Axiom { read, from, other } => {
             let reader = model.facts.reads[read as usize].reader;
             clause.extend(unless_absent(model, solver, reader));
             clause.extend(unless_absent(model, solver, other));
@@ -472,13 +477,13 @@ pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, sources: &Sources, 
             clause.extend(from.map(|w| solver.before(rules.commit(other), rules.commit(w))));
             clause.extend(unless_elsewhere(asking, solver, read, from));
         }
-        &Demand::Conflict { first, second, .. } => {
+        &Constraint::Conflict { first, second, .. } => {
             clause.extend(unless_absent(model, solver, first));
             clause.extend(unless_absent(model, solver, second));
             clause.push(solver.before(rules.commit(first), rules.guarded(second)));
             clause.push(solver.before(rules.commit(second), rules.guarded(first)));
         }
-        Demand::Path { read, from, path, links } => {
+        Constraint::Path { read, from, path, links } => {
             let Some(&other) = path.first() else { return clause };
             clause.extend(from.map(|w| solver.before(rules.commit(other), rules.commit(w))));
             clause.extend(unless_elsewhere(asking, solver, *read, *from));
@@ -489,10 +494,10 @@ pub(crate) fn clause(model: &Model<'_>, solver: &mut Solver, sources: &Sources, 
                 clause.extend(broken(asking, solver, (pair[0], pair[1]), link));
             }
         }
-        &Demand::Unseen { list, first, second } => {
+        &Constraint::Unseen { list, first, second } => {
             clause.extend(unseen(model, solver, &model.facts.open_lists[list as usize], (first, second)));
         }
-        Demand::Source { .. } => {}
+        Constraint::Source { .. } => {}
     }
     clause
 }

@@ -9,7 +9,7 @@
 
 use super::facts::{Facts, Open, Origin, Pool};
 use super::model::Model;
-use super::scan::{Decided, Demand};
+use super::scan::{Constraint, Decided};
 use crate::view::CommittedView;
 use anomalist_history::{FaultKind, History, Index, KeyId, OpId, OpKind, Source, TxnId, Value};
 use anomalist_level::Choice;
@@ -163,11 +163,11 @@ pub(crate) fn unseen(
     model: &Model<'_>,
     position: &dyn Fn(u32) -> u32,
     decided: &impl Decided,
-) -> Vec<Demand> {
+) -> Vec<Constraint> {
     let facts: &Facts<'_> = model.facts;
     let counts = |t: TxnId| facts.certain[t.index()] || decided.took_effect(t);
     let at = |t: TxnId| position(model.rules.commit(t));
-    let mut demands = Vec::new();
+    let mut constraints = Vec::new();
     for (i, list) in facts.open_lists.iter().enumerate() {
         if list.elements.is_empty() || !counts(list.reader) {
             continue;
@@ -180,10 +180,10 @@ pub(crate) fn unseen(
         let earlier = others.filter(|(t, _)| *t != author && counts(*t) && at(*t) < at(author));
         let missing = earlier.filter_map(|(_, ops)| ops.iter().find(|op| !seen.contains(op)));
         if let Some(&second) = missing.into_iter().next() {
-            demands.push(Demand::Unseen { list: i as u32, first: last, second });
+            constraints.push(Constraint::Unseen { list: i as u32, first: last, second });
         }
     }
-    demands
+    constraints
 }
 
 /// Whether the lists of each open key are versions of it, in some order of its own: all begin the longest, and in that each

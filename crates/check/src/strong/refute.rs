@@ -9,7 +9,7 @@ use super::facts::{Found, Open};
 use super::log::{Cause, Log};
 use super::model::{Edge, Model, Why};
 use super::open_lists::Element;
-use super::scan::Demand;
+use super::scan::Constraint;
 use super::solver::{Lit, Solver, Var};
 use crate::budget::Budget;
 use crate::view::returned;
@@ -145,7 +145,7 @@ impl<'a> Prover<'a> {
         let entry = &solver.log.entries[id as usize];
         let clause: Vec<Literal> = entry.lits.iter().map(|&l| self.literal(solver, l)).collect();
         let reason = match &entry.cause {
-            Cause::Demand(demand) => self.demand(demand, &clause),
+            Cause::Constraint(constraint) => self.constraint(constraint, &clause),
             Cause::Source(open) => return self.source(*open, clause),
             &Cause::RuledOut { open, write } => {
                 let paths = self.excluded_by(open, write);
@@ -266,20 +266,20 @@ impl<'a> Prover<'a> {
         }
     }
 
-    fn demand(&self, demand: &Demand, clause: &[Literal]) -> Reason {
-        match demand {
-            &Demand::Axiom { read, from, other } => self.axiom(read, from, other, Vec::new(), clause),
-            &Demand::Conflict { key, first, second } => self.conflict(key, first, second),
-            Demand::Path { read, from, path, .. } => {
+    fn constraint(&self, constraint: &Constraint, clause: &[Literal]) -> Reason {
+        match constraint {
+            &Constraint::Axiom { read, from, other } => self.axiom(read, from, other, Vec::new(), clause),
+            &Constraint::Conflict { key, first, second } => self.conflict(key, first, second),
+            Constraint::Path { read, from, path, .. } => {
                 let between = path.get(1..path.len() - 1).unwrap_or_default().to_vec();
                 let other = path.first().copied().unwrap_or(TxnId(0));
                 self.axiom(*read, *from, other, between, clause)
             }
-            &Demand::Unseen { list, first, second } => {
+            &Constraint::Unseen { list, first, second } => {
                 Reason::Version { read: self.model.facts.open_lists[list as usize].op, first, second }
             }
             // Has a cause of its own.
-            &Demand::Source { open } => {
+            &Constraint::Source { open } => {
                 let Open { op, element, .. } = self.model.facts.open[open as usize];
                 Reason::Source { read: op, element }
             }

@@ -5,7 +5,7 @@
 use anomalist_history::{FaultKind, TxnId};
 use anomalist_level::{self as level, AnomalyKind, Definitions, Level, Point};
 
-/// What kind of demands a level makes.
+/// What kind of constraints a level makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
     /// One event per transaction; each read sees the latest write before it.

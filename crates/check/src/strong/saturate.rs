@@ -1,9 +1,9 @@
-//! What follows from the known order, to a fixpoint: demands of which one alternative is ruled out become known edges, and so
+//! What follows from the known order, to a fixpoint: constraints of which one alternative is ruled out become known edges, and so
 //! does the source of a read when all its other candidates are ruled out.
 //!
 //! Reachability is kept as clocks over *chains* of transactions that follow each other (`chains.rs`:
 //! sessions, where the level keeps them): per event and chain, how much of the chain precedes it, and what
-//! of the chain it precedes first. So for each demand only the extreme writers per chain matter: the
+//! of the chain it precedes first. So for each constraint only the extreme writers per chain matter: the
 //! latest that precedes a read must precede what was read, the earliest that follows what was read must
 //! follow the read, and of two writers of a key that must not overlap, the one that began before the
 //! other's end comes first. What a read may have returned is not what comes after it, nor what was

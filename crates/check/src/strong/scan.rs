@@ -1,12 +1,12 @@
-//! Plays an order of events and finds which demands it misses that each read return the latest write. Linear in the history.
+//! Plays an order of events and finds which constraints it misses that each read return the latest write. Linear in the history.
 
 use super::facts::{Facts, From, Origin};
 use super::model::{Family, Model, Rules};
 use anomalist_history::{KeyId, OpId, TxnId};
 
-/// A demand of the level.
+/// A constraint of the level.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Demand {
+pub(crate) enum Constraint {
     /// The axiom about a read (a place in `Facts::reads`), the writer it returned, and another writer of the key.
     Axiom { read: u32, from: Option<TxnId>, other: TxnId },
     /// Two writers of a key must not overlap.
@@ -40,18 +40,18 @@ pub(crate) trait Decided {
     fn source(&self, open: u32) -> Option<Origin>;
 }
 
-/// Demands reported per read or write and round. More would mostly be implied by the others once they are met.
+/// Constraints reported per read or write and round. More would mostly be implied by the others once they are met.
 const PER_READ: usize = 4;
 
-/// The demands that the order misses; empty: it satisfies the level.
+/// The constraints that the order misses; empty: it satisfies the level.
 pub(crate) fn missed(
     model: &Model<'_>,
     order: &[u32],
     position: &dyn Fn(u32) -> u32,
     decided: &impl Decided,
-) -> Vec<Demand> {
+) -> Vec<Constraint> {
     let mut play = Play::new(model.facts, model.rules);
-    let mut demands = Vec::new();
+    let mut constraints = Vec::new();
     for &node in order.iter().filter(|&&node| model.counts(node)) {
         let t = model.rules.txn(node);
         if !model.facts.certain[t.index()] && !decided.took_effect(t) {
@@ -61,16 +61,16 @@ pub(crate) fn missed(
         let writes = || !model.facts.writes_of(t).is_empty();
         let reads = own.reads_latest() || own.family == Family::Updates && writes();
         if node == model.rules.begin(t) && reads {
-            play.read(t, decided, &mut demands);
+            play.read(t, decided, &mut constraints);
         }
         if node == model.rules.commit(t) {
             if own.family == Family::Snapshot {
-                play.conflicts(t, position, &mut demands);
+                play.conflicts(t, position, &mut constraints);
             }
             play.write(t);
         }
     }
-    demands
+    constraints
 }
 
 const NONE: u32 = u32::MAX;
@@ -98,7 +98,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn read(&self, t: TxnId, decided: &impl Decided, demands: &mut Vec<Demand>) {
+    fn read(&self, t: TxnId, decided: &impl Decided, constraints: &mut Vec<Constraint>) {
         for i in self.facts.reads_of(t) {
             let read = &self.facts.reads[i];
             let mut last = self.last[read.key.index()];
@@ -129,7 +129,7 @@ impl<'a> Play<'a> {
                     break;
                 }
                 if other != t {
-                    demands.push(Demand::Axiom { read: i as u32, from, other });
+                    constraints.push(Constraint::Axiom { read: i as u32, from, other });
                     found += 1;
                 }
                 last = self.before[last as usize];
@@ -138,7 +138,7 @@ impl<'a> Play<'a> {
     }
 
     /// Earlier writers of the same keys that had not committed when this one began.
-    fn conflicts(&self, t: TxnId, position: &dyn Fn(u32) -> u32, demands: &mut Vec<Demand>) {
+    fn conflicts(&self, t: TxnId, position: &dyn Fn(u32) -> u32, constraints: &mut Vec<Constraint>) {
         let begin = position(self.rules.begin(t));
         for write in self.facts.writes_of(t) {
             let key = self.facts.key_of(write);
@@ -149,7 +149,7 @@ impl<'a> Play<'a> {
                 if position(self.rules.commit(other)) < begin {
                     break;
                 }
-                demands.push(Demand::Conflict { key, first: other, second: t });
+                constraints.push(Constraint::Conflict { key, first: other, second: t });
                 found += 1;
                 last = self.before[last as usize];
             }

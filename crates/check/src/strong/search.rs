@@ -1,7 +1,7 @@
 //! Decides one level: guess an order, see what it misses, ask the solver for one that does not, until nothing is missed or
 //! the solver says that there is none.
 //!
-//! Only demands that some candidate order missed ever become clauses. Each round adds a clause that no
+//! Only constraints that some candidate order missed ever become clauses. Each round adds a clause that no
 //! earlier round had, or asks about an open read that no earlier round asked about, and there are finitely
 //! many, so it ends. (`docs/spec/algorithms.md` 4.3.)
 
@@ -14,7 +14,7 @@ use super::model::{Family, Model, Rules};
 use super::open::{self, Sources};
 use super::open_lists;
 use super::saturate;
-use super::scan::{self, Decided, Demand};
+use super::scan::{self, Constraint, Decided};
 use super::solver::{Answer, Solver, Var};
 use super::updates;
 use super::visible;
@@ -173,23 +173,23 @@ fn search(
         sources.follow(model, solver);
         let mut missed = missed(model, solver, sources);
         progress.rounds += 1;
-        progress.demands += missed.len();
+        progress.constraints += missed.len();
         progress.missed = missed.len();
         progress.conflicts = solver.conflicts;
         if missed.is_empty() {
             return Ok(Some(Ending::Order));
         }
         // What rests on certain reads comes first: it takes no variables for sources, and refutes most of what can be refuted.
-        if missed.iter().any(|demand| open::is_certain(model, demand)) {
-            missed.retain(|demand| open::is_certain(model, demand));
+        if missed.iter().any(|constraint| open::is_certain(model, constraint)) {
+            missed.retain(|constraint| open::is_certain(model, constraint));
         }
         // Clauses are made from the model as it is, before adding the first undoes it.
         let clauses: Vec<_> =
             missed.into_iter().map(|d| (open::clause(model, solver, sources, &d), d)).collect();
-        for (clause, demand) in clauses {
-            match demand {
-                Demand::Source { open } => open::ask(model, solver, sources, open),
-                demand => open::post(model, solver, sources, clause, Cause::Demand(demand)),
+        for (clause, constraint) in clauses {
+            match constraint {
+                Constraint::Source { open } => open::ask(model, solver, sources, open),
+                constraint => open::post(model, solver, sources, clause, Cause::Constraint(constraint)),
             }
         }
         if budget.is_spent() {
@@ -199,7 +199,7 @@ fn search(
     Ok(None)
 }
 
-fn missed(model: &Model<'_>, solver: &Solver, sources: &Sources) -> Vec<Demand> {
+fn missed(model: &Model<'_>, solver: &Solver, sources: &Sources) -> Vec<Constraint> {
     let order = solver.order.order();
     let decisions = Decisions { model, solver, sources };
     let position = |node: u32| solver.order.position(node);
@@ -207,7 +207,7 @@ fn missed(model: &Model<'_>, solver: &Solver, sources: &Sources) -> Vec<Demand> 
     if !without_source.is_empty() {
         return without_source;
     }
-    let mut demands = match model.rules.family {
+    let mut constraints = match model.rules.family {
         Family::Serial | Family::Prefix | Family::Snapshot => {
             scan::missed(model, order, &position, &decisions)
         }
@@ -216,15 +216,15 @@ fn missed(model: &Model<'_>, solver: &Solver, sources: &Sources) -> Vec<Demand> 
             if serial.is_empty() { updates::missed(model, order, &decisions) } else { serial }
         }
         Family::Mixed => {
-            let mut demands = scan::missed(model, order, &position, &decisions);
-            demands.extend(visible::missed(model, order, &decisions));
-            demands
+            let mut constraints = scan::missed(model, order, &position, &decisions);
+            constraints.extend(visible::missed(model, order, &decisions));
+            constraints
         }
         Family::Parallel | Family::Visible(_) => visible::missed(model, order, &decisions),
         Family::Flow | Family::Writes | Family::Cut => Vec::new(),
     };
     if model.rules.family != Family::Cut {
-        demands.extend(open_lists::unseen(model, &position, &decisions));
+        constraints.extend(open_lists::unseen(model, &position, &decisions));
     }
-    demands
+    constraints
 }

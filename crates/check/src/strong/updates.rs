@@ -7,13 +7,13 @@
 
 use super::facts::{From, Origin};
 use super::model::Model;
-use super::scan::{Decided, Demand, Link};
+use super::scan::{Constraint, Decided, Link};
 use anomalist_history::{KeyId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// One demand for each transaction that only reads and is in a cycle.
-pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -> Vec<Demand> {
+/// One constraint for each transaction that only reads and is in a cycle.
+pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -> Vec<Constraint> {
     let facts = model.facts;
     let exists = |t: TxnId| facts.certain[t.index()] || decided.took_effect(t);
     let writes = |t: TxnId| !facts.writes_of(t).is_empty();
@@ -81,7 +81,7 @@ impl View<'_> {
     }
 
     /// A way from what replaced a read of `reader` to something that it read.
-    fn cycle(&self, reader: TxnId) -> Option<Demand> {
+    fn cycle(&self, reader: TxnId) -> Option<Constraint> {
         let facts = self.model.facts;
         let reads = facts.reads_of(reader);
         let read_by = |t: TxnId| reads.clone().find(|&i| self.source[i] == Some(t));
@@ -109,7 +109,7 @@ impl View<'_> {
                 path.reverse();
                 links.reverse();
                 let read = *began.get(&at)?;
-                return Some(Demand::Path { read, from: self.source[read as usize], path, links });
+                return Some(Constraint::Path { read, from: self.source[read as usize], path, links });
             }
             self.successors(t, |next, link| {
                 if self.place[next.index()] <= last && !came.contains_key(&next) {

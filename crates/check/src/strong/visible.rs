@@ -6,12 +6,12 @@
 //! its session (read atomic, the session guarantees), or everything that session order and reads lead from
 //! (causal), and version order too (parallel snapshot isolation). For the last two, reachability is kept
 //! in clocks: per transaction and session, how much of the session reaches it. O(m·k); the others O(m ·
-//! operations per transaction). One demand per read, about the latest visible writer.
+//! operations per transaction). One constraint per read, about the latest visible writer.
 
 use super::causes;
 use super::facts::{Facts, From, Origin};
 use super::model::{Family, Model, Visible};
-use super::scan::{Decided, Demand, Link};
+use super::scan::{Constraint, Decided, Link};
 use anomalist_history::{KeyId, SessionId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -19,10 +19,10 @@ use std::collections::VecDeque;
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The reads that an order makes wrong.
-pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -> Vec<Demand> {
+pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -> Vec<Constraint> {
     let facts = model.facts;
     let place = vec![NONE; facts.history.txn_count()];
-    let mut view = View { model, facts, decided, place, family: model.rules.family, demands: Vec::new() };
+    let mut view = View { model, facts, decided, place, family: model.rules.family, constraints: Vec::new() };
     let committed = order.iter().filter_map(|&node| model.committed(node));
     let order: Vec<TxnId> = committed.filter(|&t| view.exists(t)).collect();
     for (i, &t) in (0..).zip(&order) {
@@ -42,7 +42,7 @@ pub(crate) fn missed(model: &Model<'_>, order: &[u32], decided: &impl Decided) -
     } else {
         view.run(&order);
     }
-    view.demands
+    view.constraints
 }
 
 pub(super) struct View<'a, D> {
@@ -53,7 +53,7 @@ pub(super) struct View<'a, D> {
     pub place: Vec<u32>,
     /// Which reads are looked at, and how.
     family: Family,
-    pub demands: Vec<Demand>,
+    pub constraints: Vec<Constraint>,
 }
 
 /// A writer seen, through whom, and how.
@@ -147,20 +147,20 @@ impl<D: Decided> View<'_, D> {
         true
     }
 
-    /// Demands that the latest writer seen precedes what a read returned, if it does not.
+    /// Constraints that the latest writer seen precedes what a read returned, if it does not.
     fn check(&mut self, read: usize, seen: &Seen) {
         let found = self.facts.reads[read];
         let sights = seen.get(&found.key).into_iter().flatten();
         if let Some((t2, between, links)) = sights.into_iter().find(|s| s.0 != found.reader) {
-            self.demand(read, *t2, between, links);
+            self.constrain(read, *t2, between, links);
         }
     }
 
-    pub(super) fn demand(&mut self, read: usize, t2: TxnId, between: &[TxnId], links: &[Link]) {
+    pub(super) fn constrain(&mut self, read: usize, t2: TxnId, between: &[TxnId], links: &[Link]) {
         let (reader, from) = (self.facts.reads[read].reader, self.source(read));
         if self.asks(reader) && t2 != reader && Some(t2) != from && self.is_later(t2, from) {
             let path = [t2].into_iter().chain(between.iter().copied()).chain([reader]).collect();
-            self.demands.push(Demand::Path { read: read as u32, from, path, links: links.to_vec() });
+            self.constraints.push(Constraint::Path { read: read as u32, from, path, links: links.to_vec() });
         }
     }
 
@@ -243,7 +243,7 @@ impl<D: Decided> View<'_, D> {
                         false => here.max_by_key(|w| self.place[w.index()]),
                     };
                     if let Some(&t2) = latest {
-                        self.demand(read, t2, &[t], &[Link::Session, Link::Read(by)]);
+                        self.constrain(read, t2, &[t], &[Link::Session, Link::Read(by)]);
                     }
                 }
             }
@@ -278,7 +278,7 @@ impl<D: Decided> View<'_, D> {
                     let sights = seen[..before].last().map(|s| &s.1[..]).unwrap_or_default();
                     if let Some((t2, between, links)) = sights.iter().find(|s| s.0 != t3) {
                         let between = [&between[..], &[t]].concat();
-                        self.demand(read, *t2, &between, &[&links[..], &[Link::Read(by)]].concat());
+                        self.constrain(read, *t2, &between, &[&links[..], &[Link::Read(by)]].concat());
                     }
                 }
             }
@@ -393,7 +393,7 @@ impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
             return;
         };
         let (path, links) = self.path(t2, found.reader);
-        self.view.demands.push(Demand::Path { read: read as u32, from, path, links });
+        self.view.constraints.push(Constraint::Path { read: read as u32, from, path, links });
     }
 
     /// A shortest path of dependencies, both ends included.

@@ -1,11 +1,11 @@
 //! A commit order, built from its end.
 //!
-//! A demand says: `t3` reads `x` from `t1` and sees another writer `t2` of `x`, so `t2` comes before `t1`. Whatever a read
+//! A constraint says: `t3` reads `x` from `t1` and sees another writer `t2` of `x`, so `t2` comes before `t1`. Whatever a read
 //! sees happened before it, so `t3` follows both in causality. Kahn's algorithm from the last transaction to the first
-//! therefore has placed `t3` before it comes to `t1` or `t2`, and knows every demand on `t2` by the time it could place it:
+//! therefore has placed `t3` before it comes to `t1` or `t2`, and knows every constraint on `t2` by the time it could place it:
 //! they are the reads of `t2`'s keys from writers not placed yet. `t2` waits until those are placed. So one pass places
-//! all transactions and meets every demand, or ends where every transaction left waits for another one left: a cycle of
-//! causality and demands, which no commit order has.
+//! all transactions and meets every constraint, or ends where every transaction left waits for another one left: a cycle of
+//! causality and constraints, which no commit order has.
 //!
 //! Costs O(1) per operation, and for each write a look at the reads of its key that are waiting for other writers. Those are
 //! few unless many old versions stay in use; when the looks get many, the search gives up and says nothing.
@@ -26,7 +26,7 @@ const POLL_EVERY: usize = 4096;
 /// Looks at waiting reads, per operation, before giving up.
 const PATIENCE: usize = 32;
 
-/// An order of the committed transactions that meets all demands of the level and has the edges of `versions`. `None`: there
+/// An order of the committed transactions that meets all constraints of the level and has the edges of `versions`. `None`: there
 /// is none, or finding it would take long.
 pub(crate) fn order(
     view: CommittedView<'_>,
@@ -223,7 +223,7 @@ impl<'a, S: Sight> Backwards<'a, S> {
         }
     }
 
-    /// A transaction not placed yet that a read demands to come after `t`.
+    /// A transaction not placed yet that a read requires to come after `t`.
     fn must_follow(&mut self, t: TxnId) -> Option<u32> {
         self.others_wait.clear();
         for key in self.view.written(t) {
@@ -366,8 +366,8 @@ mod tests {
                 let search = OrderSearch::new(view, definitions, true, &budget);
                 for level in Weak::ALL {
                     let order = order(view, (level, definitions), &search.versions, &budget).unwrap();
-                    let all_demands = search.analyse(Rule::Level(level)).unwrap();
-                    let expected = matches!(all_demands, Conclusion::Order(_));
+                    let all_constraints = search.analyse(Rule::Level(level)).unwrap();
+                    let expected = matches!(all_constraints, Conclusion::Order(_));
                     assert_eq!(order.is_some(), expected, "seed {seed}, {level:?} of {definitions}");
                     found[usize::from(expected)] += 1;
                 }

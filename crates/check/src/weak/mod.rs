@@ -3,8 +3,8 @@
 //! A level holds iff some commit order contains causality and, whenever `t3` reads `x` from `t1` and could see another
 //! writer `t2` of `x`, puts `t2` before `t1` (Biswas & Enea 2019; Plume, Definitions 4 to 6). The order of the input, if it
 //! respects causality, is played through (`simulate.rs`), which proves most good histories in one pass; otherwise an order is
-//! built from its end (`backwards.rs`). Where there is none, the demands that an order does not meet are added and the order
-//! mended (`order.rs`), until they contradict each other; if that leads nowhere, all demands are collected at once
+//! built from its end (`backwards.rs`). Where there is none, the constraints that an order does not meet are added and the order
+//! mended (`order.rs`), until they contradict each other; if that leads nowhere, all constraints are collected at once
 //! (`required.rs`), which bounds the cost: O(m^{3/2}) for read committed and read atomic, O(m·k) for causal. What contradicts
 //! itself is counted in Plume's patterns (`taps.rs`) and explained (`witness.rs`).
 //!
@@ -91,7 +91,7 @@ pub(crate) struct Questions {
     pub guarantees: [bool; 4],
     /// Is causality acyclic? (Implied by every other question.)
     pub cycles: bool,
-    /// Collect all demands at once instead of trying orders first: to compare the two ways.
+    /// Collect all constraints at once instead of trying orders first: to compare the two ways.
     pub no_guess: bool,
     /// Whose read committed, and whose patterns.
     pub definitions: Definitions,
@@ -226,8 +226,8 @@ impl Inquiry<'_, '_> {
         };
         let counts = classifier.count();
         let extras = broken.each_ref().map(|broken| {
-            let Broken { demanded, graph, .. } = &**broken.as_ref()?;
-            Some((Extra::new(graph, demanded, &search.version_edges), &graph.components))
+            let Broken { constraints, graph, .. } = &**broken.as_ref()?;
+            Some((Extra::new(graph, constraints, &search.version_edges), &graph.components))
         });
         let example = |counts: &TapCounts, tap: Tap| {
             let extra = &extras[tap.level() as usize];
@@ -299,7 +299,7 @@ impl Inquiry<'_, '_> {
             let explainer = self.explainer();
             let components = &broken.graph.components;
             let extra =
-                Extra::new(&broken.graph, &broken.demanded, &search.version_edges).of_guarantee(guarantee);
+                Extra::new(&broken.graph, &broken.constraints, &search.version_edges).of_guarantee(guarantee);
             let witness = smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, components)));
             findings.anomalies.extend(witness.map(|witness| Anomaly {
                 kind: guarantee.violation(),

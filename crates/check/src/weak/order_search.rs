@@ -1,4 +1,4 @@
-//! The search for a commit order that meets all demands of a level.
+//! The search for a commit order that meets all constraints of a level.
 
 use super::Weak;
 use super::backwards;
@@ -8,7 +8,7 @@ use super::order::{self, Causality, Units};
 use super::plume::{self, SeenByOtherKeys};
 use super::required::{self, Required, RequiredEdge};
 use super::sessions::{Guarantee, SessionSeen};
-use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_demands};
+use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_constraints};
 use super::taps::LevelGraph;
 use crate::budget::{Budget, OutOfBudget};
 use crate::view::{CommittedView, VersionEdge};
@@ -34,16 +34,16 @@ pub(crate) struct OrderSearch<'a, 'b> {
     clocks: OnceCell<AllClocks<'a>>,
 }
 
-/// Why a level does not hold: demands that contradict each other, or a read of an overwritten initial value.
+/// Why a level does not hold: constraints that contradict each other, or a read of an overwritten initial value.
 pub(crate) struct Broken {
-    pub demanded: Vec<RequiredEdge>,
+    pub constraints: Vec<RequiredEdge>,
     pub initial_overwritten: bool,
     pub graph: LevelGraph,
 }
 
 /// How a search ends.
 pub(crate) enum Conclusion {
-    /// This order meets all demands.
+    /// This order meets all constraints.
     Order(Vec<TxnId>),
     /// None does.
     Broken(Box<Broken>),
@@ -56,7 +56,7 @@ pub(crate) enum Rule {
     Guarantee(Guarantee),
 }
 
-/// Orders tried before all demands are collected at once. Good histories need one or two; more than a few means that the
+/// Orders tried before all constraints are collected at once. Good histories need one or two; more than a few means that the
 /// guess was no help.
 const ROUNDS: usize = 12;
 
@@ -104,24 +104,24 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         }
     }
 
-    fn respecting(&self, demanded: &[RequiredEdge], wished: &[u32]) -> Units {
-        let demanded = demanded.iter().map(|e| (e.from.0, e.to.0));
-        let edges: Vec<(u32, u32)> = self.versions.iter().copied().chain(demanded).collect();
+    fn respecting(&self, constraints: &[RequiredEdge], wished: &[u32]) -> Units {
+        let constraints = constraints.iter().map(|e| (e.from.0, e.to.0));
+        let edges: Vec<(u32, u32)> = self.versions.iter().copied().chain(constraints).collect();
         order::respecting(&self.view, &self.causality().joined(&edges), wished)
     }
 
     /// Finds an order that proves the level, or the contradiction.
     ///
     /// The input order first, then one built from the end. If there is none, each round plays an order and adds the
-    /// demands it does not meet. When all are met, demands run only inside units or forward; so the units are exactly the
-    /// strongly connected components of causality with *all* demands.
+    /// constraints it does not meet. When all are met, constraints run only inside units or forward; so the units are exactly the
+    /// strongly connected components of causality with *all* constraints.
     pub fn analyse(&self, rule: Rule) -> Result<Conclusion, OutOfBudget> {
         let mut found = Required::default();
         let mut current: Option<Units> = None;
         let rounds = match rule {
             Rule::Level(_) if self.no_guess => 0,
             Rule::Level(_) => ROUNDS,
-            // There is no other way; every round adds a demand, so it ends.
+            // There is no other way; every round adds a constraint, so it ends.
             Rule::Guarantee(_) => usize::MAX,
         };
         if self.input.is_none()
@@ -131,7 +131,7 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         }
         for round in 0..rounds {
             let units = current.as_ref().unwrap_or_else(|| self.start());
-            let unmet = self.unmet_demands(rule, units)?;
+            let unmet = self.unmet_constraints(rule, units)?;
             found.initial_overwritten |= unmet.initial_overwritten;
             if unmet.edges.is_empty() {
                 let units = current.unwrap_or_else(|| self.start().clone());
@@ -151,14 +151,14 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         }
         self.poll()?;
         let all = match rule {
-            Rule::Level(level) => self.all_demands(level),
+            Rule::Level(level) => self.all_constraints(level),
             Rule::Guarantee(_) => found,
         };
         let units = self.respecting(&all.edges, &current.as_ref().unwrap_or_else(|| self.start()).rank);
         Ok(self.conclude(rule, units, all))
     }
 
-    fn all_demands(&self, level: Weak) -> Required {
+    fn all_constraints(&self, level: Weak) -> Required {
         match (level, self.definitions) {
             (Weak::ReadCommitted, Definitions::Anomalist) => required::read_committed(&self.view),
             (Weak::ReadCommitted, Definitions::Plume) => plume::read_committed(&self.view),
@@ -176,7 +176,7 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         }
     }
 
-    fn unmet_demands(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {
+    fn unmet_constraints(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {
         let view = self.view;
         match rule {
             Rule::Level(Weak::ReadCommitted) if self.definitions == Definitions::Plume => {
@@ -197,7 +197,7 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
     }
 
     fn play(&self, units: &Units, visibility: &mut impl Visibility) -> Result<Required, OutOfBudget> {
-        unmet_demands(&self.view, units, visibility, self.budget)
+        unmet_constraints(&self.view, units, visibility, self.budget)
     }
 
     fn conclude(&self, rule: Rule, units: Units, required: Required) -> Conclusion {
@@ -205,30 +205,30 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
             return Conclusion::Order(units.txns);
         }
         let components = units.components.unwrap_or_else(|| components(self.causality()));
-        let Required { edges: mut demanded, initial_overwritten } = required;
+        let Required { edges: mut constraints, initial_overwritten } = required;
         let mut initial = InitialCycles::default();
         if let (Rule::Level(level), Definitions::Plume, true) = (rule, self.definitions, initial_overwritten)
         {
-            // The demands that an order misses make the components, but what leads where takes all of them.
-            demanded = self.all_demands(level).edges;
-            initial = self.initial_cycles(level, &demanded);
+            // The constraints that an order misses make the components, but what leads where takes all of them.
+            constraints = self.all_constraints(level).edges;
+            initial = self.initial_cycles(level, &constraints);
         }
         let graph = LevelGraph::new(&self.view, components, initial);
-        Conclusion::Broken(Box::new(Broken { demanded, initial_overwritten, graph }))
+        Conclusion::Broken(Box::new(Broken { constraints, initial_overwritten, graph }))
     }
 
-    fn initial_cycles(&self, level: Weak, demanded: &[RequiredEdge]) -> InitialCycles {
+    fn initial_cycles(&self, level: Weak, constraints: &[RequiredEdge]) -> InitialCycles {
         let (view, versions) = (self.view, &self.versions);
         match level {
             Weak::ReadCommitted => {
-                InitialCycles::new(&view, &mut SeenByOtherKeys::new(view), demanded, versions)
+                InitialCycles::new(&view, &mut SeenByOtherKeys::new(view), constraints, versions)
             }
             Weak::ReadAtomic => {
-                InitialCycles::new(&view, &mut DirectlySeen::new(view, true), demanded, versions)
+                InitialCycles::new(&view, &mut DirectlySeen::new(view, true), constraints, versions)
             }
             Weak::Causal => {
                 let mut seen = CyclicallySeen::new(view, self.clocks());
-                InitialCycles::new(&view, &mut seen, demanded, versions)
+                InitialCycles::new(&view, &mut seen, constraints, versions)
             }
         }
     }

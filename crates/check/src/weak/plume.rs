@@ -220,7 +220,7 @@ impl Sight for OtherKeys<'_> {
     }
 }
 
-/// All demands of RC-(4) at once: every transaction read from, against the other keys read later.
+/// All constraints of RC-(4) at once: every transaction read from, against the other keys read later.
 pub(super) fn read_committed(view: &CommittedView<'_>) -> Required {
     let mut required = Required::default();
     let mut by_key = ReadsByKey::new(view.history.key_count());
@@ -242,7 +242,7 @@ pub(super) fn read_committed(view: &CommittedView<'_>) -> Required {
         for &t2 in &writers {
             by_key.of_keys_written_by(view, t2, |r| {
                 if r.from != Some(t2) && by_writer.precede(t2, r.op, r.key) {
-                    required.demand(t2, r.from, r.op);
+                    required.constrain(t2, r.from, r.op);
                 }
             });
         }

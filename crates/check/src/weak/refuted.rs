@@ -2,11 +2,11 @@
 //!
 //! By Plume's letter read atomic is an axiom (Definition 5), but its patterns TAP-k and TAP-l need two keys
 //! (Table 1), so a reader that overlooks an earlier transaction of its session shows none of them. The cycle
-//! that refutes the axiom is then handed over as steps: each demand is one clause, and so is the cycle.
+//! that refutes the axiom is then handed over as steps: each constraint is one clause, and so is the cycle.
 
 use anomalist_level::{Edge, Evidence, Literal, Node, Point, Reason, Refutation, Relation, Step, Witness};
 
-/// The steps behind a cycle of causality, version order and demands. `None`: the cycle has something else.
+/// The steps behind a cycle of causality, version order and constraints. `None`: the cycle has something else.
 pub(crate) fn refutation(witness: &Witness) -> Option<Refutation> {
     let mut steps: Vec<Step> = Vec::new();
     for edge in &witness.edges {

@@ -1,4 +1,4 @@
-//! The commit-order edges that a level demands, reduced: the same transitive closure with causality as all
+//! The commit-order edges that a level requires, reduced: the same transitive closure with causality as all
 //! of them, hence the same strongly connected components (`docs/spec/algorithms.md` 2.4).
 //!
 //! If `t3` reads `x` from `t1`, and `t2` also writes `x` and is visible to that read, then `t2` commits before `t1`.
@@ -17,7 +17,7 @@ pub(crate) struct RequiredEdge {
     pub read: OpId,
 }
 
-/// The demands of a level.
+/// The constraints of a level.
 #[derive(Default, Debug)]
 pub(crate) struct Required {
     pub edges: Vec<RequiredEdge>,
@@ -26,7 +26,7 @@ pub(crate) struct Required {
 }
 
 impl Required {
-    pub fn demand(&mut self, t2: TxnId, t1: Writer, read: OpId) {
+    pub fn constrain(&mut self, t2: TxnId, t1: Writer, read: OpId) {
         match t1 {
             Some(t1) => self.edges.push(RequiredEdge { from: t2, to: t1, read }),
             None => self.initial_overwritten = true,
@@ -115,7 +115,7 @@ pub(crate) fn read_committed(view: &CommittedView<'_>) -> Required {
                 done.set(t2.index(), ());
                 reads.of_keys_written_by(view, t2, |r| {
                     if r.from != Some(t2) && r.op > first.op {
-                        required.demand(t2, r.from, r.op);
+                        required.constrain(t2, r.from, r.op);
                     }
                 });
             }
@@ -141,7 +141,7 @@ pub(crate) fn read_atomic(view: &CommittedView<'_>) -> Required {
                 if let Some(own) = last.get(read.key.index()).map(TxnId).or_else(earlier)
                     && read.from != Some(own)
                 {
-                    required.demand(own, read.from, read.op);
+                    required.constrain(own, read.from, read.op);
                 }
             }
             done.next_round();
@@ -150,7 +150,7 @@ pub(crate) fn read_atomic(view: &CommittedView<'_>) -> Required {
                     done.set(t2.index(), ());
                     reads.of_keys_written_by(view, t2, |r| {
                         if r.from != Some(t2) {
-                            required.demand(t2, r.from, r.op);
+                            required.constrain(t2, r.from, r.op);
                         }
                     });
                 }
@@ -176,7 +176,7 @@ pub(crate) fn causal(view: &CommittedView<'_>, clocks: &AllClocks<'_>) -> Requir
                     && Some(t2) != read.from
                     && !read.from.is_some_and(|t1| clocks.has_seen(t1, t2))
                 {
-                    required.demand(t2, read.from, read.op);
+                    required.constrain(t2, read.from, read.op);
                 }
             });
         }

@@ -10,7 +10,7 @@ use crate::view::{CommittedView, Read};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::AnomalyKind;
 
-/// A session guarantee, by the visibility it demands.
+/// A session guarantee, by the visibility it requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Guarantee {
     /// `so`.

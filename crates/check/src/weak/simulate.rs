@@ -1,9 +1,9 @@
-//! Plays an order of transactions through and finds the demands of a level that it does not meet.
+//! Plays an order of transactions through and finds the constraints of a level that it does not meet.
 //!
 //! If `t3` reads `x` from `t1`, then every `t2` that writes `x` and is visible to the read must come
 //! before `t1` (Biswas & Enea 2019, Def. 2.4, with the visibility of `docs/spec/levels.md` 2). Playing the
 //! order keeps, per key, the chain of its writers so far; nearly always the last one is `t1` and the read
-//! is done. Otherwise the chain is walked back to `t1`, and what is visible on the way is an unmet demand.
+//! is done. Otherwise the chain is walked back to `t1`, and what is visible on the way is an unmet constraint.
 //! A walk that gets long gives way to asking for the visible writers, so a read costs O(min(writers since
 //! `t1`, visible candidates)).
 
@@ -34,9 +34,9 @@ const NONE: u32 = u32::MAX;
 /// Units between two looks at the budget.
 const POLL_EVERY: usize = 4096;
 
-/// The demands that the order, which respects causality, does not meet. None: it proves the level (as far as its units are
+/// The constraints that the order, which respects causality, does not meet. None: it proves the level (as far as its units are
 /// single transactions).
-pub(crate) fn unmet_demands(
+pub(crate) fn unmet_constraints(
     view: &CommittedView<'_>,
     units: &Units,
     visibility: &mut impl Visibility,
@@ -106,13 +106,13 @@ impl Play<'_, '_> {
                     break;
                 }
                 if writer != t && visibility.sees(writer, read.op) {
-                    self.demand(writer, read);
+                    self.constrain(writer, read);
                 }
                 steps += 1;
                 if steps == limit {
                     visibility.latest_writers(read, &mut |t2| {
                         if t2 != t && self.is_later(t2, read) {
-                            self.demand(t2, read);
+                            self.constrain(t2, read);
                         }
                     });
                     break;
@@ -129,7 +129,7 @@ impl Play<'_, '_> {
         read.from.is_none_or(|t1| self.units.rank[t1.index()] < self.units.rank[t2.index()])
     }
 
-    fn demand(&mut self, t2: TxnId, read: Read) {
+    fn constrain(&mut self, t2: TxnId, read: Read) {
         match read.from {
             Some(to) => self.unmet.edges.push(RequiredEdge { from: t2, to, read: read.op }),
             None => self.unmet.initial_overwritten = true,

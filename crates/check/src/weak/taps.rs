@@ -1,7 +1,7 @@
 //! Counts the instances of TAP-h to TAP-n exactly, without enumerating them (`docs/spec/algorithms.md` 2.6).
 //!
 //! One instance is a pair (external read of `x` from `t1` by `t3`; `t2` that also writes `x` and is visible to it), filed
-//! under the first kind that fits. Let `G_L` be causality with the demands of level `L`. The demand `t2 → t1` lies in `G_L`,
+//! under the first kind that fits. Let `G_L` be causality with the constraints of level `L`. The constraint `t2 → t1` lies in `G_L`,
 //! so the pair is a contradiction iff `t1` reaches `t2`: by causality itself (the CO kinds h, k, m), or at least inside
 //! one strongly connected component of `G_L` (the CM kinds i, l, n). A component meets a session in a contiguous range of
 //! ids, and "caused by `t1`" holds for a suffix of a session, so the writers of `x` in a session split by binary search:
@@ -68,7 +68,7 @@ pub(crate) struct Instance {
     pub read: Read,
 }
 
-/// What makes a poor example: a demand that causality makes anyway (the contradiction lies elsewhere on the cycle), then
+/// What makes a poor example: a constraint that causality makes anyway (the contradiction lies elsewhere on the cycle), then
 /// the number of operations to look at.
 type Weight = (bool, usize);
 
@@ -95,7 +95,7 @@ pub(crate) struct LevelGraph {
 
 impl LevelGraph {
     pub fn new(view: &CommittedView<'_>, components: Components, initial: InitialCycles) -> LevelGraph {
-        let components = match initial.demands.is_empty() {
+        let components = match initial.constraints.is_empty() {
             true => components,
             false => components.with_cycle_through(&initial.members),
         };

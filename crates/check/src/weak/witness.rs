@@ -1,11 +1,11 @@
-//! Turns an instance into evidence: the cycle, each edge with the operations that prove it, and for each demanded edge the
+//! Turns an instance into evidence: the cycle, each edge with the operations that prove it, and for each required edge the
 //! path by which the overlooked writer was visible.
 //!
 //! Paths are shortest (a run of session steps counts once), searched only among transactions that can lie on one: inside
 //! the causal past of the end, or inside one component.
 
 use super::clocks::AllClocks;
-use super::initial::InitialDemand;
+use super::initial::InitialConstraint;
 use super::order::Causality;
 use super::required::RequiredEdge;
 use super::sessions::{Guarantee, reader_before};
@@ -23,30 +23,30 @@ pub(crate) struct Explainer<'a> {
     pub clocks: &'a AllClocks<'a>,
 }
 
-/// The edges beyond causality that a path inside a component may use; and, if demands are those of a session guarantee,
+/// The edges beyond causality that a path inside a component may use; and, if constraints are those of a session guarantee,
 /// which.
 #[derive(Default)]
 pub(crate) struct Extra<'a> {
-    demanded: ByOrigin<'a, RequiredEdge>,
+    constraints: ByOrigin<'a, RequiredEdge>,
     versions: ByOrigin<'a, VersionEdge>,
-    initial: ByOrigin<'a, InitialDemand>,
+    initial: ByOrigin<'a, InitialConstraint>,
     guarantee: Option<Guarantee>,
 }
 
 impl<'a> Extra<'a> {
     pub fn new(
         graph: &'a LevelGraph,
-        demanded: &'a [RequiredEdge],
+        constraints: &'a [RequiredEdge],
         versions: &'a [VersionEdge],
     ) -> Extra<'a> {
         let components = &graph.components;
         let inside = |from: TxnId, to: TxnId| components.of(from.0) == components.of(to.0);
-        let demanded = demanded.iter().filter(|e| inside(e.from, e.to));
+        let constraints = constraints.iter().filter(|e| inside(e.from, e.to));
         let versions = versions.iter().filter(|e| inside(e.from, e.to));
         Extra {
-            demanded: ByOrigin::new(demanded, |e| e.from.0),
+            constraints: ByOrigin::new(constraints, |e| e.from.0),
             versions: ByOrigin::new(versions, |e| e.from.0),
-            initial: ByOrigin::new(graph.initial.demands.iter(), |e| e.from.0),
+            initial: ByOrigin::new(graph.initial.constraints.iter(), |e| e.from.0),
             guarantee: None,
         }
     }
@@ -97,16 +97,16 @@ impl<'a, T> ByOrigin<'a, T> {
 enum Label<'a> {
     Session,
     WriteRead,
-    Demanded(&'a RequiredEdge),
+    Required(&'a RequiredEdge),
     Version(&'a VersionEdge),
-    Initial(&'a InitialDemand),
+    Initial(&'a InitialConstraint),
 }
 
 /// The initial transaction as the end of a path.
 const INITIAL: u32 = u32::MAX;
 
 impl<'a> Explainer<'a> {
-    /// `t1` precedes `t2` by causality (or, with `extra`, inside a component), yet the read demands the reverse.
+    /// `t1` precedes `t2` by causality (or, with `extra`, inside a component), yet the read requires the reverse.
     pub fn instance(&self, instance: Instance, extra: Option<(&Extra<'_>, &Components)>) -> Option<Witness> {
         let Some(t2) = instance.t2 else {
             let (extra, components) = extra?;
@@ -157,7 +157,7 @@ impl<'a> Explainer<'a> {
         visible: Vec<Edge>,
         extra: Option<(&Extra<'_>, &Components)>,
     ) -> Option<Witness> {
-        let demanded = self.demanded_edge(t2, instance.t1, instance.read, visible)?;
+        let constraints = self.constraint_edge(t2, instance.t1, instance.read, visible)?;
         let back = match instance.t1 {
             None => vec![initial_edge(t2)],
             Some(t1) => match self.causal_path(t1, t2) {
@@ -168,7 +168,7 @@ impl<'a> Explainer<'a> {
                 }
             },
         };
-        Some(witness(self.view, std::iter::once(demanded).chain(back).collect()))
+        Some(witness(self.view, std::iter::once(constraints).chain(back).collect()))
     }
 
     /// A shortest cycle through some transaction of a component.
@@ -265,8 +265,8 @@ impl<'a> Explainer<'a> {
                 for &e in extra.versions.from(node) {
                     offer(e.to.0, Label::Version(e), false);
                 }
-                for &e in extra.demanded.from(node) {
-                    offer(e.to.0, Label::Demanded(e), false);
+                for &e in extra.constraints.from(node) {
+                    offer(e.to.0, Label::Required(e), false);
                 }
                 for &e in extra.initial.from(node).iter().filter(|_| to == INITIAL) {
                     offer(INITIAL, Label::Initial(e), false);
@@ -292,15 +292,15 @@ impl<'a> Explainer<'a> {
                 Label::Initial(e) => {
                     let (t3, read) = self.reader(e.read)?;
                     let visible = self.visibility(e.from, t3, read)?;
-                    edges.push(self.demanded_edge(e.from, None, read, visible)?);
+                    edges.push(self.constraint_edge(e.from, None, read, visible)?);
                 }
-                Label::Demanded(e) => {
+                Label::Required(e) => {
                     let (t3, read) = self.reader(e.read)?;
                     let visible = match extra.guarantee {
                         Some(guarantee) => self.guaranteed(guarantee, e.from, t3)?,
                         None => self.visibility(e.from, t3, read)?,
                     };
-                    edges.push(self.demanded_edge(e.from, Some(e.to), read, visible)?);
+                    edges.push(self.constraint_edge(e.from, Some(e.to), read, visible)?);
                 }
             }
         }
@@ -312,7 +312,7 @@ impl<'a> Explainer<'a> {
         Some((t3, self.view.reads(t3).find(|r| r.op == op)?))
     }
 
-    fn demanded_edge(&self, t2: TxnId, t1: Writer, read: Read, path: Vec<Edge>) -> Option<Edge> {
+    fn constraint_edge(&self, t2: TxnId, t1: Writer, read: Read, path: Vec<Edge>) -> Option<Edge> {
         Some(Edge {
             from: Node::Txn(t2),
             to: t1.map_or(Node::Initial, Node::Txn),

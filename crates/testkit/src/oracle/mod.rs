@@ -61,7 +61,7 @@ pub fn explanations(history: &History) -> u64 {
 
 /// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
 ///
-/// All levels but cut isolation also demand that no read is faulty (TAP-a to TAP-f, an element twice in a list) and that
+/// All levels but cut isolation also require that no read is faulty (TAP-a to TAP-f, an element twice in a list) and that
 /// `so ∪ wr` is acyclic (TAP-g).
 ///
 /// # Panics
@@ -146,7 +146,7 @@ impl StrongLevel {
 /// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
 /// `None`: the level is about real time, and the history has none.
 ///
-/// Every level demands that no read is faulty (TAP-a to TAP-f, an element twice in a list).
+/// Every level requires that no read is faulty (TAP-a to TAP-f, an element twice in a list).
 ///
 /// # Panics
 /// As [`satisfies`].

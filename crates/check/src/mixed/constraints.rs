@@ -14,7 +14,7 @@ pub(super) type Point = u32;
 pub(super) type Edge = (Point, Point);
 
 /// Everything asked of the order of points.
-pub(super) struct Demands {
+pub(super) struct Constraints {
     /// The number of points, used or not.
     pub points: usize,
     /// What must be in the order.
@@ -23,18 +23,19 @@ pub(super) struct Demands {
     pub choices: Vec<(Option<Edge>, Edge)>,
 }
 
-impl Demands {
+impl Constraints {
     /// `None` if something would have to come before the initial state.
-    pub fn collect(view: CommittedView<'_>, declared: &[Level]) -> Option<Demands> {
+    pub fn collect(view: CommittedView<'_>, declared: &[Level]) -> Option<Constraints> {
         let collector = Collector { view, declared };
-        let mut demands = Demands { points: 2 * view.txn_count(), edges: Vec::new(), choices: Vec::new() };
+        let mut constraints =
+            Constraints { points: 2 * view.txn_count(), edges: Vec::new(), choices: Vec::new() };
         for edge in view.version_edges() {
-            demands.edges.push((edge.from.0, edge.to.0));
+            constraints.edges.push((edge.from.0, edge.to.0));
         }
         for t in view.committed() {
-            collector.of(t, &mut demands)?;
+            collector.of(t, &mut constraints)?;
         }
-        Some(demands)
+        Some(constraints)
     }
 }
 
@@ -44,7 +45,7 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    fn of(&self, t: TxnId, demands: &mut Demands) -> Option<()> {
+    fn of(&self, t: TxnId, constraints: &mut Constraints) -> Option<()> {
         let level = self.declared[t.index()];
         let family = family(level).unwrap_or(Family::Uncommitted);
         let commit = t.0;
@@ -52,7 +53,7 @@ impl Collector<'_> {
         let reads_at = match family {
             Family::Snapshot { .. } => {
                 let begin = t.0 + self.view.txn_count() as u32;
-                demands.edges.push((begin, commit));
+                constraints.edges.push((begin, commit));
                 begin
             }
             Family::Uncommitted | Family::Committed | Family::Cut | Family::Weak(_) | Family::Serial => {
@@ -64,14 +65,14 @@ impl Collector<'_> {
             // All of them: those in between may be at levels without session order.
             let before = self.view.history.before_in_session(t);
             let earlier = before.filter(|&p| self.view.index.is_committed(p));
-            demands.edges.extend(earlier.map(|p| (p.0, reads_at)));
+            constraints.edges.extend(earlier.map(|p| (p.0, reads_at)));
         }
         if info.real_time {
-            demands.edges.extend(self.ended_before(t).map(|p| (p.0, reads_at)));
+            constraints.edges.extend(self.ended_before(t).map(|p| (p.0, reads_at)));
         }
         if !matches!(family, Family::Uncommitted | Family::Cut) {
             let sources = self.view.reads(t).filter_map(|r| r.from);
-            demands.edges.extend(sources.map(|w| (w.0, reads_at)));
+            constraints.edges.extend(sources.map(|w| (w.0, reads_at)));
         }
         match family {
             Family::Uncommitted | Family::Committed | Family::Cut => {}
@@ -80,7 +81,7 @@ impl Collector<'_> {
                     for t2 in self.visible(visible, t, read) {
                         let other = t2 != t && Some(t2) != read.from;
                         if other && self.view.index.writes(t2, read.key) {
-                            demands.edges.push((t2.0, read.from?.0));
+                            constraints.edges.push((t2.0, read.from?.0));
                         }
                     }
                 }
@@ -89,7 +90,7 @@ impl Collector<'_> {
                 for read in self.view.reads(t) {
                     for &o in self.view.index.writers(read.key) {
                         if o != t && Some(o) != read.from {
-                            demands.choices.push((read.from.map(|w| (o.0, w.0)), (reads_at, o.0)));
+                            constraints.choices.push((read.from.map(|w| (o.0, w.0)), (reads_at, o.0)));
                         }
                     }
                 }
@@ -101,7 +102,7 @@ impl Collector<'_> {
             keys.sort_unstable();
             for key in keys {
                 for &o in self.view.index.writers(key).iter().filter(|&&o| o != t) {
-                    demands.choices.push((Some((o.0, reads_at)), (commit, o.0)));
+                    constraints.choices.push((Some((o.0, reads_at)), (commit, o.0)));
                 }
             }
         }
