@@ -1,13 +1,14 @@
 //! The same question asked another way: `check --cross-check`.
 //!
-//! Every level is decided again by algorithms that take another road, and the answers must not contradict each other; an
-//! answer that one way leaves open contradicts nothing.
+//! Every level is decided again by algorithms that take another road, and the answers must not contradict
+//! each other; an answer that one way leaves open contradicts nothing.
 //!
-//! - *Another order of search.* The weak levels are decided once by trying orders and mending them, once by collecting every
-//!   constraint at once; strong levels start from another order, and saturate or not.
-//! - *The solver's encoding* of every level, weak ones and PL-1 to PL-3U too, against the engines for weak levels and for
-//!   dependencies ([`Request::search_only`]). They share the index of reads, nothing else.
-//! - *Declared levels*: the solver against a search that writes every constraint down and tries its sides in turn.
+//! - *Another order of search.* The weak levels are decided once by trying orders and repairing them, once
+//!   by collecting every constraint at once; strong levels start from another order, and saturate or not.
+//! - *The solver's encoding* of every level, weak ones and PL-1 to PL-3U too, against the engines for weak
+//!   levels and for dependencies ([`Request::search_only`]). They share the index of reads, nothing else.
+//! - *Declared levels*: the solver against a search that writes every constraint down and tries its sides
+//!   in turn.
 //! - *Timestamps against values*: a level that holds by timestamps (none of them equal) holds by values.
 
 use crate::view::CommittedView;
@@ -119,7 +120,8 @@ fn cross_check_mixed(
     opposite.then(|| Disagreement::Mixed { given: given.clone(), other })
 }
 
-/// Decides by values what holds by timestamps, unless equal timestamps had to be given the benefit of the doubt.
+/// Decides by values what holds by timestamps, unless equal timestamps had to be given the benefit of the
+/// doubt.
 pub fn cross_check_stamps(
     history: &History,
     judgement: &Judgement,

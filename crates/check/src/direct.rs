@@ -22,7 +22,8 @@ fn kind(fault: FaultKind) -> AnomalyKind {
     }
 }
 
-/// The faulty reads as anomalies, those of the index and further ones: one instance per read, the smallest as witness.
+/// The faulty reads as anomalies, those of the index and further ones: one instance per read, the smallest
+/// as witness.
 pub(crate) fn faults(view: CommittedView<'_>, further: &[ReadFault]) -> Vec<Anomaly> {
     let size = |f: &ReadFault| {
         let len = |op: OpId| view.history.op_range(view.history.txn_of(op)).len();

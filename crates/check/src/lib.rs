@@ -1,6 +1,7 @@
 //! Offline checking: a history and levels in, verdicts with evidence out.
 //!
-//! `Holds` is a proof, `Violated` comes with a witness, and `Unknown` says why. No I/O, no clock, no printing.
+//! `Holds` is a proof, `Violated` comes with a witness, and `Unknown` says why. No I/O, no clock, no
+//! printing.
 //!
 //! ```
 //! use anomalist_check::{Budget, Request, check};
@@ -60,16 +61,18 @@ pub struct Request {
     pub anomalies: Option<Vec<AnomalyKind>>,
     /// Also return the commit order behind each level that holds.
     pub certificates: bool,
-    /// Do not try orders first; collect every constraint of a level at once. The answers are the same, the cost is not: for
-    /// measuring what the guess is worth, and for checking one way against the other.
+    /// Do not try orders first; collect every constraint of a level at once. The answers are the same, the
+    /// cost is not: for measuring what the guess is worth, and for checking one way against the other.
     pub no_guess: bool,
-    /// Never work out what follows from the known order before searching, at strong levels; again the answers are the same.
+    /// Never work out what follows from the known order before searching, at strong levels; again the
+    /// answers are the same.
     pub no_saturation: bool,
-    /// Leave everything to the search: the engines for weak levels and for dependencies are not asked, and lists are read
-    /// element by element. The answers are the same, the cost is not; anomalies get no names. For checking one way against
-    /// the other.
+    /// Leave everything to the search: the engines for weak levels and for dependencies are not asked, and
+    /// lists are read element by element. The answers are the same, the cost is not; anomalies get no
+    /// names. For checking one way against the other.
     pub search_only: bool,
-    /// Also give an example from each component that has a cycle of some kind, not only the smallest of the kind.
+    /// Also give an example from each component that has a cycle of some kind, not only the smallest of the
+    /// kind.
     pub every_component: bool,
     /// What may be assumed about the order of a register's versions.
     pub inference: Inference,
@@ -79,8 +82,8 @@ pub struct Request {
     pub definitions: Definitions,
 }
 
-/// Decides the levels. Costs are stated in the modules of `weak` and `adya`; when the budget runs out, what is left is
-/// unknown.
+/// Decides the levels. Costs are stated in the modules of `weak` and `adya`; when the budget runs out, what
+/// is left is unknown.
 pub fn check(indexed: &Indexed<'_>, request: &Request, budget: &Budget<'_>) -> Judgement {
     check_with(indexed, request, &[], budget)
 }

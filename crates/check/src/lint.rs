@@ -1,8 +1,9 @@
 //! Lint for histories: recording mistakes, and what a history could not have shown.
 //!
-//! A passing verdict says little if the run had no contention, and a failing one says little if the recorder was wrong. The
-//! rules are folklore of the field (Jepsen's `fail` and `info`, unique values, one clock); `recording.rs` looks for
-//! mistakes, `coverage.rs` for anomalies that had no chance to appear. Each rule is one linear pass; none decides a level.
+//! A passing verdict says little if the run had no contention, and a failing one says little if the
+//! recorder was wrong. The rules are folklore of the field (Jepsen's `fail` and `info`, unique values, one
+//! clock); `recording.rs` looks for mistakes, `coverage.rs` for anomalies that had no chance to appear.
+//! Each rule is one linear pass; none decides a level.
 //!
 //! ```
 //! use anomalist_check::lint::{Severity, lint};

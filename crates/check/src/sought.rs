@@ -10,7 +10,7 @@
 use crate::Request;
 use crate::adya::{Analyser, Registers};
 use crate::budget::Budget;
-use crate::verdicts::{self, Board};
+use crate::verdicts::{self, JudgementBuilder};
 use crate::view::CommittedView;
 use crate::weak::Guarantee;
 use anomalist_level::{AnomalyKind, Level, Sought, Verdict, Why};
@@ -41,14 +41,14 @@ pub(crate) fn answers(
     (request, kinds): (&Request, &[AnomalyKind]),
     analysers: &[&dyn Analyser],
     budget: &Budget<'_>,
-    board: &Board<'_>,
+    builder: &JudgementBuilder<'_>,
 ) -> Vec<(AnomalyKind, Sought)> {
     let counted = view.index.ambiguous_reads() == 0;
     let answer = |kind: AnomalyKind| {
-        if board.shows(view, kind) {
+        if builder.shows(view, kind) {
             return Sought::Found;
         }
-        if board.interrupted || budget.is_spent() {
+        if builder.interrupted || budget.is_spent() {
             return Sought::Unknown(Why::Stopped);
         }
         if counted && is_pattern(kind) {

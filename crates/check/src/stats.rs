@@ -1,7 +1,7 @@
 //! The size and shape of a history: what a person wants to know before asking about levels.
 //!
-//! One pass over the operations and one sort of the writes. Judges nothing; [`lint`](crate::lint) says what the numbers
-//! mean for the levels.
+//! One pass over the operations and one sort of the writes. Judges nothing; [`lint`](crate::lint) says what
+//! the numbers mean for the levels.
 
 use anomalist_history::{History, Index, Indexed, KeyId, OpId, OpKind, Outcome, SessionId, Source, Value};
 
@@ -76,7 +76,8 @@ pub struct Stats {
     pub realtime: bool,
 }
 
-/// What a history is about: `timestamped` if transactions carry timestamps, else `register`, `list-append` or `mixed`.
+/// What a history is about: `timestamped` if transactions carry timestamps, else `register`, `list-append`
+/// or `mixed`.
 pub fn kind(history: &History) -> &'static str {
     match (history.stamps().is_some(), history.has_lists(), history.has_registers()) {
         (true, ..) => "timestamped",

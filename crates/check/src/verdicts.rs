@@ -1,7 +1,7 @@
 //! From findings to a verdict per level.
 //!
-//! Each engine answers for the levels it decides; the lattice does the rest: a level that holds carries every level it
-//! implies, a violated level takes down every level that implies it.
+//! Each engine answers for the levels it decides; the lattice does the rest: a level that holds carries
+//! every level it implies, a violated level takes down every level that implies it.
 
 use crate::Request;
 use crate::adya::{self, Analyser};
@@ -32,83 +32,84 @@ pub(crate) fn judge(
     budget: &Budget<'_>,
 ) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
-    let mut board = Board::new(request.anomalies.as_deref(), request.definitions);
-    board.certificates = request.certificates;
+    let mut builder = JudgementBuilder::new(request.anomalies.as_deref(), request.definitions);
+    builder.certificates = request.certificates;
     let plume =
         (request.definitions == Definitions::Plume).then(|| PlumeReads::new(view.history, view.index));
     // The history as the weak levels see it.
     let weak = CommittedView { reads: plume.as_ref().map_or(view.reads, |plume| &plume.external), ..view };
-    request.inference.told().into_iter().for_each(|told| board.note(told));
+    request.inference.describe().into_iter().for_each(|note| builder.note(note));
     if request.definitions == Definitions::Plume {
-        board.note(BY_PLUME.to_owned());
+        builder.note(BY_PLUME.to_owned());
     }
     let further = plume.as_ref().map_or(&[][..], |plume| &plume.intermediate);
     for anomaly in direct::faults(view, further) {
-        board.found(anomaly);
+        builder.found(anomaly);
     }
     if request.search_only {
-        board.close();
-        strong::judge(view, asked, request, budget, &mut board);
-        return board.judgement(view, asked, request.certificates);
+        builder.close();
+        strong::judge(view, asked, request, budget, &mut builder);
+        return builder.judgement(view, asked, request.certificates);
     }
     let needs_cut = (request.anomalies.is_none() || !request.levels.is_empty())
         && asked.iter().any(|l| l.implies(Level::CutIsolation));
-    let wants_cut = request.anomalies.is_some() && board.wants(AnomalyKind::NonRepeatableRead);
+    let wants_cut = request.anomalies.is_some() && builder.wants(AnomalyKind::NonRepeatableRead);
     if needs_cut || wants_cut {
         match direct::non_repeatable_reads(weak) {
-            Some(anomaly) => board.found(anomaly),
+            Some(anomaly) => builder.found(anomaly),
             None if plume.as_ref().is_some_and(|plume| plume.is_open(view.index)) => {
-                board.decide(Level::CutIsolation, Verdict::Unknown(Why::PlumeRepeats));
+                builder.decide(Level::CutIsolation, Verdict::Unknown(Why::PlumeRepeats));
             }
-            None => board.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
+            None => builder.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
         }
     }
     // Lists show the order of their versions, so one graph may prove every level at once.
     let needed = sought::needed(request, asked);
     let question = adya::Question { asked: &needed, registers, analysers, every: request.every_component };
     let about_dependencies = !needed.is_empty() && question.is_about(view);
-    budget.tell(|| board.refuted(view, asked));
+    budget.report(|| builder.refuted(view, asked));
     if about_dependencies && budget.is_spent() {
-        board.interrupt();
+        builder.interrupt();
     }
-    let adya = (about_dependencies && !board.interrupted).then(|| adya::Engine::new(view, &question));
-    let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut board));
+    let adya = (about_dependencies && !builder.interrupted).then(|| adya::Engine::new(view, &question));
+    let proven = adya.as_ref().is_some_and(|engine| engine.prove(&mut builder));
     if !proven || request.anomalies.is_some() || view.index.ambiguous_reads() > 0 {
-        judge_weak(view, weak, asked, request, budget, &mut board);
-        budget.tell(|| board.refuted(view, asked));
+        judge_weak(view, weak, asked, request, budget, &mut builder);
+        budget.report(|| builder.refuted(view, asked));
         if let Some(engine) = &adya {
-            engine.refute(&mut board, budget);
+            engine.refute(&mut builder, budget);
         }
     }
-    if board.interrupted && !proven && view.history.has_lists() {
+    if builder.interrupted && !proven && view.history.has_lists() {
         // Cycles that lists show may not have been looked for.
-        board.forget_proofs(&Why::Stopped);
+        builder.forget_proofs(&Why::Stopped);
     }
-    board.close();
+    builder.close();
 
     if let Some(kinds) = &request.anomalies {
-        board.sought = sought::answers(view, registers, (request, kinds), analysers, budget, &board);
-        // Anomalies that were not searched for may break a level: cycles of lists, and kinds that were not asked for.
+        builder.sought = sought::answers(view, registers, (request, kinds), analysers, budget, &builder);
+        // Anomalies that were not searched for may break a level: cycles of lists, and kinds that were not
+        // asked for.
         let complete = view.index.ambiguous_reads() == 0 && (proven || !view.history.has_lists());
         if request.levels.is_empty() || !complete {
-            board.forget_proofs(&Why::OnlyAsked);
+            builder.forget_proofs(&Why::OnlyAsked);
         }
     } else {
         if view.index.ambiguous_reads() > 0 {
-            board.forget_proofs(&Why::AmbiguousReads { reads: view.index.ambiguous_reads() });
+            builder.forget_proofs(&Why::AmbiguousReads { reads: view.index.ambiguous_reads() });
         }
-        budget.tell(|| board.known(view, asked));
+        budget.report(|| builder.known(view, asked));
         let open = plume.as_ref().is_some_and(|plume| plume.is_open(view.index));
         let searched: Vec<Level> =
             asked.iter().copied().filter(|&l| l != Level::CutIsolation || !open).collect();
-        strong::judge(view, &searched, request, budget, &mut board);
-        sessionless::judge(view, asked, budget, &mut board);
+        strong::judge(view, &searched, request, budget, &mut builder);
+        sessionless::judge(view, asked, budget, &mut builder);
     }
     let mixed = match request.anomalies {
         Some(_) => None,
         None => mixed::judge(view, request, &budget.search()),
     };
-    Judgement { mixed, ..board.judgement(view, asked, request.certificates) }
+    Judgement { mixed, ..builder.judgement(view, asked, request.certificates) }
 }
 
 /// Asks the weak engine; `weak` is the history as its levels see it, `view` as the session guarantees do.
@@ -118,7 +119,7 @@ fn judge_weak(
     asked: &[Level],
     request: &Request,
     budget: &Budget<'_>,
-    board: &mut Board<'_>,
+    builder: &mut JudgementBuilder<'_>,
 ) {
     let mut questions = questions(asked, request.anomalies.as_deref());
     questions.no_guess = request.no_guess;
@@ -128,18 +129,18 @@ fn judge_weak(
         Definitions::Plume => weak::decide_apart(view, weak, questions, budget),
     };
     let Ok(findings) = findings else {
-        board.interrupted = true;
+        builder.interrupted = true;
         return;
     };
     for anomaly in findings.anomalies {
-        board.found(anomaly);
+        builder.found(anomaly);
     }
     if let Some(witness) = findings.read_atomic
-        && !board.explains(Level::ReadAtomic)
+        && !builder.explains(Level::ReadAtomic)
         && let Some(refutation) = weak::refuted::refutation(&witness)
     {
-        board.found(Anomaly { kind: AnomalyKind::ReadAtomicCycleExists, count: 1, witness });
-        board.refute(Level::ReadAtomic, refutation);
+        builder.found(Anomaly { kind: AnomalyKind::ReadAtomicCycleExists, count: 1, witness });
+        builder.refute(Level::ReadAtomic, refutation);
     }
     let (mut axioms, mut guarantees) = (findings.levels, findings.guarantees);
     for (level, decides) in weak::levels() {
@@ -148,10 +149,10 @@ fn judge_weak(
             Decides::Guarantee(guarantee) => guarantees[guarantee as usize].take(),
         };
         match answer {
-            Some(Answer::Holds(order)) => board.prove(level, Execution::commits(order)),
+            Some(Answer::Holds(order)) => builder.prove(level, Execution::commits(order)),
             // Where values repeat, what has no witness is left to the search, which has a proof.
             Some(Answer::Violated) if view.index.ambiguous_reads() > 0 => {}
-            Some(Answer::Violated) => board.decide(level, Verdict::Violated),
+            Some(Answer::Violated) => builder.decide(level, Verdict::Violated),
             None => {}
         }
     }
@@ -174,8 +175,8 @@ fn questions(asked: &[Level], anomalies: Option<&[AnomalyKind]>) -> Questions {
             }
         }
         None => {
-            // A weaker level that everything asked for implies settles nothing by itself; one that is implied by an
-            // asked level can refute it.
+            // A weaker level that everything asked for implies settles nothing by itself; one that is
+            // implied by an asked level can refute it.
             for (level, decides) in weak::levels() {
                 match decides {
                     Decides::Axiom(weak) => q.levels[weak as usize] = asked.iter().any(|a| a.implies(level)),
@@ -188,7 +189,7 @@ fn questions(asked: &[Level], anomalies: Option<&[AnomalyKind]>) -> Questions {
 }
 
 /// What the engines have found so far.
-pub(crate) struct Board<'a> {
+pub(crate) struct JudgementBuilder<'a> {
     /// The kinds of anomaly asked for; `None`: all.
     wanted: Option<&'a [AnomalyKind]>,
     /// Whose definitions count.
@@ -209,9 +210,9 @@ pub(crate) struct Board<'a> {
     pub(crate) interrupted: bool,
 }
 
-impl<'a> Board<'a> {
-    fn new(wanted: Option<&'a [AnomalyKind]>, definitions: Definitions) -> Board<'a> {
-        Board {
+impl<'a> JudgementBuilder<'a> {
+    fn new(wanted: Option<&'a [AnomalyKind]>, definitions: Definitions) -> JudgementBuilder<'a> {
+        JudgementBuilder {
             wanted,
             definitions,
             anomalies: Vec::new(),
@@ -233,8 +234,8 @@ impl<'a> Board<'a> {
         self.wanted.is_none_or(|kinds| kinds.iter().any(is))
     }
 
-    /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it. More of a known kind adds
-    /// to its count.
+    /// Notes an anomaly, unless it was not asked for: it violates every level that forbids it. More of a
+    /// known kind adds to its count.
     pub fn found(&mut self, anomaly: Anomaly) {
         self.met.push(anomaly.kind);
         if !self.wants(anomaly.kind) {
@@ -270,7 +271,8 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Notes a proof of the order axioms of a level; the level holds if no anomaly that it forbids was found.
+    /// Notes a proof of the order axioms of a level; the level holds if no anomaly that it forbids was
+    /// found.
     pub fn prove(&mut self, level: Level, proof: Execution) {
         if self.is_broken(level) {
             self.decide(level, Verdict::Violated);
@@ -314,7 +316,8 @@ impl<'a> Board<'a> {
         self.anomalies.iter().any(|a| level.forbids(a.kind))
     }
 
-    /// True if the proof of a level is wanted, and can be checked: Elle's further models have no definition of their own.
+    /// True if the proof of a level is wanted, and can be checked: Elle's further models have no definition
+    /// of their own.
     pub fn certifies(&self, level: Level) -> bool {
         self.certificates && level.is_canonical()
     }
@@ -357,7 +360,7 @@ impl<'a> Board<'a> {
 
     /// What is known if the work ends here.
     pub fn known(&self, view: CommittedView<'_>, asked: &[Level]) -> Judgement {
-        let copy = Board {
+        let copy = JudgementBuilder {
             wanted: self.wanted,
             definitions: self.definitions,
             anomalies: self.anomalies.clone(),
@@ -454,7 +457,8 @@ impl<'a> Board<'a> {
         LevelVerdict { level, by: By::Values, verdict, anomalies: responsible }
     }
 
-    /// Whether PL-1, or a form of it, is violated only if a transaction of unknown outcome took effect that perhaps did not.
+    /// Whether PL-1, or a form of it, is violated only if a transaction of unknown outcome took effect that
+    /// perhaps did not.
     fn rests_on_dirty_reads(&self, view: CommittedView<'_>, level: Level) -> bool {
         if level.forbids(AnomalyKind::AbortedRead) || !level.forbids(AnomalyKind::G0) || !view.may_be_dirty()
         {

@@ -15,14 +15,16 @@ pub(crate) struct Read {
     pub from: Writer,
 }
 
-/// The external reads of all committed transactions, one after another, and the keys that transactions write. They are gone
-/// through half a dozen times, so it pays to pick them out of the operations once: 12 bytes per read, 4 per write.
+/// The external reads of all committed transactions, one after another, and the keys that transactions
+/// write. They are gone through half a dozen times, so it pays to pick them out of the operations once: 12
+/// bytes per read, 4 per write.
 pub(crate) struct ExternalReads {
     start: Vec<u32>,
     reads: Vec<PackedRead>,
     write_start: Vec<u32>,
     written: Vec<KeyId>,
-    /// Committed transactions that branch off a session, each after the committed one that it directly follows; sorted.
+    /// Committed transactions that branch off a session, each after the committed one that it directly
+    /// follows; sorted.
     branches: Vec<(TxnId, TxnId)>,
 }
 
@@ -55,8 +57,8 @@ impl ExternalReads {
         };
         picked.start.push(0);
         picked.write_start.push(0);
-        // Whether an operation is a read, and of what kind, no processor foresees: picking without branches takes half the
-        // time.
+        // Whether an operation is a read, and of what kind, no processor foresees: picking without branches
+        // takes half the time.
         let mut reads = Vec::new();
         let mut written = Vec::new();
         for t in history.txns() {
@@ -196,9 +198,9 @@ impl<'a> CommittedView<'a> {
         (t.0 + 1..end).map(TxnId).find(|&n| self.index.is_committed(n))
     }
 
-    /// Whether a transaction of unknown outcome counts as committed because a register that it wrote was read, perhaps. In a
-    /// history of lists alone, or of registers whose versions have no known order, that changes nothing for PL-1, the only
-    /// level to allow aborted reads.
+    /// Whether a transaction of unknown outcome counts as committed because a register that it wrote was
+    /// read, perhaps. In a history of lists alone, or of registers whose versions have no known order, that
+    /// changes nothing for PL-1, the only level to allow aborted reads.
     pub fn may_be_dirty(&self) -> bool {
         let history = self.history;
         let counts = |t: &TxnId| history.outcome(*t) == Outcome::Indeterminate && self.index.is_committed(*t);
@@ -206,8 +208,9 @@ impl<'a> CommittedView<'a> {
         (history.has_lists() || !self.assumed.is_empty()) && history.txns().filter(counts).any(writes)
     }
 
-    /// The version-order edges that are assumed of registers and those that list reads show: consecutive appends by different
-    /// transactions, and from the last observed append to every committed append that no read shows.
+    /// The version-order edges that are assumed of registers and those that list reads show: consecutive
+    /// appends by different transactions, and from the last observed append to every committed append that
+    /// no read shows.
     pub fn version_edges(&self) -> Vec<VersionEdge> {
         let mut edges = self.assumed.to_vec();
         for order in self.index.version_orders() {
@@ -248,7 +251,8 @@ impl<'a> CommittedView<'a> {
         read.from.is_none_or(|writer| self.write_seen(read) == self.write_of(writer, read.key))
     }
 
-    /// The write a read returned: same key, same value (for a list: the last element that is not the reader's own).
+    /// The write a read returned: same key, same value (for a list: the last element that is not the
+    /// reader's own).
     pub fn write_seen(&self, read: Read) -> Option<OpId> {
         let value = self.history.op(read.op).value;
         let written = |value: Value| {
@@ -271,7 +275,8 @@ impl<'a> CommittedView<'a> {
     }
 }
 
-/// The choice of a write for what a read returned: the value, or the last element of a list that is not the reader's own.
+/// The choice of a write for what a read returned: the value, or the last element of a list that is not the
+/// reader's own.
 pub(crate) fn returned(history: &History, read: OpId, write: OpId) -> Choice {
     let op = history.op(read);
     let Some(elements) = history.list(op.value) else { return Choice::write(read, write) };
@@ -300,7 +305,8 @@ impl VersionEdge {
     }
 }
 
-/// A value per key (or transaction) that holds for one round at a time: starting a round forgets all values in O(1).
+/// A value per key (or transaction) that holds for one round at a time: starting a round forgets all values
+/// in O(1).
 pub(crate) struct EpochMap<T> {
     slots: Vec<(u32, T)>,
     round: u32,

@@ -1,7 +1,8 @@
 //! The Adya engine against the definitions, on many small random histories.
 //!
-//! Every anomaly it reports exists in every interpretation of the history, and every verdict is the oracle's; unknown is
-//! an answer only where the order of versions is open. `ANOMALIST_ORACLE_CASES` and `ANOMALIST_SEED` as in `oracle.rs`.
+//! Every anomaly it reports exists in every interpretation of the history, and every verdict is the
+//! oracle's; unknown is an answer only where the order of versions is open. `ANOMALIST_ORACLE_CASES` and
+//! `ANOMALIST_SEED` as in `oracle.rs`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -142,7 +143,8 @@ fn compare(history: &History, context: &str) {
     }
 }
 
-/// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is certain.
+/// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is
+/// certain.
 fn is_of_the_solver(history: &History, anomaly: &anomalist_level::Anomaly) -> bool {
     let register = |read| history.list(history.op(read).value).is_none();
     anomaly.witness.edges.iter().any(|e| match e.evidence {
@@ -261,7 +263,8 @@ fn nothing_follows_a_transaction_of_unknown_outcome() {
     assert_eq!(judge(&history).verdict(Level::StrongSessionSerializable), Some(&Verdict::Holds));
 }
 
-/// Other tools call this valid: one operation per transaction, and each session sees the other's write after its own.
+/// Other tools call this valid: one operation per transaction, and each session sees the other's write
+/// after its own.
 #[test]
 fn each_session_sees_the_others_write_after_its_own() {
     let history = mini::history("r(x,0); w(x,100); r(x,200) || w(x,200); r(x,100)");

@@ -1,8 +1,8 @@
-//! What is assumed about registers, against the definitions: every order of versions that agrees with the assumptions is
-//! tried, and every fate of transactions whose outcome nobody knows.
+//! What is assumed about registers, against the definitions: every order of versions that agrees with the
+//! assumptions is tried, and every fate of transactions whose outcome nobody knows.
 //!
-//! A reported anomaly is in all of them, a level holds if it does in one of them, and versions are circular if there is
-//! none. `ANOMALIST_ORACLE_CASES` and `ANOMALIST_SEED` as in `oracle.rs`.
+//! A reported anomaly is in all of them, a level holds if it does in one of them, and versions are circular
+//! if there is none. `ANOMALIST_ORACLE_CASES` and `ANOMALIST_SEED` as in `oracle.rs`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -73,7 +73,8 @@ fn phenomenon(kind: AnomalyKind) -> Option<(Phenomenon, Needs)> {
     })
 }
 
-/// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is certain.
+/// The solver orders a register's versions by what else would be circular: such an anomaly, or another, is
+/// certain.
 fn is_of_the_solver(anomaly: &anomalist_level::Anomaly, assumed: &Assumed) -> bool {
     let follow = assumed.writes_follow_reads || assumed.sequential_keys || assumed.linearizable_keys;
     anomaly.witness.edges.iter().any(|e| match e.evidence {
@@ -234,7 +235,8 @@ fn everything_that_can_go_wrong() {
 
 #[test]
 fn several_assumptions_of_several_keys() {
-    // The oracle holds assumptions against registers only; lists are tested by the command line's `jepsen` tests.
+    // The oracle holds assumptions against registers only; lists are tested by the command line's `jepsen`
+    // tests.
     run("mixed", |rng| {
         let shape = Shape { keys: 2..=2, internal: true, timed: 0.5, ..registers() };
         let history = random::tiny(rng, &shape);

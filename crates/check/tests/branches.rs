@@ -1,4 +1,5 @@
-//! Sessions that go on after a transaction of unknown outcome: it follows those before it, nothing follows it.
+//! Sessions that go on after a transaction of unknown outcome: it follows those before it, nothing follows
+//! it.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -26,7 +27,8 @@ fn judge(text: &str) -> Judgement {
 
 #[test]
 fn it_follows_those_before_it() {
-    // The transaction of unknown outcome was observed, so it took effect, and overlooked its session's write.
+    // The transaction of unknown outcome was observed, so it took effect, and overlooked its session's
+    // write.
     let judgement = judge("w(x,1); r(x,0) w(y,1) !info; w(z,1) || r(y,1)");
     for level in [Level::ReadYourWrites, Level::ReadAtomic, Level::Causal, Level::StrongSessionSerializable] {
         assert_eq!(judgement.verdict(level), Some(&Verdict::Violated), "{level:?}");

@@ -74,7 +74,8 @@ fn an_element_may_be_shown_as_often_as_it_was_appended() {
     assert_eq!(*verdict(&judgement, Level::Serializable), Verdict::Violated);
 }
 
-/// Sources that repeat are not enough: [1] cannot be the second append of the transaction that appended 2 first.
+/// Sources that repeat are not enough: [1] cannot be the second append of the transaction that appended 2
+/// first.
 #[test]
 fn cut_isolation_of_lists_needs_versions() {
     let judgement = judge("a(x,2) a(x,1) || r(x,[1]) r(x,[1 2 1]) || a(x,1)");
@@ -83,7 +84,8 @@ fn cut_isolation_of_lists_needs_versions() {
 
 #[test]
 fn an_element_is_aborted_only_if_all_that_appended_it_aborted() {
-    // The first two 1s may be of the transaction of unknown outcome, the last one of the aborted one: no dirty update.
+    // The first two 1s may be of the transaction of unknown outcome, the last one of the aborted one: no
+    // dirty update.
     let judgement = judge("a(x,2) r(x,[1 1 0 2 1]) || a(x,1) a(x,1) !info || a(x,1) !abort");
     let dirty = |a: &anomalist_level::Anomaly| a.kind == anomalist_level::AnomalyKind::DirtyUpdate;
     assert!(!judgement.anomalies.iter().any(dirty));

@@ -1,5 +1,5 @@
-//! Mixed levels against the definition, on small random histories in which every transaction declares a level. Every verdict is
-//! verified and cross-checked.
+//! Mixed levels against the definition, on small random histories in which every transaction declares a
+//! level. Every verdict is verified and cross-checked.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -122,8 +122,8 @@ fn agrees_with_the_definition() {
             Verdict::Holds => assert!(expected, "holds: {}", shown()),
             Verdict::Violated => assert!(!expected, "violated: {}", shown()),
             Verdict::Unknown(why) => {
-                // Real time with transactions of unknown outcome that an open read may have seen, or a faulty read that a
-                // level forgives.
+                // Real time with transactions of unknown outcome that an open read may have seen, or a
+                // faulty read that a level forgives.
                 let known = match why {
                     Why::ForgivenRead => true,
                     Why::DeclaredUnknownOutcome => timed,

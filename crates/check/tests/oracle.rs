@@ -1,7 +1,7 @@
 //! The weak engine against the definitions, on many small random histories.
 //!
-//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure prints the history in
-//! the mini-language together with both answers.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure
+//! prints the history in the mini-language together with both answers.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -181,7 +181,8 @@ fn found_before() {
         // A list after an own append shows what others appended before.
         "a(y,1); a(x,2) || a(x,3) r(x,[2 3]) r(y,[])",
         "a(x,1) a(x,2) || a(x,3) r(x,[1 3])",
-        // Cut isolation asks for no order, not even for one of a list that shows a transaction's appends apart.
+        // Cut isolation asks for no order, not even for one of a list that shows a transaction's appends
+        // apart.
         "r(x,[]); r(z,[3]); r(x,[4 2 6 5]) a(z,3) || a(z,3) r(z,[3 3]) a(x,4) a(x,5) || a(x,2); r(z,[3 3]); a(x,6)",
         // PL-2 forgives ignoring an own write, not what is read instead; of whom that is may be open.
         "r(x,2) w(x,1) w(x,2); r(x,4) w(x,3); w(x,4) r(x,4) r(x,2); w(x,2) r(x,2)",

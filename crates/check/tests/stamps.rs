@@ -1,7 +1,7 @@
 //! The check by timestamps against the definitions, on many small random histories.
 //!
-//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure prints the history and
-//! both answers.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure
+//! prints the history and both answers.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

@@ -1,7 +1,7 @@
 //! The engine for strong levels against the definitions, on many small random histories.
 //!
-//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure prints the history in
-//! the mini-language together with both answers.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure
+//! prints the history in the mini-language together with both answers.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -58,8 +58,8 @@ fn is_ours(level: Level, certificate: &Certificate) -> bool {
     }
 }
 
-/// Every proof is one, and every violated strong level has one: a witness, or a refutation of something that it implies. (Witnesses
-/// are verified in `oracle.rs`, with those of the other engines.)
+/// Every proof is one, and every violated strong level has one: a witness, or a refutation of something
+/// that it implies. (Witnesses are verified in `oracle.rs`, with those of the other engines.)
 fn verify(history: &History, judgement: &Judgement, context: &str) {
     let verifier = Verifier::new(history);
     for (level, certificate) in judgement.certificates.iter().filter(|(level, c)| is_ours(*level, c)) {

@@ -1,8 +1,8 @@
 //! A refutation of one history is none of another in which the level holds, however little the two differ.
 //!
-//! Histories with repeated values and elements are refuted; then one digit of the history is changed. If the oracle says that
-//! the level holds in the changed history, the verifier must not accept the old refutation for it. This looks for rules of
-//! the verifier that accept too much.
+//! Histories with repeated values and elements are refuted; then one digit of the history is changed. If
+//! the oracle says that the level holds in the changed history, the verifier must not accept the old
+//! refutation for it. This looks for rules of the verifier that accept too much.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

@@ -1,6 +1,7 @@
 //! What the caller assumes about the versions of keys, and the facts that follow.
 //!
-//! A fact says that one version of a key comes before another, and why. Each assumption is a rule about single keys:
+//! A fact says that one version of a key comes before another, and why. Each assumption is a rule about
+//! single keys:
 //! - *writes follow reads*: who reads a key and then writes it writes a later version;
 //! - *sequential keys*: along a session, operation by operation, versions of a key never go back;
 //! - *linearizable keys*: that, and also from a transaction that ended to one that began after it;
@@ -10,8 +11,8 @@
 //! their order by themselves joins the facts about a key, so that an assumption which contradicts it is
 //! found. Orders by number are of registers only: lists have theirs.
 //!
-//! Between versions that two sessions touch, only neighbours become facts; the rest is their transitive closure. O(operations),
-//! with linearizable keys times their concurrency.
+//! Between versions that two sessions touch, only neighbours become facts; the rest is their transitive
+//! closure. O(operations), with linearizable keys times their concurrency.
 
 use crate::view::CommittedView;
 use crate::view::{EpochMap, Read};
@@ -30,7 +31,8 @@ pub struct Inference {
     pub writes_follow_reads: bool,
     /// Each key by itself is sequentially consistent: no session goes back to an older version.
     pub sequential_keys: bool,
-    /// Each key by itself is linearizable: nobody goes back to an older version than was seen or written before.
+    /// Each key by itself is linearizable: nobody goes back to an older version than was seen or written
+    /// before.
     pub linearizable_keys: bool,
     /// Versions are in the order of commit timestamps.
     pub commit_stamps: bool,
@@ -42,7 +44,7 @@ pub struct Inference {
 
 impl Inference {
     /// What answers rest on, as a sentence; none if nothing is assumed.
-    pub fn told(&self) -> Option<String> {
+    pub fn describe(&self) -> Option<String> {
         let all = [
             (
                 self.writes_follow_reads,
@@ -65,7 +67,8 @@ impl Inference {
 /// The writer of a version; none for the initial one.
 pub(crate) type Version = Option<TxnId>;
 
-/// One version of a register comes before another. The later one may turn out to be the initial one: a contradiction.
+/// One version of a register comes before another. The later one may turn out to be the initial one: a
+/// contradiction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Fact {
     pub key: KeyId,
@@ -282,8 +285,8 @@ fn wrote(view: CommittedView<'_>, t: TxnId, key: KeyId) -> bool {
     view.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write)
 }
 
-/// The numbers that the database gave the versions of each key, as writers were told or readers saw. A version that was shown
-/// under several numbers has none.
+/// The numbers that the database gave the versions of each key, as writers were told or readers saw. A
+/// version that was shown under several numbers has none.
 fn numbers(view: CommittedView<'_>) -> Vec<(KeyId, Vec<(i64, Version)>)> {
     let mut shown: FxHashMap<(KeyId, Version), Option<i64>> = FxHashMap::default();
     for t in view.committed() {

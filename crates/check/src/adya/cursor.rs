@@ -1,12 +1,14 @@
 //! Cursor stability (PL-CS): whoever read a version of a key and wrote the key installed the next version.
 //!
-//! Adya's G-cursor is a cycle of one anti-dependency and `ww` edges, all about one key: a transaction read a version, another
-//! overwrote it, and the first overwrote that without having seen it. Every read counts as one through a cursor, as in Elle.
-//! Two transactions that read the same version are a lost update (`direct.rs`) whatever the order; where lists show the order
-//! of versions, a single blind write in between is seen too.
+//! Adya's G-cursor is a cycle of one anti-dependency and `ww` edges, all about one key: a transaction read
+//! a version, another overwrote it, and the first overwrote that without having seen it. Every read counts
+//! as one through a cursor, as in Elle. Two transactions that read the same version are a lost update
+//! (`direct.rs`) whatever the order; where lists show the order of versions, a single blind write in
+//! between is seen too.
 //!
-//! Where the order is open, versions are put in the order of a sort, each that was made from another right after it; if
-//! that makes no cycle of dependencies the level holds, else it is left open. O(operations log operations).
+//! Where the order is open, versions are put in the order of a sort, each that was made from another right
+//! after it; if that makes no cycle of dependencies the level holds, else it is left open. O(operations log
+//! operations).
 
 use super::depend::{Dependencies, RW, WW};
 use super::lists::Place;
@@ -26,7 +28,8 @@ struct Missed {
     own: OpId,
 }
 
-/// G-cursor that lists show, with the example that has the fewest writes in between. One instance per transaction and key.
+/// G-cursor that lists show, with the example that has the fewest writes in between. One instance per
+/// transaction and key.
 pub(crate) fn missed_updates(deps: &Dependencies<'_>) -> Option<Anomaly> {
     let Dependencies { view, lists, .. } = deps;
     if !lists.any() {
@@ -86,8 +89,8 @@ pub(crate) fn missed_updates(deps: &Dependencies<'_>) -> Option<Anomaly> {
     Some(Anomaly { kind: AnomalyKind::GCursor, count, witness })
 }
 
-/// Pairs of consecutive versions whose order is open, in the order of a sort of transactions, each version that was made from
-/// another right after it. `None` if that cannot be.
+/// Pairs of consecutive versions whose order is open, in the order of a sort of transactions, each version
+/// that was made from another right after it. `None` if that cannot be.
 pub(crate) fn stable_order(deps: &Dependencies<'_>, sorted: &[TxnId]) -> Option<Vec<(u32, u32)>> {
     let Dependencies { view, lists, .. } = deps;
     let mut place = vec![0u32; view.txn_count()];
@@ -106,7 +109,8 @@ pub(crate) fn stable_order(deps: &Dependencies<'_>, sorted: &[TxnId]) -> Option<
         open.sort_by_key(|t| place[t.index()]);
         open.dedup();
         let mut waiting: FxHashSet<TxnId> = open.iter().copied().collect();
-        // First what was made from the last known version, or the initial one; then what was made from nothing.
+        // First what was made from the last known version, or the initial one; then what was made from
+        // nothing.
         let last = (!order.is_empty()).then(|| lists.writer(order.end - 1));
         let blind = open.iter().copied().filter(|&t| !made.from.contains_key(&(key, t)));
         let heads = made.next.get(&(key, last)).copied().into_iter().chain(blind);

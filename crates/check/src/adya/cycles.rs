@@ -1,13 +1,14 @@
 //! Names for the cycles: Adya's phenomena, each counted and shown once, at its shortest.
 //!
-//! The graph of the data alone comes first; then session order joins, then real time. A variant (`-process`,
-//! `-realtime`) is reported only for cycles that need the order that joined: components that the graph before did not
-//! connect, anti-dependencies that it did not close. So no order hides a data anomaly, nor passes for one.
+//! The graph of the data alone comes first; then session order joins, then real time. A variant
+//! (`-process`, `-realtime`) is reported only for cycles that need the order that joined: components that
+//! the graph before did not connect, anti-dependencies that it did not close. So no order hides a data
+//! anomaly, nor passes for one.
 //!
-//! What counts: G0, G1c: components that contain such a cycle; G-single: anti-dependencies that a path of other edges
-//! closes; G-nonadjacent, G2-item: components that contain one, as far as a bounded search finds them. Searches count
-//! steps, not seconds (`anomalist_graph::labelled`), so names and counts do not depend on the machine. Names decide
-//! nothing: the verdict is that of the level's graph (`decide.rs`).
+//! What counts: G0, G1c: components that contain such a cycle; G-single: anti-dependencies that a path of
+//! other edges closes; G-nonadjacent, G2-item: components that contain one, as far as a bounded search
+//! finds them. Searches count steps, not seconds (`anomalist_graph::labelled`), so names and counts do not
+//! depend on the machine. Names decide nothing: the verdict is that of the level's graph (`decide.rs`).
 
 use super::depend::{ANTI, Dependencies, RT, RW, RWP, SO, WR, WW};
 use super::orders::{Clock, session_pairs};
@@ -295,8 +296,8 @@ impl Stage<'_> {
         found
     }
 
-    /// Two transactions of which one missed a write of the other, and depends on it (or is missed by it) through another key:
-    /// read skew, write skew. Of the data alone.
+    /// Two transactions of which one missed a write of the other, and depends on it (or is missed by it)
+    /// through another key: read skew, write skew. Of the data alone.
     fn pair(&self, anti: impl Iterator<Item = (u32, u32)>, back: Labels) -> Option<Walk> {
         if self.bound != Bound::Data {
             return None;
@@ -324,8 +325,8 @@ impl Stage<'_> {
         self.search(graph, parts, &query)
     }
 
-    /// How many of the components contain a cycle of the make-up, and the shortest of all. Small ones first: if the
-    /// effort runs out, it is in the last, largest ones.
+    /// How many of the components contain a cycle of the make-up, and the shortest of all. Small ones
+    /// first: if the effort runs out, it is in the last, largest ones.
     fn search(&self, graph: &Labelled, mut parts: Vec<Vec<u32>>, query: &CycleQuery) -> Named {
         parts.sort_by_key(Vec::len);
         let stop = || self.budget.is_spent();

@@ -1,14 +1,16 @@
 //! From graphs to verdicts.
 //!
-//! The strongest graph that was asked about comes first: if it has no cycle, its topological order proves every level
-//! below it at once, and nothing else is built. Otherwise its cycles are named, and each level gets its own graph.
+//! The strongest graph that was asked about comes first: if it has no cycle, its topological order proves
+//! every level below it at once, and nothing else is built. Otherwise its cycles are named, and each level
+//! gets its own graph.
 //!
 //! What proves a level when version orders are not total:
-//! - *PL-1, PL-2 and their session and real-time forms*: registers may be given versions in the order of any topological
-//!   sort, and so may appends that nobody saw. So no cycle of what is certain means the level holds, always.
+//! - *PL-1, PL-2 and their session and real-time forms*: registers may be given versions in the order of
+//!   any topological sort, and so may appends that nobody saw. So no cycle of what is certain means the
+//!   level holds, always.
 //! - *Serializable and prefix*, lists only: as well (`docs/spec/algorithms.md` 3.3).
-//! - *Snapshot isolation*, lists only: two writers of a key must not overlap, so the order of appends that nobody saw
-//!   is a choice. The order of a sort is tried; if that fails the level is unknown.
+//! - *Snapshot isolation*, lists only: two writers of a key must not overlap, so the order of appends that
+//!   nobody saw is a choice. The order of a sort is tried; if that fails the level is unknown.
 
 use super::cursor;
 use super::cycles::{Cyclic, Names};
@@ -20,7 +22,7 @@ use super::registers::Registers;
 use super::shapes::{Shape, Shapes, Sorted};
 use super::unfolded::{Answers, Unfolded};
 use crate::budget::Budget;
-use crate::verdicts::Board;
+use crate::verdicts::JudgementBuilder;
 use crate::view::CommittedView;
 use anomalist_graph::Components;
 use anomalist_history::TxnId;
@@ -138,11 +140,11 @@ impl<'a> Engine<'a> {
         Engine { question, deps, clock, last, serial }
     }
 
-    /// Notes what needs no search, and every level that follows from the absence of any cycle. True if that is
-    /// everything that was asked about.
-    pub fn prove(&self, board: &mut Board<'_>) -> bool {
-        self.question.registers.contradiction.iter().cloned().for_each(|anomaly| board.found(anomaly));
-        self.question.analysers.iter().flat_map(|a| a.anomalies()).for_each(|anomaly| board.found(anomaly));
+    /// Notes what needs no search, and every level that follows from the absence of any cycle. True if that
+    /// is everything that was asked about.
+    pub fn prove(&self, builder: &mut JudgementBuilder<'_>) -> bool {
+        self.question.registers.contradiction.iter().cloned().for_each(|anomaly| builder.found(anomaly));
+        self.question.analysers.iter().flat_map(|a| a.anomalies()).for_each(|anomaly| builder.found(anomaly));
         let finders = [
             direct::lost_updates,
             direct::dirty_updates,
@@ -151,35 +153,35 @@ impl<'a> Engine<'a> {
             direct::internal,
         ];
         for anomaly in finders.iter().filter_map(|find| find(self.deps.view, &self.deps.lists)) {
-            board.found(anomaly);
+            builder.found(anomaly);
         }
         match &self.serial {
-            Ok(sorted) => self.judge(board).acyclic(self.last, sorted),
+            Ok(sorted) => self.judge(builder).acyclic(self.last, sorted),
             Err(_) => false,
         }
     }
 
-    /// Names the cycles, and decides each level by its own graph. After the weak engine: what that has explained is
-    /// not explained again.
-    pub fn refute(&self, board: &mut Board<'_>, budget: &Budget<'_>) {
+    /// Names the cycles, and decides each level by its own graph. After the weak engine: what that has
+    /// explained is not explained again.
+    pub fn refute(&self, builder: &mut JudgementBuilder<'_>, budget: &Budget<'_>) {
         if let Err(found) = &self.serial {
-            self.judge(board).cyclic(self.last, found, budget);
+            self.judge(builder).cyclic(self.last, found, budget);
         }
         if !budget.is_spent() {
-            self.judge(board).unfold();
-            self.judge(board).cursors();
+            self.judge(builder).unfold();
+            self.judge(builder).cursors();
         }
     }
 
-    fn judge<'e, 'b>(&'e self, board: &'e mut Board<'b>) -> Judge<'e, 'b> {
+    fn judge<'e, 'b>(&'e self, builder: &'e mut JudgementBuilder<'b>) -> Judge<'e, 'b> {
         let shapes = Shapes { deps: &self.deps, clock: self.clock.as_ref(), chosen: Vec::new() };
-        Judge { question: self.question, board, shapes, has_clock: self.clock.is_some() }
+        Judge { question: self.question, builder, shapes, has_clock: self.clock.is_some() }
     }
 }
 
 struct Judge<'a, 'b> {
     question: &'a Question<'a>,
-    board: &'a mut Board<'b>,
+    builder: &'a mut JudgementBuilder<'b>,
     shapes: Shapes<'a>,
     has_clock: bool,
 }
@@ -190,14 +192,18 @@ impl Judge<'_, '_> {
         let serial = (Shape::SERIAL, sorted);
         for &(shape, bound, ref levels) in GRAPHS.iter().filter(|(_, bound, _)| *bound <= last) {
             for &level in levels {
-                if self.is_free(shape) { self.prove(bound, level, serial) } else { self.open(level) }
+                if self.is_free(shape) {
+                    self.prove(bound, level, serial)
+                } else {
+                    self.note_undecided(level)
+                }
             }
         }
         let ordered = self.shapes.deps.is_ordered();
         for (bound, level) in followers().filter(|(bound, _)| *bound <= last) {
-            if ordered { self.prove(bound, level, serial) } else { self.open(level) }
+            if ordered { self.prove(bound, level, serial) } else { self.note_undecided(level) }
         }
-        ordered && self.question.asked.iter().all(|&level| self.board.holds(level))
+        ordered && self.question.asked.iter().all(|&level| self.builder.holds(level))
     }
 
     /// True if what is not known about versions can be chosen as in any sort of the graph.
@@ -214,14 +220,14 @@ impl Judge<'_, '_> {
 
     fn cyclic(&mut self, last: Bound, found: &Components, budget: &Budget<'_>) {
         let cyclic = Cyclic::new(self.shapes.deps, self.shapes.clock, last, found);
-        let names = cyclic.name(last, |kind| self.board.wants(kind), self.question.every, budget);
+        let names = cyclic.name(last, |kind| self.builder.wants(kind), self.question.every, budget);
         for anomaly in &names.anomalies {
             self.mark_damaged(anomaly);
         }
-        names.anomalies.iter().cloned().for_each(|anomaly| self.board.found(anomaly));
-        names.further.iter().cloned().for_each(|anomaly| self.board.example(anomaly));
+        names.anomalies.iter().cloned().for_each(|anomaly| self.builder.found(anomaly));
+        names.further.iter().cloned().for_each(|anomaly| self.builder.example(anomaly));
         if budget.is_spent() {
-            self.board.interrupt();
+            self.builder.interrupt();
             return;
         }
         for &(shape, bound, ref levels) in GRAPHS.iter().filter(|(_, bound, _)| *bound <= last) {
@@ -258,7 +264,7 @@ impl Judge<'_, '_> {
                 for &level in levels {
                     match &proven {
                         Some(sorted) => self.prove(bound, level, (shape, sorted)),
-                        None => self.open(level),
+                        None => self.note_undecided(level),
                     }
                 }
             }
@@ -289,18 +295,18 @@ impl Judge<'_, '_> {
     /// Update serializability: no cycle of transactions that write, nor with one that only reads.
     fn updates(&mut self, cyclic: &Cyclic<'_>, budget: &Budget<'_>) {
         let level = Level::UpdateSerializable;
-        if !self.question.concerns(level) || self.board.holds(level) {
+        if !self.question.concerns(level) || self.builder.holds(level) {
             return;
         }
         match cyclic.update_cycle(budget) {
             Some(walk) => {
                 let witness = self.shapes.deps.witness(&walk);
-                self.board.found(Anomaly { kind: AnomalyKind::GUpdate, count: 1, witness });
+                self.builder.found(Anomaly { kind: AnomalyKind::GUpdate, count: 1, witness });
             }
             None if self.shapes.deps.is_ordered() && self.shapes.deps.open_list.is_none() => {
                 self.prove_by(Shape::UPDATES, Bound::Data, level);
             }
-            None => self.open(level),
+            None => self.note_undecided(level),
         }
     }
 
@@ -308,7 +314,7 @@ impl Judge<'_, '_> {
     fn prove_by(&mut self, shape: Shape, bound: Bound, level: Level) {
         match self.shapes.sort(shape, bound) {
             Ok(sorted) => self.prove(bound, level, (shape, &sorted)),
-            Err(_) => self.board.decide(level, Verdict::Violated),
+            Err(_) => self.builder.decide(level, Verdict::Violated),
         }
     }
 
@@ -318,21 +324,21 @@ impl Judge<'_, '_> {
         for (bound, level) in
             [(Bound::Data, Level::ConsistentView), (Bound::Session, Level::ParallelSnapshotIsolation)]
         {
-            if bound > last || !self.question.concerns(level) || self.board.holds(level) {
+            if bound > last || !self.question.concerns(level) || self.builder.holds(level) {
                 continue;
             }
             let broken = Bound::ALL.into_iter().filter(|b| *b <= bound).any(|b| names.closed[b as usize] > 0)
                 || self.shapes.sort(Shape::FLOW, bound).is_err();
             match (broken, total) {
-                (true, _) => self.board.decide(level, Verdict::Violated),
+                (true, _) => self.builder.decide(level, Verdict::Violated),
                 (false, true) => {
                     self.prove_by(Shape::FLOW, bound, level);
                     if level == Level::ConsistentView {
                         // Nobody knows when transactions started: perhaps all before any committed.
-                        self.board.hold(Level::ForwardConsistentView);
+                        self.builder.hold(Level::ForwardConsistentView);
                     }
                 }
-                (false, false) => self.open(level),
+                (false, false) => self.note_undecided(level),
             }
         }
     }
@@ -349,7 +355,7 @@ impl Judge<'_, '_> {
 
     /// PL-2L and PL-MSR. Who asks about a stronger level has it decided by its own graph, for less.
     fn unfold(&mut self) {
-        let open = |level: &Level| self.question.asked.contains(level) && !self.board.holds(*level);
+        let open = |level: &Level| self.question.asked.contains(level) && !self.builder.holds(*level);
         if !UNFOLDED.iter().any(open) {
             return;
         }
@@ -363,7 +369,8 @@ impl Judge<'_, '_> {
     /// Cursor stability.
     fn cursors(&mut self) {
         let level = Level::CursorStability;
-        if !self.question.asked.contains(&level) || self.board.holds(level) || self.board.explains(level) {
+        if !self.question.asked.contains(&level) || self.builder.holds(level) || self.builder.explains(level)
+        {
             return;
         }
         let deps = self.shapes.deps;
@@ -389,13 +396,13 @@ impl Judge<'_, '_> {
         match answer {
             Err(anomaly) => {
                 self.mark_damaged(&anomaly);
-                self.board.found(anomaly);
-                self.board.decide(level, Verdict::Violated);
+                self.builder.found(anomaly);
+                self.builder.decide(level, Verdict::Violated);
             }
-            Ok(true) => self.board.hold(level),
+            Ok(true) => self.builder.hold(level),
             Ok(false) => {
-                self.open(level);
-                self.board.unknown(level, Why::NoVersionOrder);
+                self.note_undecided(level);
+                self.builder.unknown(level, Why::NoVersionOrder);
             }
         }
     }
@@ -407,13 +414,13 @@ impl Judge<'_, '_> {
         level: Level,
         budget: &Budget<'_>,
     ) {
-        if !self.board.explains(level) {
+        if !self.builder.explains(level) {
             // Without a name for the cycle, the search decides the level and refutes it.
             let Some((kind, walk)) = cyclic.example(shape, bound, budget) else { return };
             let witness = self.shapes.deps.witness(&walk);
-            self.board.found(Anomaly { kind, count: 1, witness });
+            self.builder.found(Anomaly { kind, count: 1, witness });
         }
-        self.board.decide(level, Verdict::Violated);
+        self.builder.decide(level, Verdict::Violated);
     }
 
     /// Notes that a level holds, with the sorted graph as its proof.
@@ -421,15 +428,15 @@ impl Judge<'_, '_> {
         if bound == Bound::RealTime && !self.has_clock {
             return;
         }
-        if self.board.certifies(level) {
-            self.board.prove(level, self.shapes.execution(shape, sorted));
+        if self.builder.certifies(level) {
+            self.builder.prove(level, self.shapes.execution(shape, sorted));
         } else {
-            self.board.hold(level);
+            self.builder.hold(level);
         }
     }
 
     /// Says why a level stays undecided.
-    fn open(&mut self, level: Level) {
+    fn note_undecided(&mut self, level: Level) {
         let deps = self.shapes.deps;
         let why = if deps.unattributed || deps.lists.is_unattributed() {
             Why::OpenDependency
@@ -444,7 +451,7 @@ impl Judge<'_, '_> {
         } else {
             return;
         };
-        self.board.unknown(level, why);
+        self.builder.unknown(level, why);
     }
 
     /// Notes what a reader should know about an example that rests on damaged keys.
@@ -455,7 +462,7 @@ impl Judge<'_, '_> {
         }
         let names: Vec<String> =
             keys.iter().map(|&key| self.shapes.deps.view.history.show_key(key).to_string()).collect();
-        self.board.note(format!(
+        self.builder.note(format!(
             "The example of {} rests on key {}, whose reads are faulty themselves: it may be a consequence of that.",
             anomaly.kind.code(),
             names.join(", ")

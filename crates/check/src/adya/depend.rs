@@ -1,10 +1,12 @@
-//! Who must come before whom because of what was read and written: Adya's dependencies, as one labelled graph.
+//! Who must come before whom because of what was read and written: Adya's dependencies, as one labelled
+//! graph.
 //!
-//! `wr` goes from a writer to who read its version, `ww` from a writer to the writer of the next version, `rw` from a
-//! reader to the writer of the version after the one it read. Only what holds in every interpretation of the history
-//! becomes an edge. An edge is its two ends and a set of labels; the operations that prove it are looked up again when a
-//! witness needs them (`witness.rs`). O(operations), but for a list key with many appends that nobody saw and many
-//! readers that did not see them, whose edges are cut off at a limit.
+//! `wr` goes from a writer to who read its version, `ww` from a writer to the writer of the next version,
+//! `rw` from a reader to the writer of the version after the one it read. Only what holds in every
+//! interpretation of the history becomes an edge. An edge is its two ends and a set of labels; the
+//! operations that prove it are looked up again when a witness needs them (`witness.rs`). O(operations),
+//! but for a list key with many appends that nobody saw and many readers that did not see them, whose edges
+//! are cut off at a limit.
 
 use super::extra::Given;
 use super::lists::{Lists, Place};
@@ -35,8 +37,8 @@ pub(crate) struct Dependencies<'a> {
     pub open_register: Option<KeyId>,
     /// A list with appends of several transactions that nobody saw: their order is open.
     pub open_list: Option<KeyId>,
-    /// A read that ignored an own write returned what several others wrote, or a list where elements repeat: whom it depends on
-    /// was not looked at.
+    /// A read that ignored an own write returned what several others wrote, or a list where elements
+    /// repeat: whom it depends on was not looked at.
     pub unattributed: bool,
     /// Edges were left out, because they were too many.
     pub cut_off: bool,
@@ -44,7 +46,8 @@ pub(crate) struct Dependencies<'a> {
     pub events: Vec<Event>,
 }
 
-/// A dependency with the operation of the transaction that sees something: the reader's read, the later writer's write.
+/// A dependency with the operation of the transaction that sees something: the reader's read, the later
+/// writer's write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Event {
     pub from: TxnId,
@@ -137,7 +140,8 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// True if the version order of every key is known, up to appends that nobody saw, and whom every read depends on.
+    /// True if the version order of every key is known, up to appends that nobody saw, and whom every read
+    /// depends on.
     pub fn is_ordered(&self) -> bool {
         self.open_register.is_none() && self.lists.damaged().is_empty() && !self.unattributed && !self.cut_off
     }

@@ -1,5 +1,6 @@
-//! Anomalies of lists and of pairs of writers that need no search: lost updates, dirty updates, and lists that
-//! contradict what the same transaction read before. (Other reads that no write explains: `crate::direct`.)
+//! Anomalies of lists and of pairs of writers that need no search: lost updates, dirty updates, and lists
+//! that contradict what the same transaction read before. (Other reads that no write explains:
+//! `crate::direct`.)
 
 use super::lists::{Lists, Place};
 use crate::view::CommittedView;
@@ -23,8 +24,9 @@ struct Update {
     write: OpId,
 }
 
-/// Lost updates: two or more transactions read the same version of a key and then wrote the key. One instance per
-/// version; whichever of the writes came second, its transaction had not seen the first. O(m log m).
+/// Lost updates: two or more transactions read the same version of a key and then wrote the key. One
+/// instance per version; whichever of the writes came second, its transaction had not seen the first. O(m
+/// log m).
 pub(crate) fn lost_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
     let CommittedView { history, index, .. } = view;
     let mut updates: Vec<Update> = Vec::new();
@@ -92,15 +94,16 @@ pub(crate) fn lost_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Ano
     Some(Anomaly { kind: AnomalyKind::LostUpdate, count, witness: tidy(found) })
 }
 
-/// Dirty updates: in a list, an element of an aborted transaction comes before one of a committed transaction. One
-/// instance per aborted element and the next committed one. Only damaged keys can have any.
+/// Dirty updates: in a list, an element of an aborted transaction comes before one of a committed
+/// transaction. One instance per aborted element and the next committed one. Only damaged keys can have
+/// any.
 pub(crate) fn dirty_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
     let history = view.history;
     if lists.damaged().is_empty() {
         return None;
     }
-    // An element counts as a transaction's of an outcome only if all that appended it had that outcome: a client may try again
-    // what was aborted.
+    // An element counts as a transaction's of an outcome only if all that appended it had that outcome: a
+    // client may try again what was aborted.
     let mut appended: FxHashMap<(KeyId, Value), (OpId, Option<Outcome>)> = FxHashMap::default();
     for t in history.txns() {
         for (op, o) in history.ops(t).filter(|(_, o)| o.kind == OpKind::Append && lists.is_damaged(o.key)) {
@@ -156,8 +159,8 @@ pub(crate) fn dirty_updates(view: CommittedView<'_>, lists: &Lists) -> Option<An
     Some(Anomaly { kind: AnomalyKind::DirtyUpdate, count, witness: tidy(found) })
 }
 
-/// Damaged keys whose reads, faulty ones included, no one order of appends explains, though the sound ones may agree. The
-/// index has found those in which sound reads disagree.
+/// Damaged keys whose reads, faulty ones included, no one order of appends explains, though the sound ones
+/// may agree. The index has found those in which sound reads disagree.
 pub(crate) fn incompatible_orders(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
     let history = view.history;
     let key = |op: OpId| history.heads()[op.index()].key();
@@ -175,8 +178,8 @@ pub(crate) fn incompatible_orders(view: CommittedView<'_>, lists: &Lists) -> Opt
     Some(Anomaly { kind: AnomalyKind::IncompatibleOrder, count: new.len() as u64, witness: tidy(found) })
 }
 
-/// G1b of reads that ignore an own write: what they return instead is a value that its writer went on to replace. (Other
-/// such reads are TAP-f.)
+/// G1b of reads that ignore an own write: what they return instead is a value that its writer went on to
+/// replace. (Other such reads are TAP-f.)
 pub(crate) fn intermediate_reads(view: CommittedView<'_>, _: &Lists) -> Option<Anomaly> {
     let CommittedView { history, index, .. } = view;
     let replaced = |write: OpId| {
@@ -202,8 +205,8 @@ pub(crate) fn intermediate_reads(view: CommittedView<'_>, _: &Lists) -> Option<A
     Some(Anomaly { kind: AnomalyKind::G1b, count, witness: witness(view, vec![edge]) })
 }
 
-/// Lists after own appends whose beginning is not what the transaction read of the key before. One instance per
-/// transaction. (Two reads without an own append between them are TAP-j's.)
+/// Lists after own appends whose beginning is not what the transaction read of the key before. One instance
+/// per transaction. (Two reads without an own append between them are TAP-j's.)
 pub(crate) fn internal(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly> {
     let CommittedView { history, .. } = view;
     if !lists.any() {

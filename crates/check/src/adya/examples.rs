@@ -104,8 +104,9 @@ fn name(labels: &[Labels]) -> AnomalyKind {
     super::cycles::KINDS[bound as usize][make_up]
 }
 
-/// Which steps a cycle may take. If `split`, a transaction is two nodes, its begin (even) and its commit (odd): `seen` leads
-/// from commit to begin, `installed` from commit to commit, `anti` from begin to commit. Else it is one node.
+/// Which steps a cycle may take. If `split`, a transaction is two nodes, its begin (even) and its commit
+/// (odd): `seen` leads from commit to begin, `installed` from commit to commit, `anti` from begin to
+/// commit. Else it is one node.
 struct Steps<'a> {
     graph: &'a Labelled,
     seen: Labels,

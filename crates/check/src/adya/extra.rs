@@ -1,8 +1,10 @@
-//! Edges from outside: what a user of the library knows about a history that its reads and writes do not show.
+//! Edges from outside: what a user of the library knows about a history that its reads and writes do not
+//! show.
 //!
-//! An [`Analyser`] looks at the history and adds dependencies, each with its reason; the engine searches the whole graph,
-//! and a cycle that uses such an edge tells the reason. Edges only ever refute: a level that holds was proven with them
-//! in the graph, so it holds with the added order as well. [`MonotonicKeys`] is one that is ready to use.
+//! An [`Analyser`] looks at the history and adds dependencies, each with its reason; the engine searches
+//! the whole graph, and a cycle that uses such an edge tells the reason. Edges only ever refute: a level
+//! that holds was proven with them in the graph, so it holds with the added order as well.
+//! [`MonotonicKeys`] is one that is ready to use.
 
 use super::depend::{RT, RW, RWP, SO, WR, WW};
 use anomalist_graph::labelled::Labels;
@@ -10,9 +12,9 @@ use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, TxnId, Val
 use anomalist_level::{Anomaly, Evidence, Relation};
 use rustc_hash::FxHashMap;
 
-/// Something that knows more about a history: an audit log, a column that only grows, another checker. What it adds joins the
-/// graph of dependencies, and a cycle through it tells its reason; see [`check_with`](crate::check_with). Ready to use:
-/// [`MonotonicKeys`].
+/// Something that knows more about a history: an audit log, a column that only grows, another checker. What
+/// it adds joins the graph of dependencies, and a cycle through it tells its reason; see
+/// [`check_with`](crate::check_with). Ready to use: [`MonotonicKeys`].
 ///
 /// ```
 /// use anomalist_check::{Analyser, Budget, ExtraEdge, Request, check_with};
@@ -71,8 +73,9 @@ pub struct ExtraEdge {
     pub from: TxnId,
     /// The transaction that comes later.
     pub to: TxnId,
-    /// In which sense. `WriteRead`, `VersionOrder` and the anti-dependencies are dependencies at every level; `SessionOrder`
-    /// binds only levels with session order, and any other only levels with real time.
+    /// In which sense. `WriteRead`, `VersionOrder` and the anti-dependencies are dependencies at every
+    /// level; `SessionOrder` binds only levels with session order, and any other only levels with real
+    /// time.
     pub relation: Relation,
     /// Why, as a sentence without a full stop.
     pub reason: Box<str>,
@@ -127,8 +130,8 @@ fn label(relation: Relation) -> Labels {
     }
 }
 
-/// Keys whose integer values only grow: whoever saw or wrote a smaller value comes before whoever saw or wrote the next
-/// larger one. For counters and versions that a database promises to be monotonic.
+/// Keys whose integer values only grow: whoever saw or wrote a smaller value comes before whoever saw or
+/// wrote the next larger one. For counters and versions that a database promises to be monotonic.
 #[derive(Clone, Debug, Default)]
 pub struct MonotonicKeys {
     /// The keys; empty: all.
@@ -167,8 +170,8 @@ impl Analyser for MonotonicKeys {
     }
 }
 
-/// How an operation on a smaller value comes before one on a larger. Who only saw the smaller one missed whatever made the
-/// larger: that is an anti-dependency, even if dependencies follow it.
+/// How an operation on a smaller value comes before one on a larger. Who only saw the smaller one missed
+/// whatever made the larger: that is an anti-dependency, even if dependencies follow it.
 fn relation(first: OpKind, second: OpKind) -> Relation {
     match (first, second) {
         (OpKind::Read, _) => Relation::AntiDependency,

@@ -1,9 +1,10 @@
-//! The dependencies of a list history one by one, with the row each is about: for callers who look for particular cycles.
+//! The dependencies of a list history one by one, with the row each is about: for callers who look for
+//! particular cycles.
 //!
-//! The same version orders and places as in `depend.rs`, which keeps only which transactions are related. One difference: a
-//! read after an own append returns the own version: it is no `wr` from whoever wrote the one before, which is a `ww`
-//! already, and its `rw` goes to who wrote the one after.
-//! O(operations), and the readers of a key's last version times its appends that nobody saw.
+//! The same version orders and places as in `depend.rs`, which keeps only which transactions are related.
+//! One difference: a read after an own append returns the own version: it is no `wr` from whoever wrote the
+//! one before, which is a `ww` already, and its `rw` goes to who wrote the one after. O(operations), and
+//! the readers of a key's last version times its appends that nobody saw.
 
 use super::lists::{Lists, Place};
 use crate::view::CommittedView;

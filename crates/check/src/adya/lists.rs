@@ -1,14 +1,15 @@
 //! The version order of every list key, and where each read stands in it.
 //!
-//! A read returns the whole list, so it is a version with its history. On a sound key all reads are prefixes of the
-//! longest, which the index has checked: the order is the longest read's, and a read's place is its length. Appends by
-//! committed transactions that no read shows come after all that are shown, or the longest read would show them; among
-//! each other they are in no known order.
+//! A read returns the whole list, so it is a version with its history. On a sound key all reads are
+//! prefixes of the longest, which the index has checked: the order is the longest read's, and a read's
+//! place is its length. Appends by committed transactions that no read shows come after all that are shown,
+//! or the longest read would show them; among each other they are in no known order.
 //!
-//! A key is *damaged* if the index found a fault in one of its reads. There the lists are gone through element by
-//! element: what no committed transaction appended is bridged, an element counts where it is first, and only the prefix
-//! on which all reads agree is an order. A transaction's own appends at the end of its read say nothing about others;
-//! what is before them is what it read. O(operations), and O(elements) on damaged keys.
+//! A key is *damaged* if the index found a fault in one of its reads. There the lists are gone through
+//! element by element: what no committed transaction appended is bridged, an element counts where it is
+//! first, and only the prefix on which all reads agree is an order. A transaction's own appends at the end
+//! of its read say nothing about others; what is before them is what it read. O(operations), and
+//! O(elements) on damaged keys.
 
 use crate::view::CommittedView;
 use crate::view::EpochMap;
@@ -28,12 +29,14 @@ pub(crate) struct Lists {
     /// Per key, where its unordered appends begin in `later`.
     later_start: Vec<u32>,
     later: Vec<Append>,
-    /// Per operation: an append's position in `appends`; for a read, the position after the last append it shows.
+    /// Per operation: an append's position in `appends`; for a read, the position after the last append it
+    /// shows.
     place: Vec<u32>,
     /// Reads that show more than all reads of the key agree on: the last append they show.
     beyond: FxHashMap<OpId, Append>,
     damaged: Vec<KeyId>,
-    /// Reads of damaged keys that no one order explains: one pair per key, or one read of elements out of program order.
+    /// Reads of damaged keys that no one order explains: one pair per key, or one read of elements out of
+    /// program order.
     contradictions: Vec<(OpId, OpId)>,
     unattributed: bool,
 }
@@ -156,8 +159,8 @@ impl Lists {
 
     fn collect_later(&mut self, view: CommittedView<'_>) {
         let CommittedView { history, index, .. } = view;
-        // With an element that several transactions appended, who is missing from a list is open; and so it is where lists
-        // contradict each other.
+        // With an element that several transactions appended, who is missing from a list is open; and so it
+        // is where lists contradict each other.
         let key = |&(read, _): &(OpId, OpId)| history.heads()[read.index()].key();
         let mut open: FxHashSet<KeyId> = self.contradictions.iter().map(key).collect();
         if index.ambiguous_reads() > 0 {
@@ -198,13 +201,14 @@ impl Lists {
         !self.contradictions.is_empty()
     }
 
-    /// True if a list of a damaged key shows an element that several transactions appended: it says something about their order,
-    /// but not what.
+    /// True if a list of a damaged key shows an element that several transactions appended: it says
+    /// something about their order, but not what.
     pub fn is_unattributed(&self) -> bool {
         self.unattributed
     }
 
-    /// Of damaged keys, pairs of reads that no one order of appends explains; a single read is paired with itself.
+    /// Of damaged keys, pairs of reads that no one order of appends explains; a single read is paired with
+    /// itself.
     pub fn contradictions(&self) -> &[(OpId, OpId)] {
         &self.contradictions
     }
@@ -378,8 +382,8 @@ fn in_program_order(history: &History, key: KeyId, appends: &[Append]) -> bool {
 
 type Appended = FxHashMap<(KeyId, Value), Option<Append>>;
 
-/// The committed append of every element of these keys; none where there are several, or somebody of unknown outcome also
-/// appended it.
+/// The committed append of every element of these keys; none where there are several, or somebody of
+/// unknown outcome also appended it.
 fn committed_appends(history: &History, index: &Index, keys: &[KeyId]) -> Appended {
     let mut appended: Appended = FxHashMap::default();
     let appends = |txn: TxnId| {

@@ -1,17 +1,18 @@
 //! Adya's levels and phenomena, inferred from what clients saw (Adya 1999; Elle, Kingsbury & Alvaro 2020).
 //!
-//! Lists show the order of their versions, registers little of it (`lists.rs`, `registers.rs`; what the caller assumes of
-//! them: `assume.rs`). From that follow
-//! dependencies between transactions that hold in every interpretation of the history (`depend.rs`), to which sessions and
-//! real time add orders (`orders.rs`). A level is a set of relations that must not form a cycle (`shapes.rs`).
+//! Lists show the order of their versions, registers little of it (`lists.rs`, `registers.rs`; what the
+//! caller assumes of them: `assume.rs`). From that follow dependencies between transactions that hold in
+//! every interpretation of the history (`depend.rs`), to which sessions and real time add orders
+//! (`orders.rs`). A level is a set of relations that must not form a cycle (`shapes.rs`).
 //!
-//! *Violated*: the graph of what is certain has a cycle; `cycles.rs` gives it a name. *Holds* (`decide.rs`): it has none,
-//! and whatever is not certain can be chosen without making one; a topological order is the proof. For lists that is so
-//! at nearly every level, because appends that nobody saw are in no relation but to what they follow. For
-//! registers it is so up to PL-2: from there on the order of versions is a search, and not this engine's.
+//! *Violated*: the graph of what is certain has a cycle; `cycles.rs` gives it a name. *Holds*
+//! (`decide.rs`): it has none, and whatever is not certain can be chosen without making one; a topological
+//! order is the proof. For lists that is so at nearly every level, because appends that nobody saw are in
+//! no relation but to what they follow. For registers it is so up to PL-2: from there on the order of
+//! versions is a search, and not this engine's.
 //!
-//! Cost: O(operations) to build, O(edges) per level; on histories with cycles, the searches of `cycles.rs`, which count
-//! their steps. Predicates and sets are other modules' business.
+//! Cost: O(operations) to build, O(edges) per level; on histories with cycles, the searches of `cycles.rs`,
+//! which count their steps. Predicates and sets are other modules' business.
 
 mod assume;
 mod cursor;

@@ -1,10 +1,10 @@
 //! Orders that are not in the data: of a session, and of real time.
 //!
-//! Session order is the chain of a session's committed transactions. For real time, "ended before the other began" is
-//! quadratic if written out. Instead the completions form a chain of their own, one node each: a transaction leads to the
-//! node of its completion, each node to the next, and the last node before an invocation to that transaction. Three
-//! edges per transaction, whatever the concurrency. A transaction whose outcome nobody learnt may take effect at any
-//! later time: nothing follows it.
+//! Session order is the chain of a session's committed transactions. For real time, "ended before the other
+//! began" is quadratic if written out. Instead the completions form a chain of their own, one node each: a
+//! transaction leads to the node of its completion, each node to the next, and the last node before an
+//! invocation to that transaction. Three edges per transaction, whatever the concurrency. A transaction
+//! whose outcome nobody learnt may take effect at any later time: nothing follows it.
 
 use crate::view::CommittedView;
 use anomalist_history::{Outcome, TxnId};
@@ -43,7 +43,8 @@ impl Clock {
         self.ended.len()
     }
 
-    /// The edges; chain node `i` has the number `first + i`. `enter` and `leave` number a transaction's end and start.
+    /// The edges; chain node `i` has the number `first + i`. `enter` and `leave` number a transaction's end
+    /// and start.
     pub fn edges(
         &self,
         first: u32,
@@ -56,9 +57,9 @@ impl Clock {
         ends.chain(chain).chain(begins)
     }
 
-    /// Pairs whose transitive closure is the order of real time among the transactions that `keep` keeps, at most
-    /// one pair per transaction and concurrent other (Elle's reduction): each transaction follows those that ended
-    /// before it began, unless one of them began after another had ended.
+    /// Pairs whose transitive closure is the order of real time among the transactions that `keep` keeps,
+    /// at most one pair per transaction and concurrent other (Elle's reduction): each transaction follows
+    /// those that ended before it began, unless one of them began after another had ended.
     pub fn pairs(&self, view: CommittedView<'_>, keep: impl Fn(TxnId) -> bool) -> Vec<(u32, u32)> {
         let Some(intervals) = view.history.intervals() else { return Vec::new() };
         let mut begun: Vec<(u32, u64, TxnId)> = self

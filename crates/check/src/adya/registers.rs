@@ -1,13 +1,14 @@
 //! What is known about the order of a register's versions, and why.
 //!
-//! A read shows one version and nothing of its history, so little is certain: the initial state is first. More follows
-//! only from assumptions, which the caller makes (`assume.rs`). If the facts about a key contradict each other, that is
-//! reported (`cyclic-versions`), and nothing more is concluded from this key; the other keys stand. A key whose facts do not
-//! contradict each other has an order that agrees with them, so they say all that the assumptions say about single keys.
+//! A read shows one version and nothing of its history, so little is certain: the initial state is first.
+//! More follows only from assumptions, which the caller makes (`assume.rs`). If the facts about a key
+//! contradict each other, that is reported (`cyclic-versions`), and nothing more is concluded from this
+//! key; the other keys stand. A key whose facts do not contradict each other has an order that agrees with
+//! them, so they say all that the assumptions say about single keys.
 //!
-//! The facts join `CommittedView`, so that every engine respects them: a level that holds does so in an order that agrees with the
-//! assumptions. What follows from transactions for versions and back, to a fixpoint and beyond, is the strong engine's
-//! business (`strong/saturate.rs`): it depends on the level.
+//! The facts join `CommittedView`, so that every engine respects them: a level that holds does so in an
+//! order that agrees with the assumptions. What follows from transactions for versions and back, to a
+//! fixpoint and beyond, is the strong engine's business (`strong/saturate.rs`): it depends on the level.
 
 use super::assume::{Fact, Inference, Version, facts};
 use crate::view::CommittedView;

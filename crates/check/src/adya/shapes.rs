@@ -1,4 +1,5 @@
-//! The graph that a level keeps free of cycles, and its topological order, which is the proof that it has none.
+//! The graph that a level keeps free of cycles, and its topological order, which is the proof that it has
+//! none.
 //!
 //! Two shapes do for all levels (Adya 1999; Cerone & Gotsman 2018; `docs/spec/algorithms.md` 3.2). Over
 //! transactions: a level forbids every cycle of some relations. Over *events*, two per transaction, its
@@ -20,8 +21,8 @@ pub(crate) enum Shape {
     Transactions(Labels),
     /// Transactions with all relations, but readers precede nobody if they write nothing.
     Updates,
-    /// Begins and commits: a commit precedes the begin of whoever follows by `seen`, and the commit of whoever follows
-    /// by `installed`.
+    /// Begins and commits: a commit precedes the begin of whoever follows by `seen`, and the commit of
+    /// whoever follows by `installed`.
     Events { seen: Labels, installed: Labels },
 }
 

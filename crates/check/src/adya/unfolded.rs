@@ -1,19 +1,22 @@
-//! Levels about single operations of a transaction: monotonic view (PL-2L) and monotonic snapshot read (PL-MSR).
+//! Levels about single operations of a transaction: monotonic view (PL-2L) and monotonic snapshot read
+//! (PL-MSR).
 //!
-//! Adya unfolds a transaction into its reads and writes, in program order (thesis, 4.2.2 and 4.4). A dependency on others
-//! enters at the read, or at the write that installs the version; an anti-dependency leaves from the read; whatever depends on
-//! the transaction follows its commit. Over the operations of all transactions and their commits that is one graph:
+//! Adya unfolds a transaction into its reads and writes, in program order (thesis, 4.2.2 and 4.4). A
+//! dependency on others enters at the read, or at the write that installs the version; an anti-dependency
+//! leaves from the read; whatever depends on the transaction follows its commit. Over the operations of all
+//! transactions and their commits that is one graph:
 //!
-//! - *G-monotonic*: an anti-dependency closed by dependencies that enter the reader at the read or before. (Folding the
-//!   others changes nothing: a path that left the reader again would be a cycle of dependencies, G1c.)
-//! - *G-MSR*: any cycle. Every operation has a snapshot of its own; it contains the commits that it depends on and not those
-//!   that overwrote what it read, and later operations have later ones. Adya asks this of the order in which operations began
-//!   and transactions committed; where nobody recorded it, some order must do, and there is one iff there is no cycle. So
-//!   here PL-MSR implies PL-2L.
+//! - *G-monotonic*: an anti-dependency closed by dependencies that enter the reader at the read or before.
+//!   (Folding the others changes nothing: a path that left the reader again would be a cycle of
+//!   dependencies, G1c.)
+//! - *G-MSR*: any cycle. Every operation has a snapshot of its own; it contains the commits that it depends
+//!   on and not those that overwrote what it read, and later operations have later ones. Adya asks this of
+//!   the order in which operations began and transactions committed; where nobody recorded it, some order
+//!   must do, and there is one iff there is no cycle. So here PL-MSR implies PL-2L.
 //!
-//! Where the order of versions is not known, what is certain refutes; else versions are put in the order of a sort, and if
-//! that makes no cycle it proves the level. If it does the level is left open. O(operations + edges), and for PL-2L the
-//! reachability of `anomalist_graph::labelled::reachable`.
+//! Where the order of versions is not known, what is certain refutes; else versions are put in the order of
+//! a sort, and if that makes no cycle it proves the level. If it does the level is left open. O(operations
+//! + edges), and for PL-2L the reachability of `anomalist_graph::labelled::reachable`.
 
 use super::depend::{Dependencies, Event, RW, WW, readers_of, register_readers};
 use anomalist_graph::labelled::reachable;
@@ -179,8 +182,8 @@ impl<'a> Unfolded<'a> {
         Some(crate::weak::witness::witness(self.deps.view, edges?))
     }
 
-    /// What follows if versions whose order is open are in the order of a sort of the commits. `None` for keys that hold
-    /// lists and other values.
+    /// What follows if versions whose order is open are in the order of a sort of the commits. `None` for
+    /// keys that hold lists and other values.
     fn in_order(&self, sorted: &[u32]) -> Option<Vec<Event>> {
         let Dependencies { view, lists, .. } = self.deps;
         let mut place = vec![0u32; self.n as usize];

@@ -1,5 +1,5 @@
-//! What a history could not have shown: anomalies that take a shape of transaction, or a meeting of sessions, that never
-//! occurred. A level may hold only because of this.
+//! What a history could not have shown: anomalies that take a shape of transaction, or a meeting of
+//! sessions, that never occurred. A level may hold only because of this.
 
 use super::{Finding, Severity};
 use crate::stats::written_by_several_sessions;
@@ -189,7 +189,8 @@ fn survey_transaction(
         matches!((first_read, first_written), (Some(r), Some(w)) if r != w || reads_two || writes_two);
 }
 
-/// Committed values that no read returned: where they belong among the versions of their key is anybody's guess.
+/// Committed values that no read returned: where they belong among the versions of their key is anybody's
+/// guess.
 fn values_never_read(history: &History, findings: &mut Vec<Finding>) {
     let mut observed: FxHashSet<(KeyId, Value)> = FxHashSet::default();
     let mut written = 0_u64;

@@ -7,7 +7,8 @@ use anomalist_history::{KeyId, TxnId};
 use anomalist_level::{Level, Visible};
 use rustc_hash::FxHashSet;
 
-/// Points are numbered: a transaction's commit by its id, its begin (if its level has snapshots) after all commits.
+/// Points are numbered: a transaction's commit by its id, its begin (if its level has snapshots) after all
+/// commits.
 pub(super) type Point = u32;
 
 /// The first comes before the second.

@@ -1,22 +1,28 @@
-//! Mixed levels: every transaction under the level that it declares (metadata entry `level`), all in one commit order.
+//! Mixed levels: every transaction under the level that it declares (metadata entry `level`), all in one
+//! commit order.
 //!
-//! **Definition.** There is one total order of the transactions that took effect such that each `t`, under its level `L`:
-//! * reads only what comes earlier (not if `L` is read-uncommitted), and nothing that `L` forbids whatever the order;
-//! * comes after the earlier transactions of its session if `L` has session order, and after whatever had ended when it began
-//!   if `L` has real time;
-//! * whenever it reads `x` from `t1`, every other writer of `x` that `L` makes visible to it comes before `t1`: for the weak
-//!   levels what they always see; for prefix, whatever comes before (or is) something that it follows in its session or
-//!   reads from; for snapshot isolation also whatever comes before (or is) an earlier writer of a key that it writes; for
-//!   serializable and repeatable-read, whatever comes before it.
+//! **Definition.** There is one total order of the transactions that took effect such that each `t`, under
+//! its level `L`:
+//! * reads only what comes earlier (not if `L` is read-uncommitted), and nothing that `L` forbids whatever
+//!   the order;
+//! * comes after the earlier transactions of its session if `L` has session order, and after whatever had
+//!   ended when it began if `L` has real time;
+//! * whenever it reads `x` from `t1`, every other writer of `x` that `L` makes visible to it comes before
+//!   `t1`: for the weak levels what they always see; for prefix, whatever comes before (or is) something
+//!   that it follows in its session or reads from; for snapshot isolation also whatever comes before (or
+//!   is) an earlier writer of a key that it writes; for serializable and repeatable-read, whatever comes
+//!   before it.
 //!
-//! Versions follow the order, so lists show it to everybody. This is Biswas & Enea's axiomatic framework with the axiom
-//! chosen per reader (as Bouajjani, Enea & Román-Calvo 2025 mix levels); among PL-1, PL-2, PL-2.99 and PL-3 it says that
-//! Adya's mixing graph is acyclic: `ww` edges always count, `wr` edges if the reader is PL-2 or above, `rw` edges if the
-//! reader is PL-2.99 or above. A transaction that declares nothing promises nothing, as read-uncommitted.
+//! Versions follow the order, so lists show it to everybody. This is Biswas & Enea's axiomatic framework
+//! with the axiom chosen per reader (as Bouajjani, Enea & Román-Calvo 2025 mix levels); among PL-1, PL-2,
+//! PL-2.99 and PL-3 it says that Adya's mixing graph is acyclic: `ww` edges always count, `wr` edges if the
+//! reader is PL-2 or above, `rw` edges if the reader is PL-2.99 or above. A transaction that declares
+//! nothing promises nothing, as read-uncommitted.
 //!
-//! **Deciding** is the strong engine's business (`strong/mixed.rs`), proofs included: NP-hard as soon as serializable is among
-//! the levels. For comparing (`--cross-check`), [`decide_by_trying`] writes every constraint down, takes those of which there is no
-//! choice as edges, and tries the sides of the others in turn.
+//! **Deciding** is the strong engine's business (`strong/mixed.rs`), proofs included: NP-hard as soon as
+//! serializable is among the levels. For comparing (`--cross-check`), [`decide_by_trying`] writes every
+//! constraint down, takes those of which there is no choice as edges, and tries the sides of the others in
+//! turn.
 
 mod constraints;
 mod search;

@@ -1,7 +1,8 @@
 //! Is there an order with all the edges and one edge of each choice?
 //!
-//! An order of the edges so far is made, nearest to the input's. If it misses a choice, one side becomes an edge and the rest
-//! is tried again; when that contradicts itself, the other side. No recursion: decisions lie on a stack.
+//! An order of the edges so far is made, nearest to the input's. If it misses a choice, one side becomes an
+//! edge and the rest is tried again; when that contradicts itself, the other side. No recursion: decisions
+//! lie on a stack.
 
 use super::constraints::{Constraints, Edge, Point};
 use crate::budget::Budget;
@@ -66,8 +67,8 @@ pub(super) fn order(constraints: &Constraints, view: CommittedView<'_>, budget: 
     }
 }
 
-/// The place of every point in an order with these edges; `None` if they form a cycle. Among those that may come next, the
-/// one that comes first in the input.
+/// The place of every point in an order with these edges; `None` if they form a cycle. Among those that may
+/// come next, the one that comes first in the input.
 fn places(points: usize, edges: &[Edge], view: CommittedView<'_>) -> Option<Vec<u32>> {
     let (start, to) = successors(points, edges);
     let mut waiting = vec![0u32; points];

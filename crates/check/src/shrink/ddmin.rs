@@ -1,4 +1,5 @@
-//! Delta debugging: the fewest of `n` units that still show something, by taking away halves, quarters, … single ones.
+//! Delta debugging: the fewest of `n` units that still show something, by taking away halves, quarters, …
+//! single ones.
 
 use crate::OutOfBudget;
 
@@ -11,8 +12,8 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
-/// `shows` is given which units are kept; all of them show it. It is called last with a set that shows it only if nothing
-/// smaller was found after that: the caller keeps the latest one that did.
+/// `shows` is given which units are kept; all of them show it. It is called last with a set that shows it
+/// only if nothing smaller was found after that: the caller keeps the latest one that did.
 pub(crate) fn minimise(n: usize, mut shows: impl FnMut(&[bool]) -> Result<bool, OutOfBudget>) -> Outcome {
     let mut kept = vec![true; n];
     let mut left: Vec<usize> = (0..n).collect();

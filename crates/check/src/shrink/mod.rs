@@ -1,16 +1,17 @@
 //! The smallest part of a history that still violates a level.
 //!
-//! First the history is cut down to what the witness or the refutation names; then delta debugging (Zeller & Hildebrandt
-//! 2002) takes away sessions, transactions, keys and single operations, as long as anything can go: in the end no single
-//! transaction or operation can. Every probe is a check of what is left.
+//! First the history is cut down to what the witness or the refutation names; then delta debugging (Zeller
+//! & Hildebrandt 2002) takes away sessions, transactions, keys and single operations, as long as anything
+//! can go: in the end no single transaction or operation can. Every probe is a check of what is left.
 //!
-//! Taking away must not invent a violation. A read goes when any write goes that may explain it, so that what remains has
-//! all its explanations; elements of lists go with their append (if others appended the same element, the read goes). Then
-//! an execution that explains the whole, with what is gone left out, explains the part: if the part violates the level, so
-//! does the whole. Initial values are the initial state's and stay.
+//! Taking away must not invent a violation. A read goes when any write goes that may explain it, so that
+//! what remains has all its explanations; elements of lists go with their append (if others appended the
+//! same element, the read goes). Then an execution that explains the whole, with what is gone left out,
+//! explains the part: if the part violates the level, so does the whole. Initial values are the initial
+//! state's and stay.
 //!
-//! Costs: linear for the cut; then, for `q` transactions that it leaves, O(q²) checks of at most that size (usually
-//! q log q). When the budget ends, the best so far is the answer.
+//! Costs: linear for the cut; then, for `q` transactions that it leaves, O(q²) checks of at most that size
+//! (usually q log q). When the budget ends, the best so far is the answer.
 
 mod ddmin;
 mod parts;

@@ -57,8 +57,9 @@ impl Mask {
         group.ops.iter().for_each(|op| self.ops[op.index()] = false);
     }
 
-    /// Drops the reads of what is gone, and elements of lists whose append is gone. A transaction that has nothing left goes.
-    /// With `ends`, a list that loses its last element goes, so that what is left of a list is a read of the same version.
+    /// Drops the reads of what is gone, and elements of lists whose append is gone. A transaction that has
+    /// nothing left goes. With `ends`, a list that loses its last element goes, so that what is left of a
+    /// list is a read of the same version.
     pub fn drop_unexplained(&mut self, history: &History, values: &Values, ends: bool) {
         for (i, head) in history.heads().iter().enumerate() {
             if !head.is_read() && !self.ops[i] {

@@ -1,10 +1,11 @@
 //! Smaller proofs: where no order exists, the least part of the history of which that is already true.
 //!
-//! What a solver refutes it refutes with whatever it happened to look at. The refutation of a shrunk history is one of the
-//! whole too, because the part keeps every explanation of the reads it keeps: sessions, reads and writers are the same, only
-//! fewer. So it takes the place of the larger one. Lists lose elements on the way. What they show before what they still
-//! show in the part; and because here a list goes if its last element does, it is a read of the same version, and what it does
-//! not show is the same. A refutation that uses more than that of a list (which elements are side by side) stays.
+//! What a solver refutes it refutes with whatever it happened to look at. The refutation of a shrunk
+//! history is one of the whole too, because the part keeps every explanation of the reads it keeps:
+//! sessions, reads and writers are the same, only fewer. So it takes the place of the larger one. Lists
+//! lose elements on the way. What they show before what they still show in the part; and because here a
+//! list goes if its last element does, it is a read of the same version, and what it does not show is the
+//! same. A refutation that uses more than that of a list (which elements are side by side) stays.
 
 use super::{Goal, Promise, Shrinker, Shrunk};
 use crate::Budget;
@@ -14,8 +15,8 @@ use anomalist_level::{Anomaly, Certificate, Judgement, Literal, Point, Reason, R
 /// Refutations of so many steps fit on a screen as they are.
 const SMALL: usize = 8;
 
-/// Replaces the refutations of a judgement, and the witnesses of anomalies that say no more than that no order exists, by
-/// those of a shrunk history where that makes them smaller.
+/// Replaces the refutations of a judgement, and the witnesses of anomalies that say no more than that no
+/// order exists, by those of a shrunk history where that makes them smaller.
 pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>) {
     let known = judgement.clone();
     let Judgement { anomalies, certificates, mixed, .. } = judgement;
@@ -32,7 +33,8 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
         if smaller == *refutation {
             continue;
         }
-        // The example of this level. A weaker level's stays: this refutation may rest on sessions or real time.
+        // The example of this level. A weaker level's stays: this refutation may rest on sessions or real
+        // time.
         let is_it = |a: &&mut Anomaly| a.kind.is_no_order() && a.kind.rules_out().contains(level);
         if let Some(anomaly) = anomalies.iter_mut().find(is_it) {
             anomaly.witness = Witness::refuted(history, smaller.clone(), ops);
@@ -50,7 +52,8 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
     }
 }
 
-/// The refutation of the shrunk history, told about the whole; `None` if it is not smaller, or not one of the whole.
+/// The refutation of the shrunk history, told about the whole; `None` if it is not smaller, or not one of
+/// the whole.
 fn smaller(
     history: &History,
     goal: Goal,

@@ -1,9 +1,11 @@
-//! Causality where levels are mixed: which reads of causal transactions overlook something that happens before them?
+//! Causality where levels are mixed: which reads of causal transactions overlook something that happens
+//! before them?
 //!
-//! Causality is session order and reads of all transactions, those included whose own levels care for neither. So it may
-//! contradict the order, and even itself: whoever is on a cycle has everything on it in its past. Per strongly connected
-//! component, how much of each session reaches it; of every session the writer that comes last in the order is the one that
-//! matters. O(m·k), and a search along the past for each constraint.
+//! Causality is session order and reads of all transactions, those included whose own levels care for
+//! neither. So it may contradict the order, and even itself: whoever is on a cycle has everything on it in
+//! its past. Per strongly connected component, how much of each session reaches it; of every session the
+//! writer that comes last in the order is the one that matters. O(m·k), and a search along the past for
+//! each constraint.
 
 use super::scan::{Decided, Link};
 use super::visible::{NONE, View};
@@ -26,7 +28,8 @@ pub(super) fn missed<D: Decided>(view: &mut View<'_, D>) {
     }
 }
 
-/// Per key, and writer of it in the order of the index: the latest, in the order of commits, of its session's writers up to it.
+/// Per key, and writer of it in the order of the index: the latest, in the order of commits, of its
+/// session's writers up to it.
 type Latest = FxHashMap<KeyId, Vec<Option<TxnId>>>;
 
 struct Causes {
@@ -93,7 +96,8 @@ impl Causes {
         self.reach[component * self.sessions + history.session_of(a).index()] > a.0
     }
 
-    /// The writer that comes last in the order among those that happen before a read and after what it returned.
+    /// The writer that comes last in the order among those that happen before a read and after what it
+    /// returned.
     fn overlooked<D: Decided>(&self, view: &View<'_, D>, latest: &mut Latest, read: usize) -> Option<TxnId> {
         let (history, found) = (view.facts.history, view.facts.reads[read]);
         let writers = view.facts.index.writers(found.key);

@@ -1,8 +1,10 @@
-//! Chains of transactions each of which begins after the one before it has committed, in every order that the known edges allow.
+//! Chains of transactions each of which begins after the one before it has committed, in every order that
+//! the known edges allow.
 //!
-//! Sessions are chains where the level keeps them. Elsewhere transactions are put on chains one after another, in a
-//! topological order, each behind one of its direct predecessors that is still last on its chain: readers follow what they
-//! read. There are many more of those than sessions, so they serve small histories only.
+//! Sessions are chains where the level keeps them. Elsewhere transactions are put on chains one after
+//! another, in a topological order, each behind one of its direct predecessors that is still last on its
+//! chain: readers follow what they read. There are many more of those than sessions, so they serve small
+//! histories only.
 
 use super::guess;
 use super::model::{Family, Model};
@@ -18,7 +20,8 @@ const NONE: u32 = u32::MAX;
 
 pub(crate) struct Chains {
     pub count: usize,
-    /// The chain of each transaction, and its place in it; `None`: chains are sessions, and the numbers of events tell.
+    /// The chain of each transaction, and its place in it; `None`: chains are sessions, and the numbers of
+    /// events tell.
     place: Option<Vec<(u32, u32)>>,
 }
 
@@ -27,7 +30,8 @@ impl Chains {
     pub fn new(model: &Model<'_>) -> Option<Chains> {
         let (facts, rules) = (model.facts, model.rules);
         let closes = rules.reads_latest() || rules.family == Family::Parallel;
-        // Who may not have taken effect overwrites nothing for sure; versions of lists are more than a choice of source.
+        // Who may not have taken effect overwrites nothing for sure; versions of lists are more than a
+        // choice of source.
         let certain = facts.txns().all(|t| facts.certain[t.index()]);
         let closed = !facts.has_open_reads();
         let narrows = rules.reads_latest() && facts.open_lists.is_empty() && certain;

@@ -1,8 +1,9 @@
 //! Known edges that are more than facts of the history, written down as steps of a refutation.
 //!
-//! An axiom of the level of which one alternative is ruled out: the axiom, the cycle that the alternative would close, and the
-//! conclusion. What an open read returned: for each other candidate why not (it comes after the reader, or was replaced before
-//! it), that it is one of them, and the conclusion. Each rests on edges of smaller rank, which come first.
+//! An axiom of the level of which one alternative is ruled out: the axiom, the cycle that the alternative
+//! would close, and the conclusion. What an open read returned: for each other candidate why not (it comes
+//! after the reader, or was replaced before it), that it is one of them, and the conclusion. Each rests on
+//! edges of smaller rank, which come first.
 
 use super::facts::{From, Origin};
 use super::model::{Edge, Family, Why};
@@ -11,7 +12,8 @@ use anomalist_history::{OpId, TxnId};
 use anomalist_level::{Literal, Reason};
 
 impl Prover<'_> {
-    /// Derives those of the known edges that are more than facts of the history. What each rests on comes first.
+    /// Derives those of the known edges that are more than facts of the history. What each rests on comes
+    /// first.
     pub(super) fn derive_all(&mut self, edges: &[u32]) {
         let mut stack: Vec<(u32, Option<Vec<Path>>)> = edges.iter().rev().map(|&e| (e, None)).collect();
         while let Some((index, paths)) = stack.pop() {

@@ -1,10 +1,10 @@
-//! What every strong level starts from: who wrote which keys, what each transaction found under the keys it read, and the
-//! order of appends that lists show.
+//! What every strong level starts from: who wrote which keys, what each transaction found under the keys it
+//! read, and the order of appends that lists show.
 //!
-//! Everything is taken from the index once, for all levels. Reads with several possible sources (transactions that wrote the
-//! value, the initial state) stay *open*, with their candidates (lists: `open_lists.rs`); transactions of unknown outcome
-//! that only open reads can have seen *may* have committed. Candidates are kept once per key and value, not per read, so
-//! memory is linear in the history.
+//! Everything is taken from the index once, for all levels. Reads with several possible sources
+//! (transactions that wrote the value, the initial state) stay *open*, with their candidates (lists:
+//! `open_lists.rs`); transactions of unknown outcome that only open reads can have seen *may* have
+//! committed. Candidates are kept once per key and value, not per read, so memory is linear in the history.
 
 use super::open_lists::{Appends, OpenList};
 use super::rules::Rules;
@@ -25,9 +25,9 @@ pub(crate) enum From {
 /// An open read before it has its number.
 const UNNUMBERED: From = From::Open(u32::MAX);
 
-/// What a transaction found under a key it had not written (or, on lists, below its own appends). Repeated reads with the
-/// same answer count once, unless some reads are open (then two of them may have returned different writes of one value) or
-/// levels are asked about to which it matters what was read in between.
+/// What a transaction found under a key it had not written (or, on lists, below its own appends). Repeated
+/// reads with the same answer count once, unless some reads are open (then two of them may have returned
+/// different writes of one value) or levels are asked about to which it matters what was read in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub op: OpId,
@@ -75,7 +75,8 @@ pub(crate) struct Open {
     pub pool: u32,
 }
 
-/// The possible sources of a value of a key: what all open reads of it choose from, except for the reader's own writes.
+/// The possible sources of a value of a key: what all open reads of it choose from, except for the reader's
+/// own writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     /// The writes of the value, ascending. Of a register only final ones.
@@ -113,8 +114,8 @@ pub(crate) struct Facts<'a> {
     /// Per transaction, the pools of registers that it is in, with its write.
     pool_start: Vec<u32>,
     pool_writes: Vec<(u32, OpId)>,
-    /// Transactions that may have committed but for a read that nothing explains, or only a write (it is named) that its
-    /// transaction replaced.
+    /// Transactions that may have committed but for a read that nothing explains, or only a write (it is
+    /// named) that its transaction replaced.
     pub impossible: Vec<(TxnId, OpId, FaultKind, Option<OpId>)>,
     pub lists: Vec<ListOrder>,
     /// Reads of lists that do not show for sure whose appends they show, and all others of the same keys.
@@ -124,13 +125,15 @@ pub(crate) struct Facts<'a> {
     pub alone: bool,
     /// What is assumed about the order of registers' versions.
     pub assumed: &'a [VersionEdge],
-    /// List reads that show part of another transaction's appends, up to this one: nobody may who follows what it reads.
+    /// List reads that show part of another transaction's appends, up to this one: nobody may who follows
+    /// what it reads.
     pub partial: Vec<(OpId, OpId)>,
 }
 
 impl<'a> Facts<'a> {
-    /// `view.index` knows what certainly committed, `index` what may have; they are the same unless reads are open.
-    /// `alone`: no other engine has looked at the history, so lists are taken element by element, and nothing is left out.
+    /// `view.index` knows what certainly committed, `index` what may have; they are the same unless reads
+    /// are open. `alone`: no other engine has looked at the history, so lists are taken element by element,
+    /// and nothing is left out.
     pub fn new(view: CommittedView<'a>, index: &'a Index, alone: bool) -> Facts<'a> {
         Facts::with(view, index, alone, alone || index.ambiguous_reads() > 0)
     }
@@ -167,8 +170,8 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// A faulty read that levels forgive, but not whatever it shows, which is not among these facts: an order that was found
-    /// proves nothing.
+    /// A faulty read that levels forgive, but not whatever it shows, which is not among these facts: an
+    /// order that was found proves nothing.
     pub fn forgiven(&self, rules: Rules<'_>) -> Option<OpId> {
         let concerns = |fault: &&ReadFault| {
             let of_list = self.history.list(self.history.op(fault.op).value).is_some();
@@ -196,7 +199,8 @@ impl<'a> Facts<'a> {
         self.pools[pool as usize].replaced.iter().copied().filter(move |w| w.0 != reader)
     }
 
-    /// The candidate of an open read of a register that this transaction (`None`: the initial state) is, if it is one.
+    /// The candidate of an open read of a register that this transaction (`None`: the initial state) is, if
+    /// it is one.
     pub fn candidate_of(&self, open: u32, t: Option<TxnId>) -> Option<Origin> {
         let Open { reader, pool, .. } = self.open[open as usize];
         let pool = &self.pools[pool as usize];
@@ -341,7 +345,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Where a read by a transaction with `own` earlier writes of the key got its value from; open reads have no number yet.
+    /// Where a read by a transaction with `own` earlier writes of the key got its value from; open reads
+    /// have no number yet.
     fn source(&mut self, op: OpId, own: usize, appends: &FxHashMap<KeyId, &'a [OpId]>) -> Option<From> {
         let from = match self.index.source(op) {
             Source::Initial => return Some(From::Initial),
@@ -434,7 +439,8 @@ impl<'a> Facts<'a> {
         self.pool_writes = writes.into_iter().map(|(_, pool, op)| (pool, op)).collect();
     }
 
-    /// Sorts open reads by reader, so that those of a transaction lie together; the reads learn their numbers.
+    /// Sorts open reads by reader, so that those of a transaction lie together; the reads learn their
+    /// numbers.
     fn number_by_reader(&mut self) {
         let mut order: Vec<u32> = (0..self.open.len() as u32).collect();
         order.sort_by_key(|&i| (self.open[i as usize].reader, i));

@@ -1,11 +1,11 @@
-//! A first order of events: one that respects the known edges and is otherwise as close to what is known about time as it
-//! can be.
+//! A first order of events: one that respects the known edges and is otherwise as close to what is known
+//! about time as it can be.
 //!
-//! Hints, best first: timestamps of the database, the moment the client learnt of the commit, the place in the input, and
-//! failing all that sessions side by side at an even pace. For the snapshot levels, once commits are in order the best place
-//! for each begin is determined: as early as its sources, its session and the earlier writers of its keys allow, because
-//! everything else a level requires of a begin is that it comes early enough. An open read moves it on to the next version
-//! that the read may have returned.
+//! Hints, best first: timestamps of the database, the moment the client learnt of the commit, the place in
+//! the input, and failing all that sessions side by side at an even pace. For the snapshot levels, once
+//! commits are in order the best place for each begin is determined: as early as its sources, its session
+//! and the earlier writers of its keys allow, because everything else a level requires of a begin is that
+//! it comes early enough. An open read moves it on to the next version that the read may have returned.
 
 use super::facts::From;
 use super::model::{Family, Model};
@@ -28,7 +28,8 @@ pub(crate) fn order(model: &Model<'_>, graph: &Csr, wished: &[u32]) -> Result<Ve
     Ok(if model.rules.is_split() { place_begins(model, graph, order) } else { order })
 }
 
-/// The best hint at the order of transactions, as a rank for each; `None`: there is no better than an even pace.
+/// The best hint at the order of transactions, as a rank for each; `None`: there is no better than an even
+/// pace.
 pub(crate) fn hint(model: &Model<'_>) -> Option<Vec<u32>> {
     let (history, facts) = (model.facts.history, model.facts);
     let by = |key: &dyn Fn(TxnId) -> (i64, i64, u32)| {
@@ -83,8 +84,9 @@ pub(crate) fn kahn(model: &Model<'_>, graph: &Csr, wished: &[u32]) -> Vec<u32> {
     for node in 0..n {
         graph.for_each_successor(node, |next| waiting[next as usize] += 1);
     }
-    // Moments of real time and what does not count come as soon as they can, and so do begins: whatever has to wait for one
-    // (a commit that replaces what it read) would otherwise wait for all commits before its own.
+    // Moments of real time and what does not count come as soon as they can, and so do begins: whatever has
+    // to wait for one (a commit that replaces what it read) would otherwise wait for all commits before its
+    // own.
     let wish = |node: u32| match model.committed(node) {
         Some(t) => wished[t.index()],
         None => 0,
@@ -180,8 +182,8 @@ impl<'a> Versions<'a> {
         Versions { model, by_key }
     }
 
-    /// The first time, from `earliest` to before `limit`, at which the latest versions explain all open reads of a
-    /// transaction; `None` if it has none, or there is no such time.
+    /// The first time, from `earliest` to before `limit`, at which the latest versions explain all open
+    /// reads of a transaction; `None` if it has none, or there is no such time.
     fn explaining(&self, t: TxnId, earliest: u32, limit: u32) -> Option<u32> {
         let opens = self.model.facts.open_of(t);
         if opens.is_empty() || self.by_key.is_empty() {

@@ -1,16 +1,16 @@
-//! Which strong levels to decide, in which order, and what goes on the board.
+//! Which strong levels to decide, in which order, and what goes on the builder.
 //!
-//! The strongest come first: a history that is strictly serializable needs no second search. Without real time, the levels
-//! that need it are refuted through their session variants and never proven.
+//! The strongest come first: a history that is strictly serializable needs no second search. Without real
+//! time, the levels that need it are refuted through their session variants and never proven.
 
+use super::explain;
 use super::facts::Facts;
 use super::model::{Family, Rules};
 use super::open_lists;
-use super::search::{self, Found, Progress, Ways};
-use super::story;
+use super::search::{self, Found, Progress, SearchOptions};
 use crate::Request;
 use crate::budget::{Budget, OutOfBudget};
-use crate::verdicts::Board;
+use crate::verdicts::JudgementBuilder;
 use crate::view::CommittedView;
 use anomalist_history::Index;
 use anomalist_level::{self as level, Anomaly, AnomalyKind, Bound, Level, Refutation, Verdict, Why};
@@ -31,7 +31,7 @@ pub(crate) fn judge(
     asked: &[Level],
     request: &Request,
     budget: &Budget<'_>,
-    board: &mut Board<'_>,
+    builder: &mut JudgementBuilder<'_>,
 ) {
     let timed = view.history.intervals().is_some();
     let repeats = view.index.ambiguous_reads() > 0;
@@ -59,51 +59,53 @@ pub(crate) fn judge(
                 Bound::RealTime => asks(level) && timed,
             }
     };
-    let open = |board: &Board<'_>| LEVELS.iter().any(|&l| needed(l) && board.get(l).is_none_or(undecided));
-    if !open(board) {
+    let open = |builder: &JudgementBuilder<'_>| {
+        LEVELS.iter().any(|&l| needed(l) && builder.get(l).is_none_or(undecided))
+    };
+    if !open(builder) {
         return;
     }
     if budget.is_over() {
-        stop(board, &needed);
+        stop(builder, &needed);
         return;
     }
     let possible = repeats.then(|| Index::build_with_possible(view.history, NonZeroUsize::MIN));
     let facts = Facts::new(view, possible.as_ref().unwrap_or(view.index), request.search_only);
     let engine = Engine { view, facts: &facts, request, budget: budget.search(), needed: &needed };
     for &level in LEVELS.iter() {
-        if needed(level) && board.get(level).is_none_or(undecided) {
+        if needed(level) && builder.get(level).is_none_or(undecided) {
             if budget.is_over() {
-                stop(board, &needed);
+                stop(builder, &needed);
                 return;
             }
-            engine.decide(level, board);
-            board.close();
-            budget.tell(|| board.known(view, asked));
+            engine.decide(level, builder);
+            builder.close();
+            budget.report(|| builder.known(view, asked));
         }
     }
 }
 
 /// Notes that there was no time to begin with what is left.
-fn stop(board: &mut Board<'_>, needed: &dyn Fn(Level) -> bool) {
+fn stop(builder: &mut JudgementBuilder<'_>, needed: &dyn Fn(Level) -> bool) {
     for level in LEVELS.iter().copied().filter(|&level| needed(level)) {
-        if board.get(level).is_none_or(undecided) {
-            board.decide(level, Verdict::Unknown(Why::Search(Progress::default())));
+        if builder.get(level).is_none_or(undecided) {
+            builder.decide(level, Verdict::Unknown(Why::Search(Progress::default())));
         }
     }
 }
 
-/// Consistent view (PL-2+) of a history whose every transaction is a session: there it is parallel snapshot isolation.
-/// `None`: not decided.
+/// Consistent view (PL-2+) of a history whose every transaction is a session: there it is parallel snapshot
+/// isolation. `None`: not decided.
 pub(crate) fn parallel_without_sessions(
     view: CommittedView<'_>,
     budget: &Budget<'_>,
 ) -> Option<Result<(), (Anomaly, Refutation)>> {
     let facts = Facts::new(view, view.index, false);
     let rules = Rules::of(Level::ParallelSnapshotIsolation).filter(|_| facts.partial.is_empty())?;
-    match search::decide(&facts, rules, Ways::default(), budget, &mut Progress::default()).ok()? {
+    match search::decide(&facts, rules, SearchOptions::default(), budget, &mut Progress::default()).ok()? {
         Found::Holds(_) => Some(Ok(())),
         found => {
-            let (mut anomaly, refutation) = story::tell(view, &facts, rules, found, budget);
+            let (mut anomaly, refutation) = explain::explain(view, &facts, rules, found, budget);
             if !Level::ConsistentView.forbids(anomaly.kind) {
                 anomaly = Anomaly { kind: AnomalyKind::Pl2PlusCycleExists, ..anomaly };
             }
@@ -113,15 +115,15 @@ pub(crate) fn parallel_without_sessions(
 }
 
 /// What refutes serializability refutes repeatable read, which is less: there are no predicates here.
-fn refute(board: &mut Board<'_>, level: Level, anomaly: Anomaly, refutation: Refutation) {
-    board.found(anomaly);
+fn refute(builder: &mut JudgementBuilder<'_>, level: Level, anomaly: Anomaly, refutation: Refutation) {
+    builder.found(anomaly);
     let without_predicates = |l: &&Level| l.info().without_predicates == Some(level);
     let level = Level::CANONICAL.iter().find(without_predicates).copied().unwrap_or(level);
     if refutation.steps.is_empty() {
         // It is refuted, but there was no time left to write the proof down.
-        board.decide(level, Verdict::Violated);
+        builder.decide(level, Verdict::Violated);
     } else {
-        board.refute(level, refutation);
+        builder.refute(level, refutation);
     }
 }
 
@@ -146,71 +148,73 @@ fn looser(level: Level) -> Option<Level> {
 }
 
 impl Engine<'_> {
-    /// An order that keeps sessions is easier to find, and proves the level without them too. Notes the proof if there is
-    /// one; a failure says nothing about the level.
-    fn proves_session_variant(&self, level: Level, board: &mut Board<'_>) -> bool {
+    /// An order that keeps sessions is easier to find, and proves the level without them too. Notes the
+    /// proof if there is one; a failure says nothing about the level.
+    fn proves_session_variant(&self, level: Level, builder: &mut JudgementBuilder<'_>) -> bool {
         let family = level.info().family.filter(|_| level.bound() == Bound::Data);
         let Some(variant) = family.and_then(|family| Level::of(family, Bound::Session)) else { return false };
-        if board.is_settled(variant) || self.request.no_guess {
+        if builder.is_settled(variant) || self.request.no_guess {
             return false;
         }
         let Some(rules) = Rules::of(variant) else { return false };
-        let ways = Ways { no_saturation: self.request.no_saturation, ..Ways::default() };
-        match search::decide(self.facts, rules, ways, &self.budget, &mut Progress::default()) {
+        let options = SearchOptions { no_saturation: self.request.no_saturation, ..SearchOptions::default() };
+        match search::decide(self.facts, rules, options, &self.budget, &mut Progress::default()) {
             Ok(Found::Holds(execution)) => {
-                board.prove(level, execution);
+                builder.prove(level, execution);
                 true
             }
             _ => false,
         }
     }
 
-    fn decide(&self, level: Level, board: &mut Board<'_>) {
+    fn decide(&self, level: Level, builder: &mut JudgementBuilder<'_>) {
         let Some(rules) = Rules::by(level, self.request.definitions) else { return };
         if let Some(&(read, write)) = self.facts.partial.first().filter(|_| rules.follows_reads()) {
-            let (anomaly, refutation) = story::part_of_a_transaction(self.view, rules, read, write);
-            refute(board, level, anomaly, refutation);
+            let (anomaly, refutation) = explain::part_of_a_transaction(self.view, rules, read, write);
+            refute(builder, level, anomaly, refutation);
             return;
         }
         // Levels that forgive faulty reads would have to know what those show of others.
         let forgiving = matches!(rules.family, Family::Flow | Family::Writes | Family::Cut);
         if forgiving && !self.facts.impossible.is_empty() {
-            board.decide(level, Verdict::Unknown(Why::UnexplainedRead));
+            builder.decide(level, Verdict::Unknown(Why::UnexplainedRead));
             return;
         }
-        if self.proves_session_variant(level, board) {
+        if self.proves_session_variant(level, builder) {
             return;
         }
-        let ways = Ways { no_guess: self.request.no_guess, no_saturation: self.request.no_saturation };
+        let options =
+            SearchOptions { no_guess: self.request.no_guess, no_saturation: self.request.no_saturation };
         let mut progress = Progress::default();
-        match search::decide(self.facts, rules, ways, &self.budget, &mut progress) {
+        match search::decide(self.facts, rules, options, &self.budget, &mut progress) {
             Ok(Found::Holds(_)) if self.facts.forgiven(rules).is_some() => {
-                board.decide(level, Verdict::Unknown(Why::ForgivenRead));
+                builder.decide(level, Verdict::Unknown(Why::ForgivenRead));
             }
             Ok(Found::Holds(execution))
                 if rules.family == Family::Cut
                     && !open_lists::are_versions(self.facts, &execution.choices) =>
             {
-                board.decide(level, Verdict::Unknown(Why::RepeatedElements));
+                builder.decide(level, Verdict::Unknown(Why::RepeatedElements));
             }
-            Ok(Found::Holds(execution)) => board.prove(level, execution),
+            Ok(Found::Holds(execution)) => builder.prove(level, execution),
             Ok(_) if rules.family == Family::Writes && self.view.may_be_dirty() => {
-                board.decide(level, Verdict::Unknown(Why::DirtyRead));
+                builder.decide(level, Verdict::Unknown(Why::DirtyRead));
             }
             Ok(found) => {
                 // If the looser level is violated, its example is one of this level, and says more.
-                let open = |level: &Level| (self.needed)(*level) && board.get(*level).is_none_or(undecided);
+                let open = |level: &Level| (self.needed)(*level) && builder.get(*level).is_none_or(undecided);
                 if let Some(looser) = looser(level).filter(open) {
-                    self.decide(looser, board);
-                    board.close();
-                    if board.get(level) == Some(&Verdict::Violated) {
+                    self.decide(looser, builder);
+                    builder.close();
+                    if builder.get(level) == Some(&Verdict::Violated) {
                         return;
                     }
                 }
-                let (anomaly, refutation) = story::tell(self.view, self.facts, rules, found, &self.budget);
-                refute(board, level, anomaly, refutation);
+                let (anomaly, refutation) =
+                    explain::explain(self.view, self.facts, rules, found, &self.budget);
+                refute(builder, level, anomaly, refutation);
             }
-            Err(OutOfBudget) => board.decide(level, Verdict::Unknown(Why::Search(progress))),
+            Err(OutOfBudget) => builder.decide(level, Verdict::Unknown(Why::Search(progress))),
         }
     }
 }

@@ -18,7 +18,8 @@ pub(crate) enum Cause {
     Observed(Choice),
     /// A transaction of unknown outcome, if it took effect, followed what it read.
     Follows { read: u32, writer: TxnId },
-    /// A transaction of unknown outcome did not take effect: nothing explains this read, or only a write that was replaced.
+    /// A transaction of unknown outcome did not take effect: nothing explains this read, or only a write
+    /// that was replaced.
     Impossible { read: OpId, replaced: Option<OpId> },
     /// A list shows (or may show) these two neighbours, or begins with the second.
     Version { read: OpId, first: OpId, second: OpId },

@@ -1,14 +1,15 @@
 //! Mixed levels: one order of events for all, each transaction under the rules of its own level.
 //!
-//! The definition is in `crate::mixed`. A transaction at a snapshot level has two events, any other has one, and what a
-//! level asks it asks of its own transactions: that they follow their session, real time and what they read, that their reads are
-//! the latest, that nobody else writes their keys meanwhile, that what is visible to them is not overlooked. So the search is
-//! the one for a single level, proofs included; only saturation is left out, because sessions are no chains.
+//! The definition is in `crate::mixed`. A transaction at a snapshot level has two events, any other has
+//! one, and what a level asks it asks of its own transactions: that they follow their session, real time
+//! and what they read, that their reads are the latest, that nobody else writes their keys meanwhile, that
+//! what is visible to them is not overlooked. So the search is the one for a single level, proofs included;
+//! only saturation is left out, because sessions are no chains.
 
+use super::explain;
 use super::facts::Facts;
 use super::model::Rules;
-use super::search::{self, Found, Progress, Ways};
-use super::story;
+use super::search::{self, Found, Progress, SearchOptions};
 use crate::budget::Budget;
 use crate::view::CommittedView;
 use crate::view::returned;
@@ -35,7 +36,7 @@ pub(crate) fn decide(
     let declared: Vec<Rules<'static>> = declared.iter().map(own).collect::<Option<_>>()?;
     let rules = Rules::mixed(&declared);
     if let Some(reason) = impossible(view, rules) {
-        return Some(violated(view, story::at_once(reason)));
+        return Some(violated(view, explain::at_once(reason)));
     }
     let repeats = view.index.ambiguous_reads() > 0;
     let possible = repeats.then(|| Index::build_with_possible(view.history, NonZeroUsize::MIN));
@@ -45,7 +46,7 @@ pub(crate) fn decide(
     let follows = |read: OpId| rules.own(view.history.txn_of(read)).follows_reads();
     if let Some(&(read, write)) = facts.partial.iter().find(|partial| follows(partial.0)) {
         let reason = Reason::Intermediate(returned(view.history, read, write));
-        return Some(violated(view, story::at_once(reason)));
+        return Some(violated(view, explain::at_once(reason)));
     }
     let unknown = |why: Why| {
         let verdict = Verdict::Unknown(why);
@@ -56,15 +57,15 @@ pub(crate) fn decide(
         return unknown(Why::DeclaredUnknownOutcome);
     }
     let mut progress = Progress::default();
-    let ways = Ways { no_guess, ..Ways::default() };
-    match search::decide(&facts, rules, ways, budget, &mut progress) {
+    let options = SearchOptions { no_guess, ..SearchOptions::default() };
+    match search::decide(&facts, rules, options, budget, &mut progress) {
         Ok(Found::Holds(_)) if facts.forgiven(rules).is_some() => unknown(Why::ForgivenRead),
         Ok(Found::Holds(execution)) => {
             let proof = Some(Certificate::Holds(execution));
             Some(Answer { verdict: Verdict::Holds, transactions: Vec::new(), proof })
         }
         Ok(found) => {
-            let (_, refutation) = story::tell(view, &facts, rules, found, budget);
+            let (_, refutation) = explain::explain(view, &facts, rules, found, budget);
             Some(violated(view, refutation))
         }
         Err(_) => unknown(Why::Search(progress)),
@@ -77,7 +78,8 @@ fn violated(view: CommittedView<'_>, refutation: Refutation) -> Answer {
     Answer { verdict: Verdict::Violated, transactions, proof }
 }
 
-/// A read that the level of its transaction forbids, whatever the order. Of transactions that certainly took effect.
+/// A read that the level of its transaction forbids, whatever the order. Of transactions that certainly
+/// took effect.
 fn impossible(view: CommittedView<'_>, rules: Rules<'_>) -> Option<Reason> {
     let forbidden = |t: TxnId, kind: FaultKind| {
         kind != FaultKind::IncompatibleOrder && rules.own(t).forbids(kind) && view.index.is_committed(t)

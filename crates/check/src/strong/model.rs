@@ -63,8 +63,8 @@ pub(crate) struct Edge {
 /// Why an open read did not return one of its candidates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuledOut {
-    /// This transaction, which precedes the reader, replaced it; `None`: it follows the reader. (Every writer of the key
-    /// replaces the initial state.)
+    /// This transaction, which precedes the reader, replaced it; `None`: it follows the reader. (Every
+    /// writer of the key replaces the initial state.)
     pub other: Option<TxnId>,
     /// It rests on edges of smaller rank.
     pub rank: u32,
@@ -81,12 +81,12 @@ pub(crate) struct Model<'a> {
     pub edges: Vec<Edge>,
     /// What open reads did not return (`None`: the initial state), by their place in [`Facts::open`].
     pub ruled_out: FxHashMap<(u32, Option<OpId>), RuledOut>,
-    /// The open reads for which an edge tells what they returned.
-    pub told: FxHashSet<u32>,
+    /// The open reads whose source a known edge says.
+    pub resolved: FxHashSet<u32>,
 }
 
-/// Edges from initial reads and to unobserved appends are written out up to so many per operation; the search asks for
-/// the others when it needs them.
+/// Edges from initial reads and to unobserved appends are written out up to so many per operation; the
+/// search asks for the others when it needs them.
 const EAGER: usize = 8;
 
 impl<'a> Model<'a> {
@@ -99,10 +99,11 @@ impl<'a> Model<'a> {
             nodes: events,
             edges: Vec::new(),
             ruled_out: FxHashMap::default(),
-            told: FxHashSet::default(),
+            resolved: FxHashSet::default(),
         };
         match rules.family {
-            // What a transaction reads twice does not depend on any order, nor on what lists of others show of one.
+            // What a transaction reads twice does not depend on any order, nor on what lists of others show
+            // of one.
             Family::Cut => return model,
             Family::Mixed => model.add_own_sessions(),
             _ => model.add_program_and_sessions(),
@@ -164,8 +165,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Edges from those before a transaction in its session, from the latest back to one that speaks for all before it.
-    /// (In proofs, one that may not have taken effect speaks for none.)
+    /// Edges from those before a transaction in its session, from the latest back to one that speaks for
+    /// all before it. (In proofs, one that may not have taken effect speaks for none.)
     fn add_session_edges(&mut self, t: TxnId, speaks: impl Fn(TxnId) -> bool) {
         let (facts, rules) = (self.facts, self.rules);
         let before = facts.history.before_in_session(t).rev().filter(|&p| facts.index.is_committed(p));
@@ -177,8 +178,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Mixed: a transaction that keeps session order follows all before it in its session. The latest before it that does so
-    /// as well speaks for those before that one.
+    /// Mixed: a transaction that keeps session order follows all before it in its session. The latest
+    /// before it that does so as well speaks for those before that one.
     fn add_own_sessions(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
         for t in facts.txns() {
@@ -192,8 +193,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// A node for each moment at which a transaction ends; it follows the transaction and all earlier moments, and precedes
-    /// what begins after it.
+    /// A node for each moment at which a transaction ends; it follows the transaction and all earlier
+    /// moments, and precedes what begins after it.
     fn add_real_time(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
         let Some(intervals) = facts.history.intervals() else { return };
@@ -274,7 +275,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Who read the initial value of a key read it before anybody wrote the key. In a session the first writer is enough.
+    /// Who read the initial value of a key read it before anybody wrote the key. In a session the first
+    /// writer is enough.
     fn add_initial_reads(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
         let mut room = EAGER * facts.reads.len().max(facts.write_count());
@@ -306,8 +308,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Who read a version whose successor is known read it before the successor was written. A successor is known if it
-    /// read the version itself (read-modify-write), or if a list shows it.
+    /// Who read a version whose successor is known read it before the successor was written. A successor is
+    /// known if it read the version itself (read-modify-write), or if a list shows it.
     fn add_next_writers(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
         let mut next: FxHashMap<(KeyId, TxnId), TxnId> = FxHashMap::default();

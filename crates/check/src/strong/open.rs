@@ -1,10 +1,11 @@
-//! What is to be found out besides an order, as clauses: which write an open read returned, which transactions of unknown
-//! outcome took effect, and what the level requires, given that.
+//! What is to be found out besides an order, as clauses: which write an open read returned, which
+//! transactions of unknown outcome took effect, and what the level requires, given that.
 //!
-//! Nearly all open reads take care of themselves: in most orders the latest version before such a read is one of its
-//! candidates. So a register's open read has a *default* source, the latest candidate before it in the current order, until
-//! an order misses a constraint that rests on it. Only then is the solver *asked* about it: it gets a variable per candidate and a
-//! clause that says that one of them is true. Lists are asked about from the beginning, since all their elements must agree.
+//! Nearly all open reads take care of themselves: in most orders the latest version before such a read is
+//! one of its candidates. So a register's open read has a *default* source, the latest candidate before it
+//! in the current order, until an order misses a constraint that rests on it. Only then is the solver
+//! *asked* about it: it gets a variable per candidate and a clause that says that one of them is true.
+//! Lists are asked about from the beginning, since all their elements must agree.
 
 use super::facts::{Facts, Found, From, Origin};
 use super::log::Cause;
@@ -18,7 +19,8 @@ use anomalist_history::{OpId, TxnId};
 use anomalist_level::Choice;
 use rustc_hash::FxHashSet;
 
-/// The variable for what an open read (or element) is. It comes before the reader, unless the level does not care.
+/// The variable for what an open read (or element) is. It comes before the reader, unless the level does
+/// not care.
 pub(crate) fn source(model: &Model<'_>, open: u32, origin: Origin) -> Var {
     let (facts, rules) = (model.facts, model.rules);
     let read = facts.open[open as usize].read.map(|i| &facts.reads[i as usize]);
@@ -45,12 +47,14 @@ impl Sources {
         self.asked[open as usize]
     }
 
-    /// What an open read returns that the solver has not been asked about; `None`: no candidate comes before it.
+    /// What an open read returns that the solver has not been asked about; `None`: no candidate comes
+    /// before it.
     pub fn default(&self, open: u32) -> Option<Origin> {
         self.default[open as usize]
     }
 
-    /// Finds the defaults in the solver's current order: the latest candidate before each read. Linear in the history.
+    /// Finds the defaults in the solver's current order: the latest candidate before each read. Linear in
+    /// the history.
     pub fn follow(&mut self, model: &Model<'_>, solver: &Solver) {
         let (facts, rules) = (model.facts, model.rules);
         if self.asked.iter().all(|&asked| asked) {
@@ -81,7 +85,8 @@ impl Sources {
     }
 }
 
-/// A candidate that exists for sure: at levels that do not ask for more, the same for all reads of the transaction.
+/// A candidate that exists for sure: at levels that do not ask for more, the same for all reads of the
+/// transaction.
 fn any_certain(model: &Model<'_>, open: u32) -> Option<Origin> {
     let certain = |origin: &Origin| origin.txn().is_none_or(|t| model.facts.certain[t.index()]);
     candidates(model, open).find(certain)
@@ -335,7 +340,8 @@ impl<'a, 's> Writer<'a, 's> {
         self.solver.add(clause, Cause::Version { read: list.op, first, second });
     }
 
-    /// A transaction repeats its reads: at cut isolation their sources, at read atomic and causal what lists show of others.
+    /// A transaction repeats its reads: at cut isolation their sources, at read atomic and causal what
+    /// lists show of others.
     fn repeated(&mut self) {
         for t in self.facts.txns() {
             match self.model.rules.own(t).family {
@@ -346,7 +352,8 @@ impl<'a, 's> Writer<'a, 's> {
         }
     }
 
-    /// Reads of a key that are from different pools have different sources, unless one transaction wrote both values.
+    /// Reads of a key that are from different pools have different sources, unless one transaction wrote
+    /// both values.
     fn repeated_sources(&mut self, t: TxnId) {
         let reads = &self.facts.reads[self.facts.reads_of(t)];
         for (i, a) in reads.iter().enumerate() {

@@ -1,11 +1,12 @@
-//! Lists that show an element which was appended more than once, or that only somebody of unknown outcome read.
+//! Lists that show an element which was appended more than once, or that only somebody of unknown outcome
+//! read.
 //!
-//! Which append such an element is has to be found out together with the order of events. Whatever it is, the appends that a
-//! list shows are all those to its key up to the last, by commit and then by program order. In clauses: neighbours in the
-//! list are neighbours in their transaction, or the end of one transaction's appends and the beginning of a later one's
-//! (`open.rs` writes these down for every list); and whoever is not shown comes after the last that is (`unseen`, asked of
-//! one order after another). Together they say just that: with those, the transactions shown are in order, complete and
-//! first.
+//! Which append such an element is has to be found out together with the order of events. Whatever it is,
+//! the appends that a list shows are all those to its key up to the last, by commit and then by program
+//! order. In clauses: neighbours in the list are neighbours in their transaction, or the end of one
+//! transaction's appends and the beginning of a later one's (`open.rs` writes these down for every list);
+//! and whoever is not shown comes after the last that is (`unseen`, asked of one order after another).
+//! Together they say just that: with those, the transactions shown are in order, complete and first.
 
 use super::facts::{Facts, Open, Origin, Pool};
 use super::model::Model;
@@ -158,7 +159,8 @@ impl Appends {
     }
 }
 
-/// For each list, an append that it does not show although its transaction comes before the last that it shows.
+/// For each list, an append that it does not show although its transaction comes before the last that it
+/// shows.
 pub(crate) fn unseen(
     model: &Model<'_>,
     position: &dyn Fn(u32) -> u32,
@@ -186,9 +188,9 @@ pub(crate) fn unseen(
     constraints
 }
 
-/// Whether the lists of each open key are versions of it, in some order of its own: all begin the longest, and in that each
-/// transaction's appends stand together, in program order and complete but for the last. Cut isolation asks for no order of
-/// transactions, so the search does not see to that.
+/// Whether the lists of each open key are versions of it, in some order of its own: all begin the longest,
+/// and in that each transaction's appends stand together, in program order and complete but for the last.
+/// Cut isolation asks for no order of transactions, so the search does not see to that.
 pub(crate) fn are_versions(facts: &Facts<'_>, choices: &[Choice]) -> bool {
     let chosen: FxHashMap<(OpId, u32), OpId> =
         choices.iter().filter_map(|c| Some(((c.read, c.element), c.write?))).collect();

@@ -1,9 +1,9 @@
 //! From the log of a search to a refutation that a stranger can check.
 //!
-//! Only what the contradiction needs is written down: going back from the empty clause, the clauses it follows from, and for
-//! each cycle the known edges between its decided ones. A known edge that is more than a fact of the history (an axiom of
-//! the level, one of whose alternatives earlier edges rule out) is derived first: the axiom, the cycle that rules the
-//! alternative out, and the conclusion.
+//! Only what the contradiction needs is written down: going back from the empty clause, the clauses it
+//! follows from, and for each cycle the known edges between its decided ones. A known edge that is more
+//! than a fact of the history (an axiom of the level, one of whose alternatives earlier edges rule out) is
+//! derived first: the axiom, the cycle that rules the alternative out, and the conclusion.
 
 use super::facts::{Found, Open};
 use super::log::{Cause, Log};
@@ -68,8 +68,9 @@ impl<'a> Prover<'a> {
         &self.model.edges[index as usize]
     }
 
-    /// The cheapest path from one node to another by edges that rest on less than `rank`: facts of the history before
-    /// conclusions, and short before long; empty from a node to itself. `None`: there is none.
+    /// The cheapest path from one node to another by edges that rest on less than `rank`: facts of the
+    /// history before conclusions, and short before long; empty from a node to itself. `None`: there is
+    /// none.
     pub fn path(&self, from: u32, to: u32, rank: u32) -> Option<Path> {
         if from == to { Some(Vec::new()) } else { self.route(from, to, rank) }
     }
@@ -123,7 +124,8 @@ impl<'a> Prover<'a> {
         Refutation { steps: self.steps }
     }
 
-    /// The refutation that ends with the clause of this number in the log; without steps if the budget is spent first.
+    /// The refutation that ends with the clause of this number in the log; without steps if the budget is
+    /// spent first.
     pub fn by_log(mut self, solver: &Solver, end: u32, budget: &Budget<'_>) -> Refutation {
         let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
         for id in needed(&solver.log, end) {

@@ -1,6 +1,8 @@
-//! What levels ask, in the words of the search: which events a transaction has, what it must follow, how its reads are looked at.
+//! What levels ask, in the words of the search: which events a transaction has, what it must follow, how
+//! its reads are looked at.
 //!
-//! Where transactions declare levels of their own, each follows the rules of its own level in one order of all.
+//! Where transactions declare levels of their own, each follows the rules of its own level in one order of
+//! all.
 
 use anomalist_history::{FaultKind, TxnId};
 use anomalist_level::{self as level, AnomalyKind, Definitions, Level, Point};
@@ -14,10 +16,11 @@ pub(crate) enum Family {
     Prefix,
     /// As `Prefix`, and two writers of a key do not overlap.
     Snapshot,
-    /// One event per transaction, standing for `so ∪ wr ∪ ww`; no read misses a write that these put between.
+    /// One event per transaction, standing for `so ∪ wr ∪ ww`; no read misses a write that these put
+    /// between.
     Parallel,
-    /// One event; transactions that write are serial, and dependencies among them never lead from what replaced a read of
-    /// another transaction to something that it read (PL-3U).
+    /// One event; transactions that write are serial, and dependencies among them never lead from what
+    /// replaced a read of another transaction to something that it read (PL-3U).
     Updates,
     /// One event; whatever is visible to a read, in this sense, precedes what it returned.
     Visible(Visible),
@@ -27,7 +30,8 @@ pub(crate) enum Family {
     Writes,
     /// No order at all: a transaction repeats its reads.
     Cut,
-    /// Two events; every transaction has a family of its own. Those that need one event use that of the commit.
+    /// Two events; every transaction has a family of its own. Those that need one event use that of the
+    /// commit.
     Mixed,
 }
 
@@ -85,7 +89,8 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// The same about a part of the history that has these transactions; `declared` is where their rules are kept.
+    /// The same about a part of the history that has these transactions; `declared` is where their rules
+    /// are kept.
     pub fn of_part(self, txns: &[TxnId], declared: &'a mut Vec<Rules<'static>>) -> Rules<'a> {
         match self.declared {
             None => self,
@@ -163,8 +168,9 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Whether such a read still has to agree with the order, though the level forgives it: in PL-2 what it shows instead of an
-    /// own write is a dependency, in PL-1 and PL-2 a list shows an order of versions. The search does not look at that.
+    /// Whether such a read still has to agree with the order, though the level forgives it: in PL-2 what it
+    /// shows instead of an own write is a dependency, in PL-1 and PL-2 a list shows an order of versions.
+    /// The search does not look at that.
     pub fn still_concerns(self, fault: FaultKind, of_list: bool) -> bool {
         match self.family {
             Family::Flow => !self.forbids(fault),

@@ -1,5 +1,5 @@
-//! What follows from the known order, to a fixpoint: constraints of which one alternative is ruled out become known edges, and so
-//! does the source of a read when all its other candidates are ruled out.
+//! What follows from the known order, to a fixpoint: constraints of which one alternative is ruled out
+//! become known edges, and so does the source of a read when all its other candidates are ruled out.
 //!
 //! Reachability is kept as clocks over *chains* of transactions that follow each other (`chains.rs`:
 //! sessions, where the level keeps them): per event and chain, how much of the chain precedes it, and what
@@ -41,16 +41,16 @@ pub(crate) fn saturate(
             clocks,
             found: Vec::new(),
             out: Vec::new(),
-            told: Vec::new(),
+            resolved: Vec::new(),
             rank,
         };
         round.reads(budget)?;
         if model.rules.family == Family::Snapshot {
             round.conflicts(budget)?;
         }
-        let Round { found, out, told, rank: next, .. } = round;
+        let Round { found, out, resolved, rank: next, .. } = round;
         model.ruled_out.extend(out);
-        model.told.extend(told);
+        model.resolved.extend(resolved);
         if found.is_empty() {
             return Ok(Ok(()));
         }
@@ -100,7 +100,8 @@ impl Groups {
     }
 }
 
-/// Per node and chain: events of the chain before the `before`-th precede it; those from the `after`-th on it precedes.
+/// Per node and chain: events of the chain before the `before`-th precede it; those from the `after`-th on
+/// it precedes.
 struct Clocks {
     chains: usize,
     before: Vec<u32>,
@@ -180,7 +181,7 @@ struct Round<'a, 'm> {
     clocks: Clocks,
     found: Vec<Edge>,
     out: Vec<((u32, Option<OpId>), RuledOut)>,
-    told: Vec<u32>,
+    resolved: Vec<u32>,
     rank: u32,
 }
 
@@ -268,8 +269,8 @@ impl Round<'_, '_> {
         Ok(())
     }
 
-    /// Rules out what an open read cannot have returned; returns the writer if only one write is left. (If only the initial
-    /// state is left, the search finds out.)
+    /// Rules out what an open read cannot have returned; returns the writer if only one write is left. (If
+    /// only the initial state is left, the search finds out.)
     fn narrow(&mut self, read: usize, open: u32) -> Option<TxnId> {
         let (facts, rules) = (self.model.facts, self.model.rules);
         let found = facts.reads[read];
@@ -278,7 +279,7 @@ impl Round<'_, '_> {
         let mut left: Vec<Origin> = facts.candidates(open).filter(|origin| !out(origin)).collect();
         if let [Origin::Write(w, write)] = left[..] {
             // Known since an earlier round, unless it was the only one that is final.
-            if !self.model.told.contains(&open) {
+            if !self.model.resolved.contains(&open) {
                 self.force(open, (w, write), begin);
             }
             return Some(w);
@@ -303,8 +304,8 @@ impl Round<'_, '_> {
         Some(w)
     }
 
-    /// Why a read that begins here did not return this, if it is known: see [`RuledOut::other`]. `last` are the latest
-    /// writers of the key that precede the read.
+    /// Why a read that begins here did not return this, if it is known: see [`RuledOut::other`]. `last` are
+    /// the latest writers of the key that precede the read.
     fn excluded(&self, origin: Origin, begin: u32, last: &[TxnId]) -> Option<Option<TxnId>> {
         let Origin::Write(w, _) = origin else { return last.first().map(|&o| Some(o)) };
         let commit = self.model.rules.commit(w);
@@ -317,7 +318,7 @@ impl Round<'_, '_> {
     }
 
     fn force(&mut self, open: u32, (w, write): (TxnId, OpId), begin: u32) {
-        self.told.push(open);
+        self.resolved.push(open);
         self.add(self.model.rules.commit(w), begin, Why::Source { open, write });
     }
 

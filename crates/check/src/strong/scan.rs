@@ -1,4 +1,5 @@
-//! Plays an order of events and finds which constraints it misses that each read return the latest write. Linear in the history.
+//! Simulates an order of events and finds the constraints that it misses: each read returns the latest
+//! write. Linear in the history.
 
 use super::facts::{Facts, From, Origin};
 use super::model::{Family, Model, Rules};
@@ -7,12 +8,13 @@ use anomalist_history::{KeyId, OpId, TxnId};
 /// A constraint of the level.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Constraint {
-    /// The axiom about a read (a place in `Facts::reads`), the writer it returned, and another writer of the key.
+    /// The axiom about a read (a place in `Facts::reads`), the writer it returned, and another writer of
+    /// the key.
     Axiom { read: u32, from: Option<TxnId>, other: TxnId },
     /// Two writers of a key must not overlap.
     Conflict { key: KeyId, first: TxnId, second: TxnId },
-    /// Levels at which only some writers are visible to a reader: the first of `path` is, by these links, to its last; so it
-    /// precedes what was read.
+    /// Levels at which only some writers are visible to a reader: the first of `path` is, by these links,
+    /// to its last; so it precedes what was read.
     Path { read: u32, from: Option<TxnId>, path: Vec<TxnId>, links: Vec<Link> },
     /// A list (a place in `Facts::open_lists`) shows one append last and another, earlier one not at all.
     Unseen { list: u32, first: OpId, second: OpId },
@@ -40,7 +42,8 @@ pub(crate) trait Decided {
     fn source(&self, open: u32) -> Option<Origin>;
 }
 
-/// Constraints reported per read or write and round. More would mostly be implied by the others once they are met.
+/// Constraints reported per read or write and round. More would mostly be implied by the others once they
+/// are met.
 const PER_READ: usize = 4;
 
 /// The constraints that the order misses; empty: it satisfies the level.
@@ -50,7 +53,7 @@ pub(crate) fn missed(
     position: &dyn Fn(u32) -> u32,
     decided: &impl Decided,
 ) -> Vec<Constraint> {
-    let mut play = Play::new(model.facts, model.rules);
+    let mut simulation = Simulation::new(model.facts, model.rules);
     let mut constraints = Vec::new();
     for &node in order.iter().filter(|&&node| model.counts(node)) {
         let t = model.rules.txn(node);
@@ -61,13 +64,13 @@ pub(crate) fn missed(
         let writes = || !model.facts.writes_of(t).is_empty();
         let reads = own.reads_latest() || own.family == Family::Updates && writes();
         if node == model.rules.begin(t) && reads {
-            play.read(t, decided, &mut constraints);
+            simulation.read(t, decided, &mut constraints);
         }
         if node == model.rules.commit(t) {
             if own.family == Family::Snapshot {
-                play.conflicts(t, position, &mut constraints);
+                simulation.conflicts(t, position, &mut constraints);
             }
-            play.write(t);
+            simulation.write(t);
         }
     }
     constraints
@@ -76,7 +79,7 @@ pub(crate) fn missed(
 const NONE: u32 = u32::MAX;
 
 /// The committed state while events pass by: per key the chain of writers so far.
-struct Play<'a> {
+struct Simulation<'a> {
     facts: &'a Facts<'a>,
     rules: Rules<'a>,
     /// Per key, its latest write.
@@ -86,10 +89,10 @@ struct Play<'a> {
     author: Vec<TxnId>,
 }
 
-impl<'a> Play<'a> {
-    fn new(facts: &'a Facts<'a>, rules: Rules<'a>) -> Play<'a> {
+impl<'a> Simulation<'a> {
+    fn new(facts: &'a Facts<'a>, rules: Rules<'a>) -> Simulation<'a> {
         let writes = facts.write_count();
-        Play {
+        Simulation {
             facts,
             rules,
             last: vec![NONE; facts.history.key_count()],
@@ -107,8 +110,8 @@ impl<'a> Play<'a> {
                 From::Initial => None,
                 From::Txn(w) => Some(w),
                 From::Open(open) => {
-                    // Any candidate will do for a register. A list has to be the same from beginning to end. Where levels
-                    // are mixed, what others take into account depends on which it is.
+                    // Any candidate will do for a register. A list has to be the same from beginning to
+                    // end. Where levels are mixed, what others take into account depends on which it is.
                     let any = self.rules.reads_latest() && !self.facts.open[open as usize].of_list;
                     if any && self.facts.candidate_of(open, latest).is_some() {
                         continue;

@@ -1,5 +1,5 @@
-//! Decides one level: guess an order, see what it misses, ask the solver for one that does not, until nothing is missed or
-//! the solver says that there is none.
+//! Decides one level: guess an order, see what it misses, ask the solver for one that does not, until
+//! nothing is missed or the solver says that there is none.
 //!
 //! Only constraints that some candidate order missed ever become clauses. Each round adds a clause that no
 //! earlier round had, or asks about an open read that no earlier round asked about, and there are finitely
@@ -36,7 +36,7 @@ pub(crate) enum Found<'a> {
 
 /// Switches for comparing one way with another; the answers are the same.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Ways {
+pub(crate) struct SearchOptions {
     /// Start from sessions side by side, whatever hints there are.
     pub no_guess: bool,
     /// Never saturate.
@@ -71,7 +71,7 @@ impl Decided for Decisions<'_> {
 pub(crate) fn decide<'a>(
     facts: &'a Facts<'a>,
     rules: Rules<'a>,
-    ways: Ways,
+    options: SearchOptions,
     budget: &Budget<'_>,
     progress: &mut Progress,
 ) -> Result<Found<'a>, OutOfBudget> {
@@ -79,8 +79,8 @@ pub(crate) fn decide<'a>(
     poll()?;
     let mut model = Model::new(facts, rules);
     poll()?;
-    let hint = if ways.no_guess { None } else { guess::hint(&model) };
-    let chains = if ways.no_saturation { None } else { Chains::new(&model) };
+    let hint = if options.no_guess { None } else { guess::hint(&model) };
+    let chains = if options.no_saturation { None } else { Chains::new(&model) };
     // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
     let mut saturated = chains.is_none();
     let hot = has_hot_keys(facts);
@@ -179,7 +179,8 @@ fn search(
         if missed.is_empty() {
             return Ok(Some(Ending::Order));
         }
-        // What rests on certain reads comes first: it takes no variables for sources, and refutes most of what can be refuted.
+        // What rests on certain reads comes first: it takes no variables for sources, and refutes most of
+        // what can be refuted.
         if missed.iter().any(|constraint| open::is_certain(model, constraint)) {
             missed.retain(|constraint| open::is_certain(model, constraint));
         }

@@ -7,8 +7,8 @@
 //! follows from, in the order in which they become unit (reverse unit propagation, hints as in LRAT).
 //! (MiniSat's architecture: Eén & Sörensson 2003; order theory: `docs/spec/algorithms.md` 4.4.)
 
-use super::heap::Heap;
 use super::log::{Cause, Log};
+use super::vsids::Vsids;
 use crate::budget::{Budget, OutOfBudget};
 use anomalist_graph::Ordered;
 use anomalist_history::{OpId, TxnId};
@@ -19,7 +19,8 @@ use rustc_hash::FxHashMap;
 pub(crate) enum Var {
     /// The first node comes before the second; if it is false, the second before the first.
     Before(u32, u32),
-    /// An open read (or element) is this write (`None`: the initial state), which may therefore come before it.
+    /// An open read (or element) is this write (`None`: the initial state), which may therefore come before
+    /// it.
     Source { open: u32, write: Option<OpId>, edge: Option<(u32, u32)> },
     /// A transaction of unknown outcome took effect.
     Exists(TxnId),
@@ -70,8 +71,8 @@ struct Clause {
     /// Its number in the log.
     id: u32,
     learnt: bool,
-    /// Number of decision levels when it was learnt: the fewer, the better.
-    spread: u32,
+    /// Literal block distance: the number of decision levels when it was learnt. The lower, the better.
+    lbd: u32,
 }
 
 const NO_REASON: u32 = u32::MAX;
@@ -98,7 +99,7 @@ pub(crate) struct Solver {
     edges: usize,
     clauses: Vec<Clause>,
     watches: Vec<Vec<(u32, Lit)>>,
-    heap: Heap,
+    vsids: Vsids,
     seen: Vec<bool>,
     learnt: usize,
     refuted: Option<u32>,
@@ -124,7 +125,7 @@ impl Solver {
             edges: 0,
             clauses: Vec::new(),
             watches: Vec::new(),
-            heap: Heap::default(),
+            vsids: Vsids::default(),
             seen: Vec::new(),
             learnt: 0,
             refuted: None,
@@ -161,7 +162,7 @@ impl Solver {
             self.seen.push(false);
             self.watches.push(Vec::new());
             self.watches.push(Vec::new());
-            self.heap.add(index);
+            self.vsids.add(index);
         }
         index
     }
@@ -200,14 +201,14 @@ impl Solver {
     }
 
     /// Puts a clause to work at level 0, where the literals that are false stay false.
-    fn attach(&mut self, mut lits: Vec<Lit>, id: u32, learnt: bool, spread: u32) {
+    fn attach(&mut self, mut lits: Vec<Lit>, id: u32, learnt: bool, lbd: u32) {
         lits.sort_by_key(|&l| self.lit_value(l) == 1);
         let open = lits.iter().filter(|&&l| self.lit_value(l) != 1).count();
         if open >= 2 {
             let index = self.clauses.len() as u32;
             self.watches[(!lits[0]).index()].push((index, lits[1]));
             self.watches[(!lits[1]).index()].push((index, lits[0]));
-            self.clauses.push(Clause { lits, id, learnt, spread });
+            self.clauses.push(Clause { lits, id, learnt, lbd });
             return;
         }
         let hints = self.units_of(lits[open..].iter().map(|l| l.var())).chain([id]).collect();
@@ -247,7 +248,7 @@ impl Solver {
             self.value[v] = UNDEFINED;
             self.reason[v] = NO_REASON;
             self.phase[v] = !lit.is_negative();
-            self.heap.insert(v);
+            self.vsids.insert(v);
         }
         self.next = start;
         self.starts.truncate(level);
@@ -368,7 +369,7 @@ impl Solver {
                 }
                 self.seen[v] = true;
                 touched.push(v);
-                self.heap.bump(v);
+                self.vsids.bump(v);
                 if self.level[v] == 0 {
                     units.push(self.unit[v]);
                 } else if self.level[v] == deepest {
@@ -407,7 +408,7 @@ impl Solver {
         let hints = units.into_iter().chain(used.into_iter().map(|(_, id)| id)).chain([id]).collect();
         let number = self.log.add(learnt.clone(), Cause::Implied(hints));
         self.back_to(back as usize);
-        self.heap.decay();
+        self.vsids.decay();
         self.insert_learnt(learnt, number, levels.len() as u32 + 1);
     }
 
@@ -429,7 +430,7 @@ impl Solver {
         });
     }
 
-    fn insert_learnt(&mut self, mut lits: Vec<Lit>, id: u32, spread: u32) {
+    fn insert_learnt(&mut self, mut lits: Vec<Lit>, id: u32, lbd: u32) {
         if lits.len() == 1 {
             self.assign(lits[0], NO_REASON);
             self.unit[lits[0].var()] = id;
@@ -442,13 +443,13 @@ impl Solver {
         self.watches[(!lits[0]).index()].push((index, lits[1]));
         self.watches[(!lits[1]).index()].push((index, lits[0]));
         let first = lits[0];
-        self.clauses.push(Clause { lits, id, learnt: true, spread });
+        self.clauses.push(Clause { lits, id, learnt: true, lbd });
         self.learnt += 1;
         self.assign(first, index);
     }
 
     fn decide(&mut self) -> bool {
-        while let Some(v) = self.heap.pop() {
+        while let Some(v) = self.vsids.pop() {
             if self.value[v] != UNDEFINED {
                 continue;
             }
@@ -503,17 +504,17 @@ impl Solver {
         }
     }
 
-    /// Forgets half of the learnt clauses, the widest spread first, when there are many. At level 0 only.
+    /// Forgets half of the learnt clauses, the highest LBD first, when there are many. At level 0 only.
     fn forget(&mut self) {
         if self.learnt < 4_000 + self.clauses.len() / 4 {
             return;
         }
-        let mut spreads: Vec<u32> =
-            self.clauses.iter().filter(|c| c.learnt && c.lits.len() > 2).map(|c| c.spread).collect();
-        spreads.sort_unstable();
-        let Some(&median) = spreads.get(spreads.len() / 2) else { return };
+        let mut lbds: Vec<u32> =
+            self.clauses.iter().filter(|c| c.learnt && c.lits.len() > 2).map(|c| c.lbd).collect();
+        lbds.sort_unstable();
+        let Some(&median) = lbds.get(lbds.len() / 2) else { return };
         for clause in self.clauses.iter_mut().filter(|c| c.learnt && c.lits.len() > 2) {
-            if clause.spread >= median.max(3) {
+            if clause.lbd >= median.max(3) {
                 clause.lits = Vec::new();
                 clause.learnt = false;
                 self.learnt -= 1;

@@ -1,9 +1,10 @@
-//! Update serializability (Adya's PL-3U): which transactions that only read are in a cycle with those that write?
+//! Update serializability (Adya's PL-3U): which transactions that only read are in a cycle with those that
+//! write?
 //!
-//! The order makes the transactions that write serial; that is looked at before. Between them there are dependencies: a
-//! later version of a key, a read, a read that was replaced. A transaction that only reads is in a cycle if they lead from
-//! something that replaced one of its reads to something that it read. Every such transaction searches the part of the order
-//! between the two.
+//! The order makes the transactions that write serial; that is looked at before. Between them there are
+//! dependencies: a later version of a key, a read, a read that was replaced. A transaction that only reads
+//! is in a cycle if they lead from something that replaced one of its reads to something that it read.
+//! Every such transaction searches the part of the order between the two.
 
 use super::facts::{From, Origin};
 use super::model::Model;

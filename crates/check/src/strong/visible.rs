@@ -1,4 +1,5 @@
-//! Levels at which a read must take account of some writers only: which reads overlook one that is visible to them?
+//! Levels at which a read must take account of some writers only: which reads overlook one that is visible
+//! to them?
 //!
 //! Given an order of transactions and the sources of all reads, a read of `x` from `w` is wrong if a
 //! writer of `x` that comes after `w` is visible to it. What is visible differs (`docs/spec/levels.md` 2):
@@ -62,8 +63,8 @@ type Sight = (TxnId, Vec<TxnId>, Vec<Link>);
 /// From this transaction on, these are visible to its session.
 type Noted = (TxnId, Vec<Sight>);
 
-/// For each key, the two latest writers seen, the latest first. (The reader itself does not count; where levels are mixed it
-/// may be the latest.)
+/// For each key, the two latest writers seen, the latest first. (The reader itself does not count; where
+/// levels are mixed it may be the latest.)
 type Seen = FxHashMap<KeyId, Vec<Sight>>;
 
 impl<D: Decided> View<'_, D> {
@@ -292,7 +293,8 @@ struct Clocks<'v, 'a, D> {
     /// Version order leads on, too.
     versions: bool,
     sessions: usize,
-    /// Per transaction and session: the first transaction of the session that does not reach it, as a number.
+    /// Per transaction and session: the first transaction of the session that does not reach it, as a
+    /// number.
     clocks: Vec<u32>,
     /// Per key, its latest writer so far; per write, the one before it on its key.
     last: Vec<Option<TxnId>>,

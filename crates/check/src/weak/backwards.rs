@@ -1,14 +1,16 @@
 //! A commit order, built from its end.
 //!
-//! A constraint says: `t3` reads `x` from `t1` and sees another writer `t2` of `x`, so `t2` comes before `t1`. Whatever a read
-//! sees happened before it, so `t3` follows both in causality. Kahn's algorithm from the last transaction to the first
-//! therefore has placed `t3` before it comes to `t1` or `t2`, and knows every constraint on `t2` by the time it could place it:
-//! they are the reads of `t2`'s keys from writers not placed yet. `t2` waits until those are placed. So one pass places
-//! all transactions and meets every constraint, or ends where every transaction left waits for another one left: a cycle of
-//! causality and constraints, which no commit order has.
+//! A constraint says: `t3` reads `x` from `t1` and sees another writer `t2` of `x`, so `t2` comes before
+//! `t1`. Whatever a read sees happened before it, so `t3` follows both in causality. Kahn's algorithm from
+//! the last transaction to the first therefore has placed `t3` before it comes to `t1` or `t2`, and knows
+//! every constraint on `t2` by the time it could place it: they are the reads of `t2`'s keys from writers
+//! not placed yet. `t2` waits until those are placed. So one pass places all transactions and meets every
+//! constraint, or ends where every transaction left waits for another one left: a cycle of causality and
+//! constraints, which no commit order has.
 //!
-//! Costs O(1) per operation, and for each write a look at the reads of its key that are waiting for other writers. Those are
-//! few unless many old versions stay in use; when the looks get many, the search gives up and says nothing.
+//! Costs O(1) per operation, and for each write a look at the reads of its key that are waiting for other
+//! writers. Those are few unless many old versions stay in use; when the looks get many, the search gives
+//! up and says nothing.
 
 use super::Weak;
 use super::clocks::{Chains, Clocks};
@@ -26,8 +28,8 @@ const POLL_EVERY: usize = 4096;
 /// Looks at waiting reads, per operation, before giving up.
 const PATIENCE: usize = 32;
 
-/// An order of the committed transactions that meets all constraints of the level and has the edges of `versions`. `None`: there
-/// is none, or finding it would take long.
+/// An order of the committed transactions that meets all constraints of the level and has the edges of
+/// `versions`. `None`: there is none, or finding it would take long.
 pub(crate) fn order(
     view: CommittedView<'_>,
     (level, definitions): (Weak, Definitions),
@@ -56,7 +58,8 @@ pub(super) trait Sight {
     fn is_seen(&mut self, t: TxnId, by: &WaitingRead, waiting: &Waiting) -> bool;
 }
 
-/// The reads of placed transactions from transactions not placed yet, by key and by source. Entries are used again.
+/// The reads of placed transactions from transactions not placed yet, by key and by source. Entries are
+/// used again.
 pub(super) struct Waiting {
     reads: Vec<WaitingRead>,
     free: u32,
@@ -140,7 +143,8 @@ struct Backwards<'a, S> {
     later: Vec<u32>,
     /// By version order: the transactions just before each.
     version_before: Csr,
-    /// Per transaction, those that must come before it and could be placed otherwise: the first, and the next of each.
+    /// Per transaction, those that must come before it and could be placed otherwise: the first, and the
+    /// next of each.
     held: Vec<u32>,
     next_held: Vec<u32>,
     ready: VecDeque<TxnId>,
@@ -204,7 +208,8 @@ impl<'a, S: Sight> Backwards<'a, S> {
         Ok((self.placed.len() == committed).then_some(self.placed))
     }
 
-    /// Places a transaction, and those that waited for it alone; or lets it wait for one that must come after it.
+    /// Places a transaction, and those that waited for it alone; or lets it wait for one that must come
+    /// after it.
     fn try_to_place(&mut self, t: TxnId) {
         let mut next = t.0;
         let mut more = NONE;
@@ -348,7 +353,8 @@ mod tests {
     use anomalist_history::Indexed;
     use anomalist_testkit::random::{self, Reference, Shape};
 
-    /// The search itself decides: what it does not order has no order. (Elsewhere a second search would hide a failure.)
+    /// The search itself decides: what it does not order has no order. (Elsewhere a second search would
+    /// hide a failure.)
     #[test]
     fn finds_an_order_exactly_where_there_is_one() {
         let mut found = [0; 2];

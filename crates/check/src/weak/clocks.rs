@@ -1,13 +1,14 @@
 //! Vector clocks: which transactions each one has seen, directly or not (`hb = (so ∪ wr)+`).
 //!
-//! One entry per *chain*: a session, or several where each begins with a read from the end of the one before, so that
-//! having seen a transaction means having seen everything before it in its chain. Clients that open a session per
-//! transaction would otherwise make rows as long as the history. An entry counts the transactions of its chain that were
-//! seen; "has `t` seen `u`" is one comparison.
+//! One entry per *chain*: a session, or several where each begins with a read from the end of the one
+//! before, so that having seen a transaction means having seen everything before it in its chain. Clients
+//! that open a session per transaction would otherwise make rows as long as the history. An entry counts
+//! the transactions of its chain that were seen; "has `t` seen `u`" is one comparison.
 //!
-//! [`Clocks`] keeps rows in a pool while an order is played: a row is free again once the session's next transaction and all
-//! readers have taken it over, so memory follows the number of rows still needed, not the length of the history.
-//! [`AllClocks`] has all rows at once, in both directions, for histories that turned out to be broken.
+//! [`Clocks`] keeps rows in a pool while an order is simulated: a row is free again once the session's next
+//! transaction and all readers have taken it over, so memory follows the number of rows still needed, not
+//! the length of the history. [`AllClocks`] has all rows at once, in both directions, for histories that
+//! turned out to be broken.
 
 use crate::view::CommittedView;
 use anomalist_graph::Components;
@@ -64,7 +65,8 @@ impl Chains {
             }
             count += 1;
         }
-        // Sessions in a ring, which takes a cycle of causality, have no first one: each is a chain of its own.
+        // Sessions in a ring, which takes a cycle of causality, have no first one: each is a chain of its
+        // own.
         for session in history.sessions().filter(|s| !strung[s.index()]) {
             let start = history.session_range(session).start;
             chains.place[session.index()] = (count, 0u32.wrapping_sub(start));
@@ -96,7 +98,8 @@ impl Chains {
         (chain as usize, (t.0 ^ self.flip).wrapping_add(offset))
     }
 
-    /// The first transaction of a session that a row with this entry has not seen. (Not for chains numbered from the end.)
+    /// The first transaction of a session that a row with this entry has not seen. (Not for chains numbered
+    /// from the end.)
     #[inline]
     fn bound(&self, session: SessionId, entry: u32) -> u32 {
         let first = self.first[session.index()];
@@ -107,7 +110,7 @@ impl Chains {
 
 const NO_ROW: u32 = u32::MAX;
 
-/// The clocks of an order being played.
+/// The clocks of an order that is simulated.
 pub(crate) struct Clocks<'a, 'b> {
     view: CommittedView<'a>,
     chains: &'b Chains,
@@ -121,7 +124,8 @@ pub(crate) struct Clocks<'a, 'b> {
 }
 
 impl<'a, 'b> Clocks<'a, 'b> {
-    /// What each transaction has seen. Its sources are the transactions it reads from, and the one it branches off.
+    /// What each transaction has seen. Its sources are the transactions it reads from, and the one it
+    /// branches off.
     pub fn forward(view: CommittedView<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
         let mut needed = vec![1u32; view.txn_count()];
         for t in view.committed() {
@@ -132,8 +136,8 @@ impl<'a, 'b> Clocks<'a, 'b> {
         Clocks::new(view, chains, needed)
     }
 
-    /// What has seen each transaction. Its sources are its readers and those that branch off it; chains are numbered from
-    /// their end.
+    /// What has seen each transaction. Its sources are its readers and those that branch off it; chains are
+    /// numbered from their end.
     pub fn backward(view: CommittedView<'a>, chains: &'b Chains) -> Clocks<'a, 'b> {
         let mut needed = vec![1u32; view.txn_count()];
         for t in view.committed() {
@@ -176,8 +180,8 @@ impl<'a, 'b> Clocks<'a, 'b> {
         self.chains.bound(session, self.row(t)[self.chains.place[session.index()].0 as usize])
     }
 
-    /// Computes the row of the next transaction in a causal order: its session's one before and its sources must have been
-    /// entered.
+    /// Computes the row of the next transaction in a causal order: its session's one before and its sources
+    /// must have been entered.
     pub fn enter(&mut self, t: TxnId, sources: impl Iterator<Item = TxnId>) {
         let session = self.view.history.session_of(t);
         let len = self.chains.count;
@@ -201,8 +205,8 @@ impl<'a, 'b> Clocks<'a, 'b> {
         };
         self.row_of[t.index()] = row;
         let (own_chain, own_number) = self.chains.place(session, t);
-        // Everything earlier in the chain has been seen. A session's first transaction learns that only from what it reads,
-        // so there the entry must not yet hide the news.
+        // Everything earlier in the chain has been seen. A session's first transaction learns that only
+        // from what it reads, so there the entry must not yet hide the news.
         let continues = self.last[session.index()].replace(t).is_some();
         if continues {
             self.slab[row as usize * len + own_chain] = own_number;
@@ -256,8 +260,8 @@ fn two_rows(slab: &mut [u32], len: usize, into: u32, from: u32) -> (&mut [u32], 
     }
 }
 
-/// Past and future of all transactions at once. The members of a cycle have all seen each other, so they share rows.
-/// For histories already known to be broken: 8 bytes × transactions × chains.
+/// Past and future of all transactions at once. The members of a cycle have all seen each other, so they
+/// share rows. For histories already known to be broken: 8 bytes × transactions × chains.
 pub(crate) struct AllClocks<'a> {
     view: CommittedView<'a>,
     chains: Chains,
@@ -276,7 +280,8 @@ impl<'a> AllClocks<'a> {
         let mut clocks =
             AllClocks { view, chains, components, past: vec![0; size], future: vec![u32::MAX; size] };
         let order = clocks.components.topological();
-        // Rows of earlier components are complete when a component is reached; inside one, members only add up.
+        // Rows of earlier components are complete when a component is reached; inside one, members only add
+        // up.
         let groups = || order.chunk_by(|&a, &b| clocks.components.of(a) == clocks.components.of(b));
         let mut past = std::mem::take(&mut clocks.past);
         let mut future = std::mem::take(&mut clocks.future);

@@ -2,10 +2,11 @@
 //! writes the initial values of all keys" and precedes all others).
 //!
 //! A read of the initial state that could see a writer `t2` of its key requires `t2` before the initial
-//! transaction, which comes before everything: a cycle through the initial transaction, all transactions that
-//! lead to `t2`, and so a contradiction between any two of those. The component of the initial transaction
-//! is what leads to such a `t2`: one search backwards, O(transactions + reads + constraints). Of each session
-//! it holds the first transactions, so it meets a session in a range, as the counting of `taps.rs` needs.
+//! transaction, which comes before everything: a cycle through the initial transaction, all transactions
+//! that lead to `t2`, and so a contradiction between any two of those. The component of the initial
+//! transaction is what leads to such a `t2`: one search backwards, O(transactions + reads + constraints).
+//! Of each session it holds the first transactions, so it meets a session in a range, as the counting of
+//! `taps.rs` needs.
 
 use super::required::RequiredEdge;
 use super::simulate::Visibility;

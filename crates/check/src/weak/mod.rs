@@ -1,14 +1,16 @@
 //! Weak isolation, decided completely: read committed, read atomic, causal, and the session guarantees.
 //!
-//! A level holds iff some commit order contains causality and, whenever `t3` reads `x` from `t1` and could see another
-//! writer `t2` of `x`, puts `t2` before `t1` (Biswas & Enea 2019; Plume, Definitions 4 to 6). The order of the input, if it
-//! respects causality, is played through (`simulate.rs`), which proves most good histories in one pass; otherwise an order is
-//! built from its end (`backwards.rs`). Where there is none, the constraints that an order does not meet are added and the order
-//! mended (`order.rs`), until they contradict each other; if that leads nowhere, all constraints are collected at once
-//! (`required.rs`), which bounds the cost: O(m^{3/2}) for read committed and read atomic, O(m·k) for causal. What contradicts
-//! itself is counted in Plume's patterns (`taps.rs`) and explained (`witness.rs`).
+//! A level holds iff some commit order contains causality and, whenever `t3` reads `x` from `t1` and could
+//! see another writer `t2` of `x`, puts `t2` before `t1` (Biswas & Enea 2019; Plume, Definitions 4 to 6).
+//! The order of the input, if it respects causality, is simulated (`simulate.rs`), which proves most good
+//! histories in one pass; otherwise an order is built from its end (`backwards.rs`). Where there is none,
+//! the constraints that an order does not meet are added and the order repaired (`order.rs`), until they
+//! contradict each other; if that leads nowhere, all constraints are collected at once (`required.rs`),
+//! which bounds the cost: O(m^{3/2}) for read committed and read atomic, O(m·k) for causal. What
+//! contradicts itself is counted in Plume's patterns (`taps.rs`) and explained (`witness.rs`).
 //!
-//! Where the user asks for the definitions of Plume to the letter, `plume.rs` and `initial.rs` say what differs.
+//! Where the user asks for the definitions of Plume to the letter, `plume.rs` and `initial.rs` say what
+//! differs.
 
 mod backwards;
 mod clocks;
@@ -147,7 +149,8 @@ pub(crate) fn decide(
     inquiry.run(strongest)
 }
 
-/// Answers the questions about levels for one view of the history, and those about session guarantees for another.
+/// Answers the questions about levels for one view of the history, and those about session guarantees for
+/// another.
 pub(crate) fn decide_apart(
     guaranteed: CommittedView<'_>,
     view: CommittedView<'_>,

@@ -1,8 +1,9 @@
 //! Orders of transactions, and the graph they must respect.
 //!
-//! The search for a commit order starts from a good guess. Files are usually written in the order in which transactions
-//! finished, so the input order comes first. Where it contradicts causality (a file sorted by session, say), sessions are
-//! assumed to have run side by side at an even pace, and Kahn's algorithm with a heap gives the order closest to that.
+//! The search for a commit order starts from a good guess. Files are usually written in the order in which
+//! transactions finished, so the input order comes first. Where it contradicts causality (a file sorted by
+//! session, say), sessions are assumed to have run side by side at an even pace, and Kahn's algorithm with
+//! a heap gives the order closest to that.
 
 use crate::view::CommittedView;
 use anomalist_graph::{Components, Csr, Graph, components};
@@ -10,33 +11,33 @@ use anomalist_history::TxnId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The committed transactions in some order; those that lie on a common cycle form one *unit* and stand side by side.
+/// The committed transactions in some order; those of a strongly connected component stand side by side.
 #[derive(Clone)]
-pub(crate) struct Units {
+pub(crate) struct Condensation {
     /// First to last.
     pub txns: Vec<TxnId>,
-    /// Where a transaction's unit begins; unspecified for transactions that did not commit.
+    /// Where the component of a transaction begins; unspecified for transactions that did not commit.
     pub rank: Vec<u32>,
-    /// The units with a cycle, if there is one.
+    /// The components, if one has a cycle.
     pub components: Option<Components>,
 }
 
-impl Units {
-    /// Every transaction a unit of its own.
-    fn singles(txns: Vec<TxnId>, txn_count: usize) -> Units {
+impl Condensation {
+    /// Every transaction is a component of its own.
+    fn singles(txns: Vec<TxnId>, txn_count: usize) -> Condensation {
         let mut rank = vec![u32::MAX; txn_count];
         for (i, t) in txns.iter().enumerate() {
             rank[t.index()] = i as u32;
         }
-        Units { txns, rank, components: None }
+        Condensation { txns, rank, components: None }
     }
 
-    /// The units one after another.
+    /// The components in order.
     pub fn iter(&self) -> impl Iterator<Item = &[TxnId]> {
         self.txns.chunk_by(|a, b| self.rank[a.index()] == self.rank[b.index()])
     }
 
-    /// True if no unit has a cycle.
+    /// True if no component has a cycle.
     pub fn is_order(&self) -> bool {
         self.components.is_none()
     }
@@ -131,7 +132,7 @@ impl Graph for Joined<'_, '_> {
 }
 
 /// The input order, if it respects causality.
-pub(crate) fn input_order(view: &CommittedView<'_>) -> Option<Units> {
+pub(crate) fn input_order(view: &CommittedView<'_>) -> Option<Condensation> {
     let history = view.history;
     // Where numbers are the order of sessions, the input may have had another.
     let in_session =
@@ -149,7 +150,7 @@ pub(crate) fn input_order(view: &CommittedView<'_>) -> Option<Units> {
     for t in view.committed() {
         by_position[history.position(t) as usize] = Some(t);
     }
-    Some(Units::singles(by_position.into_iter().flatten().collect(), history.txn_count()))
+    Some(Condensation::singles(by_position.into_iter().flatten().collect(), history.txn_count()))
 }
 
 /// Where each transaction would stand if all sessions had run side by side at an even pace.
@@ -165,31 +166,32 @@ pub(crate) fn even_pace(view: &CommittedView<'_>) -> Vec<u32> {
     pace
 }
 
-/// An order that respects a graph and is otherwise close to `wished` (smaller first). Cycles become units.
-pub(crate) fn respecting(view: &CommittedView<'_>, graph: &impl Graph, wished: &[u32]) -> Units {
+/// An order that respects a graph and is otherwise close to `wished` (smaller first). The transactions of a
+/// cycle become one component.
+pub(crate) fn respecting(view: &CommittedView<'_>, graph: &impl Graph, wished: &[u32]) -> Condensation {
     let n = view.txn_count();
     let committed: Vec<u32> = view.committed().map(|t| t.0).collect();
     let order = kahn(graph, committed.iter().copied(), wished);
     if order.len() == committed.len() {
-        return Units::singles(order.into_iter().map(TxnId).collect(), n);
+        return Condensation::singles(order.into_iter().map(TxnId).collect(), n);
     }
     let found = components(graph);
     let condensed = Condensed::new(view, graph, &found);
-    let mut wished_units = vec![u32::MAX; found.count()];
+    let mut wished_components = vec![u32::MAX; found.count()];
     for t in view.committed() {
-        let unit = &mut wished_units[found.of(t.0) as usize];
-        *unit = (*unit).min(wished[t.index()]);
+        let component = &mut wished_components[found.of(t.0) as usize];
+        *component = (*component).min(wished[t.index()]);
     }
-    let mut units = Units { txns: Vec::new(), rank: vec![u32::MAX; n], components: None };
-    for c in kahn(&condensed.edges, 0..found.count() as u32, &wished_units) {
-        let start = units.txns.len() as u32;
+    let mut condensation = Condensation { txns: Vec::new(), rank: vec![u32::MAX; n], components: None };
+    for c in kahn(&condensed.edges, 0..found.count() as u32, &wished_components) {
+        let start = condensation.txns.len() as u32;
         for &t in condensed.members(c) {
-            units.txns.push(TxnId(t));
-            units.rank[t as usize] = start;
+            condensation.txns.push(TxnId(t));
+            condensation.rank[t as usize] = start;
         }
     }
-    units.components = Some(found);
-    units
+    condensation.components = Some(found);
+    condensation
 }
 
 /// Kahn's algorithm with a heap over some nodes; shorter than `nodes` if there is a cycle.

@@ -4,7 +4,7 @@ use super::Weak;
 use super::backwards;
 use super::clocks::{AllClocks, Chains};
 use super::initial::InitialCycles;
-use super::order::{self, Causality, Units};
+use super::order::{self, Causality, Condensation};
 use super::plume::{self, SeenByOtherKeys};
 use super::required::{self, Required, RequiredEdge};
 use super::sessions::{Guarantee, SessionSeen};
@@ -27,14 +27,15 @@ pub(crate) struct OrderSearch<'a, 'b> {
     no_guess: bool,
     budget: &'b Budget<'b>,
     /// The input order, if it respects causality.
-    input: Option<Units>,
-    start: OnceCell<Units>,
+    input: Option<Condensation>,
+    start: OnceCell<Condensation>,
     causality: OnceCell<Causality<'a>>,
     chains: OnceCell<Chains>,
     clocks: OnceCell<AllClocks<'a>>,
 }
 
-/// Why a level does not hold: constraints that contradict each other, or a read of an overwritten initial value.
+/// Why a level does not hold: constraints that contradict each other, or a read of an overwritten initial
+/// value.
 pub(crate) struct Broken {
     pub constraints: Vec<RequiredEdge>,
     pub initial_overwritten: bool,
@@ -56,8 +57,8 @@ pub(crate) enum Rule {
     Guarantee(Guarantee),
 }
 
-/// Orders tried before all constraints are collected at once. Good histories need one or two; more than a few means that the
-/// guess was no help.
+/// Orders tried before all constraints are collected at once. Good histories need one or two; more than a
+/// few means that the guess was no help.
 const ROUNDS: usize = 12;
 
 impl<'a, 'b> OrderSearch<'a, 'b> {
@@ -96,15 +97,15 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
     }
 
     /// An order that respects causality and the orders that lists show.
-    pub fn start(&self) -> &Units {
+    pub fn start(&self) -> &Condensation {
         match &self.input {
-            Some(units) if self.versions.is_empty() => units,
-            Some(units) => self.start.get_or_init(|| self.respecting(&[], &units.rank)),
+            Some(condensation) if self.versions.is_empty() => condensation,
+            Some(condensation) => self.start.get_or_init(|| self.respecting(&[], &condensation.rank)),
             None => self.start.get_or_init(|| self.respecting(&[], &order::even_pace(&self.view))),
         }
     }
 
-    fn respecting(&self, constraints: &[RequiredEdge], wished: &[u32]) -> Units {
+    fn respecting(&self, constraints: &[RequiredEdge], wished: &[u32]) -> Condensation {
         let constraints = constraints.iter().map(|e| (e.from.0, e.to.0));
         let edges: Vec<(u32, u32)> = self.versions.iter().copied().chain(constraints).collect();
         order::respecting(&self.view, &self.causality().joined(&edges), wished)
@@ -112,12 +113,13 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
 
     /// Finds an order that proves the level, or the contradiction.
     ///
-    /// The input order first, then one built from the end. If there is none, each round plays an order and adds the
-    /// constraints it does not meet. When all are met, constraints run only inside units or forward; so the units are exactly the
-    /// strongly connected components of causality with *all* constraints.
+    /// The input order first, then one built from the end. If there is none, each round simulates an order
+    /// and adds the constraints it does not meet. When all are met, constraints run only inside components
+    /// or forward; so the components are exactly the strongly connected components of causality with *all*
+    /// constraints.
     pub fn analyse(&self, rule: Rule) -> Result<Conclusion, OutOfBudget> {
         let mut found = Required::default();
-        let mut current: Option<Units> = None;
+        let mut current: Option<Condensation> = None;
         let rounds = match rule {
             Rule::Level(_) if self.no_guess => 0,
             Rule::Level(_) => ROUNDS,
@@ -130,12 +132,12 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
             return Ok(Conclusion::Order(order));
         }
         for round in 0..rounds {
-            let units = current.as_ref().unwrap_or_else(|| self.start());
-            let unmet = self.unmet_constraints(rule, units)?;
+            let condensation = current.as_ref().unwrap_or_else(|| self.start());
+            let unmet = self.unmet_constraints(rule, condensation)?;
             found.initial_overwritten |= unmet.initial_overwritten;
             if unmet.edges.is_empty() {
-                let units = current.unwrap_or_else(|| self.start().clone());
-                return Ok(self.conclude(rule, units, found));
+                let condensation = current.unwrap_or_else(|| self.start().clone());
+                return Ok(self.conclude(rule, condensation, found));
             }
             if round == 0
                 && self.input.is_some()
@@ -147,15 +149,16 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
             found.edges.extend(unmet.edges);
             found.edges.sort_unstable_by_key(|e| (e.from, e.to, e.read));
             found.edges.dedup_by_key(|e| (e.from, e.to));
-            current = Some(self.respecting(&found.edges, &units.rank));
+            current = Some(self.respecting(&found.edges, &condensation.rank));
         }
         self.poll()?;
         let all = match rule {
             Rule::Level(level) => self.all_constraints(level),
             Rule::Guarantee(_) => found,
         };
-        let units = self.respecting(&all.edges, &current.as_ref().unwrap_or_else(|| self.start()).rank);
-        Ok(self.conclude(rule, units, all))
+        let condensation =
+            self.respecting(&all.edges, &current.as_ref().unwrap_or_else(|| self.start()).rank);
+        Ok(self.conclude(rule, condensation, all))
     }
 
     fn all_constraints(&self, level: Weak) -> Required {
@@ -176,40 +179,50 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         }
     }
 
-    fn unmet_constraints(&self, rule: Rule, units: &Units) -> Result<Required, OutOfBudget> {
+    fn unmet_constraints(&self, rule: Rule, condensation: &Condensation) -> Result<Required, OutOfBudget> {
         let view = self.view;
         match rule {
             Rule::Level(Weak::ReadCommitted) if self.definitions == Definitions::Plume => {
-                self.play(units, &mut SeenByOtherKeys::new(view))
+                self.simulate(condensation, &mut SeenByOtherKeys::new(view))
             }
-            Rule::Level(Weak::ReadCommitted) => self.play(units, &mut DirectlySeen::new(view, false)),
-            Rule::Level(Weak::ReadAtomic) => self.play(units, &mut DirectlySeen::new(view, true)),
-            // Once there is a cycle the history is broken, and filing what was found will need all clocks anyway.
-            Rule::Level(Weak::Causal) if units.is_order() => {
+            Rule::Level(Weak::ReadCommitted) => {
+                self.simulate(condensation, &mut DirectlySeen::new(view, false))
+            }
+            Rule::Level(Weak::ReadAtomic) => self.simulate(condensation, &mut DirectlySeen::new(view, true)),
+            // Once there is a cycle the history is broken, and filing what was found will need all clocks
+            // anyway.
+            Rule::Level(Weak::Causal) if condensation.is_order() => {
                 let chains = self.chains.get_or_init(|| Chains::new(&view));
-                self.play(units, &mut CausallySeen::new(view, chains))
+                self.simulate(condensation, &mut CausallySeen::new(view, chains))
             }
-            Rule::Level(Weak::Causal) => self.play(units, &mut CyclicallySeen::new(view, self.clocks())),
+            Rule::Level(Weak::Causal) => {
+                self.simulate(condensation, &mut CyclicallySeen::new(view, self.clocks()))
+            }
             Rule::Guarantee(guarantee) => {
-                self.play(units, &mut SessionSeen::new(view, self.causality(), guarantee))
+                self.simulate(condensation, &mut SessionSeen::new(view, self.causality(), guarantee))
             }
         }
     }
 
-    fn play(&self, units: &Units, visibility: &mut impl Visibility) -> Result<Required, OutOfBudget> {
-        unmet_constraints(&self.view, units, visibility, self.budget)
+    fn simulate(
+        &self,
+        condensation: &Condensation,
+        visibility: &mut impl Visibility,
+    ) -> Result<Required, OutOfBudget> {
+        unmet_constraints(&self.view, condensation, visibility, self.budget)
     }
 
-    fn conclude(&self, rule: Rule, units: Units, required: Required) -> Conclusion {
-        if units.is_order() && !required.initial_overwritten {
-            return Conclusion::Order(units.txns);
+    fn conclude(&self, rule: Rule, condensation: Condensation, required: Required) -> Conclusion {
+        if condensation.is_order() && !required.initial_overwritten {
+            return Conclusion::Order(condensation.txns);
         }
-        let components = units.components.unwrap_or_else(|| components(self.causality()));
+        let components = condensation.components.unwrap_or_else(|| components(self.causality()));
         let Required { edges: mut constraints, initial_overwritten } = required;
         let mut initial = InitialCycles::default();
         if let (Rule::Level(level), Definitions::Plume, true) = (rule, self.definitions, initial_overwritten)
         {
-            // The constraints that an order misses make the components, but what leads where takes all of them.
+            // The constraints that an order misses make the components, but what leads where takes all of
+            // them.
             constraints = self.all_constraints(level).edges;
             initial = self.initial_cycles(level, &constraints);
         }

@@ -8,8 +8,8 @@
 //!   another key* was from it. Per transaction and writer it is enough to know its first read from the
 //!   writer, and the first of a key other than that one's ([`FirstReads`]): O(1) per question.
 //!
-//! The same three ways as for Biswas & Enea's axiom decide it (`simulate.rs`, `backwards.rs`, `required.rs`), each
-//! with its own type here, so that the usual definition pays nothing for it.
+//! The same three ways as for Biswas & Enea's axiom decide it (`simulate.rs`, `backwards.rs`,
+//! `required.rs`), each with its own type here, so that the usual definition pays nothing for it.
 
 use super::backwards::{Sight, Waiting, WaitingRead};
 use super::required::{ReadsByKey, Required};
@@ -21,7 +21,8 @@ use rustc_hash::FxHashSet;
 /// Reads as Plume counts them.
 pub(crate) struct PlumeReads {
     pub external: ExternalReads,
-    /// Reads after an own write that return what another transaction wrote and replaced: TAP-d, and TAP-f too.
+    /// Reads after an own write that return what another transaction wrote and replaced: TAP-d, and TAP-f
+    /// too.
     pub intermediate: Vec<ReadFault>,
     /// Reads after an own write of which it is open whom they are from, because values repeat.
     pub open: usize,
@@ -189,7 +190,8 @@ impl Visibility for SeenByOtherKeys<'_> {
     fn leave(&mut self, _: TxnId) {}
 }
 
-/// The same from the end: a transaction is seen by the reads of its keys that follow a read of another key from it.
+/// The same from the end: a transaction is seen by the reads of its keys that follow a read of another key
+/// from it.
 pub(super) struct OtherKeys<'a> {
     view: CommittedView<'a>,
     /// Whose readers `reads` knows.

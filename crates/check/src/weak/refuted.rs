@@ -1,4 +1,5 @@
-//! A contradiction told as a refutation: for levels that are violated although no anomaly of theirs has an instance.
+//! A contradiction told as a refutation: for levels that are violated although no anomaly of theirs has an
+//! instance.
 //!
 //! By Plume's letter read atomic is an axiom (Definition 5), but its patterns TAP-k and TAP-l need two keys
 //! (Table 1), so a reader that overlooks an earlier transaction of its session shows none of them. The cycle
@@ -6,7 +7,8 @@
 
 use anomalist_level::{Edge, Evidence, Literal, Node, Point, Reason, Refutation, Relation, Step, Witness};
 
-/// The steps behind a cycle of causality, version order and constraints. `None`: the cycle has something else.
+/// The steps behind a cycle of causality, version order and constraints. `None`: the cycle has something
+/// else.
 pub(crate) fn refutation(witness: &Witness) -> Option<Refutation> {
     let mut steps: Vec<Step> = Vec::new();
     for edge in &witness.edges {

@@ -1,8 +1,8 @@
 //! The commit-order edges that a level requires, reduced: the same transitive closure with causality as all
 //! of them, hence the same strongly connected components (`docs/spec/algorithms.md` 2.4).
 //!
-//! If `t3` reads `x` from `t1`, and `t2` also writes `x` and is visible to that read, then `t2` commits before `t1`.
-//! `t1` the initial state and any such `t2`: impossible at once.
+//! If `t3` reads `x` from `t1`, and `t2` also writes `x` and is visible to that read, then `t2` commits
+//! before `t1`. `t1` the initial state and any such `t2`: impossible at once.
 
 use super::clocks::AllClocks;
 use super::simulate::{by_session, leading};
@@ -34,8 +34,8 @@ impl Required {
     }
 }
 
-/// A transaction's reads by key, for intersecting them with what another transaction writes. Of several reads of a key from
-/// one writer the last is kept.
+/// A transaction's reads by key, for intersecting them with what another transaction writes. Of several
+/// reads of a key from one writer the last is kept.
 pub(super) struct ReadsByKey {
     /// The first entry of `chain` for a key.
     head: EpochMap<u32>,
@@ -70,7 +70,8 @@ impl ReadsByKey {
         self.head.set(read.key.index(), self.chain.len() as u32 - 1);
     }
 
-    /// Calls `f` with the pushed reads of keys that `writer` writes: iterates the smaller side, O(min) up to a logarithm.
+    /// Calls `f` with the pushed reads of keys that `writer` writes: iterates the smaller side, O(min) up
+    /// to a logarithm.
     pub fn of_keys_written_by(&self, view: &CommittedView<'_>, writer: TxnId, mut f: impl FnMut(Read)) {
         if view.history.op_range(writer).len() <= 8 * self.chain.len() {
             let mut previous = None;
@@ -97,9 +98,9 @@ impl ReadsByKey {
 
 /// Read committed, in O(m^{3/2}): every transaction read from, against the keys read later.
 ///
-/// Keeping only the nearest later read of each key is not enough: in `r(x,1) r(x,2) r(x,1) r(x,3)` it never leads past the
-/// first two writers. So a key that a transaction reads from several others costs all its pairs; that is a non-repeatable
-/// read, which only broken databases show.
+/// Keeping only the nearest later read of each key is not enough: in `r(x,1) r(x,2) r(x,1) r(x,3)` it never
+/// leads past the first two writers. So a key that a transaction reads from several others costs all its
+/// pairs; that is a non-repeatable read, which only broken databases show.
 pub(crate) fn read_committed(view: &CommittedView<'_>) -> Required {
     let mut required = Required::default();
     let mut reads = ReadsByKey::new(view.history.key_count());
@@ -124,7 +125,8 @@ pub(crate) fn read_committed(view: &CommittedView<'_>) -> Required {
     required
 }
 
-/// Read atomic, in O(m^{3/2}): the latest earlier writer of the same session, and every transaction read from.
+/// Read atomic, in O(m^{3/2}): the latest earlier writer of the same session, and every transaction read
+/// from.
 pub(crate) fn read_atomic(view: &CommittedView<'_>) -> Required {
     let mut required = Required::default();
     let mut reads = ReadsByKey::new(view.history.key_count());
@@ -163,8 +165,8 @@ pub(crate) fn read_atomic(view: &CommittedView<'_>) -> Required {
     required
 }
 
-/// Causal, in O(m·k): of each session only the latest seen writer, earlier ones follow by session order; and none that
-/// causality already puts before `t1`.
+/// Causal, in O(m·k): of each session only the latest seen writer, earlier ones follow by session order;
+/// and none that causality already puts before `t1`.
 pub(crate) fn causal(view: &CommittedView<'_>, clocks: &AllClocks<'_>) -> Required {
     let mut required = Required::default();
     for t3 in view.committed() {

@@ -1,6 +1,7 @@
 //! The four session guarantees (Terry et al. 1994) as levels of their own.
 //!
-//! Each is the axiom of the other weak levels with a smaller visibility, so the same search for a commit order decides it.
+//! Each is the axiom of the other weak levels with a smaller visibility, so the same search for a commit
+//! order decides it.
 
 use super::order::Causality;
 use super::order_search::Broken;

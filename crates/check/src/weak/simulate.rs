@@ -1,14 +1,14 @@
-//! Plays an order of transactions through and finds the constraints of a level that it does not meet.
+//! Simulates an order of transactions and finds the constraints of a level that it does not meet.
 //!
-//! If `t3` reads `x` from `t1`, then every `t2` that writes `x` and is visible to the read must come
-//! before `t1` (Biswas & Enea 2019, Def. 2.4, with the visibility of `docs/spec/levels.md` 2). Playing the
-//! order keeps, per key, the chain of its writers so far; nearly always the last one is `t1` and the read
-//! is done. Otherwise the chain is walked back to `t1`, and what is visible on the way is an unmet constraint.
+//! If `t3` reads `x` from `t1`, then every `t2` that writes `x` and is visible to the read must come before
+//! `t1` (Biswas & Enea 2019, Def. 2.4, with the visibility of `docs/spec/levels.md` 2). The simulation
+//! keeps, per key, the chain of its writers so far; nearly always the last one is `t1` and the read is
+//! done. Otherwise the chain is walked back to `t1`, and what is visible on the way is an unmet constraint.
 //! A walk that gets long gives way to asking for the visible writers, so a read costs O(min(writers since
 //! `t1`, visible candidates)).
 
 use super::clocks::{AllClocks, Chains, Clocks};
-use super::order::Units;
+use super::order::Condensation;
 use super::required::{Required, RequiredEdge};
 use crate::budget::{Budget, OutOfBudget};
 use crate::view::{CommittedView, EpochMap, Read};
@@ -31,32 +31,33 @@ pub(crate) trait Visibility {
 }
 
 const NONE: u32 = u32::MAX;
-/// Units between two looks at the budget.
+/// Components between two looks at the budget.
 const POLL_EVERY: usize = 4096;
 
-/// The constraints that the order, which respects causality, does not meet. None: it proves the level (as far as its units are
-/// single transactions).
+/// The constraints that the order, which respects causality, does not meet. None: it proves the level (as
+/// far as its components are single transactions).
 pub(crate) fn unmet_constraints(
     view: &CommittedView<'_>,
-    units: &Units,
+    condensation: &Condensation,
     visibility: &mut impl Visibility,
     budget: &Budget<'_>,
 ) -> Result<Required, OutOfBudget> {
-    let mut play = Play { view, units, versions: Versions::new(view), unmet: Required::default() };
-    for (i, unit) in units.iter().enumerate() {
+    let mut simulation =
+        Simulation { view, condensation, versions: Versions::new(view), unmet: Required::default() };
+    for (i, component) in condensation.iter().enumerate() {
         if i % POLL_EVERY == 0 && budget.is_spent() {
             return Err(OutOfBudget);
         }
         // Transactions on one cycle may see each other's writes, whichever comes first.
-        if let [single] = *unit {
-            play.reads(single, visibility);
-            play.writes(single);
+        if let [single] = *component {
+            simulation.reads(single, visibility);
+            simulation.writes(single);
         } else {
-            unit.iter().for_each(|&t| play.writes(t));
-            unit.iter().for_each(|&t| play.reads(t, visibility));
+            component.iter().for_each(|&t| simulation.writes(t));
+            component.iter().for_each(|&t| simulation.reads(t, visibility));
         }
     }
-    Ok(play.unmet)
+    Ok(simulation.unmet)
 }
 
 /// Per key, the writers so far, latest first.
@@ -80,14 +81,14 @@ impl Versions {
     }
 }
 
-struct Play<'a, 'b> {
+struct Simulation<'a, 'b> {
     view: &'b CommittedView<'a>,
-    units: &'b Units,
+    condensation: &'b Condensation,
     versions: Versions,
     unmet: Required,
 }
 
-impl Play<'_, '_> {
+impl Simulation<'_, '_> {
     fn writes(&mut self, t: TxnId) {
         for key in self.view.written(t) {
             self.versions.push(key, t);
@@ -126,7 +127,7 @@ impl Play<'_, '_> {
     /// Does `t2` come after the transaction that was read from?
     #[inline]
     fn is_later(&self, t2: TxnId, read: Read) -> bool {
-        read.from.is_none_or(|t1| self.units.rank[t1.index()] < self.units.rank[t2.index()])
+        read.from.is_none_or(|t1| self.condensation.rank[t1.index()] < self.condensation.rank[t2.index()])
     }
 
     fn constrain(&mut self, t2: TxnId, read: Read) {

@@ -1,15 +1,17 @@
 //! Counts the instances of TAP-h to TAP-n exactly, without enumerating them (`docs/spec/algorithms.md` 2.6).
 //!
-//! One instance is a pair (external read of `x` from `t1` by `t3`; `t2` that also writes `x` and is visible to it), filed
-//! under the first kind that fits. Let `G_L` be causality with the constraints of level `L`. The constraint `t2 → t1` lies in `G_L`,
-//! so the pair is a contradiction iff `t1` reaches `t2`: by causality itself (the CO kinds h, k, m), or at least inside
-//! one strongly connected component of `G_L` (the CM kinds i, l, n). A component meets a session in a contiguous range of
-//! ids, and "caused by `t1`" holds for a suffix of a session, so the writers of `x` in a session split by binary search:
-//! O(log n) per read and session.
+//! One instance is a pair (external read of `x` from `t1` by `t3`; `t2` that also writes `x` and is visible
+//! to it), filed under the first kind that fits. Let `G_L` be causality with the constraints of level `L`.
+//! The constraint `t2 → t1` lies in `G_L`, so the pair is a contradiction iff `t1` reaches `t2`: by
+//! causality itself (the CO kinds h, k, m), or at least inside one strongly connected component of `G_L`
+//! (the CM kinds i, l, n). A component meets a session in a contiguous range of ids, and "caused by `t1`"
+//! holds for a suffix of a session, so the writers of `x` in a session split by binary search: O(log n) per
+//! read and session.
 //!
-//! By Plume's letter (Table 1) the kinds h, i, k and l need another key that `t3` reads from `t2`, so that what the
-//! session alone makes visible is filed under m and n, and so is what `t3` reads of `x` itself from both; and the
-//! initial transaction is one of the others, as `t1`, as `t2` and on cycles (`initial.rs`).
+//! By Plume's letter (Table 1) the kinds h, i, k and l need another key that `t3` reads from `t2`, so that
+//! what the session alone makes visible is filed under m and n, and so is what `t3` reads of `x` itself
+//! from both; and the initial transaction is one of the others, as `t1`, as `t2` and on cycles
+//! (`initial.rs`).
 
 use super::Weak;
 use super::clocks::AllClocks;
@@ -68,8 +70,8 @@ pub(crate) struct Instance {
     pub read: Read,
 }
 
-/// What makes a poor example: a constraint that causality makes anyway (the contradiction lies elsewhere on the cycle), then
-/// the number of operations to look at.
+/// What makes a poor example: a constraint that causality makes anyway (the contradiction lies elsewhere on
+/// the cycle), then the number of operations to look at.
 type Weight = (bool, usize);
 
 /// Counts, and a few of the smallest instances of each kind.
@@ -182,7 +184,8 @@ impl Classifier<'_> {
         counts
     }
 
-    /// Only reads of the initial state, or from a transaction on a cycle of the largest graph, can have an instance.
+    /// Only reads of the initial state, or from a transaction on a cycle of the largest graph, can have an
+    /// instance.
     fn is_suspect(&self, from: Writer) -> bool {
         let largest = self.causal.or(self.read_atomic).or(self.read_committed);
         from.is_none_or(|t1| largest.is_some_and(|g| g.components.is_cyclic(t1.0)))
@@ -231,8 +234,8 @@ impl Classifier<'_> {
             let t2 = Some(t2);
             let known = self.known_by(t3, read, t2, first_read);
             let Some(tap) = self.file(t1, t2, known) else { continue };
-            // Reading the key itself from both is a non-repeatable read (TAP-j); beyond read committed it is only that,
-            // unless the letter counts.
+            // Reading the key itself from both is a non-repeatable read (TAP-j); beyond read committed it
+            // is only that, unless the letter counts.
             let repeated = || self.view.reads(t3).any(|r| r.key == read.key && r.from == t2);
             if plume || tap.level() == Weak::ReadCommitted || !repeated() {
                 counts.add(self, tap, 1, [instance(t2)]);

@@ -1,8 +1,8 @@
-//! Turns an instance into evidence: the cycle, each edge with the operations that prove it, and for each required edge the
-//! path by which the overlooked writer was visible.
+//! Turns an instance into evidence: the cycle, each edge with the operations that prove it, and for each
+//! required edge the path by which the overlooked writer was visible.
 //!
-//! Paths are shortest (a run of session steps counts once), searched only among transactions that can lie on one: inside
-//! the causal past of the end, or inside one component.
+//! Paths are shortest (a run of session steps counts once), searched only among transactions that can lie
+//! on one: inside the causal past of the end, or inside one component.
 
 use super::clocks::AllClocks;
 use super::initial::InitialConstraint;
@@ -23,8 +23,8 @@ pub(crate) struct Explainer<'a> {
     pub clocks: &'a AllClocks<'a>,
 }
 
-/// The edges beyond causality that a path inside a component may use; and, if constraints are those of a session guarantee,
-/// which.
+/// The edges beyond causality that a path inside a component may use; and, if constraints are those of a
+/// session guarantee, which.
 #[derive(Default)]
 pub(crate) struct Extra<'a> {
     constraints: ByOrigin<'a, RequiredEdge>,
@@ -106,7 +106,8 @@ enum Label<'a> {
 const INITIAL: u32 = u32::MAX;
 
 impl<'a> Explainer<'a> {
-    /// `t1` precedes `t2` by causality (or, with `extra`, inside a component), yet the read requires the reverse.
+    /// `t1` precedes `t2` by causality (or, with `extra`, inside a component), yet the read requires the
+    /// reverse.
     pub fn instance(&self, instance: Instance, extra: Option<(&Extra<'_>, &Components)>) -> Option<Witness> {
         let Some(t2) = instance.t2 else {
             let (extra, components) = extra?;
@@ -187,7 +188,8 @@ impl<'a> Explainer<'a> {
             .map(|edges| witness(self.view, edges))
     }
 
-    /// Why `t2` is visible to the read of `t3`: it was read from, or came before in the session, or causally.
+    /// Why `t2` is visible to the read of `t3`: it was read from, or came before in the session, or
+    /// causally.
     fn visibility(&self, t2: TxnId, t3: TxnId, read: Read) -> Option<Vec<Edge>> {
         let mut from = self.view.reads(t3).filter(|r| r.from == Some(t2));
         // By the letter of read committed another key is needed.

@@ -1,11 +1,12 @@
 //! Variables by how much they took part in recent conflicts (VSIDS): a binary heap that can be bumped.
 //!
-//! Most variables never take part in a conflict. These stay out of the heap, in a set from which the newest is taken once
-//! the heap is empty: the order is the same, and adding or taking one costs a constant instead of a logarithm.
+//! Most variables never take part in a conflict. These stay out of the heap, in a set from which the newest
+//! is taken once the heap is empty: the order is the same, and adding or taking one costs a constant
+//! instead of a logarithm.
 
 /// A queue of variables, the most active first.
 #[derive(Default)]
-pub(crate) struct Heap {
+pub(crate) struct Vsids {
     activity: Vec<f64>,
     heap: Vec<u32>,
     /// Place in the heap, or `OUT`.
@@ -19,7 +20,7 @@ const OUT: u32 = u32::MAX;
 const DECAY: f64 = 0.95;
 const LARGE: f64 = 1e100;
 
-impl Heap {
+impl Vsids {
     /// A new variable; they are numbered from 0.
     pub fn add(&mut self, var: usize) {
         if self.step == 0.0 {
@@ -152,11 +153,11 @@ impl Bits {
 
 #[cfg(test)]
 mod tests {
-    use super::Heap;
+    use super::Vsids;
 
     #[test]
     fn the_most_active_come_first_then_the_newest() {
-        let mut heap = Heap::default();
+        let mut heap = Vsids::default();
         (0..200).for_each(|var| heap.add(var));
         heap.bump(3);
         heap.bump(150);

@@ -1,14 +1,16 @@
-//! What to tell about a level that does not hold: the anomaly by name where one cycle is the reason, and the refutation.
+//! Explains a level that does not hold: the anomaly by name where one cycle is the reason, and the
+//! refutation.
 //!
-//! Cycles of known edges are told with their evidence, and named as Adya and Elle name them, by their edges: none that
-//! overwrites what was read (G1c), one (G-single), several that do not touch (G-nonadjacent), two that do (G2). Everything
-//! else is "no order exists", with the transactions and operations that the refutation is about.
+//! Cycles of known edges are shown with their evidence, and named as Adya and Elle name them, by their
+//! edges: none that overwrites what was read (G1c), one (G-single), several that do not touch
+//! (G-nonadjacent), two that do (G2). Everything else is "no order exists", with the transactions and
+//! operations that the refutation is about.
 
-use super::core;
 use super::facts::{Facts, Found, From};
 use super::model::{Edge, Model, Rules, Why};
 use super::refute::{Prover, price};
 use super::search;
+use super::unsat_core;
 use crate::budget::Budget;
 use crate::view::CommittedView;
 use crate::view::returned;
@@ -36,7 +38,7 @@ pub(crate) fn part_of_a_transaction(
 }
 
 /// The anomaly and the proof behind a level that does not hold.
-pub(crate) fn tell(
+pub(crate) fn explain(
     view: CommittedView<'_>,
     facts: &Facts<'_>,
     rules: Rules<'_>,
@@ -73,11 +75,12 @@ fn smallest(
     whole: Refutation,
     budget: &Budget<'_>,
 ) -> (Anomaly, Refutation) {
-    let reduced = if whole.steps.is_empty() { None } else { core::reduced(facts, rules, &whole, budget) };
+    let reduced =
+        if whole.steps.is_empty() { None } else { unsat_core::reduced(facts, rules, &whole, budget) };
     let refutation = reduced.unwrap_or(whole);
     // The reads that its cycles lead over, and what they returned.
     let mut also = Vec::new();
-    for read in core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
+    for read in unsat_core::spoken_of(facts, &refutation).into_iter().map(|i| &facts.reads[i as usize]) {
         also.push(read.op);
         if let From::Txn(w) = read.from {
             also.extend(facts.write_of(w, read.key));
@@ -108,7 +111,7 @@ fn unnamed(view: CommittedView<'_>, rules: Rules<'_>, refutation: &Refutation, a
     Anomaly { kind: rules.no_order, count: 1, witness }
 }
 
-/// A cycle of edges that can each be told in one sentence, with its name.
+/// A cycle of edges that can each be described in one sentence, with its name.
 fn named(view: CommittedView<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<Anomaly> {
     let mut edges: Vec<level::Edge> = Vec::new();
     // Through moments of real time it goes from the transaction that ended to the one that began.
@@ -132,7 +135,7 @@ fn named(view: CommittedView<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<A
                     });
                 }
             }
-            _ => edges.push(told(model.facts, model.rules, edge)?),
+            _ => edges.push(described(model.facts, model.rules, edge)?),
         }
     }
     let kind = name(&edges, model.rules)?;
@@ -142,14 +145,14 @@ fn named(view: CommittedView<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<A
     Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(view, edges) })
 }
 
-/// A read, unless it is of a list whose appends are open: whose they are is not told in one sentence.
+/// A read, unless it is of a list whose appends are open: no single edge says which transactions appended.
 fn outside(facts: &Facts<'_>, read: u32) -> Option<Found> {
     let read = facts.reads[read as usize];
     (!facts.appends.is_open(read.key)).then_some(read)
 }
 
 /// An edge with its evidence, if that is simple.
-fn told(facts: &Facts<'_>, rules: Rules<'_>, edge: &Edge) -> Option<level::Edge> {
+fn described(facts: &Facts<'_>, rules: Rules<'_>, edge: &Edge) -> Option<level::Edge> {
     let (from, to) = (rules.txn(edge.from), rules.txn(edge.to));
     let (relation, evidence) = match edge.why {
         Why::Session => (Relation::SessionOrder, Evidence::Session),

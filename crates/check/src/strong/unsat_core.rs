@@ -1,16 +1,17 @@
-//! Makes a refutation smaller: the history is cut down to the transactions and reads it speaks of, and then to fewer, as long
-//! as the level stays violated.
+//! Makes a refutation smaller: the history is cut down to the transactions and reads it speaks of, and then
+//! to fewer, as long as the level stays violated.
 //!
-//! What a refutation rests on is a history of its own, in which the same contradiction arises; whatever contradicts itself
-//! there contradicts itself in the whole history. So a search on the small history, which costs next to nothing, can drop
-//! one reader after another, then one read after another (deletion minimisation). For reads of registers with certain sources;
-//! lists show more than the reads one would keep, and assumptions are about the whole.
+//! What a refutation rests on is a history of its own, in which the same contradiction arises; whatever
+//! contradicts itself there contradicts itself in the whole history. So a search on the small history,
+//! which costs next to nothing, can drop one reader after another, then one read after another (deletion
+//! minimisation). For reads of registers with certain sources; lists show more than the reads one would
+//! keep, and assumptions are about the whole.
 
+use super::explain::known_cycle;
 use super::facts::{Facts, From};
 use super::model::{Family, Rules};
 use super::refute::Prover;
-use super::search::{self, Found, Progress, Ways};
-use super::story::known_cycle;
+use super::search::{self, Found, Progress, SearchOptions};
 use crate::budget::Budget;
 use crate::view::CommittedView;
 use crate::view::ExternalReads;
@@ -111,8 +112,8 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    /// The transactions that a refutation names and the sources of these reads, with all their writes to the keys read or in
-    /// conflict.
+    /// The transactions that a refutation names and the sources of these reads, with all their writes to
+    /// the keys read or in conflict.
     fn new(facts: &Facts<'_>, refutation: &Refutation, reads: &BTreeSet<u32>) -> Excerpt {
         let large = facts.history;
         let mut keys: BTreeSet<KeyId> = reads.iter().map(|&i| facts.reads[i as usize].key).collect();
@@ -186,7 +187,8 @@ impl Excerpt {
         Excerpt { history, txns, ops }
     }
 
-    /// The refutation of the level in the small history, told about the large one; `None` if it is not violated there.
+    /// The refutation of the level in the small history, told about the large one; `None` if it is not
+    /// violated there.
     fn refute(&self, rules: Rules<'_>, budget: &Budget<'_>) -> Option<Refutation> {
         let mut declared = Vec::new();
         let rules = rules.of_part(&self.txns, &mut declared);
@@ -195,8 +197,8 @@ impl Excerpt {
         let reads = ExternalReads::new(&self.history, index);
         let view = CommittedView { history: &self.history, index, reads: &reads, assumed: &[] };
         let facts = Facts::with(view, index, false, rules.family == Family::Mixed);
-        let ways = Ways { no_guess: true, no_saturation: false };
-        let found = search::decide(&facts, rules, ways, budget, &mut Progress::default()).ok()?;
+        let options = SearchOptions { no_guess: true, no_saturation: false };
+        let found = search::decide(&facts, rules, options, budget, &mut Progress::default()).ok()?;
         let refutation = match found {
             Found::Holds(_) => return None,
             Found::KnownCycle(model) => {
