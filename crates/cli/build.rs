@@ -1,7 +1,7 @@
 //! Links the program at a fixed address on Linux.
 //!
-//! A position-independent program of this size begins with some 40,000 relocations, which touch 190 pages before `main`: a
-//! tenth of what checking a small history takes.
+//! A position-independent program of this size begins with some 40,000 relocations, which touch 190 pages
+//! before `main`: a tenth of what checking a small history takes.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

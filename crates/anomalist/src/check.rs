@@ -181,8 +181,8 @@ impl<'h> Check<'h> {
         Ok(Answer { history, found })
     }
 
-    /// The answer of a check that was stopped: what was [known](Check::on_progress) by then, and a reason for
-    /// the rest.
+    /// The answer of a check that was stopped: what was [known](Check::on_progress) by then, and a reason
+    /// for the rest.
     pub fn unfinished(self, known: Option<Judgement>, why: &Why) -> Found {
         let mut judgement = known.unwrap_or_else(|| {
             let asked = &self.question.levels;

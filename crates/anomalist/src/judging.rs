@@ -277,8 +277,8 @@ fn doubt(
         return Ok(());
     }
     let history = indexed.history();
-    // What the user assumes about the database, and what analysers add, is in no history. What only some anomalies were looked for
-    // in is not decided, and needs no proof.
+    // What the user assumes about the database, and what analysers add, is in no history. What only some
+    // anomalies were looked for in is not decided, and needs no proof.
     let assumes = !certain || request.inference != Inference::default();
     if question.verify
         && let Err(flaw) = Verifier::new(history).trusting(assumes).judgement(judgement)

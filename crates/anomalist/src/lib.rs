@@ -55,7 +55,8 @@ pub use monitor::{Breach, Monitor, Precedes, Standing, Status};
 pub use recorder::{Recorder, Session, Transaction};
 pub use value::Value;
 
-/// The crates behind this library, for programs that need more. Their interfaces may change in any 0.x release.
+/// The crates behind this library, for programs that need more. Their interfaces may change in any 0.x
+/// release.
 pub mod core {
     pub use anomalist_check as check;
     pub use anomalist_format as format;

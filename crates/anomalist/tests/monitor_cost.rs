@@ -181,8 +181,8 @@ fn compare(name: &str, measure: impl Fn() -> (Duration, Duration)) {
         );
         ratio
     });
-    // The best of three: other work on the machine slows single runs.
-    // Without optimisation, beside other tests, measurements are noisy: a cost that grows with the steps would still show, by ten.
+    // The best of three: other work on the machine slows single runs. Without optimisation, beside other
+    // tests, measurements are noisy: a cost that grows with the steps would still show, by ten.
     let most = if cfg!(debug_assertions) { 4.0 } else { 2.0 };
     assert!(ratios.into_iter().any(|ratio| ratio <= most), "{name}");
 }

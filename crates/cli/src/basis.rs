@@ -1,5 +1,5 @@
-//! Flags about what verdicts rest on (values, the timestamps that the database gave its transactions, or both), and the
-//! file of what contradicts the timestamps.
+//! Flags about what verdicts rest on (values, the timestamps that the database gave its transactions, or
+//! both), and the file of what contradicts the timestamps.
 
 use crate::destination::write_file;
 use crate::exit::Failure;
@@ -16,10 +16,12 @@ use std::path::{Path, PathBuf};
 /// Flags about it.
 #[derive(Args, Clone, Debug)]
 pub struct BasisFlags {
-    /// What verdicts rest on [default: timestamps for the levels they speak about, where the history has them]
+    /// What verdicts rest on [default: timestamps for the levels they speak about, where the history has
+    /// them]
     #[arg(long, value_name = "BASIS", value_parser = values::basis())]
     pub by: Option<Basis>,
-    /// Timestamps: whether a snapshot contains what committed at its very timestamp (inclusive) or not (exclusive)
+    /// Timestamps: whether a snapshot contains what committed at its very timestamp (inclusive) or not
+    /// (exclusive)
     #[arg(long, value_name = "RULE", default_value = "inclusive")]
     pub tie: Tie,
     /// Write the violations of the timestamps, one JSON object per line: the first 1,000 of each axiom

@@ -9,8 +9,8 @@ use anomalist_level::Judgement;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// An error as a failure. About a wrong answer it writes a bundle, in the current folder or else in that for temporary files,
-/// and says where.
+/// An error as a failure. About a wrong answer it writes a bundle, in the current folder or else in that
+/// for temporary files, and says where.
 pub fn report(history: &History, error: anomalist::Error) -> Failure {
     match error {
         anomalist::Error::Internal { what, judgement } => bundle(history, &judgement, &what),

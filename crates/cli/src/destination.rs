@@ -1,7 +1,8 @@
-//! Where a history goes: standard output, a file that appears only when it is complete, or a folder likewise.
+//! Where a history goes: standard output, a file that appears only when it is complete, or a folder
+//! likewise.
 //!
-//! A history is written to a temporary name beside its own and renamed at the end, so nobody ever finds half a file under
-//! the name they asked for. Names ending in `.gz` or `.zst` are compressed.
+//! A history is written to a temporary name beside its own and renamed at the end, so nobody ever finds
+//! half a file under the name they asked for. Names ending in `.gz` or `.zst` are compressed.
 
 use crate::exit::Failure;
 use crate::values::{Compression, compression};
@@ -150,7 +151,8 @@ pub fn write_step_summary(subjects: &[Subject<'_>]) -> Result<(), Failure> {
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| Failure::io(&path, error))
 }
 
-/// Fails if these files cannot be written because there is no such folder: better before the work than after it.
+/// Fails if these files cannot be written because there is no such folder: better before the work than
+/// after it.
 pub fn can_be_written<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Failure> {
     for path in paths {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

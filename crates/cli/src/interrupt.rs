@@ -16,7 +16,8 @@ pub fn listen() {
     _ = ctrlc::set_handler(handler);
 }
 
-/// Whether the user has asked for the end; forgets it. For a command that ends one thing and goes on with the next, which can then be ended too.
+/// Whether the user has asked for the end; forgets it. For a command that ends one thing and goes on with
+/// the next, which can then be ended too.
 pub fn take() -> bool {
     INTERRUPTED.swap(false, Relaxed)
 }

@@ -1,8 +1,8 @@
 //! `anomalist`: flags, files, environment, progress, exit statuses.
 //!
-//! The crate that prints. A command is one file under `commands/`: its flags, and a `run` that returns an [`Exit`] or a
-//! [`Failure`]; what becomes of either is decided here, once. Deciding levels, reading formats and setting
-//! text is the business of the libraries.
+//! The crate that prints. A command is one file under `commands/`: its flags, and a `run` that returns an
+//! [`Exit`] or a [`Failure`]; what becomes of either is decided here, once. Deciding levels, reading
+//! formats and setting text is the business of the libraries.
 //!
 //! It is a library only so that `crates/bench` can use its parts: nothing of it is stable. Programs use the
 //! crate `anomalist`.

@@ -42,7 +42,8 @@ pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events,
     Ok(loaded.events)
 }
 
-/// Reads what a file holds, whatever its operations are: one history, or one per key of `jepsen.independent`.
+/// Reads what a file holds, whatever its operations are: one history, or one per key of
+/// `jepsen.independent`.
 ///
 /// Reading ends with [`Failure::Interrupted`] when `late` says so.
 pub fn histories(
@@ -130,7 +131,8 @@ fn warn(global: &Global, warnings: &[Diagnostic]) {
     }
 }
 
-/// What the machine allows. Asking takes a dozen system calls, which a history of some megabytes would notice.
+/// What the machine allows. Asking takes a dozen system calls, which a history of some megabytes would
+/// notice.
 static CORES: LazyLock<NonZeroUsize> =
     LazyLock::new(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
 

@@ -1,4 +1,5 @@
-//! `convert` and `generate` in every writable format: verdicts survive, losses are named, nothing is left half-written.
+//! `convert` and `generate` in every writable format: verdicts survive, losses are named, nothing is left
+//! half-written.
 
 mod support;
 

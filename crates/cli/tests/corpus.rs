@@ -86,7 +86,8 @@ fn weak_levels_of_real_histories() {
     assert!(met > 1000, "only {met} expectations were found");
 }
 
-/// The codes of an expectation such as `fail:EXT(889)` or `fail:INT,EXT`, with their counts where they have one.
+/// The codes of an expectation such as `fail:EXT(889)` or `fail:INT,EXT`, with their counts where they have
+/// one.
 fn codes(expected: &str) -> Vec<(String, Option<u64>)> {
     let kinds = expected.strip_prefix("fail:").unwrap_or_default().split(',').filter(|kind| !kind.is_empty());
     kinds
@@ -176,8 +177,9 @@ fn shortest(
     told.min()
 }
 
-/// Every violation of snapshot isolation and serializability has a proof that the verifier accepts and that fits on a screen.
-/// Every twelfth of those with up to 1,500 transactions; all of them if `ANOMALIST_CORPUS_ALL` is set (`scripts/corpus` does).
+/// Every violation of snapshot isolation and serializability has a proof that the verifier accepts and that
+/// fits on a screen. Every twelfth of those with up to 1,500 transactions; all of them if
+/// `ANOMALIST_CORPUS_ALL` is set (`scripts/corpus` does).
 #[test]
 fn proofs_fit_on_a_screen() {
     let Some(corpus) = corpus() else { return };
@@ -238,7 +240,8 @@ const INCOMPATIBLE: &str = "Elle takes the longer of two lists that contradict e
                             what only one of them shows. At most one is the order of installed versions; with the other, and with \
                             what both agree on, there is no cycle of writes. PL-2 is violated (incompatible-order)";
 
-/// What Elle (or adya) calls invalid is violated here, model by model; what adya calls valid of lists is not.
+/// What Elle (or adya) calls invalid is violated here, model by model; what adya calls valid of lists is
+/// not.
 #[test]
 fn what_elle_rules_out_is_violated() {
     let Some(corpus) = corpus() else { return };
@@ -285,7 +288,8 @@ fn what_elle_rules_out_is_violated() {
     assert!(met > 150, "only {met} expectations were found");
 }
 
-/// Assumptions, a level, and whether it is violated. Of what is called valid, only adya's answers about lists.
+/// Assumptions, a level, and whether it is violated. Of what is called valid, only adya's answers about
+/// lists.
 fn expectations(text: &str, model: &str) -> Vec<(Inference, Level, bool)> {
     let mut found = Vec::new();
     for part in text.split("||").next().unwrap().split(" | ") {

@@ -1,4 +1,5 @@
-//! `anomalist test` against throw-away servers: the known answers, the same under faults, and a wrong client.
+//! `anomalist test` against throw-away servers: the known answers, the same under faults, and a wrong
+//! client.
 //!
 //! Without the servers' programs they fail, unless `ANOMALIST_SKIP` names `servers`.
 
@@ -35,8 +36,8 @@ fn kinds(run: &Value) -> Vec<&str> {
     run["result"]["anomalies"].as_array().unwrap().iter().map(|a| a["kind"].as_str().unwrap()).collect()
 }
 
-/// PostgreSQL's SERIALIZABLE lets a G2 through once in a few hundred thousand transactions (docs/databases.md). A run that shows nothing else
-/// is made again.
+/// PostgreSQL's SERIALIZABLE lets a G2 through once in a few hundred thousand transactions
+/// (docs/databases.md). A run that shows nothing else is made again.
 fn is_postgresql_race(server: &str, run: &Value) -> bool {
     let kinds = kinds(run);
     let race = server == "postgres"
@@ -52,8 +53,8 @@ fn is_postgresql_race(server: &str, run: &Value) -> bool {
 /// What must hold and what must be violated at an isolation level.
 type Expected = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// Compares with what is known. What holds must hold at once; what is violated is only shown by sessions that meet, so a
-/// machine on which they do not is given more time.
+/// Compares with what is known. What holds must hold at once; what is violated is only shown by sessions
+/// that meet, so a machine on which they do not is given more time.
 fn known_answers(name: &str, server: &str, expected: &[Expected]) -> Option<Value> {
     let scratch = Scratch::new(name);
     for (txns, last) in [("2000", false), ("10000", false), ("50000", true)] {
@@ -131,7 +132,8 @@ fn every_workload_runs_on_servers_too() {
     }
 }
 
-/// Runs with faults for a while, and for longer if not enough went wrong: a server may take its time to come back.
+/// Runs with faults for a while, and for longer if not enough went wrong: a server may take its time to
+/// come back.
 fn with_faults(scratch: &Scratch, server: &str, args: &[&str], enough: impl Fn(&Run) -> bool) -> Option<Run> {
     for duration in ["4s", "15s"] {
         let run = test(scratch, server, &[args, &["--duration", duration]].concat())?;
@@ -224,7 +226,8 @@ fn postgresql_is_checked_by_its_own_snapshots_while_it_runs() {
     agrees_online(&run.expect(0));
 }
 
-/// A killed server gives transaction ids again that were not on disk, and its log is read in pieces: neither is a violation.
+/// A killed server gives transaction ids again that were not on disk, and its log is read in pieces:
+/// neither is a violation.
 #[test]
 fn restarts_are_no_violation_by_timestamps() {
     let scratch = Scratch::new("databases-online-kill");

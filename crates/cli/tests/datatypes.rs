@@ -1,5 +1,5 @@
-//! `anomalist check` on recordings that are no transactions of reads, writes and appends; and the model of Elle's that
-//! elle-cli does not offer.
+//! `anomalist check` on recordings that are no transactions of reads, writes and appends; and the model of
+//! Elle's that elle-cli does not offer.
 
 mod support;
 

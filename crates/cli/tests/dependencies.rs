@@ -1,7 +1,7 @@
 //! What the program is made of: licences, crates that are there twice, and the Rust that they need.
 //!
-//! `cargo deny` checks the same and advisories too, but takes minutes to install: `scripts/test deny` runs it where it
-//! is there.
+//! `cargo deny` checks the same and advisories too, but takes minutes to install: `scripts/test deny` runs
+//! it where it is there.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -97,7 +97,8 @@ fn expressions_of_licences_are_understood() {
     assert!(!is_met("MIT AND (GPL-3.0 OR Apache-2.0)", &allowed));
 }
 
-/// Crates that the program has in two versions, because drivers of two databases ask for them. May only shrink.
+/// Crates that the program has in two versions, because drivers of two databases ask for them. May only
+/// shrink.
 #[test]
 fn few_crates_are_there_twice() {
     const TWICE: [&str; 9] = [
@@ -120,8 +121,9 @@ fn few_crates_are_there_twice() {
     assert_eq!(found, TWICE);
 }
 
-/// No other toolchain than this machine's can be tried, but a dependency that says it needs a newer Rust than we do
-/// would break builds with the oldest. Clippy's `incompatible_msrv` asks the same of our own code.
+/// No other toolchain than this machine's can be tried, but a dependency that says it needs a newer Rust
+/// than we do would break builds with the oldest. Clippy's `incompatible_msrv` asks the same of our own
+/// code.
 #[test]
 fn no_dependency_needs_a_newer_rust() {
     let number =

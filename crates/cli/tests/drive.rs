@@ -1,4 +1,5 @@
-//! `anomalist test` against what needs no server: SQLite, simulated stores, a program. Servers are in `databases.rs`.
+//! `anomalist test` against what needs no server: SQLite, simulated stores, a program. Servers are in
+//! `databases.rs`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

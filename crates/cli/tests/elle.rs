@@ -1,4 +1,5 @@
-//! `anomalist elle` as its users run it: elle-cli's contract, and each difference that `docs/elle-differences.md` lists.
+//! `anomalist elle` as its users run it: elle-cli's contract, and each difference that
+//! `docs/elle-differences.md` lists.
 
 mod support;
 
@@ -127,8 +128,8 @@ fn what_anomalist_finds_beyond_counts_if_asked() {
     elle(&[&REGISTER[..], &["--extended"]].concat(), &history).expect(1);
 }
 
-/// Two sessions, one operation per transaction, each sees the other's write after its own: other tools call it valid. Elle's
-/// inference does; we do not.
+/// Two sessions, one operation per transaction, each sees the other's write after its own: other tools call
+/// it valid. Elle's inference does; we do not.
 #[test]
 fn each_session_sees_the_others_write_after_its_own() {
     let history = completions(&[
@@ -210,8 +211,9 @@ fn nothing_is_given_up() {
 
 #[test]
 fn a_cycle_told_otherwise_hides_no_other() {
-    // 0 and 1 append to x and y in opposite orders. 0 read x after its own append, so the step from 0 to 1 is an
-    // anti-dependency as well, told as the order of appends. 2 saw 1's append to y and not the one to x.
+    // 0 and 1 append to x and y in opposite orders. 0 read x after its own append, so the step from 0 to 1
+    // is an anti-dependency as well, told as the order of appends. 2 saw 1's append to y and not the one to
+    // x.
     let history = completions(&[
         (0, json!([["append", "x", 1], ["r", "x", [1]], ["append", "y", 2]])),
         (1, json!([["append", "x", 2], ["append", "y", 1]])),

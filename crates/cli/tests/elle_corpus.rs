@@ -1,5 +1,5 @@
-//! Histories that Elle, its test suite or adya have answered: `anomalist elle` must say the same, or the case is on the list of
-//! deliberate differences. From the corpus (`anomalist_testkit::skip::corpus`).
+//! Histories that Elle, its test suite or adya have answered: `anomalist elle` must say the same, or the
+//! case is on the list of deliberate differences. From the corpus (`anomalist_testkit::skip::corpus`).
 
 #![allow(clippy::unwrap_used)]
 

@@ -262,7 +262,8 @@ fn an_interrupt_ends_a_check_soon_with_what_is_known() {
         assert!(since.elapsed() < SOON, "{wait} ms: {:?}", since.elapsed());
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let complete = !text.is_empty() && !text.contains("unknown    [");
-        // A verdict that is complete stands, whenever the interrupt comes; any other end says that it was stopped.
+        // A verdict that is complete stands, whenever the interrupt comes; any other end says that it was
+        // stopped.
         match output.status.code() {
             Some(0) => assert!(complete, "{text}"),
             Some(2) => assert!(text.contains("stopped") || !output.stderr.is_empty(), "{text}"),

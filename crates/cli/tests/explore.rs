@@ -1,5 +1,6 @@
-//! `anomalist explore`: small programs in Python that lose an update. Over HTTP with the standard library, over MySQL's protocol with
-//! PyMySQL, over PostgreSQL's with SQLAlchemy and pytest (the cart of `docs/weak-isolation.md`).
+//! `anomalist explore`: small programs in Python that lose an update. Over HTTP with the standard library,
+//! over MySQL's protocol with PyMySQL, over PostgreSQL's with SQLAlchemy and pytest (the cart of
+//! `docs/weak-isolation.md`).
 
 #![cfg(feature = "weakdb")]
 #![allow(clippy::unwrap_used)]
@@ -120,7 +121,8 @@ fn a_command_that_cannot_be_started_is_bad_input() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot start /no/such/program"));
 }
 
-/// Two clients add one to a counter in a table, and try again if they are told to; a third looks at it. Or the setup of that.
+/// Two clients add one to a counter in a table, and try again if they are told to; a third looks at it. Or
+/// the setup of that.
 const COUNTER: &str = r#"
 import os, pymysql, sys
 

@@ -105,7 +105,8 @@ fn an_interrupted_test_judges_what_was_recorded() {
     );
 }
 
-/// Ctrl-C at a terminal reaches the whole group of the foreground: the test command's end is then no failure of the test.
+/// Ctrl-C at a terminal reaches the whole group of the foreground: the test command's end is then no
+/// failure of the test.
 #[test]
 #[cfg(feature = "weakdb")]
 fn an_interrupted_exploration_is_no_failing_test() {
@@ -131,7 +132,8 @@ fn an_interrupted_exploration_is_no_failing_test() {
     assert!(left.stdout.is_empty(), "the command is left");
 }
 
-/// Names in the folder for temporary files that end in this process's number, or have it and another after it.
+/// Names in the folder for temporary files that end in this process's number, or have it and another after
+/// it.
 fn left_by(child: u32) -> Vec<String> {
     let (last, inner) = (format!("-{child}"), format!("-{child}-"));
     let names = std::fs::read_dir(std::env::temp_dir()).expect("a folder").flatten();

@@ -1,5 +1,6 @@
-//! Recordings as Jepsen and Clojure write them: values that are equal in several spellings, run folders and stores,
-//! independent keys, operations without a process, and lists whose keys are assumed to be linearizable.
+//! Recordings as Jepsen and Clojure write them: values that are equal in several spellings, run folders and
+//! stores, independent keys, operations without a process, and lists whose keys are assumed to be
+//! linearizable.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Reports as a browser draws them: headless Chromium lays the pages out, wide and as narrow as a telephone, and a script of ours
-//! in the page around them measures what there is to see.
+//! Reports as a browser draws them: headless Chromium lays the pages out, wide and as narrow as a
+//! telephone, and a script of ours in the page around them measures what there is to see.
 //!
 //! Without Chromium these tests say so and pass, except in CI.
 
@@ -71,7 +71,8 @@ fn strings(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect()
 }
 
-/// What every page must be: readable at any width, nothing asked of the network, pictures with all their words in sight.
+/// What every page must be: readable at any width, nothing asked of the network, pictures with all their
+/// words in sight.
 fn check(measured: &Value) {
     assert_eq!(strings(&measured["requests"]), [""; 0], "a page needs nothing but itself");
     assert_eq!(measured["overflow"], 0, "the page is as wide as the window");
@@ -163,7 +164,8 @@ fn the_dependency_graphs_of_sql_are_drawn() {
     panic!("no anomaly at READ COMMITTED");
 }
 
-/// The picture shows exactly the dependencies that the JSON document tells, between circles, and the order of sessions.
+/// The picture shows exactly the dependencies that the JSON document tells, between circles, and the order
+/// of sessions.
 fn compare(picture: &Value, example: &Value) {
     let told: BTreeSet<String> = example["edges"]
         .as_array()

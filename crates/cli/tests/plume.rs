@@ -20,8 +20,8 @@ const STALE: &str = "w(7,1,1,1)\nw(8,1,1,1)\nr(8,1,2,2)\nr(7,0,2,2)\nr(7,1,3,3)\
 /// A session does not see its own write.
 const HOLE: &str = "w(7,1,1,1)\nw(7,2,1,2)\nr(7,1,1,3)\n";
 
-/// Verdicts on read committed, cut isolation, read atomic and causal, and the counts of patterns; proofs verify, and other
-/// algorithms agree.
+/// Verdicts on read committed, cut isolation, read atomic and causal, and the counts of patterns; proofs
+/// verify, and other algorithms agree.
 fn answer(name: &str, text: &str, definitions: &str) -> (String, Vec<(String, u64)>) {
     let scratch = Scratch::new(&format!("plume-{name}-{definitions}"));
     let history = scratch.file("h.txt", text);

@@ -1,4 +1,5 @@
-//! `anomalist check` of registers whose versions have an order that somebody vouches for; names of patterns; examples per component.
+//! `anomalist check` of registers whose versions have an order that somebody vouches for; names of
+//! patterns; examples per component.
 
 mod support;
 
@@ -16,8 +17,8 @@ fn check(scratch: &Scratch, args: &[&str], history: &str) -> Run {
     anomalist(&[&["check", "--json", "--verify"], args, &[&file]].concat())
 }
 
-/// Two writers of x and of y; one reader sees the first of x and the second of y, one the reverse. Some order of the writers
-/// explains both.
+/// Two writers of x and of y; one reader sees the first of x and the second of y, one the reverse. Some
+/// order of the writers explains both.
 const CROSSED: &str = r#"{"session":1,"ops":[["w","x",1,1],["w","y",1,2]]}
 {"session":2,"ops":[["w","x",2,2],["w","y",2,1]]}
 {"session":3,"ops":[["r","x",1,1]]}

@@ -1,8 +1,8 @@
 //! `anomalist check` decides the small histories of `crates/cli/tests/corpus` as its index says.
 //!
-//! The histories were written by hand from the definitions in `docs/spec/levels.md`, in several formats, so that a clone
-//! without any other corpus tests both sides of every level. A line of `INDEX.tsv` has a file, arguments, the levels that hold,
-//! the levels that are violated, and the reason.
+//! The histories were written by hand from the definitions in `docs/spec/levels.md`, in several formats, so
+//! that a clone without any other corpus tests both sides of every level. A line of `INDEX.tsv` has a file,
+//! arguments, the levels that hold, the levels that are violated, and the reason.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

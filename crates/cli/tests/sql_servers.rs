@@ -1,4 +1,5 @@
-//! `anomalist sql` with servers of PostgreSQL and MariaDB: what a run leaves alone, and what a script is given.
+//! `anomalist sql` with servers of PostgreSQL and MariaDB: what a run leaves alone, and what a script is
+//! given.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

@@ -11,7 +11,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The layer of every crate; a crate may use only lower ones. `testkit`, `literature` and `book` are for tests.
+/// The layer of every crate; a crate may use only lower ones. `testkit`, `literature` and `book` are for
+/// tests.
 const LAYERS: &[(&str, u32)] = &[
     ("history", 0),
     ("level", 1),
@@ -197,7 +198,8 @@ fn files_can_be_read_in_one_sitting() {
     only_those_left(long, LONG_FILES);
 }
 
-/// The functions of a formatted file, with their lengths: from `fn` to the next brace at the same indentation.
+/// The functions of a formatted file, with their lengths: from `fn` to the next brace at the same
+/// indentation.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -236,7 +238,8 @@ fn lengths_of_functions_are_found() {
     assert_eq!(functions(text), [("a".to_owned(), 4), ("b".to_owned(), 2)]);
 }
 
-/// The parser's own walk through trees is generic: each visitor would bring a copy of it (`crates/sqltext/src/walk.rs`).
+/// The parser's own walk through trees is generic: each visitor would bring a copy of it
+/// (`crates/sqltext/src/walk.rs`).
 #[test]
 fn trees_of_sql_are_walked_by_sqltext() {
     let own = [root().join("crates/sqltext"), root().join("crates/cli/tests/tidy.rs")];
@@ -363,8 +366,8 @@ fn cited_sections_exist() {
     assert!(count > 20, "only {count} citations were found");
 }
 
-/// Design texts and notes that are not in the repository cannot be read by its readers: no citation of them, whether
-/// by their folder or by a bare file name.
+/// Design texts and notes that are not in the repository cannot be read by its readers: no citation of
+/// them, whether by their folder or by a bare file name.
 #[test]
 fn no_text_outside_of_the_repository_is_cited() {
     let folders = ["shared", "..", "design"].map(|folder| format!("{folder}/"));

@@ -1,4 +1,5 @@
-//! `check` on histories with timestamps: what is injected is found, what is clean is clean, and values may disagree.
+//! `check` on histories with timestamps: what is injected is found, what is clean is clean, and values may
+//! disagree.
 
 mod support;
 
@@ -190,8 +191,8 @@ fn which_of_several_writers_committed_is_a_choice() {
     // What none of them explains is a violation.
     let none = two.replace(r#"["r","y",5]"#, r#"["r","y",7]"#);
     both(&none, "session-si", 1);
-    // Either of them explains x, and both write a value of y that was not read: no choice is right, which a stream leaves
-    // open.
+    // Either of them explains x, and both write a value of y that was not read: no choice is right, which a
+    // stream leaves open.
     let either = two.replace(r#"["r","y",5]"#, r#"["r","y",null]"#);
     let scratch = Scratch::new("stamps-either");
     let path = scratch.file("history.jsonl", either.trim_start());
@@ -278,7 +279,8 @@ fn a_snapshot_does_not_contain_what_its_session_issued_later() {
         let lines: Vec<String> = others(seen).trim().lines().map(|line| format!("{line}\n")).collect();
         both(&[1, 2, 0].map(|i| &*lines[i]).concat(), "session-si", status);
     }
-    // By its timestamps the second ran before the first, which breaks the session alone if the first only read.
+    // By its timestamps the second ran before the first, which breaks the session alone if the first only
+    // read.
     let turned = |ops: &str| {
         format!(
             r#"

@@ -267,7 +267,8 @@ fn transactions_come_over_sockets_and_http_and_metrics_say_so() {
     assert_eq!(standing(&events).len(), 1);
 }
 
-/// Killed again and again at random moments, restarted each time: nothing is lost, nothing is reported twice.
+/// Killed again and again at random moments, restarted each time: nothing is lost, nothing is reported
+/// twice.
 #[test]
 fn a_killed_watch_goes_on_where_it_was() {
     let scratch = Scratch::new("killed");
@@ -322,7 +323,8 @@ fn a_killed_watch_goes_on_where_it_was() {
             "5ms",
         ];
         let mut rng = fastrand::Rng::with_seed(9);
-        // By number: an event that was logged but perhaps not printed is printed again with the number it had.
+        // By number: an event that was logged but perhaps not printed is printed again with the number it
+        // had.
         let mut seen: BTreeMap<u64, Value> = BTreeMap::new();
         let mut kills = 0;
         let mut errors = Vec::new();
@@ -359,8 +361,8 @@ fn a_killed_watch_goes_on_where_it_was() {
         assert_eq!(stands, reference, "{name}");
         assert_eq!(last["standing"], reference.len(), "{name}");
         assert_eq!(last["transactions"], 32_000, "{name}");
-        // Faults have no number: those that were logged and perhaps not printed, a batch at most, are told again. Telling all of
-        // them after each of the kills would be many times as much.
+        // Faults have no number: those that were logged and perhaps not printed, a batch at most, are told
+        // again. Telling all of them after each of the kills would be many times as much.
         let told = errors.len();
         assert_eq!(BTreeSet::from_iter(errors), bad, "{name}");
         assert!(told < 2 * bad.len(), "{name}: {told} errors");
@@ -400,7 +402,8 @@ fn collectors_make_streams_of_what_databases_write() {
     }
 }
 
-/// The load generator sends over TCP and HTTP what it would write to a file, out of order; the verdict is the same.
+/// The load generator sends over TCP and HTTP what it would write to a file, out of order; the verdict is
+/// the same.
 #[test]
 fn generated_load_arrives_out_of_order_and_is_judged_the_same() {
     let scratch = Scratch::new("load");

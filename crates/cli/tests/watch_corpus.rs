@@ -1,5 +1,6 @@
-//! Real timestamped histories as streams: `anomalist watch -` reports what `anomalist check --by timestamps` finds in the file, whatever
-//! the order in which sessions arrive. From the corpus (`anomalist_testkit::skip::corpus`).
+//! Real timestamped histories as streams: `anomalist watch -` reports what
+//! `anomalist check --by timestamps` finds in the file, whatever the order in which sessions arrive. From
+//! the corpus (`anomalist_testkit::skip::corpus`).
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! `anomalist weakdb`: it says where it listens, answers, and leaves a history that `anomalist check` accepts, and choices to replay.
+//! `anomalist weakdb`: it says where it listens, answers, and leaves a history that `anomalist check`
+//! accepts, and choices to replay.
 
 #![cfg(feature = "weakdb")]
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]

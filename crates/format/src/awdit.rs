@@ -1,7 +1,9 @@
-//! AWDIT's test format: free text, sessions between `=`, transactions between `-`, one `r KEY VALUE` or `w KEY VALUE` per line.
+//! AWDIT's test format: free text, sessions between `=`, transactions between `-`, one `r KEY VALUE` or
+//! `w KEY VALUE` per line.
 //!
-//! One pass over the bytes, O(n). Separators end what is open and empty pieces do not count, so `-----` is one separator. The format
-//! has no initial values: a file that needs them has a transaction that writes them.
+//! One pass over the bytes, O(n). Separators end what is open and empty pieces do not count, so `-----` is
+//! one separator. The format has no initial values: a file that needs them has a transaction that writes
+//! them.
 
 use crate::load::{Reading, initial};
 use crate::text::number::{self, Bad};

@@ -5,10 +5,11 @@
 //! 'W' wid:i64 key:i64 val:i64            write      'A' txn:i64    abort
 //! 'R' wtxn:i64 wid:i64 key:i64 val:i64   read
 //! ```
-//! A read names the write it saw, so a version is (key, writer, write id) and `val` a mere hash. The write id stands for the
-//! version where it alone tells which one it is; a second writer with the same id gets `writer.id`. Ids that mark the
-//! initial version, or a row that does not exist, mean nil, the initial value. VeriStrong's logs give every write one
-//! universal id: there the version is (key, val). O(n), one hash per operation.
+//! A read names the write it saw, so a version is (key, writer, write id) and `val` a mere hash. The write
+//! id stands for the version where it alone tells which one it is; a second writer with the same id gets
+//! `writer.id`. Ids that mark the initial version, or a row that does not exist, mean nil, the initial
+//! value. VeriStrong's logs give every write one universal id: there the version is (key, val). O(n), one
+//! hash per operation.
 //!
 //! Cobra can put timestamps after S and C. Such logs are refused: the next record would be a guess.
 
@@ -207,8 +208,8 @@ const CAPABILITIES: Capabilities = Capabilities {
     ..Capabilities::PLAIN
 };
 
-/// Writes Cobra's logs with the universal write id, because a writer that sees one batch at a time cannot know who wrote what a
-/// read saw.
+/// Writes Cobra's logs with the universal write id, because a writer that sees one batch at a time cannot
+/// know who wrote what a read saw.
 pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
     Ok(Box::new(Writer {
         logs: Logs::create(Format::Cobra, sink)?,

@@ -6,10 +6,12 @@
 //! event   := write:bool variable:u64 value:u64 success:bool
 //! str, vec := length:u64 …        bool := 0 | 1
 //! ```
-//! The five leading numbers are a generator's parameters and mean nothing for the content. No length is trusted: nothing is
-//! allocated for it, reading simply goes on until it is reached or the bytes end. One pass, O(n).
+//! The five leading numbers are a generator's parameters and mean nothing for the content. No length is
+//! trusted: nothing is allocated for it, reading simply goes on until it is reached or the bytes end. One
+//! pass, O(n).
 //!
-//! A failed transaction is aborted; a failed event inside a committed one did not happen. 0 is the initial value.
+//! A failed transaction is aborted; a failed event inside a committed one did not happen. 0 is the initial
+//! value.
 
 use crate::load::{Reading, initial};
 use crate::write::numbers::{Encoder, SessionNumbers};

@@ -1,7 +1,7 @@
 //! Which format is it? The one table of formats, and detection by content.
 //!
-//! Every module says whether the first 64 KiB could be its own. If several say yes, the file name decides; if it does not
-//! say, the first row wins, so the pickier come first.
+//! Every module says whether the first 64 KiB could be its own. If several say yes, the file name decides;
+//! if it does not say, the first row wins, so the pickier come first.
 
 use crate::write::{HistoryWriter, Sink};
 use crate::{Diagnostic, Format, Hint, Input, Loaded, Place, ReadError, ReadOptions, WriteError};

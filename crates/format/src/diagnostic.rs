@@ -125,7 +125,8 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The part of a line around a byte offset, control characters made visible, and where the offset then stands.
+/// The part of a line around a byte offset, control characters made visible, and where the offset then
+/// stands.
 fn cut(line: &str, offset: usize) -> (String, usize) {
     let offset = (0..=offset.min(line.len())).rev().find(|&i| line.is_char_boundary(i)).unwrap_or(0);
     let before: Vec<char> = line[..offset].chars().collect();

@@ -1,8 +1,9 @@
 //! Where bytes come from: a file, standard input, memory, or a folder of logs.
 //!
-//! Compression is told by its first bytes, never by the name: a renamed `.gz` works, and so does a pipe. Decoding runs
-//! at a third of the scanner's speed; it happens inside the reader that `lines.rs` puts on a thread of its own, so it
-//! overlaps with parsing. Progress counts the bytes of the source, compressed as they may be: the caller knows its size.
+//! Compression is told by its first bytes, never by the name: a renamed `.gz` works, and so does a pipe.
+//! Decoding runs at a third of the scanner's speed; it happens inside the reader that `lines.rs` puts on a
+//! thread of its own, so it overlaps with parsing. Progress counts the bytes of the source, compressed as
+//! they may be: the caller knows its size.
 
 use crate::{Diagnostic, Place, ReadError, ReadOptions};
 use std::cmp::Ordering;
@@ -137,7 +138,8 @@ impl Input {
                         Ok(0) => break,
                         Ok(n) => length += n,
                         Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                        // A damaged archive may still have a good beginning; whoever reads on learns of the damage.
+                        // A damaged archive may still have a good beginning; whoever reads on learns of the
+                        // damage.
                         Err(e) if stream.packed && length > 0 => {
                             stream.rest = Box::new(Failing(Some(e)));
                             break;
@@ -192,7 +194,8 @@ impl Input {
         }
     }
 
-    /// The logs of a history that has one file per session, `T2` before `T10`; a single file stands for itself.
+    /// The logs of a history that has one file per session, `T2` before `T10`; a single file stands for
+    /// itself.
     pub(crate) fn into_logs(self) -> Result<Vec<Input>, ReadError> {
         if self.is_folder() { self.logs() } else { Ok(vec![self]) }
     }

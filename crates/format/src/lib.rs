@@ -1,7 +1,8 @@
 //! History files to histories and back: one file per format, detection, compression, diagnostics.
 //!
-//! Knows bytes, and decides nothing: certificate files (`certificate`) are carried, not judged. A format is a
-//! module with a `sniff`, a `read` and a `writer`, a variant of [`Format`], and a row of `detect::MODULES`.
+//! Knows bytes, and decides nothing: certificate files (`certificate`) are carried, not judged. A format is
+//! a module with a `sniff`, a `read` and a `writer`, a variant of [`Format`], and a row of
+//! `detect::MODULES`.
 //!
 //! ```
 //! use anomalist_format::{Input, ReadOptions};
@@ -72,7 +73,8 @@ pub enum Format {
 pub struct ReadOptions<'a> {
     /// The format; `None`: detect.
     pub format: Option<Format>,
-    /// The value of a key before any write, as text (a JSON scalar, or `none`); `None`: the format's default.
+    /// The value of a key before any write, as text (a JSON scalar, or `none`); `None`: the format's
+    /// default.
     pub initial: Option<&'a str>,
     /// Keep what came before the first damaged or malformed place instead of failing.
     pub lossy: bool,

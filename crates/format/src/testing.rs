@@ -104,7 +104,8 @@ impl Xorshift {
 
 type Read<'r> = &'r dyn Fn(&[u8], bool) -> Result<Loaded, ReadError>;
 
-/// Every prefix, changed copies of a file, and noise all end with a history or a diagnostic that can be shown.
+/// Every prefix, changed copies of a file, and noise all end with a history or a diagnostic that can be
+/// shown.
 pub(crate) fn survives(text: &[u8], read: Read<'_>) {
     let check = |text: &[u8]| {
         for lossy in [false, true] {
@@ -146,7 +147,8 @@ pub(crate) fn survives(text: &[u8], read: Read<'_>) {
     }
 }
 
-/// The open corpus: id, format, path, text, sessions, transactions, operations of every case in formats of this name.
+/// The open corpus: id, format, path, text, sessions, transactions, operations of every case in formats of
+/// this name.
 pub(crate) fn corpus(format: &str) -> Vec<(String, Vec<u8>, [usize; 3])> {
     let Some(root) = anomalist_testkit::skip::corpus() else { return Vec::new() };
     let index = std::fs::read_to_string(root.join("INDEX.tsv")).unwrap();

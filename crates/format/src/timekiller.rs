@@ -1,9 +1,10 @@
 //! TimeKiller's JSON: committed transactions with the timestamps their database gave them.
 //!
-//! `{"tid": …, "sid": …, "sts": {"p": …, "l": …}, "cts": {…}, "ops": [{"t": "w", "k": 1, "v": 2}, …]}`, in one array, or
-//! one after another (the lines `anomalist watch` reads). Fields come in any order; numbers may be written as strings, and
-//! `sid` 1 is `sid` "1". A list key read as null is empty. Array order matters only within a session, and not there where
-//! `sno`, the number of a transaction in its session, says the order. `sts` may be missing: serializability needs none.
+//! `{"tid": …, "sid": …, "sts": {"p": …, "l": …}, "cts": {…}, "ops": [{"t": "w", "k": 1, "v": 2}, …]}`, in
+//! one array, or one after another (the lines `anomalist watch` reads). Fields come in any order; numbers
+//! may be written as strings, and `sid` 1 is `sid` "1". A list key read as null is empty. Array order
+//! matters only within a session, and not there where `sno`, the number of a transaction in its session,
+//! says the order. `sts` may be missing: serializability needs none.
 //!
 //! Source: TimeKiller (Chronos and AION), `examples/`. One pass over the bytes, no tree; O(n).
 
@@ -148,8 +149,8 @@ fn integer(json: &mut Json<'_>, what: &str) -> Result<i64, Fault> {
     .ok_or_else(|| Fault::new(at, "expected an integer of 64 bits"))
 }
 
-/// An operation on integers, spaced and ordered as most writers do: takes it if it is one. Five times as fast as looking at
-/// each name.
+/// An operation on integers, spaced and ordered as most writers do: takes it if it is one. Five times as
+/// fast as looking at each name.
 #[inline]
 fn usual_operation(json: &mut Json<'_>, columns: &mut Columns) -> bool {
     let start = json.at();

@@ -3,11 +3,13 @@
 //! ```text
 //! {"value": [["r", 7, 31, false], ["w", 7, 32, true], …]}
 //! ```
-//! Operations: `r` key value dead?; `w` (write), `i` (insert) key value succeeded?; `d` (delete) key, writing the tombstone it names, or
-//! nil; `range` from to [{"id": key, "val": value}, …], one read per row. A write that did not succeed is left out.
+//! Operations: `r` key value dead?; `w` (write), `i` (insert) key value succeeded?; `d` (delete) key,
+//! writing the tombstone it names, or nil; `range` from to [{"id": key, "val": value}, …], one read per
+//! row. A write that did not succeed is left out.
 //!
-//! Values loaded before the run are nowhere written. A transaction with `"isInitial": true` lists them; without one, the first value
-//! of a key that is read and that nobody wrote is its initial value, and a second such value is thin air. O(n).
+//! Values loaded before the run are nowhere written. A transaction with `"isInitial": true` lists them;
+//! without one, the first value of a key that is read and that nobody wrote is its initial value, and a
+//! second such value is thin air. O(n).
 
 use crate::cobra::session_labels;
 use crate::load::ops::{Assembler, Cell, Columns, Mop};
@@ -248,7 +250,8 @@ const CAPABILITIES: Capabilities = Capabilities {
     ..Capabilities::PLAIN
 };
 
-/// Writes Viper's logs, with a file for initial values of its own so that nothing has to be guessed when they are read again.
+/// Writes Viper's logs, with a file for initial values of its own so that nothing has to be guessed when
+/// they are read again.
 pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, WriteError> {
     Ok(Box::new(Writer {
         logs: Logs::create(Format::Viper, sink)?,

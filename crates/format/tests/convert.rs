@@ -1,8 +1,9 @@
 //! Between any two formats a history either survives or is refused with what would be lost.
 //!
-//! Two histories are equal here if they have the same sessions (whatever these are called and in whichever order they come),
-//! and in each the same transactions in the same order: outcome, operations, timestamps, metadata. A read of the
-//! initial value is that, whatever the value is. Real time is the order of what ended before what began, not the clock.
+//! Two histories are equal here if they have the same sessions (whatever these are called and in whichever
+//! order they come), and in each the same transactions in the same order: outcome, operations, timestamps,
+//! metadata. A read of the initial value is that, whatever the value is. Real time is the order of what
+//! ended before what began, not the clock.
 #![allow(clippy::unwrap_used)]
 
 mod common;

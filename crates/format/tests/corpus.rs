@@ -1,5 +1,5 @@
-//! Every file of the shared corpus in a format of registers over numbers can be read, and has the size its index says; the
-//! unit tests of Elle's and TimeKiller's formats do the same for theirs.
+//! Every file of the shared corpus in a format of registers over numbers can be read, and has the size its
+//! index says; the unit tests of Elle's and TimeKiller's formats do the same for theirs.
 //!
 //! The corpus is not part of the repository (`anomalist_testkit::skip::corpus`).
 #![allow(clippy::unwrap_used)]
@@ -50,8 +50,8 @@ fn committed(loaded: &Loaded) -> (usize, usize, usize, usize) {
     (sessions.count(), of(Outcome::Committed).count(), ops, of(Outcome::Aborted).count())
 }
 
-/// A history whose label says that it is at least read committed has no faulty read: if the meaning of a format were
-/// misread, some read would find no writer.
+/// A history whose label says that it is at least read committed has no faulty read: if the meaning of a
+/// format were misread, some read would find no writer.
 fn no_fault_where_read_committed(case: &Case, loaded: &Loaded) {
     if case.expected.contains("rc=ok") {
         let indexed = Indexed::new(&loaded.history, 1.try_into().unwrap());

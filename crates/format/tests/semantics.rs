@@ -87,7 +87,8 @@ fn a_cut_invents_no_thin_air_reads() {
 fn a_first_transaction_that_loads_initial_values_is_the_initial_state() {
     let read = |text: &str| counts(&good(Format::Plume, text.as_bytes()).history);
     assert_eq!(read("w(1,0,0,0)\nw(2,0,0,0)\nr(1,0,1,1)\n"), (1, 1, 1));
-    // It writes something else, it is not alone in its session, it is not the first, it is all there is, it reads.
+    // It writes something else, it is not alone in its session, it is not the first, it is all there is, it
+    // reads.
     assert_eq!(read("w(1,1,0,0)\nr(1,1,1,1)\n"), (2, 2, 2));
     assert_eq!(read("w(1,0,0,0)\nr(1,0,0,1)\n"), (1, 2, 2));
     assert_eq!(read("r(1,0,1,1)\nw(1,0,0,0)\n"), (2, 2, 2));

@@ -2,8 +2,8 @@
 
 use crate::Graph;
 
-/// The strongly connected components of a graph, numbered in reverse topological order: an edge between two components
-/// goes from the larger number to the smaller.
+/// The strongly connected components of a graph, numbered in reverse topological order: an edge between two
+/// components goes from the larger number to the smaller.
 #[derive(Clone, Debug)]
 pub struct Components {
     of: Vec<u32>,

@@ -1,7 +1,8 @@
-//! Directed graphs over dense node numbers: strongly connected components, topological orders, shortest paths.
+//! Directed graphs over dense node numbers: strongly connected components, topological orders, shortest
+//! paths.
 //!
-//! Knows no database and no isolation level. Nothing here recurses: a session of a million transactions is a path of a
-//! million nodes.
+//! Knows no database and no isolation level. Nothing here recurses: a session of a million transactions is
+//! a path of a million nodes.
 //!
 //! ```
 //! use anomalist_graph::{Csr, components};
@@ -35,7 +36,8 @@ pub trait Graph {
     /// The `i`-th successor of a node; `None` past the last. Successors may repeat.
     fn successor(&self, node: u32, i: usize) -> Option<u32>;
 
-    /// Calls `f` with every successor of a node. Faster than asking for them one by one where a graph is made of parts.
+    /// Calls `f` with every successor of a node. Faster than asking for them one by one where a graph is
+    /// made of parts.
     fn for_each_successor(&self, node: u32, mut f: impl FnMut(u32)) {
         (0..).map_while(|i| self.successor(node, i)).for_each(&mut f);
     }
@@ -49,7 +51,8 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// From edges in any order; successors keep the order of the edges. Asks for the edges twice: to count, then to fill.
+    /// From edges in any order; successors keep the order of the edges. Asks for the edges twice: to count,
+    /// then to fill.
     pub fn from_edges<I: IntoIterator<Item = (u32, u32)>>(nodes: usize, edges: impl Fn() -> I) -> Csr {
         let mut start = vec![0u32; nodes + 1];
         for (from, _) in edges() {

@@ -1,14 +1,15 @@
 //! A topological order kept up while edges come and go (Pearce & Kelly 2006).
 //!
-//! Edges that ascend in the order cost nothing; for one that descends, only nodes placed between its ends are looked at and
-//! moved. Edges are taken back in reverse order of their arrival; the order stays as it is then, for an order of more edges
-//! is one of fewer. An edge that would close a cycle is refused, with the labels of the added edges on it: as few as
-//! possible among all cycles it would close.
+//! Edges that ascend in the order cost nothing; for one that descends, only nodes placed between its ends
+//! are looked at and moved. Edges are taken back in reverse order of their arrival; the order stays as it
+//! is then, for an order of more edges is one of fewer. An edge that would close a cycle is refused, with
+//! the labels of the added edges on it: as few as possible among all cycles it would close.
 
 use crate::{Csr, Graph};
 use std::collections::VecDeque;
 
-/// An acyclic graph with an order of its nodes: fixed edges, and labelled ones that can be added and taken back.
+/// An acyclic graph with an order of its nodes: fixed edges, and labelled ones that can be added and taken
+/// back.
 ///
 /// ```
 /// use anomalist_graph::{Csr, Ordered};
@@ -159,7 +160,8 @@ impl Ordered {
         }
     }
 
-    /// The labels on a path between two nodes, the first of which is placed before the other: a path with the fewest.
+    /// The labels on a path between two nodes, the first of which is placed before the other: a path with
+    /// the fewest.
     fn cycle(&mut self, start: u32, goal: u32) -> Vec<u32> {
         let n = self.position.len();
         self.came.resize(n, (0, NO_LABEL));

@@ -1,7 +1,8 @@
 //! Shortest paths where consecutive steps of one kind may merge.
 //!
-//! Session order is transitive, so ten session steps in a row are one step to a reader. A step is therefore free when it
-//! continues a mergeable step: 0-1 breadth-first search over (node, arrived by a mergeable step).
+//! Session order is transitive, so ten session steps in a row are one step to a reader. A step is therefore
+//! free when it continues a mergeable step: 0-1 breadth-first search over (node, arrived by a mergeable
+//! step).
 
 use search::Visited;
 use std::collections::VecDeque;
@@ -17,10 +18,11 @@ pub struct Step<L> {
     pub mergeable: bool,
 }
 
-/// The path with the fewest steps from a node to another (at least one step, so a cycle if they are the same).
+/// The path with the fewest steps from a node to another (at least one step, so a cycle if they are the
+/// same).
 ///
-/// `expand` calls its second argument with every step out of a node. Returns the steps taken with their origins,
-/// merged runs not yet collapsed; `None` if there is no path, or `give_up` said so.
+/// `expand` calls its second argument with every step out of a node. Returns the steps taken with their
+/// origins, merged runs not yet collapsed; `None` if there is no path, or `give_up` said so.
 pub fn shortest_path<L: Copy>(
     from: u32,
     to: u32,
@@ -53,7 +55,8 @@ pub fn shortest_path<L: Copy>(
 }
 
 mod search {
-    //! The search's bookkeeping: who was reached how. A map, because a witness touches few nodes of a large graph.
+    //! The search's bookkeeping: who was reached how. A map, because a witness touches few nodes of a large
+    //! graph.
     use super::Step;
     use rustc_hash::FxHashMap;
 

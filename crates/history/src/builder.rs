@@ -1,9 +1,9 @@
 //! Builds a [`History`] from operations in whatever order the input has them.
 //!
-//! Operations are appended to two columns as they come; a *segment* remembers where a run of operations of one
-//! transaction begins. [`Builder::finish`] then lays transactions out session by session, moving each segment once: O(n),
-//! and no move at all when the input was already in that order. A transaction of unknown outcome may lose its place in its
-//! session (`builder/indeterminate.rs`).
+//! Operations are appended to two columns as they come; a *segment* remembers where a run of operations of
+//! one transaction begins. [`Builder::finish`] then lays transactions out session by session, moving each
+//! segment once: O(n), and no move at all when the input was already in that order. A transaction of
+//! unknown outcome may lose its place in its session (`builder/indeterminate.rs`).
 
 mod indeterminate;
 mod partial;
@@ -188,8 +188,8 @@ impl Builder {
         self.stamps.push((draft, stamps));
     }
 
-    /// Its number in its session. Numbers are kept, and are the order of sessions, only if every transaction that did not
-    /// abort has one.
+    /// Its number in its session. Numbers are kept, and are the order of sessions, only if every
+    /// transaction that did not abort has one.
     pub fn set_number(&mut self, draft: Draft, number: u64) {
         self.numbers.push((draft, number));
     }
@@ -218,8 +218,8 @@ impl Builder {
         self.values.push(value);
     }
 
-    /// The number that the database gave the version which an operation of a transaction, counted from 0, read or wrote. (The
-    /// least integer means that it has none.)
+    /// The number that the database gave the version which an operation of a transaction, counted from 0,
+    /// read or wrote. (The least integer means that it has none.)
     pub fn set_version(&mut self, draft: Draft, place: u32, number: i64) {
         self.versions.push((draft, place, number));
     }
@@ -234,9 +234,9 @@ impl Builder {
         }
     }
 
-    /// Appends many operations to a transaction: kinds with the names of keys, and as many values. The columns are
-    /// extended one after the other, in a loop that does nothing else; readers of large files need that. `seen` is told the
-    /// key of each.
+    /// Appends many operations to a transaction: kinds with the names of keys, and as many values. The
+    /// columns are extended one after the other, in a loop that does nothing else; readers of large files
+    /// need that. `seen` is told the key of each.
     pub fn named_ops(
         &mut self,
         draft: Draft,
@@ -263,7 +263,8 @@ impl Builder {
         }
     }
 
-    /// The operations of a transaction so far, in program order. Linear in the number of segments: for the rare look back.
+    /// The operations of a transaction so far, in program order. Linear in the number of segments: for the
+    /// rare look back.
     pub fn draft_ops(&self, draft: Draft) -> Vec<(OpHead, Value)> {
         let mut ops = Vec::new();
         for (i, &(d, start)) in self.segments.iter().enumerate() {
@@ -281,7 +282,8 @@ impl Builder {
         self.finish_on(NonZeroUsize::MIN)
     }
 
-    /// The finished history, laid out by up to two threads: for large ones this takes as long as a third of the parsing.
+    /// The finished history, laid out by up to two threads: for large ones this takes as long as a third of
+    /// the parsing.
     pub fn finish_on(mut self, threads: NonZeroUsize) -> Result<History, TooLarge> {
         // 31 bits: the index uses the highest as a mark.
         check("operations", self.heads.len(), (1 << 31) - 16)?;
@@ -377,7 +379,8 @@ impl Builder {
         })
     }
 
-    /// Transactions, each session's in its order: that of their numbers if all have one, else that of the input.
+    /// Transactions, each session's in its order: that of their numbers if all have one, else that of the
+    /// input.
     fn in_session_order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.session.len()).collect();
         let mut numbers: Vec<Option<u64>> = vec![None; if self.numbers.is_empty() { 0 } else { order.len() }];

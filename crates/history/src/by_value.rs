@@ -1,8 +1,9 @@
 //! Pairs each read with the write of the same value, for histories in which no value is written twice.
 //!
-//! Recorders that hand out values from one counter are the common case. There a value names its write: one table from value to
-//! key and writer, no sorting by key. Values that were written at about the same time are neighbours in it, so a pass over
-//! a session walks through it in order. Where a value repeats, or is no small integer, `resolve.rs` takes over.
+//! Recorders that hand out values from one counter are the common case. There a value names its write: one
+//! table from value to key and writer, no sorting by key. Values that were written at about the same time
+//! are neighbours in it, so a pass over a session walks through it in order. Where a value repeats, or is
+//! no small integer, `resolve.rs` takes over.
 
 use crate::ids::{KeyId, TxnId};
 use crate::index::PackedSource;
@@ -79,8 +80,8 @@ fn table(history: &History, size: usize) -> Option<Table> {
     let mut writes = Vec::new();
     for t in history.txns() {
         let ops = history.op_range(t);
-        // Whether an operation is a read is anybody's guess, the processor's too: picking out the writes without a branch
-        // takes half the time.
+        // Whether an operation is a read is anybody's guess, the processor's too: picking out the writes
+        // without a branch takes half the time.
         writes.resize(writes.len().max(ops.len() + 1), (KeyId(0), Value::NIL));
         let mut count = 0;
         for (head, &value) in history.heads()[ops.clone()].iter().zip(&history.values()[ops]) {
@@ -162,7 +163,8 @@ mod tests {
     use crate::resolve;
     use crate::{Builder, OpKind};
 
-    /// Writes of distinct values by committed and aborted transactions, several to a key; reads of any value.
+    /// Writes of distinct values by committed and aborted transactions, several to a key; reads of any
+    /// value.
     fn random(seed: u64) -> History {
         let mut state = seed;
         let mut below = |n: u64| {

@@ -5,8 +5,8 @@ use std::fmt;
 
 /// A value as EDN or JSON has them.
 ///
-/// Equality is that of the notation: a keyword is not a string, and maps are equal whatever the order of their entries
-/// in the file, because readers sort them.
+/// Equality is that of the notation: a keyword is not a string, and maps are equal whatever the order of
+/// their entries in the file, because readers sort them.
 ///
 /// ```
 /// use anomalist_history::Datum;
@@ -106,8 +106,8 @@ impl Datum {
         self.as_map()?.iter().find(|(key, _)| key.as_name() == Some(name)).map(|(_, value)| value)
     }
 
-    /// The same as the name of a thing. A JSON object can name an account only in a string, while a transfer names it
-    /// by its number: what reads as an integer is one.
+    /// The same as the name of a thing. A JSON object can name an account only in a string, while a
+    /// transfer names it by its number: what reads as an integer is one.
     pub fn normal_key(&self) -> Datum {
         match self.as_name().and_then(|name| name.parse().ok()) {
             Some(i) => Datum::Int(i),

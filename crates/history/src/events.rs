@@ -1,8 +1,9 @@
-//! Operations as Jepsen records them: not transactions of reads and writes, but calls of any function with any value.
+//! Operations as Jepsen records them: not transactions of reads and writes, but calls of any function with
+//! any value.
 //!
-//! An [`Events`] is the file in its order; [`Events::operations`] pairs invocations with completions. This is what the
-//! models of elle-cli (bank, counter, set, …) and the linearizability checker read. Order is position in the file, as
-//! in Jepsen, where `time` is for people.
+//! An [`Events`] is the file in its order; [`Events::operations`] pairs invocations with completions. This
+//! is what the models of elle-cli (bank, counter, set, …) and the linearizability checker read. Order is
+//! position in the file, as in Jepsen, where `time` is for people.
 //!
 //! Pairing is per process: an invocation opens, the next completion of the process closes. What never
 //! completes, or is followed by another invocation of its process, is indeterminate. A completion without
@@ -188,7 +189,8 @@ impl Events {
         &self.events[op.shown()].f
     }
 
-    /// What an operation was asked to do: the value of its invocation, or of its completion if there is none.
+    /// What an operation was asked to do: the value of its invocation, or of its completion if there is
+    /// none.
     pub fn argument(&self, op: &Operation) -> &Datum {
         &self.events[op.invocation.unwrap_or(op.shown())].value
     }

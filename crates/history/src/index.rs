@@ -1,11 +1,13 @@
 //! Who read from whom: every read resolved to the transaction it read from, and the writers of every key.
 //!
 //! Built once after loading; four more bytes per operation and four per writer. Three steps:
-//! 1. *by value* (`by_value.rs`) or, where values repeat, *by key* (`resolve.rs`, `lists.rs`): pair each read with the write of
-//!    the same key and value;
-//! 2. *indeterminate transactions*: one counts as committed iff a committed one read something only it wrote. That is a
-//!    least fixpoint; leaving the others out is always at least as permissive, so no violation is invented;
-//! 3. *by transaction* (`reads.rs`): own writes, reads that no execution explains ([`ReadFault`]), external reads.
+//! 1. *by value* (`by_value.rs`) or, where values repeat, *by key* (`resolve.rs`, `lists.rs`): pair each
+//!    read with the write of the same key and value;
+//! 2. *indeterminate transactions*: one counts as committed iff a committed one read something only it
+//!    wrote. That is a least fixpoint; leaving the others out is always at least as permissive, so no
+//!    violation is invented;
+//! 3. *by transaction* (`reads.rs`): own writes, reads that no execution explains ([`ReadFault`]), external
+//!    reads.
 
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::lists::{self, VersionOrder};
@@ -18,7 +20,8 @@ use std::num::NonZeroUsize;
 /// Where a read got its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// Not a read, a read without a recorded result, or a read by a transaction that does not count as committed.
+    /// Not a read, a read without a recorded result, or a read by a transaction that does not count as
+    /// committed.
     NotJudged,
     /// The latest earlier write of the same transaction.
     Own,
@@ -28,8 +31,8 @@ pub enum Source {
     From(TxnId),
     /// No write explains it: see [`Index::faults`].
     Fault,
-    /// Several committed (or possibly committed) transactions wrote this value, or one did and the key had it from the
-    /// beginning: each of them, and the initial state, may be the source.
+    /// Several committed (or possibly committed) transactions wrote this value, or one did and the key had
+    /// it from the beginning: each of them, and the initial state, may be the source.
     Ambiguous,
 }
 
@@ -82,7 +85,8 @@ pub enum FaultKind {
     NotMyOwnWrite,
     /// The transaction reads its own write, but not its latest.
     NotMyLastWrite,
-    /// Another transaction wrote it and overwrote it before committing. (Still a read *from* that transaction.)
+    /// Another transaction wrote it and overwrote it before committing. (Still a read *from* that
+    /// transaction.)
     Intermediate,
     /// The list read shows an element more often than it can have been appended.
     DuplicateElement,
@@ -111,15 +115,16 @@ impl Index {
         Index::with(history, threads, Observed::Certainly)
     }
 
-    /// As [`Indexed::new`](crate::Indexed::new), but a transaction of unknown outcome counts as committed if its writes
-    /// *may* have been read. The two differ only where reads are ambiguous. Which of these transactions took effect is then for the
-    /// checker to find out.
+    /// As [`Indexed::new`](crate::Indexed::new), but a transaction of unknown outcome counts as committed
+    /// if its writes *may* have been read. The two differ only where reads are ambiguous. Which of these
+    /// transactions took effect is then for the checker to find out.
     pub fn build_with_possible(history: &History, threads: NonZeroUsize) -> Index {
         Index::with(history, threads, Observed::Possibly)
     }
 
     fn with(history: &History, threads: NonZeroUsize, observed: Observed) -> Index {
-        // Starting a thread, and memory shared by threads, cost as much as indexing tens of thousands of operations.
+        // Starting a thread, and memory shared by threads, cost as much as indexing tens of thousands of
+        // operations.
         let threads = threads.get().min(1 + history.op_count() / OPS_PER_THREAD);
         let mut resolved =
             by_value::resolve(history, threads).unwrap_or_else(|| resolve::by_key(history, threads));
@@ -173,8 +178,8 @@ impl Index {
         self.writers(key).binary_search(&t).is_ok()
     }
 
-    /// For every list key that was read: the order of appends that its longest read shows, and those of reads that
-    /// contradict it.
+    /// For every list key that was read: the order of appends that its longest read shows, and those of
+    /// reads that contradict it.
     pub fn version_orders(&self) -> &[VersionOrder] {
         &self.version_orders
     }
@@ -184,8 +189,8 @@ impl Index {
         self.repeats_elements
     }
 
-    /// Number of reads with several possible sources (transactions that wrote the value, the initial state), and of lists that
-    /// show an element which was appended more than once.
+    /// Number of reads with several possible sources (transactions that wrote the value, the initial
+    /// state), and of lists that show an element which was appended more than once.
     pub fn ambiguous_reads(&self) -> usize {
         self.ambiguous
     }
@@ -198,8 +203,9 @@ enum Observed {
     Possibly,
 }
 
-/// Marks indeterminate transactions as committed when a committed one read what only they wrote (or, if that is asked, what
-/// they and others wrote). A read that returns the reader's own latest write shows nothing about others.
+/// Marks indeterminate transactions as committed when a committed one read what only they wrote (or, if
+/// that is asked, what they and others wrote). A read that returns the reader's own latest write shows
+/// nothing about others.
 fn commit_observed(
     history: &History,
     resolved: &resolve::Resolved,

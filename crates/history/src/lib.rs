@@ -1,10 +1,12 @@
 //! What clients observed: sessions, transactions, operations and their outcomes, in compact columns.
 //!
-//! Everything else in Anomalist reads a [`History`]; `anomalist-format` makes them from files through a [`Builder`]. An
-//! [`Index`] then says who read from whom. This crate does no I/O and knows no isolation level.
+//! Everything else in Anomalist reads a [`History`]; `anomalist-format` makes them from files through a
+//! [`Builder`]. An [`Index`] then says who read from whom. This crate does no I/O and knows no isolation
+//! level.
 //!
-//! Memory per operation: 4 bytes of kind and key, 8 of value, 4 of source, and 4 per key a transaction writes; 16 to 20 in
-//! all for registers, plus about 20 per transaction. Fifty million operations fit in 1 GiB.
+//! Memory per operation: 4 bytes of kind and key, 8 of value, 4 of source, and 4 per key a transaction
+//! writes; 16 to 20 in all for registers, plus about 20 per transaction. Fifty million operations fit in 1
+//! GiB.
 //!
 //! ```
 //! use anomalist_history::{Builder, Index, Indexed, OpKind};

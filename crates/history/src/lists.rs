@@ -1,8 +1,8 @@
 //! List-append keys: who appended each element, and the version order that the reads show.
 //!
-//! A read returns the whole list, so it shows the order of all appends up to the one it saw. All reads of a key must be
-//! prefixes of the longest; that one is the key's version order, and every committed append it does not contain came
-//! after it (or it would be in it).
+//! A read returns the whole list, so it shows the order of all appends up to the one it saw. All reads of a
+//! key must be prefixes of the longest; that one is the key's version order, and every committed append it
+//! does not contain came after it (or it would be in it).
 
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault, Source};
@@ -31,14 +31,15 @@ pub(crate) struct Append {
     pub replaced: bool,
 }
 
-/// Who appended each element. A table per key, side by side: whoever looks up a list stays in a few cache lines.
+/// Who appended each element. A table per key, side by side: whoever looks up a list stays in a few cache
+/// lines.
 #[derive(Default)]
 pub(crate) struct Appends {
     /// Per key, where its slots begin; a power of two of them, or none.
     start: Vec<u32>,
     slots: Vec<(Value, Append)>,
-    /// Elements that were appended more than once, by transactions that did not abort, and all those appends: any may be the
-    /// one that a list shows.
+    /// Elements that were appended more than once, by transactions that did not abort, and all those
+    /// appends: any may be the one that a list shows.
     repeated: FxHashMap<(KeyId, Value), Vec<OpId>>,
     /// Per key: something was appended, or a list read.
     is_list: Vec<bool>,
@@ -227,8 +228,8 @@ fn others_part<'a>(history: &History, t: TxnId, read: OpId, elements: &'a [Value
     &elements[..elements.len().saturating_sub(mine.count())]
 }
 
-/// A transaction's appends reach a list in program order and none without those before it. (Appends of others in between
-/// are another matter: a cycle of version order.)
+/// A transaction's appends reach a list in program order and none without those before it. (Appends of
+/// others in between are another matter: a cycle of version order.)
 fn follows_program_order(history: &History, key: KeyId, elements: &[Value], appends: &Appends) -> bool {
     let mut seen: FxHashMap<TxnId, usize> = FxHashMap::default();
     elements.iter().filter_map(|&e| appends.of(key, e)).all(|append| {

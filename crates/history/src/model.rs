@@ -116,7 +116,8 @@ impl Stamps {
     }
 }
 
-/// When the client began a transaction and learnt its outcome, in units of one common clock (or event numbers).
+/// When the client began a transaction and learnt its outcome, in units of one common clock (or event
+/// numbers).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
     /// The client issued it.
@@ -131,7 +132,8 @@ pub type Metadata = BTreeMap<Box<str>, Box<str>>;
 /// The value of a key that nobody has written yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Initial {
-    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that no write explains is thin air.
+    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that
+    /// no write explains is thin air.
     pub default: Option<Value>,
     /// Keys with an initial value of their own.
     pub keys: FxHashMap<KeyId, Value>,
@@ -238,8 +240,9 @@ impl History {
         self.txn_session[t.index()]
     }
 
-    /// The transaction of another session that a session branches off. Such a session is a single transaction of unknown
-    /// outcome: its client issued it after that one, and nothing is known to follow it.
+    /// The transaction of another session that a session branches off. Such a session is a single
+    /// transaction of unknown outcome: its client issued it after that one, and nothing is known to follow
+    /// it.
     #[inline]
     pub fn branches_off(&self, s: SessionId) -> Option<TxnId> {
         if self.branches.is_empty() { None } else { self.branches[s.index()] }
@@ -261,7 +264,8 @@ impl History {
         self.part_before(self.trunk(t), t).map(TxnId)
     }
 
-    /// The session that all transactions before `t` in session order are of: its own, or the one it branches off.
+    /// The session that all transactions before `t` in session order are of: its own, or the one it
+    /// branches off.
     #[inline]
     pub fn trunk(&self, t: TxnId) -> SessionId {
         let session = self.session_of(t);
@@ -280,8 +284,9 @@ impl History {
         start..from.map_or(start, |from| from.0 + 1)
     }
 
-    /// The session whose client issued a transaction: its own, or the one that it was separated from because its outcome is
-    /// unknown. Where timestamps tell when a transaction took effect, this is the session that counts.
+    /// The session whose client issued a transaction: its own, or the one that it was separated from
+    /// because its outcome is unknown. Where timestamps tell when a transaction took effect, this is the
+    /// session that counts.
     #[inline]
     pub fn issuer(&self, t: TxnId) -> SessionId {
         let session = self.session_of(t);
@@ -305,7 +310,8 @@ impl History {
         self.issuer(a) == self.issuer(b) && self.issue_rank(a) < self.issue_rank(b)
     }
 
-    /// The transactions that a session's client issued, in its order; none for a session that was separated from another.
+    /// The transactions that a session's client issued, in its order; none for a session that was separated
+    /// from another.
     pub fn issued(&self, s: SessionId) -> impl DoubleEndedIterator<Item = TxnId> + '_ {
         let range = if self.issuers.is_empty() { self.session_range(s) } else { 0..0 };
         let issued = &self.issued;
@@ -314,7 +320,8 @@ impl History {
         range.map(TxnId).chain(issued[start..end].iter().copied())
     }
 
-    /// The operations of a transaction, as a range of indices into [`heads`](Self::heads) and [`values`](Self::values).
+    /// The operations of a transaction, as a range of indices into [`heads`](Self::heads) and
+    /// [`values`](Self::values).
     #[inline]
     pub fn op_range(&self, t: TxnId) -> Range<usize> {
         self.op_start[t.index()] as usize..self.op_start[t.index() + 1] as usize
@@ -349,8 +356,8 @@ impl History {
         &self.values
     }
 
-    /// The number that the database gave the version which an operation read or wrote, if the client was told. Numbers of a key
-    /// grow from version to version.
+    /// The number that the database gave the version which an operation read or wrote, if the client was
+    /// told. Numbers of a key grow from version to version.
     #[inline]
     pub fn version(&self, o: OpId) -> Option<i64> {
         self.versions.get(o.index()).copied().filter(|&number| number != NO_VERSION)
@@ -367,7 +374,8 @@ impl History {
         self.outcome[t.index()]
     }
 
-    /// Where a transaction stands in the input: its rank among all transactions. A hint at commit order, never a fact.
+    /// Where a transaction stands in the input: its rank among all transactions. A hint at commit order,
+    /// never a fact.
     #[inline]
     pub fn position(&self, t: TxnId) -> u32 {
         self.position[t.index()]
@@ -378,13 +386,14 @@ impl History {
         self.line.get(t.index()).copied().filter(|&line| line > 0)
     }
 
-    /// Start and commit timestamps, when the history has them: for all transactions or for none. Aborted ones need none; theirs
-    /// are zero then.
+    /// Start and commit timestamps, when the history has them: for all transactions or for none. Aborted
+    /// ones need none; theirs are zero then.
     pub fn stamps(&self) -> Option<&[Stamps]> {
         self.stamps.as_deref()
     }
 
-    /// How many transactions that did not abort have a commit timestamp and neither a start timestamp nor a set.
+    /// How many transactions that did not abort have a commit timestamp and neither a start timestamp nor a
+    /// set.
     pub fn without_start(&self) -> usize {
         let Some(stamps) = self.stamps() else { return 0 };
         let lacks = |t: &TxnId| {
@@ -395,14 +404,14 @@ impl History {
         self.txns().filter(lacks).count()
     }
 
-    /// The numbers that transactions have in their sessions by the recording itself, in the order of which they are, when it
-    /// has them: for all transactions or for none. Aborted ones need none.
+    /// The numbers that transactions have in their sessions by the recording itself, in the order of which
+    /// they are, when it has them: for all transactions or for none. Aborted ones need none.
     pub fn numbers(&self) -> Option<&[u64]> {
         self.numbers.as_deref()
     }
 
-    /// Whether a transaction does not follow the one before it by their numbers, which count from 0 or 1: one in between was
-    /// not recorded, or two have one number.
+    /// Whether a transaction does not follow the one before it by their numbers, which count from 0 or 1:
+    /// one in between was not recorded, or two have one number.
     pub fn breaks_numbers(&self, before: Option<TxnId>, t: TxnId) -> bool {
         self.numbers().is_some_and(|numbers| match before {
             Some(before) => numbers[before.index()].checked_add(1) != Some(numbers[t.index()]),
@@ -430,8 +439,9 @@ impl History {
         self.intervals.as_deref()
     }
 
-    /// The same history with the database's clock for real time: a transaction runs from its start timestamp to its commit
-    /// timestamp. Without timestamps nothing changes; without a known outcome it never ends.
+    /// The same history with the database's clock for real time: a transaction runs from its start
+    /// timestamp to its commit timestamp. Without timestamps nothing changes; without a known outcome it
+    /// never ends.
     pub fn timed_by_stamps(mut self) -> History {
         let Some(stamps) = &self.stamps else { return self };
         let mut moments: Vec<Timestamp> = stamps.iter().flat_map(|s| [s.start, s.commit]).collect();
@@ -510,7 +520,8 @@ impl History {
         self.label.get(t.index()).copied().filter(|&l| l != Value::NIL)
     }
 
-    /// A value as people write it. Integers and nil are the same in all formats; text is quoted only where needed.
+    /// A value as people write it. Integers and nil are the same in all formats; text is quoted only where
+    /// needed.
     pub fn show(&self, value: Value) -> Show<'_> {
         Show { history: self, value }
     }

@@ -27,9 +27,9 @@ pub struct Origin {
 }
 
 impl History {
-    /// The history that has only what is kept, in the same order, with the same names. Sessions and keys that nothing is
-    /// left of disappear. A transaction that had no name of its own is still called by session and position, which may be
-    /// another then.
+    /// The history that has only what is kept, in the same order, with the same names. Sessions and keys
+    /// that nothing is left of disappear. A transaction that had no name of its own is still called by
+    /// session and position, which may be another then.
     pub fn part(&self, kept: &impl Kept) -> Result<(History, Origin), TooLarge> {
         let mut txns: Vec<TxnId> = self.txns().filter(|&t| kept.txn(t)).collect();
         // Where numbers are the order of sessions, the input may have had another.

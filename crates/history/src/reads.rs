@@ -1,8 +1,9 @@
-//! Judges reads transaction by transaction: own writes first, then the fate of the writer (Plume's TAP-a to TAP-f).
+//! Judges reads transaction by transaction: own writes first, then the fate of the writer (Plume's TAP-a to
+//! TAP-f).
 //!
-//! A read after an own write of the key must return the latest such write. Any other read is external: it must return
-//! the final write of a committed transaction, or the initial value. A list is external also after own appends: below
-//! those, which must be its tail, it shows what others had appended.
+//! A read after an own write of the key must return the latest such write. Any other read is external: it
+//! must return the final write of a committed transaction, or the initial value. A list is external also
+//! after own appends: below those, which must be its tail, it shows what others had appended.
 
 use crate::by_value::Table;
 use crate::ids::{KeyId, OpId, TxnId};
@@ -14,8 +15,8 @@ use crate::value::{Value, begins_with};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Replaces, in `resolved.source`, what each read saw by the transaction it is an external read from, or a special source.
-/// Returns the faulty reads and the number of ambiguous ones.
+/// Replaces, in `resolved.source`, what each read saw by the transaction it is an external read from, or a
+/// special source. Returns the faulty reads and the number of ambiguous ones.
 pub(crate) fn classify(
     history: &History,
     resolved: &mut Resolved,
@@ -68,7 +69,8 @@ impl OwnWrites {
     }
 }
 
-/// The reads and the writes of a transaction, picked out without a branch: which is which no processor foresees.
+/// The reads and the writes of a transaction, picked out without a branch: which is which no processor
+/// foresees.
 #[derive(Default)]
 struct Picked {
     reads: Vec<u32>,
@@ -178,7 +180,8 @@ impl<'a> Shared<'a> {
             PackedSource::FAULT => return Judged::Fault(FaultKind::ThinAir, None),
             PackedSource::INITIAL if own.is_some() => return Judged::Fault(FaultKind::NotMyOwnWrite, None),
             special @ (PackedSource::INITIAL | PackedSource::AMBIGUOUS) => {
-                // With an own write before it, an ambiguous read of a foreign value is wrong whoever wrote it.
+                // With an own write before it, an ambiguous read of a foreign value is wrong whoever wrote
+                // it.
                 return match own {
                     Some(_) => Judged::Fault(FaultKind::NotMyOwnWrite, None),
                     None => Judged::Source(special),
@@ -205,8 +208,8 @@ impl<'a> Shared<'a> {
         Judged::Fault(kind, write)
     }
 
-    /// The write behind a faulty read. If a transaction wrote the value several times, the latest that explains it: before
-    /// the read if it is the reader's own.
+    /// The write behind a faulty read. If a transaction wrote the value several times, the latest that
+    /// explains it: before the read if it is the reader's own.
     fn write_seen(&self, writer: TxnId, read: OpId) -> Option<OpId> {
         let Op { key, value, .. } = self.history.op(read);
         let value = self.history.list(value).map_or(Some(value), |elements| elements.last().copied())?;
@@ -224,8 +227,9 @@ impl<'a> Shared<'a> {
         )
     }
 
-    /// A list read shows more than its last element: each element must have been appended by a transaction whose appends may
-    /// be seen, as often as it is shown, and the reader's own earlier appends must be its tail. `None`: nothing special.
+    /// A list read shows more than its last element: each element must have been appended by a transaction
+    /// whose appends may be seen, as often as it is shown, and the reader's own earlier appends must be its
+    /// tail. `None`: nothing special.
     fn judge_elements(
         &self,
         t: TxnId,
@@ -297,8 +301,8 @@ impl<'a> Shared<'a> {
         shown.find(|(_, o)| first(o)).map(|(op, _)| op)
     }
 
-    /// Looks up every element beyond the first `known`. Of several things wrong with a list the worst is reported, whatever
-    /// its place.
+    /// Looks up every element beyond the first `known`. Of several things wrong with a list the worst is
+    /// reported, whatever its place.
     fn fault_of_elements(
         &self,
         t: TxnId,
@@ -325,8 +329,8 @@ impl<'a> Shared<'a> {
         duplicate.then_some(Judged::Fault(FaultKind::DuplicateElement, None))
     }
 
-    /// True if the list shows some element more often than it can have been appended: by other transactions that did not
-    /// abort, and by the reader before the read.
+    /// True if the list shows some element more often than it can have been appended: by other transactions
+    /// that did not abort, and by the reader before the read.
     fn shows_too_often(&self, read: OpId, elements: &[Value]) -> bool {
         let (t, key) = (self.history.txn_of(read), self.history.heads()[read.index()].key());
         let mut shown: FxHashMap<Value, usize> = FxHashMap::default();
@@ -357,16 +361,16 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// A transaction's writes of a key, of all in order of keys: looking through all its operations at every read would be
-/// quadratic.
+/// A transaction's writes of a key, of all in order of keys: looking through all its operations at every
+/// read would be quadratic.
 fn of_key(writes: &[(KeyId, u32)], key: KeyId) -> &[(KeyId, u32)] {
     let start = writes.partition_point(|w| w.0 < key);
     let length = writes[start..].partition_point(|w| w.0 == key);
     &writes[start..start + length]
 }
 
-/// Per key, the longest list seen whose elements committed transactions appended, one each, none twice. Nearly every read is
-/// a prefix of it, and comparing is much cheaper than looking each element up.
+/// Per key, the longest list seen whose elements committed transactions appended, one each, none twice.
+/// Nearly every read is a prefix of it, and comparing is much cheaper than looking each element up.
 type SoundLists<'a> = FxHashMap<KeyId, &'a [Value]>;
 
 enum Judged {

@@ -1,8 +1,9 @@
 //! Pairs each read with the write of the same key and value, key by key.
 //!
-//! Operations are bucketed by key with one counting sort that carries value and transaction along, so that a bucket is
-//! read front to back; inside it a small open-addressing table from value to writer stays in cache, where one table for
-//! the whole history would miss on every probe. Buckets are independent: threads take contiguous ranges of keys.
+//! Operations are bucketed by key with one counting sort that carries value and transaction along, so that
+//! a bucket is read front to back; inside it a small open-addressing table from value to writer stays in
+//! cache, where one table for the whole history would miss on every probe. Buckets are independent: threads
+//! take contiguous ranges of keys.
 
 use crate::by_value::Table;
 use crate::ids::{KeyId, OpId, TxnId};
@@ -16,7 +17,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The result of resolving by key.
 pub(crate) struct Resolved {
-    /// Per operation: for a read the [`Seen`] writer, or a special [`PackedSource`]. Empty if there is a table.
+    /// Per operation: for a read the [`Seen`] writer, or a special [`PackedSource`]. Empty if there is a
+    /// table.
     pub source: Vec<u32>,
     /// Where the value alone tells what a read saw.
     pub table: Option<Table>,
@@ -111,8 +113,8 @@ impl Resolved {
 }
 
 impl Resolved {
-    /// Calls `f` with who made, of the appends of an element that was appended several times, the only one that was not the
-    /// reader's own.
+    /// Calls `f` with who made, of the appends of an element that was appended several times, the only one
+    /// that was not the reader's own.
     fn for_each_only_append(
         &self,
         history: &History,
@@ -318,9 +320,10 @@ impl Shared<'_> {
         }
     }
 
-    /// Which of several writers of one value a read saw. A committed one beats an aborted one (a client's retry), and
-    /// another transaction beats the reader itself, whose own writes `reads.rs` considers first. The initial state, if that
-    /// is its value too, is one more possible source beside other transactions, and the only one beside aborted writers.
+    /// Which of several writers of one value a read saw. A committed one beats an aborted one (a client's
+    /// retry), and another transaction beats the reader itself, whose own writes `reads.rs` considers
+    /// first. The initial state, if that is its value too, is one more possible source beside other
+    /// transactions, and the only one beside aborted writers.
     fn choose(&self, reader: TxnId, writers: &[Seen], is_initial: bool) -> u32 {
         let rank = |w: Seen| match self.history.outcome(w.txn()) {
             _ if w.txn() == reader => 1,

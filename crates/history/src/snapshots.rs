@@ -1,9 +1,10 @@
 //! Snapshots as sets of transaction ids.
 //!
-//! Some databases take a snapshot at a point of a clock; a timestamp says it all. Others note who was running:
-//! PostgreSQL's `pg_current_snapshot()` is `xmin:xmax:xip_list`. There a scalar would be wrong, because transactions become
-//! visible in another order than they are written to the log. Such a transaction carries the set, and its writers their
-//! ids; its commit timestamp (the log position) still orders versions.
+//! Some databases take a snapshot at a point of a clock; a timestamp says it all. Others note who was
+//! running: PostgreSQL's `pg_current_snapshot()` is `xmin:xmax:xip_list`. There a scalar would be wrong,
+//! because transactions become visible in another order than they are written to the log. Such a
+//! transaction carries the set, and its writers their ids; its commit timestamp (the log position) still
+//! orders versions.
 //!
 //! Kept only when some transaction has a set or an id: 28 bytes per transaction and 8 per running id.
 

@@ -1,8 +1,9 @@
 //! Values, eight bytes each.
 //!
-//! Real histories hold tens of millions of values and nearly all are integers, so an integer of up to 62 bits is
-//! stored in place. Anything else (text, keywords, larger numbers, vectors) is an *atom*: interned once, compared by
-//! its number. Lists that were read share their beginnings ([`Lists`]). Equal values other than lists have equal representations.
+//! Real histories hold tens of millions of values and nearly all are integers, so an integer of up to 62
+//! bits is stored in place. Anything else (text, keywords, larger numbers, vectors) is an *atom*: interned
+//! once, compared by its number. Lists that were read share their beginnings ([`Lists`]). Equal values
+//! other than lists have equal representations.
 
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -52,7 +53,8 @@ impl Value {
     /// The result of this read was not recorded.
     pub const UNKNOWN: Value = Value(1 << TAG_BITS | SPECIAL);
 
-    /// An integer in place; `None` if it needs more than 62 bits (then [`Builder::int`](crate::Builder::int) interns it).
+    /// An integer in place; `None` if it needs more than 62 bits (then
+    /// [`Builder::int`](crate::Builder::int) interns it).
     #[inline]
     pub fn int(v: i64) -> Option<Value> {
         let shifted = v << TAG_BITS;
@@ -121,7 +123,8 @@ pub struct Atoms {
 impl Atoms {
     /// The value of this atom; the same text of the same kind is the same value.
     pub fn intern(&mut self, kind: AtomKind, text: &str) -> Value {
-        // The map is asked with an owned key because a borrowed (kind, &str) has no `Borrow` form; atoms are rare.
+        // The map is asked with an owned key because a borrowed (kind, &str) has no `Borrow` form; atoms
+        // are rare.
         let key = (kind, Box::from(text));
         if let Some(&id) = self.ids.get(&key) {
             return Value::atom(id);
@@ -144,9 +147,10 @@ impl Atoms {
     }
 }
 
-/// The list values of a history. Reads of one key are mostly beginnings of one another, so a list is a *chain* and a length:
-/// what begins a known chain, or is begun by it, shares it. Chains are found by their first element. Lists whose slices start
-/// at the same place in memory are therefore comparable by length alone (`begins_with`).
+/// The list values of a history. Reads of one key are mostly beginnings of one another, so a list is a
+/// *chain* and a length: what begins a known chain, or is begun by it, shares it. Chains are found by their
+/// first element. Lists whose slices start at the same place in memory are therefore comparable by length
+/// alone (`begins_with`).
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     lists: Vec<(u32, u32)>,
@@ -206,7 +210,8 @@ pub(crate) fn begins_with(list: &[Value], beginning: &[Value]) -> bool {
         && (std::ptr::eq(list.as_ptr(), beginning.as_ptr()) || same(&list[..beginning.len()], beginning))
 }
 
-/// Equality of lists of the same length, eight elements at a time: looking for the first difference is four times slower.
+/// Equality of lists of the same length, eight elements at a time: looking for the first difference is four
+/// times slower.
 fn same(a: &[Value], b: &[Value]) -> bool {
     let differ = |a: &[Value], b: &[Value]| a.iter().zip(b).fold(0, |d, (a, b)| d | (a.0 ^ b.0)) != 0;
     let (mut eights, mut others) = (a.chunks_exact(8), b.chunks_exact(8));

@@ -38,8 +38,8 @@ pub(crate) struct Weak {
     dirty: Vec<Node>,
 }
 
-/// A writer that must come before another, because a read returned the other's version of a key; or before the
-/// initial state, which is impossible.
+/// A writer that must come before another, because a read returned the other's version of a key; or before
+/// the initial state, which is impossible.
 struct Constraint {
     first: Node,
     then: Option<Node>,

@@ -1,6 +1,8 @@
-//! Sets, counters and banks as transactions: small recordings by hand, and random ones against all serial orders.
+//! Sets, counters and banks as transactions: small recordings by hand, and random ones against all serial
+//! orders.
 //!
-//! `ANOMALIST_ORACLE_CASES` sets the number of recordings, `ANOMALIST_SEED` the seed; a failure prints the recording.
+//! `ANOMALIST_ORACLE_CASES` sets the number of recordings, `ANOMALIST_SEED` the seed; a failure prints the
+//! recording.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

@@ -1,6 +1,7 @@
 //! The linearizability checker against its definition, on many small random histories.
 //!
-//! `ANOMALIST_ORACLE_CASES` sets the number of histories, `ANOMALIST_SEED` the seed; a failure prints the history.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories, `ANOMALIST_SEED` the seed; a failure prints the
+//! history.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -22,7 +23,8 @@ fn run(initial: u32, actions: impl Iterator<Item = Action>) -> Option<u32> {
     Some(value)
 }
 
-/// An order is a linearisation if it has every call that returned, none twice, respects real time, and is legal.
+/// An order is a linearisation if it has every call that returned, none twice, respects real time, and is
+/// legal.
 fn is_linearisation(calls: &[Call], initial: u32, order: &[usize]) -> bool {
     let once = order.iter().all(|c| order.iter().filter(|d| *d == c).count() == 1);
     let complete = (0..calls.len()).all(|c| calls[c].ended.is_none() || order.contains(&c));
@@ -55,7 +57,8 @@ fn oracle(calls: &[Call], initial: u32) -> bool {
     extend(calls, initial, &mut Vec::new())
 }
 
-/// The calls as they stood just before this moment: what had not begun is gone, what had not returned is open.
+/// The calls as they stood just before this moment: what had not begun is gone, what had not returned is
+/// open.
 fn before(calls: &[Call], moment: usize) -> Vec<Call> {
     let begun = calls.iter().filter(|c| c.began < moment);
     begun.map(|c| Call { ended: c.ended.filter(|&end| end < moment), ..*c }).collect()

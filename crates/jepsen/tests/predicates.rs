@@ -1,10 +1,13 @@
-//! Reads by predicate against Adya's definition: whatever is called violated is violated in every interpretation.
+//! Reads by predicate against Adya's definition: whatever is called violated is violated in every
+//! interpretation.
 //!
-//! An interpretation chooses the fate of every transaction without an answer, the order of every row's versions, the
-//! version that every read saw where several have its value, and the version of every row that a read by predicate did
-//! not return. The oracle tries them all, and draws the graph of Adya 1999, 4.2.3 and 4.4.
+//! An interpretation chooses the fate of every transaction without an answer, the order of every row's
+//! versions, the version that every read saw where several have its value, and the version of every row
+//! that a read by predicate did not return. The oracle tries them all, and draws the graph of Adya 1999,
+//! 4.2.3 and 4.4.
 //!
-//! `ANOMALIST_ORACLE_CASES` sets the number of histories, `ANOMALIST_SEED` the seed; a failure prints the history.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories, `ANOMALIST_SEED` the seed; a failure prints the
+//! history.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -209,7 +212,8 @@ fn oracle(r: &Recording) -> [bool; 4] {
     best
 }
 
-/// A read whose version is to be chosen: reader, row, places it may be at, and the predicate, if it is by one.
+/// A read whose version is to be chosen: reader, row, places it may be at, and the predicate, if it is by
+/// one.
 struct Choice {
     reader: usize,
     key: usize,
@@ -441,8 +445,8 @@ fn lists_show_the_order_of_their_versions() {
     let (name, key) = (Datum::keyword, Datum::Int(0));
     let odd = || Datum::List(vec![name("mod"), Datum::Int(2), Datum::Int(1)]);
     let write = |ints: &[i64]| vec![name("w"), key.clone(), list(ints)];
-    // [2] and [2 4] do not match, [2 4 5] does and comes after both; so the first reader precedes its writer, who
-    // wrote what it read elsewhere.
+    // [2] and [2 4] do not match, [2 4 5] does and comes after both; so the first reader precedes its
+    // writer, who wrote what it read elsewhere.
     let events = Events::new(vec![
         event(0, vec![write(&[2])]),
         event(1, vec![write(&[2, 4])]),

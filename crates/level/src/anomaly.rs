@@ -1,8 +1,8 @@
 //! Anomalies: the enum, the questions one asks about an anomaly, and its rows, one file per family.
 //!
-//! "`a` implies `b`" means: whoever forbids `b` thereby forbids `a`, because `a` is `b` or something worse. For
-//! Elle's anomalies these are Elle's implications; Plume's patterns are tied to Adya's phenomena where they are
-//! instances of them.
+//! "`a` implies `b`" means: whoever forbids `b` thereby forbids `a`, because `a` is `b` or something worse.
+//! For Elle's anomalies these are Elle's implications; Plume's patterns are tied to Adya's phenomena where
+//! they are instances of them.
 
 mod adya;
 mod data;
@@ -28,8 +28,8 @@ macro_rules! kinds {
 }
 
 no_orders! { kinds! {
-    /// A kind of anomaly. The name is Anomalist's, in lower case; [`code`](AnomalyKind::code) is what the field calls
-    /// it.
+    /// A kind of anomaly. The name is Anomalist's, in lower case; [`code`](AnomalyKind::code) is what the
+    /// field calls it.
     AnomalyKind {
         ThinAirRead "thin-air-read",
         AbortedRead "aborted-read",
@@ -151,7 +151,8 @@ pub struct AnomalyInfo {
     pub implies: &'static [AnomalyKind],
     /// For Elle's anomalies: the weakest models that Elle says it rules out.
     pub elle_rules_out: &'static [Level],
-    /// A small history that has it, in the testkit's language: `||` between sessions, `;` between transactions.
+    /// A small history that has it, in the testkit's language: `||` between sessions, `;` between
+    /// transactions.
     pub example: Option<&'static str>,
 }
 
@@ -246,13 +247,14 @@ impl AnomalyKind {
         self.info().code
     }
 
-    /// Whether every level that forbids `other` forbids `self` too, because `self` is `other` or worse. Reflexive and
-    /// transitive.
+    /// Whether every level that forbids `other` forbids `self` too, because `self` is `other` or worse.
+    /// Reflexive and transitive.
     pub fn implies(self, other: AnomalyKind) -> bool {
         IMPLIED[self.index()] & other.bit() != 0
     }
 
-    /// The weakest canonical levels that it rules out, in the order of the table. Empty for a mere warning or limit.
+    /// The weakest canonical levels that it rules out, in the order of the table. Empty for a mere warning
+    /// or limit.
     pub fn rules_out(self) -> Vec<Level> {
         let broken: Vec<Level> =
             Level::CANONICAL.iter().copied().filter(|level| level.forbids(self)).collect();
@@ -264,8 +266,8 @@ impl AnomalyKind {
         AnomalyKind::STAMPS & self.bit() != 0
     }
 
-    /// Whether it says no more than that no order satisfies a level. Its witness names the transactions and operations that
-    /// matter; the proof is a [`Refutation`](crate::Refutation).
+    /// Whether it says no more than that no order satisfies a level. Its witness names the transactions and
+    /// operations that matter; the proof is a [`Refutation`](crate::Refutation).
     pub fn is_no_order(self) -> bool {
         self.name().ends_with("-cycle-exists")
     }

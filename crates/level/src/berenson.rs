@@ -1,9 +1,11 @@
-//! The phenomena of Berenson et al., "A Critique of ANSI SQL Isolation Levels" (SIGMOD 1995), as views of our anomalies.
+//! The phenomena of Berenson et al., "A Critique of ANSI SQL Isolation Levels" (SIGMOD 1995), as views of
+//! our anomalies.
 //!
-//! The paper defines them by the order of operations in a schedule: P0 to P4 broadly, as what locks prevent, and A5A and
-//! A5B strictly, as what clients see. A history records what clients saw, so a phenomenon is reported as the anomalies that
-//! show it to a client. P2, a read whose row another transaction writes before the reader ends, is visible only if the row is
-//! read again or the cycle closes otherwise.
+//! The paper defines them by the order of operations in a schedule: P0 to P4 broadly, as what locks
+//! prevent, and A5A and A5B strictly, as what clients see. A history records what clients saw, so a
+//! phenomenon is reported as the anomalies that show it to a client. P2, a read whose row another
+//! transaction writes before the reader ends, is visible only if the row is read again or the cycle closes
+//! otherwise.
 
 use crate::anomaly::AnomalyKind;
 use AnomalyKind as A;

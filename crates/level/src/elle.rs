@@ -1,9 +1,9 @@
-//! Elle's own lattice, for the drop-in: the same levels and anomalies, seen with Elle's names and Elle's meanings
-//! only.
+//! Elle's own lattice, for the drop-in: the same levels and anomalies, seen with Elle's names and Elle's
+//! meanings only.
 //!
-//! Nothing is written twice: a model's implications and proscribed anomalies are its level's, without what Anomalist
-//! adds. Beside them stand the facts that only Elle has: printed names, which checker emits what, and how cycles are
-//! searched for (`cycles.rs`). Facts: Elle 0.2.8-SNAPSHOT, ccdee6f.
+//! Nothing is written twice: a model's implications and proscribed anomalies are its level's, without what
+//! Anomalist adds. Beside them stand the facts that only Elle has: printed names, which checker emits what,
+//! and how cycles are searched for (`cycles.rs`). Facts: Elle 0.2.8-SNAPSHOT, ccdee6f.
 //!
 //! ```
 //! use anomalist_level::{AnomalyKind, elle};
@@ -43,14 +43,14 @@ pub fn all_implying(given: &[Level]) -> Vec<Level> {
         .collect()
 }
 
-/// Between Elle's models Anomalist's implications are Elle's: no way leads from one to another through a level Elle does
-/// not know that Elle does not have itself. The facts test compares the closures.
+/// Between Elle's models Anomalist's implications are Elle's: no way leads from one to another through a
+/// level Elle does not know that Elle does not have itself. The facts test compares the closures.
 fn elle_implies(stronger: Level, weaker: Level) -> bool {
     stronger.implies(weaker)
 }
 
-/// The anomalies that a history may not have if `models` are to hold: those proscribed by them and by what they
-/// imply, and all that imply those.
+/// The anomalies that a history may not have if `models` are to hold: those proscribed by them and by what
+/// they imply, and all that imply those.
 pub fn prohibited(given: &[Level]) -> Vec<AnomalyKind> {
     let direct: Vec<AnomalyKind> = models()
         .iter()

@@ -31,7 +31,8 @@ pub struct LevelInfo {
     pub session_order: bool,
     /// The order of transactions in real time binds it.
     pub real_time: bool,
-    /// Known by name only: nothing here defines it, so unless an implication decides it its verdict is unknown.
+    /// Known by name only: nothing here defines it, so unless an implication decides it its verdict is
+    /// unknown.
     pub name_only: bool,
     /// Elle's canonical name (`PL-2`), where Elle has a model with this meaning.
     pub elle_name: Option<&'static str>,
@@ -43,8 +44,8 @@ pub struct LevelInfo {
     pub in_plume: Option<&'static str>,
     /// The levels it implies directly; [`Level::implies`] is the closure.
     pub implies: &'static [Level],
-    /// The anomalies that it forbids itself, beyond those of the levels it implies; [`Level::forbids`] is the
-    /// closure.
+    /// The anomalies that it forbids itself, beyond those of the levels it implies; [`Level::forbids`] is
+    /// the closure.
     pub forbids: &'static [AnomalyKind],
     /// The kind of order it asks for, which says what engines decide it; none for Elle's further models and
     /// for what is decided as another level.
@@ -57,7 +58,8 @@ pub struct LevelInfo {
     pub no_order: Option<AnomalyKind>,
     /// weakdb's explorer runs programs at it.
     pub explored: bool,
-    /// A small history that satisfies it, in the testkit's language: `||` between sessions, `;` between transactions.
+    /// A small history that satisfies it, in the testkit's language: `||` between sessions, `;` between
+    /// transactions.
     pub example_accepts: Option<&'static str>,
     /// A small history that violates it.
     pub example_rejects: Option<&'static str>,
@@ -127,8 +129,8 @@ static FORBIDDEN: [u128; COUNT] = {
             }
             weaker += 1;
         }
-        // Levels by timestamps do not inherit: serializable places a transaction at its commit and so never sees
-        // NOCONFLICT, although snapshot isolation, which it implies by values, forbids it.
+        // Levels by timestamps do not inherit: serializable places a transaction at its commit and so never
+        // sees NOCONFLICT, although snapshot isolation, which it implies by values, forbids it.
         let stamps = AnomalyKind::STAMPS & AnomalyKind::bits(row(level).forbids);
         rows[level] = AnomalyKind::all_implying(direct & !AnomalyKind::STAMPS) | stamps;
         level += 1;
@@ -170,8 +172,8 @@ impl Level {
 
     /// Whether every history that satisfies `self` satisfies `other`. Reflexive and transitive.
     ///
-    /// This is about levels decided by values. By timestamps a level is a statement about stamps as well, and none
-    /// follows from another.
+    /// This is about levels decided by values. By timestamps a level is a statement about stamps as well,
+    /// and none follows from another.
     pub fn implies(self, other: Level) -> bool {
         IMPLIED[self.index()] & other.bit() != 0
     }
@@ -181,8 +183,9 @@ impl Level {
         Level::ALL.iter().copied().filter(move |&other| self.implies(other))
     }
 
-    /// Whether a history with this anomaly cannot satisfy the level: it, or a level it implies, forbids the anomaly
-    /// or one that the anomaly implies. The codes of the timestamp check (EXT, NOCONFLICT …) are not inherited.
+    /// Whether a history with this anomaly cannot satisfy the level: it, or a level it implies, forbids the
+    /// anomaly or one that the anomaly implies. The codes of the timestamp check (EXT, NOCONFLICT …) are
+    /// not inherited.
     pub fn forbids(self, kind: AnomalyKind) -> bool {
         FORBIDDEN[self.index()] & kind.bit() != 0
     }

@@ -1,9 +1,9 @@
 //! The vocabulary: every isolation level and every anomaly once, and the shape of an answer.
 //!
-//! A level or an anomaly exists in exactly one place, a row of a table here; help texts, documentation, JSON and the
-//! picture of the lattice are made from these rows. Names come from several schools (Adya, Biswas & Enea, Elle,
-//! Plume, Chronos) that use one word for different things, so here each name has one meaning. This crate decides
-//! nothing: checkers do, and answer with a [`Judgement`].
+//! A level or an anomaly exists in exactly one place, a row of a table here; help texts, documentation,
+//! JSON and the picture of the lattice are made from these rows. Names come from several schools (Adya,
+//! Biswas & Enea, Elle, Plume, Chronos) that use one word for different things, so here each name has one
+//! meaning. This crate decides nothing: checkers do, and answer with a [`Judgement`].
 //!
 //! ```
 //! use anomalist_level::{AnomalyKind, Level};

@@ -1,4 +1,5 @@
-//! What levels and anomalies share: an enum with one name per variant, and finding a variant by what somebody typed.
+//! What levels and anomalies share: an enum with one name per variant, and finding a variant by what
+//! somebody typed.
 
 /// Declares an enum whose variants have names. The name is written here and nowhere else.
 macro_rules! vocabulary {
@@ -65,13 +66,14 @@ pub(crate) const fn transitive<const N: usize>(mut rows: [u128; N]) -> [u128; N]
     rows
 }
 
-/// How a typed name is compared: lower case, words joined by hyphens, so that SQL's `READ COMMITTED` is found too.
+/// How a typed name is compared: lower case, words joined by hyphens, so that SQL's `READ COMMITTED` is
+/// found too.
 pub(crate) fn normalise(typed: &str) -> String {
     typed.trim().chars().map(|c| if c == '_' || c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// Up to three names that `typed` may have meant, nearest first. `known` pairs every spelling with the name to
-/// suggest.
+/// Up to three names that `typed` may have meant, nearest first. `known` pairs every spelling with the name
+/// to suggest.
 pub(crate) fn nearest<'a>(
     typed: &str,
     known: impl Iterator<Item = (&'a str, &'static str)>,

@@ -1,19 +1,21 @@
 //! Patterns with names of their own among the cycles that Adya's codes sort only by their edges.
 //!
-//! G2-item is any cycle with adjacent anti-dependencies; the one of two transactions is write skew. Witnesses are shortest
-//! cycles, so a pattern shows in them.
+//! G2-item is any cycle with adjacent anti-dependencies; the one of two transactions is write skew.
+//! Witnesses are shortest cycles, so a pattern shows in them.
 
 use crate::anomaly::AnomalyKind;
 use crate::result::{Anomaly, Edge, Evidence, Node, Relation};
 use anomalist_history::{History, KeyId};
 
 impl Anomaly {
-    /// The pattern that the witness is an instance of: write skew, read skew, long fork or lost update. None for other cycles,
-    /// for cycles that need session order or real time, and for anomalies that are a pattern themselves.
+    /// The pattern that the witness is an instance of: write skew, read skew, long fork or lost update.
+    /// None for other cycles, for cycles that need session order or real time, and for anomalies that are a
+    /// pattern themselves.
     ///
-    /// Write skew: two transactions each missed what the other wrote, under different keys (Berenson et al., A5B). Read skew:
-    /// a transaction saw one write of another and missed one under another key (A5A). Lost update: a transaction missed what
-    /// another wrote and then wrote the same key (P4). Long fork: two readers each saw one of two writes and missed the other.
+    /// Write skew: two transactions each missed what the other wrote, under different keys (Berenson et
+    /// al., A5B). Read skew: a transaction saw one write of another and missed one under another key (A5A).
+    /// Lost update: a transaction missed what another wrote and then wrote the same key (P4). Long fork:
+    /// two readers each saw one of two writes and missed the other.
     pub fn pattern(&self, history: &History) -> Option<AnomalyKind> {
         use AnomalyKind as A;
         use Relation::{AntiDependency as Rw, VersionOrder as Ww, WriteRead as Wr};

@@ -1,38 +1,42 @@
 //! Proofs of verdicts: what a checker hands over so that somebody else can check it.
 //!
-//! **Holds** is shown by an [`Execution`]: an order of commits (or of snapshots and commits) in which the level's
-//! definition can be looked up read by read, and a source for each read whose value several transactions wrote.
-//! **Violated** is shown by an anomaly with its [`Witness`](crate::Witness), or, where no single cycle is the reason, by
-//! a [`Refutation`]: numbered clauses, each true of every execution of the level, the last one empty.
+//! **Holds** is shown by an [`Execution`]: an order of commits (or of snapshots and commits) in which the
+//! level's definition can be looked up read by read, and a source for each read whose value several
+//! transactions wrote. **Violated** is shown by an anomaly with its [`Witness`](crate::Witness), or, where
+//! no single cycle is the reason, by a [`Refutation`]: numbered clauses, each true of every execution of
+//! the level, the last one empty.
 //!
 //! # The facts a refutation speaks about
 //!
-//! Suppose the level held. Then there is an order of *points*: each transaction commits at one moment, and at snapshot
-//! levels (prefix, the snapshot isolations) also begins at one. At all other levels a transaction is one point and `Begin`
-//! means `Commit`. Literals are [`Literal::Before`], whose negation is the same with the points exchanged, and two that
-//! only matter when a value was written by several transactions: which write a read returned, and whether a transaction
-//! of unknown outcome took effect.
+//! Suppose the level held. Then there is an order of *points*: each transaction commits at one moment, and
+//! at snapshot levels (prefix, the snapshot isolations) also begins at one. At all other levels a
+//! transaction is one point and `Begin` means `Commit`. Literals are [`Literal::Before`], whose negation is
+//! the same with the points exchanged, and two that only matter when a value was written by several
+//! transactions: which write a read returned, and whether a transaction of unknown outcome took effect.
 //!
-//! A transaction *certainly counts* if it committed, or its outcome is unknown and a transaction that certainly counts
-//! read a value which only it wrote. A clause that mentions any other transaction must contain [`Literal::NotCommitted`]
-//! for it, with two exceptions: one that another transaction of the step reads from counts if the reader does, and in a cycle
-//! one that did not take effect has its place as well, wherever sessions and real time let it stand, but reads nothing. A
-//! read has as possible sources every other transaction, not aborted, that wrote its value, and the initial state if that is
-//! the key's initial value. It is *certain* if there is exactly one; a step that uses another read must contain its
-//! [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends,
-//! of the last element before those.
+//! A transaction *certainly counts* if it committed, or its outcome is unknown and a transaction that
+//! certainly counts read a value which only it wrote. A clause that mentions any other transaction must
+//! contain [`Literal::NotCommitted`] for it, with two exceptions: one that another transaction of the step
+//! reads from counts if the reader does, and in a cycle one that did not take effect has its place as well,
+//! wherever sessions and real time let it stand, but reads nothing. A read has as possible sources every
+//! other transaction, not aborted, that wrote its value, and the initial state if that is the key's initial
+//! value. It is *certain* if there is exactly one; a step that uses another read must contain its
+//! [`Literal::NotReadsFrom`]. A list is a read of its last element; after own appends, of the last element
+//! before those.
 //!
-//! Where transactions declare levels of their own, everything is asked of each by its own level: whether it begins at a point of
-//! its own, what it follows, which reads of it are forbidden, and the axiom about its reads. Snapshot isolation's rule about
-//! writes then is one about it and whoever writes its keys: a transaction at another level is in the way with its commit alone.
+//! Where transactions declare levels of their own, everything is asked of each by its own level: whether it
+//! begins at a point of its own, what it follows, which reads of it are forbidden, and the axiom about its
+//! reads. Snapshot isolation's rule about writes then is one about it and whoever writes its keys: a
+//! transaction at another level is in the way with its commit alone.
 //!
 //! # How steps are checked
 //!
-//! A clause may hold more literals than its reason asks for. *Known* order: `Begin(t) < Commit(t)`; the writer's commit
-//! before the reader's begin, for a certain read; for levels with session order the commit of the earlier before the begin
-//! of the later; for levels with real time the same if the one committed and completed before the other was invoked (when one
-//! of unknown outcome took effect nobody knows); and every
-//! `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation and the history.
+//! A clause may hold more literals than its reason asks for. *Known* order: `Begin(t) < Commit(t)`; the
+//! writer's commit before the reader's begin, for a certain read; for levels with session order the commit
+//! of the earlier before the begin of the later; for levels with real time the same if the one committed
+//! and completed before the other was invoked (when one of unknown outcome took effect nobody knows); and
+//! every `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation
+//! and the history.
 
 use crate::result::VersionReason;
 use anomalist_history::{History, OpId, TxnId};
@@ -70,8 +74,8 @@ pub struct Choice {
     pub read: OpId,
     /// The place of the element in the list; 0 for a register.
     pub element: u32,
-    /// The write, of the value read (an append of the element) by another transaction: of several to a register by the same
-    /// transaction, its last. `None`: the read returned the initial state.
+    /// The write, of the value read (an append of the element) by another transaction: of several to a
+    /// register by the same transaction, its last. `None`: the read returned the initial state.
     pub write: Option<OpId>,
 }
 
@@ -101,7 +105,8 @@ impl Choice {
 pub enum Order {
     /// No order: cut isolation is about the sources of reads alone.
     Any,
-    /// The commits of all transactions that count. At snapshot levels every transaction also takes its snapshot there.
+    /// The commits of all transactions that count. At snapshot levels every transaction also takes its
+    /// snapshot there.
     Commits(Vec<TxnId>),
     /// The begins and commits of all transactions that count.
     Events(Vec<Point>),
@@ -109,8 +114,8 @@ pub enum Order {
 
 /// One way to explain what clients saw: the proof that a level holds.
 ///
-/// Versions of a key follow the order of commits. Transactions of unknown outcome count if a transaction that counts
-/// reads from them under `choices`.
+/// Versions of a key follow the order of commits. Transactions of unknown outcome count if a transaction
+/// that counts reads from them under `choices`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Execution {
     /// The order.
@@ -173,20 +178,24 @@ impl Not for Literal {
 /// Why a clause is true of every execution of the level.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// An order has no cycle. The points, the last followed by the first again: each link is known, or the clause has its
-    /// reverse. A link by a read that is not certain is allowed if the clause has its `NotReadsFrom`.
+    /// An order has no cycle. The points, the last followed by the first again: each link is known, or the
+    /// clause has its reverse. A link by a read that is not certain is allowed if the clause has its
+    /// `NotReadsFrom`.
     Cycle(Vec<Point>),
-    /// `read`, of transaction `r`, returned `write`, of transaction `w` (none: the initial state); `other`, of another
-    /// transaction `o`, writes the key too.
+    /// `read`, of transaction `r`, returned `write`, of transaction `w` (none: the initial state); `other`,
+    /// of another transaction `o`, writes the key too.
     ///
-    /// * Serializable levels: the clause has `o < w` and `r < o`; snapshot levels: `Commit(o) < Commit(w)` and
-    ///   `Begin(r) < Commit(o)`. Nothing precedes the initial state, so without `w` only the second. `path` is empty.
-    /// * Other levels ask `o < w` only if `o` is visible to `r`: by a path from `o` through `path` to `r` whose links are of
-    ///   the kinds that the level sees. The clause has `o < w` (without `w`: nothing), and parallel snapshot isolation,
-    ///   which sees version order as well, lets a link be two writers of one key if the clause has its reverse.
-    /// * PL-3U: by a path that ends with one that `r` reads from. All on it write; a link may also be two writers of one key,
-    ///   or lead from a transaction to one that replaced what it read: if it read `w'`, the clause has the other before `w'`.
-    ///   If `r` writes, the clause may have `r < o` instead, as at serializable levels.
+    /// * Serializable levels: the clause has `o < w` and `r < o`; snapshot levels: `Commit(o) < Commit(w)`
+    ///   and `Begin(r) < Commit(o)`. Nothing precedes the initial state, so without `w` only the second.
+    ///   `path` is empty.
+    /// * Other levels ask `o < w` only if `o` is visible to `r`: by a path from `o` through `path` to `r`
+    ///   whose links are of the kinds that the level sees. The clause has `o < w` (without `w`: nothing),
+    ///   and parallel snapshot isolation, which sees version order as well, lets a link be two writers of
+    ///   one key if the clause has its reverse.
+    /// * PL-3U: by a path that ends with one that `r` reads from. All on it write; a link may also be two
+    ///   writers of one key, or lead from a transaction to one that replaced what it read: if it read `w'`,
+    ///   the clause has the other before `w'`. If `r` writes, the clause may have `r < o` instead, as at
+    ///   serializable levels.
     Axiom {
         /// The read.
         read: OpId,
@@ -207,12 +216,14 @@ pub enum Reason {
     },
     /// A list shows all appends to its key up to its last element, by commit and then by program order.
     ///
-    /// * It shows `first` somewhere before `second`: the clause has `Commit(first) < Commit(second)`. Nothing, if it shows them
-    ///   side by side and that cannot be: `second` does not follow `first` in their transaction, or of two transactions the one
-    ///   appended more after `first`, or the other more before `second`.
+    /// * It shows `first` somewhere before `second`: the clause has `Commit(first) < Commit(second)`.
+    ///   Nothing, if it shows them side by side and that cannot be: `second` does not follow `first` in
+    ///   their transaction, or of two transactions the one appended more after `first`, or the other more
+    ///   before `second`.
     /// * It shows `first` last and `second`, by another transaction, not at all: the clause has
     ///   `Commit(first) < Commit(second)`, and `ReadsFrom` of `second` if that may be one of the elements.
-    /// * It begins with `second`, though the same transaction appended `first` before: the clause needs nothing.
+    /// * It begins with `second`, though the same transaction appended `first` before: the clause needs
+    ///   nothing.
     ///
     /// What of this is not certain the clause has as `NotReadsFrom`.
     Version {
@@ -223,11 +234,12 @@ pub enum Reason {
         /// Another append to the same key.
         second: OpId,
     },
-    /// Two reads of one key by one transaction, which repeats its reads. Cut isolation: they returned two transactions' writes
-    /// (or one the initial state); those that are not certain the clause has as `NotReadsFrom`. Read atomic and
-    /// causal: two lists that differ in what they show of others' appends. All levels: the two are the same read, which returned
-    /// one write only per element, and an append is one element only; the clause has `NotReadsFrom` of two different choices
-    /// that agree in the element or in the append.
+    /// Two reads of one key by one transaction, which repeats its reads. Cut isolation: they returned two
+    /// transactions' writes (or one the initial state); those that are not certain the clause has as
+    /// `NotReadsFrom`. Read atomic and causal: two lists that differ in what they show of others' appends.
+    /// All levels: the two are the same read, which returned one write only per element, and an append is
+    /// one element only; the clause has `NotReadsFrom` of two different choices that agree in the element
+    /// or in the append.
     Repeated {
         /// The one.
         first: OpId,
@@ -244,28 +256,30 @@ pub enum Reason {
         /// Which assumption it follows from.
         reason: VersionReason,
     },
-    /// A read returned something: the clause has `ReadsFrom` for every write that could be it, and for the initial state if
-    /// that could. For a list read, the writes of this element of the list.
+    /// A read returned something: the clause has `ReadsFrom` for every write that could be it, and for the
+    /// initial state if that could. For a list read, the writes of this element of the list.
     Source {
         /// The read.
         read: OpId,
         /// The place of the element in the list; 0 for a register.
         element: u32,
     },
-    /// What is read took effect: the clause has `NotReadsFrom` of the choice, which is a write, and `Committed` of the writer.
+    /// What is read took effect: the clause has `NotReadsFrom` of the choice, which is a write, and
+    /// `Committed` of the writer.
     Observed(Choice),
-    /// The choice's writer wrote the key again: at every level that refutations are about, nobody else reads what is not
-    /// final. The clause has its `NotReadsFrom`.
+    /// The choice's writer wrote the key again: at every level that refutations are about, nobody else
+    /// reads what is not final. The clause has its `NotReadsFrom`.
     Intermediate(Choice),
-    /// The read can have no source (TAP-a to TAP-e, or a list that shows an element too often), so its transaction did not take
-    /// effect: the clause has `NotCommitted` of it, which is empty if it certainly counts.
+    /// The read can have no source (TAP-a to TAP-e, or a list that shows an element too often), so its
+    /// transaction did not take effect: the clause has `NotCommitted` of it, which is empty if it certainly
+    /// counts.
     Impossible {
         /// The read.
         read: OpId,
     },
-    /// Earlier steps imply it. Suppose all literals of the clause false; going through these steps in this order, each has
-    /// exactly one literal that is not yet false, which is thereby true, and the last has none (reverse unit
-    /// propagation, hints as in LRAT).
+    /// Earlier steps imply it. Suppose all literals of the clause false; going through these steps in this
+    /// order, each has exactly one literal that is not yet false, which is thereby true, and the last has
+    /// none (reverse unit propagation, hints as in LRAT).
     Implied(Vec<u32>),
 }
 
@@ -278,7 +292,8 @@ pub struct Step {
     pub reason: Reason,
 }
 
-/// The proof that no execution satisfies a level. The last clause is empty; steps refer to earlier ones by position.
+/// The proof that no execution satisfies a level. The last clause is empty; steps refer to earlier ones by
+/// position.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Refutation {
     /// The steps, from 0.

@@ -1,7 +1,7 @@
 //! The shape of an answer: verdicts, and anomalies with their evidence.
 //!
-//! Checkers make these, `report` shows them, `verify` checks them again from the raw operations. Everything refers to
-//! the history by id; names and values stay there.
+//! Checkers make these, `report` shows them, `verify` checks them again from the raw operations. Everything
+//! refers to the history by id; names and values stay there.
 
 use crate::anomaly::AnomalyKind;
 use crate::definitions::Definitions;
@@ -92,8 +92,8 @@ pub enum Evidence {
         /// The read.
         read: OpId,
     },
-    /// `read` returned `to`'s value although `from`, which also writes the key, was visible to it; so `from` must
-    /// come first.
+    /// `read` returned `to`'s value although `from`, which also writes the key, was visible to it; so
+    /// `from` must come first.
     Forced {
         /// The read.
         read: OpId,
@@ -104,9 +104,10 @@ pub enum Evidence {
         /// Why `from` was visible to the reader: edges from the one to the other.
         path: Vec<Edge>,
     },
-    /// `first` comes before `second` in the version order of their key. On lists: `first` is right before `second` in
-    /// the list that `read` returned, or is its last element and `second` is missing from it. On registers: `read`, of
-    /// `second`'s transaction, returned `first`, so any other order would be circular.
+    /// `first` comes before `second` in the version order of their key. On lists: `first` is right before
+    /// `second` in the list that `read` returned, or is its last element and `second` is missing from it.
+    /// On registers: `read`, of `second`'s transaction, returned `first`, so any other order would be
+    /// circular.
     Version {
         /// The earlier write.
         first: OpId,
@@ -182,7 +183,8 @@ pub enum VersionReason {
         /// That read; none if no read of the key returned anything.
         read: Option<OpId>,
     },
-    /// A transaction read the one and then wrote the other, and keys were said to be written only after what was read.
+    /// A transaction read the one and then wrote the other, and keys were said to be written only after
+    /// what was read.
     ReadThenWritten {
         /// The read.
         read: OpId,
@@ -235,13 +237,14 @@ pub struct Witness {
     pub operations: Vec<OpId>,
     /// The cycle or triangle, in order; empty where the operations alone are the contradiction.
     pub edges: Vec<Edge>,
-    /// Why no order exists, of an anomaly that says no more than that: every output tells the example with this proof, never
-    /// with another one of the same level.
+    /// Why no order exists, of an anomaly that says no more than that: every output tells the example with
+    /// this proof, never with another one of the same level.
     pub refutation: Option<Arc<Refutation>>,
 }
 
 impl Witness {
-    /// The example that a refutation is: the transactions and operations that it names, and these operations.
+    /// The example that a refutation is: the transactions and operations that it names, and these
+    /// operations.
     pub fn refuted(
         history: &History,
         refutation: Refutation,
@@ -376,8 +379,8 @@ pub struct Judgement {
     pub anomalies: Vec<Anomaly>,
     /// Further examples of the same kinds, one per component, if they were asked for; their counts are 1.
     pub further: Vec<Anomaly>,
-    /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle. What a level
-    /// implies holds with it, and what implies a violated level is violated with it.
+    /// Proofs, if they were asked for: of levels that hold, and of levels refuted by more than one cycle.
+    /// What a level implies holds with it, and what implies a violated level is violated with it.
     pub certificates: Vec<(Level, Certificate)>,
     /// If transactions declare levels of their own: the answer for those.
     pub mixed: Option<Mixed>,
@@ -404,8 +407,8 @@ impl Judgement {
         Level::strongest(&holding)
     }
 
-    /// The verdict on a level. If it was judged by values and by timestamps, the worse of the two: violated, then
-    /// unknown.
+    /// The verdict on a level. If it was judged by values and by timestamps, the worse of the two:
+    /// violated, then unknown.
     pub fn verdict(&self, level: Level) -> Option<&Verdict> {
         let badness = |verdict: &Verdict| match verdict {
             Verdict::Holds => 0,

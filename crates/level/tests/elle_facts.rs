@@ -1,8 +1,9 @@
 //! The tables of `elle` against the facts about Elle in `elle_facts.txt`, which states their source.
 //!
-//! The file has direct relations only. What follows from them is derived here without the code under test: a model implies
-//! what its implications imply; it prohibits what it or an implied model proscribes, and every anomaly that implies that; an
-//! anomaly makes impossible the models that prohibit it, and the boundary is the weakest of those.
+//! The file has direct relations only. What follows from them is derived here without the code under test:
+//! a model implies what its implications imply; it prohibits what it or an implied model proscribes, and
+//! every anomaly that implies that; an anomaly makes impossible the models that prohibit it, and the
+//! boundary is the weakest of those.
 
 #![allow(clippy::unwrap_used, reason = "a test: its helpers may panic")]
 

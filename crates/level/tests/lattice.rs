@@ -1,4 +1,5 @@
-//! The tables are what they claim to be: one row per name, one meaning per name, implications without contradiction.
+//! The tables are what they claim to be: one row per name, one meaning per name, implications without
+//! contradiction.
 
 use anomalist_level::{AnomalyKind, Level, elle};
 use std::collections::HashMap;
@@ -112,7 +113,8 @@ fn implication_is_a_partial_order() {
     }
 }
 
-/// The contract's list, closed, is exactly what holds between canonical levels: ways through Elle's models add nothing.
+/// The contract's list, closed, is exactly what holds between canonical levels: ways through Elle's models
+/// add nothing.
 #[test]
 fn canonical_implications_are_the_contract() {
     let contract = "strict-serializable>session-ser strict-serializable>strong-si strong-si>session-si session-ser>session-si \
@@ -222,7 +224,8 @@ fn definitions_by_anomalies_are_the_contract() {
     }
 }
 
-/// Every example is a history of the mini-language (the testkit, which parses it for real, is above this crate).
+/// Every example is a history of the mini-language (the testkit, which parses it for real, is above this
+/// crate).
 #[test]
 fn examples_are_well_formed() {
     let examples = AnomalyKind::ALL.iter().filter_map(|k| k.info().example).chain(

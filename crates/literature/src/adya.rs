@@ -1,10 +1,10 @@
 //! Adya's portable levels on items (thesis, 1999), restated in Elle, sections 2, 3.1 and 5.
 //!
-//! The text of the thesis was not at hand; PL-3U's phenomenon G-update is restated from memory of its section
-//! 4.3. An Adya history has, per object, a version order that begins with the initial version and orders
-//! the installed versions, those that committed transactions wrote last (Elle, 3.1.3). We are not given
-//! it: a level is satisfied if *there is* a version order, a choice of outcomes, and a version for each
-//! read, without the phenomena that the level proscribes. For lists the version order must be one that
+//! The text of the thesis was not at hand; PL-3U's phenomenon G-update is restated from memory of its
+//! section 4.3. An Adya history has, per object, a version order that begins with the initial version and
+//! orders the installed versions, those that committed transactions wrote last (Elle, 3.1.3). We are not
+//! given it: a level is satisfied if *there is* a version order, a choice of outcomes, and a version for
+//! each read, without the phenomena that the level proscribes. For lists the version order must be one that
 //! the versions read allow (Elle, 3.1.3: consistent with the version graph).
 //!
 //! Dependencies (Elle, 3.1.4): `ww` to the installer of the next version, `wr` from the installer to a
@@ -99,7 +99,8 @@ pub fn pl_2(parts: &Parts<'_>) -> Answer {
     portable(parts, &|_| true)
 }
 
-/// PL-2.99 also proscribes G2-item: cycles with one or more item anti-dependencies; there are no others here.
+/// PL-2.99 also proscribes G2-item: cycles with one or more item anti-dependencies; there are no others
+/// here.
 pub fn pl_2_99(parts: &Parts<'_>) -> Answer {
     portable(parts, &|execution| acyclic(&dependencies(execution), execution.placed))
 }

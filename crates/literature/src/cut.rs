@@ -33,8 +33,8 @@ pub fn cut_isolation(parts: &Parts<'_>) -> Answer {
             }
         })
     });
-    // An indeterminate transaction that did not return its own writes may have committed as well: of that the
-    // definition says nothing.
+    // An indeterminate transaction that did not return its own writes may have committed as well: of that
+    // the definition says nothing.
     let broken =
         |t: usize| parts.history.txns[t].outcome == Outcome::Indeterminate && parts.open & (1 << t) == 0;
     let worst = if set(parts.history, broken) == 0 { Answer::Violated } else { Answer::Undefined };

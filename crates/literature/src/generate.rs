@@ -410,7 +410,8 @@ fn damage(rng: &mut Rng, history: &mut History) {
     }
 }
 
-/// Exchanges two elements of a list wherever it is read: its reads agree, on another order than other keys were written in.
+/// Exchanges two elements of a list wherever it is read: its reads agree, on another order than other keys
+/// were written in.
 fn reorder(rng: &mut Rng, history: &mut History) {
     let key = rng.usize(..history.kinds.len());
     let reads = history.txns.iter_mut().flat_map(|t| &mut t.ops);

@@ -1,9 +1,9 @@
 //! Dev only: an oracle from the literature alone.
 //!
 //! It knows no anomaly, but for the patterns that a paper defines levels by ([`plume`]). A history is what
-//! clients observed ([`History`]); a level is *there is* a choice of outcomes, a source for each read and an
-//! order (or orders), such that the definition holds. All of them are tried, so histories are tiny. Each module
-//! transcribes definitions and names their source and number:
+//! clients observed ([`History`]); a level is *there is* a choice of outcomes, a source for each read and
+//! an order (or orders), such that the definition holds. All of them are tried, so histories are tiny. Each
+//! module transcribes definitions and names their source and number:
 //!
 //! | module | levels | source |
 //! |---|---|---|

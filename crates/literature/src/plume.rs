@@ -8,20 +8,20 @@
 //!
 //! - `wr` relates the write of a value to each read that returned it, whatever stands between. `WR(x)`
 //!   relates their transactions, if those are two. Definition 2 has `WR(x)` only for a transaction's first
-//!   read of `x`, before it writes `x`, and only for last writes; but the proof of Theorem 1 applies the axiom of
-//!   read atomic to both of two reads, and that of Theorem 3 relates "each transaction that reads value v of x
-//!   with the write transaction that writes v to x". So does this module. `CO = (SO ∪ WR)+`.
+//!   read of `x`, before it writes `x`, and only for last writes; but the proof of Theorem 1 applies the
+//!   axiom of read atomic to both of two reads, and that of Theorem 3 relates "each transaction that reads
+//!   value v of x with the write transaction that writes v to x". So does this module. `CO = (SO ∪ WR)+`.
 //! - A level is *there is* a commit order (a strict total order that contains `CO`) such that its
 //!   axiom holds: all orders are tried.
-//! - `CM` in patterns i, l and n is what the axiom of read committed, read atomic and causal, in this order,
-//!   infers (caption of Figure 3): the closure of `CO` with all demands of the axiom. (Algorithm 1 builds it from
-//!   the axiom of causal alone; then i and l would be found in histories that satisfy read committed and
-//!   read atomic, against Theorems 3 and 4.)
+//! - `CM` in patterns i, l and n is what the axiom of read committed, read atomic and causal, in this
+//!   order, infers (caption of Figure 3): the closure of `CO` with all demands of the axiom. (Algorithm 1
+//!   builds it from the axiom of causal alone; then i and l would be found in histories that satisfy read
+//!   committed and read atomic, against Theorems 3 and 4.)
 //! - The paper counts instances but does not say what one is. Here a to f are counted by reads, g by
-//!   components of `SO ∪ WR`, j by reads whose writer is not that of the transaction's first read of the key
-//!   from another transaction, and h, i, k to n by pairs of the read of `x` and `t2`. Table 1 says which pattern is
-//!   a general case of which; a pair is counted under the first that it is an instance of, in the order h, i,
-//!   k, l, m, n.
+//!   components of `SO ∪ WR`, j by reads whose writer is not that of the transaction's first read of the
+//!   key from another transaction, and h, i, k to n by pairs of the read of `x` and `t2`. Table 1 says
+//!   which pattern is a general case of which; a pair is counted under the first that it is an instance of,
+//!   in the order h, i, k, l, m, n.
 
 use crate::model::{Atom, History, Key, Kind, Op, Outcome, Seen};
 

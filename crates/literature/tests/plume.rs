@@ -143,7 +143,8 @@ fn complaints(history: &History) -> Vec<String> {
     found
 }
 
-/// Transactions of one session, as the mini-language of `crates/testkit` has them: operations are key and value.
+/// Transactions of one session, as the mini-language of `crates/testkit` has them: operations are key and
+/// value.
 fn session(txns: &[&[Op]]) -> History {
     let txn = |ops: &&[Op]| Txn {
         session: 0,
@@ -157,8 +158,8 @@ fn session(txns: &[&[Op]]) -> History {
     History { txns, kinds, initial: Some(0), has_intervals: false, has_stamps: false }
 }
 
-/// The lattice: by Table 1, Theorem 4 fails on one key. The smallest such history has one write and one read, and is the only
-/// one of that size.
+/// The lattice: by Table 1, Theorem 4 fails on one key. The smallest such history has one write and one
+/// read, and is the only one of that size.
 #[test]
 fn the_patterns_of_read_atomic_have_a_hole() {
     let (write, read) = (|v| Op::Write(0, Some(v)), |v| Op::Read(0, Seen::Atom(Some(v))));
@@ -227,8 +228,8 @@ fn the_definitions_are_the_papers() {
     assert!(patterns.iter().all(|&n| n > 20), "{patterns:?}");
 }
 
-/// What the paper is not about: lists, repeated values, unknown outcomes. Proofs verify, the other algorithms and trying every
-/// order do not contradict, and the definitions differ only as they may.
+/// What the paper is not about: lists, repeated values, unknown outcomes. Proofs verify, the other
+/// algorithms and trying every order do not contradict, and the definitions differ only as they may.
 #[test]
 fn other_histories_are_judged_soundly() {
     let mut differ = 0;

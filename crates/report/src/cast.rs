@@ -1,7 +1,9 @@
-//! Who plays in a witness: its transactions in a readable order with short names, and the operations that matter.
+//! Who plays in a witness: its transactions in a readable order with short names, and the operations that
+//! matter.
 //!
-//! Text, sentences and pictures all show the same cast, so `T2` in a sentence is `T2` in the picture. The order follows
-//! session order and reads as far as these are acyclic: causes come before effects, and what contradicts them points back.
+//! Text, sentences and pictures all show the same cast, so `T2` in a sentence is `T2` in the picture. The
+//! order follows session order and reads as far as these are acyclic: causes come before effects, and what
+//! contradicts them points back.
 
 use crate::layout::head;
 use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
@@ -118,8 +120,8 @@ impl<'a> Cast<'a> {
         parts
     }
 
-    /// True if something of the witness follows from this transaction's having taken effect. That somebody saw its writes is
-    /// how one knows: without a known outcome it counts only then.
+    /// True if something of the witness follows from this transaction's having taken effect. That somebody
+    /// saw its writes is how one knows: without a known outcome it counts only then.
     fn observed(&self, t: TxnId) -> bool {
         let mut met = false;
         for_each_edge(&self.anomaly.witness.edges, &mut |e| met |= [e.from, e.to].contains(&Node::Txn(t)));

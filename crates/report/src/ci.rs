@@ -97,8 +97,9 @@ fn explanations(subject: &Subject<'_>, verdict: &LevelVerdict) -> String {
     out.trim_end().to_owned()
 }
 
-/// GitHub's workflow commands: an error per kind of anomaly that breaks a required level (any level, if none is
-/// required), a notice for every other one, and an error for each required level of which nothing is known.
+/// GitHub's workflow commands: an error per kind of anomaly that breaks a required level (any level, if
+/// none is required), a notice for every other one, and an error for each required level of which nothing
+/// is known.
 pub fn github(subjects: &[Subject<'_>]) -> String {
     let mut out = String::new();
     for s in subjects {

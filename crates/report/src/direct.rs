@@ -1,6 +1,8 @@
-//! Sentences for anomalies that are no cycle: reads that no write explains, and reads that contradict one another.
+//! Sentences for anomalies that are no cycle: reads that no write explains, and reads that contradict one
+//! another.
 //!
-//! A witness that lacks what its kind usually has (another engine made it) is told operation by operation instead.
+//! A witness that lacks what its kind usually has (another engine made it) is told operation by operation
+//! instead.
 
 use crate::cast::{Cast, repeated};
 use crate::explain::{did, saw, whose};

@@ -1,8 +1,8 @@
 //! A JSON document that keeps its keys in the order in which they were written.
 //!
-//! `serde_json::Value` sorts keys (its `preserve_order` feature is a choice for the whole build, not for a library), and
-//! people read these documents too. So documents are built as [`Doc`] and printed here: whatever fits on a line stays on
-//! one, the rest is broken up.
+//! `serde_json::Value` sorts keys (its `preserve_order` feature is a choice for the whole build, not for a
+//! library), and people read these documents too. So documents are built as [`Doc`] and printed here:
+//! whatever fits on a line stays on one, the rest is broken up.
 
 use serde_core::{Serialize, Serializer};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Draws the example histories of the tables, which are in the testkit's language: `||` between sessions, `;` between
-//! transactions, `!abort` after one that aborted.
+//! Draws the example histories of the tables, which are in the testkit's language: `||` between sessions,
+//! `;` between transactions, `!abort` after one that aborted.
 
 use crate::layout::{padded, width};
 

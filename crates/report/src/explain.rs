@@ -1,9 +1,9 @@
-//! A witness in sentences: which transaction must come before which, because of which read or write, until they
-//! contradict each other.
+//! A witness in sentences: which transaction must come before which, because of which read or write, until
+//! they contradict each other.
 //!
-//! Every edge of a cycle becomes a step. An edge that a level's axiom forces takes two: why the reader sees the
-//! overlooked writer, and what follows from its not having been read. Anomalies that are no cycle are told in
-//! `direct.rs`.
+//! Every edge of a cycle becomes a step. An edge that a level's axiom forces takes two: why the reader sees
+//! the overlooked writer, and what follows from its not having been read. Anomalies that are no cycle are
+//! told in `direct.rs`.
 
 use crate::cast::{Cast, clean};
 use crate::direct;

@@ -1,6 +1,7 @@
 //! The answer as a page: one file, no scripts, nothing from the network.
 //!
-//! The same three parts as the text: what the history is, a verdict per level, an example of each anomaly; here with its picture.
+//! The same three parts as the text: what the history is, a verdict per level, an example of each anomaly;
+//! here with its picture.
 
 use crate::ci::xml;
 use crate::layout::{counted, thousands, times};

@@ -1,8 +1,9 @@
 //! `anomalist check --json`, schema 2: `docs/json.md`.
 //!
-//! The fields and their order are a contract with scripts; new fields may be added, old ones stay. Values and keys have
-//! their types: numbers, strings, `null`, arrays for lists. A transaction of a witness lists all its operations if they are few, else
-//! those that matter (`operations_total` then says how many there are).
+//! The fields and their order are a contract with scripts; new fields may be added, old ones stay. Values
+//! and keys have their types: numbers, strings, `null`, arrays for lists. A transaction of a witness lists
+//! all its operations if they are few, else those that matter (`operations_total` then says how many there
+//! are).
 
 use crate::Subject;
 use crate::cast::{Cast, letter};

@@ -62,8 +62,8 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// Words in lines of at most `columns`, the first after `first`, the others after spaces of width `rest`. A word that is
-/// too long for any line is cut, at a hyphen if it has one.
+/// Words in lines of at most `columns`, the first after `first`, the others after spaces of width `rest`. A
+/// word that is too long for any line is cut, at a hyphen if it has one.
 pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> String {
     let mut out = first.to_owned();
     let mut column = width(first);

@@ -1,8 +1,8 @@
 //! Results as text, HTML, JSON, DOT, SVG, JUnit, SARIF and GitHub annotations.
 //!
-//! A [`Subject`] is a history with what was found out about it; every function here turns subjects, or one anomaly, into
-//! a string. No I/O, no printing, no clock: same input, same bytes. What levels and anomalies are called, and what they
-//! mean, comes from the tables of `anomalist-level`.
+//! A [`Subject`] is a history with what was found out about it; every function here turns subjects, or one
+//! anomaly, into a string. No I/O, no printing, no clock: same input, same bytes. What levels and anomalies
+//! are called, and what they mean, comes from the tables of `anomalist-level`.
 //!
 //! ```
 //! use anomalist_check::{Budget, Request, check};
@@ -174,7 +174,8 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Whether an anomaly is a failure: it breaks a required level, or nothing was required and it breaks any.
+    /// Whether an anomaly is a failure: it breaks a required level, or nothing was required and it breaks
+    /// any.
     fn fails(&self, anomaly: &Anomaly) -> bool {
         self.judgement.levels.iter().any(|l| {
             (self.required.is_empty() || self.required.contains(&l.level))
@@ -302,7 +303,8 @@ fn alike(a: &Anomaly, b: &Anomaly) -> bool {
     told(a) && told(b) && set(a) == set(b)
 }
 
-/// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one pattern.
+/// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one
+/// pattern.
 fn everyday(history: &anomalist_history::History, anomaly: &anomalist_level::Anomaly) -> &'static str {
     use anomalist_level::AnomalyKind as A;
     match anomaly.pattern(history) {

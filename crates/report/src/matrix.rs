@@ -1,4 +1,5 @@
-//! Levels against runs: a row per level, a column per run. What a database keeps, and what it doesn't, at a glance.
+//! Levels against runs: a row per level, a column per run. What a database keeps, and what it doesn't, at a
+//! glance.
 
 use crate::layout::{Style, Tone, padded, thousands, width};
 use crate::titled;
@@ -20,7 +21,8 @@ fn levels(columns: &[Column<'_>]) -> Vec<Level> {
     Level::ALL.iter().copied().filter(asked).collect()
 }
 
-/// A heading in lines of at most `columns`, unless a part of a word is longer. Long words break after `_` and `-`.
+/// A heading in lines of at most `columns`, unless a part of a word is longer. Long words break after `_`
+/// and `-`.
 fn lines(head: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in head.split(' ').filter(|w| !w.is_empty()) {

@@ -35,8 +35,8 @@ impl Outcome {
 }
 
 impl Subject<'_> {
-    /// A violated level decides, then an undecided one. If no level is required, but anomalies are asked for: one that was
-    /// found decides, then one of which nothing is known.
+    /// A violated level decides, then an undecided one. If no level is required, but anomalies are asked
+    /// for: one that was found decides, then one of which nothing is known.
     pub fn outcome(&self) -> Outcome {
         let judgement = self.judgement;
         let of = |verdict: &Verdict| match verdict {

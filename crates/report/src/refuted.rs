@@ -1,9 +1,10 @@
 //! A refutation in words: a tree of forced choices that all end in a cycle.
 //!
-//! A refutation says of some clause that it holds in every execution, and of each of its alternatives why it cannot be. So it
-//! is told from its end: what must be one way or the other, and, indented under each way, what goes wrong with it. The
-//! replay of the hints (unit propagation, as the verifier does it) finds out which step excludes which alternative. Each link of
-//! a cycle has its reason: a read, a session, real time, or an earlier step, which is told before the cycle.
+//! A refutation says of some clause that it holds in every execution, and of each of its alternatives why
+//! it cannot be. So it is told from its end: what must be one way or the other, and, indented under each
+//! way, what goes wrong with it. The replay of the hints (unit propagation, as the verifier does it) finds
+//! out which step excludes which alternative. Each link of a cycle has its reason: a read, a session, real
+//! time, or an earlier step, which is told before the cycle.
 
 use crate::cast::{Cast, clean};
 use crate::explain::fact;
@@ -86,7 +87,8 @@ fn link(history: &History, level: Level, a: TxnId, b: TxnId) -> Option<Edge> {
     Some(edge(Relation::WriteRead, Evidence::Read { write: Some(write), read }))
 }
 
-/// The cycle with which the proof of an example ends, for pictures: each link with its reason where that is simple.
+/// The cycle with which the proof of an example ends, for pictures: each link with its reason where that is
+/// simple.
 pub(crate) fn last_cycle(cast: &Cast<'_>) -> Vec<(TxnId, TxnId, Option<Edge>)> {
     let steps = cast.anomaly.witness.refutation.as_deref().map_or(&[][..], |r| &r.steps);
     let closing = steps.last().and_then(|last| match &last.reason {
@@ -165,8 +167,8 @@ impl Teller<'_> {
         }
     }
 
-    /// A cycle with the reason for each of its links; links that were supposed need none. What step `at` needs of earlier steps is
-    /// told before it.
+    /// A cycle with the reason for each of its links; links that were supposed need none. What step `at`
+    /// needs of earlier steps is told before it.
     fn cycle(
         &mut self,
         points: &[Point],

@@ -1,5 +1,5 @@
-//! Many histories at a glance: the strongest level of each, and Plume's table of anomalies (its Table 4): how many
-//! instances of each kind, in how many histories.
+//! Many histories at a glance: the strongest level of each, and Plume's table of anomalies (its Table 4):
+//! how many instances of each kind, in how many histories.
 
 use crate::layout::{Style, Tone, padded, tail, thousands, width, wrap};
 use crate::{Subject, titled};

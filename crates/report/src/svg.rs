@@ -1,5 +1,6 @@
-//! A witness as a picture, drawn here: sessions are lanes, transactions boxes with the operations that matter, and
-//! dependencies arrows coloured by relation, the contradiction thick. No Graphviz. `svg/place.rs` has the geometry.
+//! A witness as a picture, drawn here: sessions are lanes, transactions boxes with the operations that
+//! matter, and dependencies arrows coloured by relation, the contradiction thick. No Graphviz.
+//! `svg/place.rs` has the geometry.
 //!
 //! Light or dark follows the reader's setting; the bytes are the same for the same witness.
 

@@ -1,8 +1,8 @@
 //! The answer of `check` for people.
 //!
-//! Three parts: what the history is, a verdict per level, and an example of each anomaly with its explanation. Nothing
-//! is said twice: a level refers to an earlier row instead of repeating its anomalies, and the reasons for not knowing
-//! stand once, under the table.
+//! Three parts: what the history is, a verdict per level, and an example of each anomaly with its
+//! explanation. Nothing is said twice: a level refers to an earlier row instead of repeating its anomalies,
+//! and the reasons for not knowing stand once, under the table.
 
 use crate::cast::Cast;
 use crate::explain::steps;
@@ -245,7 +245,8 @@ pub(crate) fn mixed_explanation(history: &History, mixed: &Mixed) -> Option<Stri
     text
 }
 
-/// Calls `f` with the cast of the refutation, the level that each transaction declares, and what is told; not if there is none.
+/// Calls `f` with the cast of the refutation, the level that each transaction declares, and what is told;
+/// not if there is none.
 fn with_mixed(
     history: &History,
     mixed: &Mixed,

@@ -105,7 +105,8 @@ fn optional(fields: &mut Vec<(&'static str, Doc)>, name: &'static str, value: Op
     }
 }
 
-/// A level: definition, neighbours in the lattice, what it forbids, and histories that do and don't satisfy it.
+/// A level: definition, neighbours in the lattice, what it forbids, and histories that do and don't satisfy
+/// it.
 pub fn explain_level(level: Level, style: &Style) -> String {
     let info = level.info();
     let columns = style.columns();

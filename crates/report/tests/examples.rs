@@ -1,5 +1,6 @@
-//! What an example lists and what it tells are one thing: in every output each cycle goes through transactions that
-//! the example lists, and each of its links has a sentence. On many random histories, with and without `tighten`.
+//! What an example lists and what it tells are one thing: in every output each cycle goes through
+//! transactions that the example lists, and each of its links has a sentence. On many random histories,
+//! with and without `tighten`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -135,7 +136,8 @@ fn outputs(history: &History, judgement: &Judgement, met: &mut Met, context: &st
     }
     let plain = page.replace("&lt;", "<").replace("&gt;", ">").replace("&apos;", "'");
     for example in plain.split("<pre>").skip(1).map(|rest| rest.split("</pre>").next().unwrap()) {
-        // The page sets lines of 80 columns, and `example_text` was looked at: here it is about who is in it.
+        // The page sets lines of 80 columns, and `example_text` was looked at: here it is about who is in
+        // it.
         let players = listed(example);
         for who in cycles(&example.split_whitespace().collect::<Vec<_>>().join(" ")).into_iter().flatten() {
             assert!(players.contains(&who) || who == "initial state", "{who}: {context}\n{example}");

@@ -1,5 +1,5 @@
-//! The geometry of pictures, measured in the SVG: arrows start and end at the operations that they name, run through no
-//! box and over no other arrow; labels overlap neither boxes nor each other.
+//! The geometry of pictures, measured in the SVG: arrows start and end at the operations that they name,
+//! run through no box and over no other arrow; labels overlap neither boxes nor each other.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

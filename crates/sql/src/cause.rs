@@ -1,8 +1,10 @@
-//! Why a database let an anomaly happen: the root causes of section 5.3 of the paper, read off who held which lock when.
+//! Why a database let an anomaly happen: the root causes of section 5.3 of the paper, read off who held
+//! which lock when.
 //!
-//! Two transactions that write one row, or change what the other one read, would meet at a lock if both were open. The
-//! paper's 48 anomalies happened because they did not meet, for one of three reasons. A fourth one is not in the paper and would
-//! be a bug: a row was written while another open transaction had written it.
+//! Two transactions that write one row, or change what the other one read, would meet at a lock if both
+//! were open. The paper's 48 anomalies happened because they did not meet, for one of three reasons. A
+//! fourth one is not in the paper and would be a bug: a row was written while another open transaction had
+//! written it.
 
 use crate::Flavour;
 use crate::judge::Link;

@@ -1,10 +1,11 @@
 //! Where the transactions of a script begin and end, and at which level each of them runs.
 //!
-//! This is known before anything is sent, because a script says it: `BEGIN ISOLATION LEVEL …`, `SET SESSION …`, or nothing, and then
-//! it is the session's level. Statements go to the database as they are written, and a transaction is recorded with the
-//! boundaries that the database gives it. Where these are not those of `BEGIN` and its end, nothing is sent at all and
-//! the statement is named: `AND CHAIN`, `autocommit = 0`, two-phase commit, a second `BEGIN` (which MySQL takes for a
-//! `COMMIT`, PostgreSQL for nothing and SQLite for an error), and what MySQL commits by itself.
+//! This is known before anything is sent, because a script says it: `BEGIN ISOLATION LEVEL …`,
+//! `SET SESSION …`, or nothing, and then it is the session's level. Statements go to the database as they
+//! are written, and a transaction is recorded with the boundaries that the database gives it. Where these
+//! are not those of `BEGIN` and its end, nothing is sent at all and the statement is named: `AND CHAIN`,
+//! `autocommit = 0`, two-phase commit, a second `BEGIN` (which MySQL takes for a `COMMIT`, PostgreSQL for
+//! nothing and SQLite for an error), and what MySQL commits by itself.
 
 use crate::Flavour;
 use crate::script::Script;

@@ -86,7 +86,8 @@ impl Flavour {
         }
     }
 
-    /// Whether queries can lock rows: SQLite has no `FOR UPDATE`, because a writer has the database for itself.
+    /// Whether queries can lock rows: SQLite has no `FOR UPDATE`, because a writer has the database for
+    /// itself.
     pub fn locks_rows(self) -> bool {
         self != Flavour::Sqlite
     }

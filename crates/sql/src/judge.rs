@@ -1,8 +1,9 @@
-//! What a run shows: the engine's verdict, and every pair of transactions that depend on each other, by IsoRel's names.
+//! What a run shows: the engine's verdict, and every pair of transactions that depend on each other, by
+//! IsoRel's names.
 //!
-//! The verdict is that of `anomalist-check` for the level, on the history of `mapping.rs`. It names Adya's phenomena, and
-//! one example each. IsoRel tells more of them apart (section 2.4), by the kinds of the two dependencies that close a cycle
-//! between two transactions, and whether they are about the same row:
+//! The verdict is that of `anomalist-check` for the level, on the history of `mapping.rs`. It names Adya's
+//! phenomena, and one example each. IsoRel tells more of them apart (section 2.4), by the kinds of the two
+//! dependencies that close a cycle between two transactions, and whether they are about the same row:
 //!
 //! | T1 → T2, T2 → T1 | same row | different rows |
 //! |---|---|---|
@@ -307,8 +308,8 @@ impl Analyser for Given {
     }
 }
 
-/// The edges of a witness as dependencies of the run; of an aborted or intermediate read, the one that it is. Nothing if one of
-/// them is no dependency of its own.
+/// The edges of a witness as dependencies of the run; of an aborted or intermediate read, the one that it
+/// is. Nothing if one of them is no dependency of its own.
 fn cycle(mapped: &Mapped, links: &[Link], witness: &Witness) -> Vec<Link> {
     let place = |node: Node| match node {
         Node::Txn(txn) => Some(mapped.place(txn)),

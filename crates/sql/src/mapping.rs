@@ -1,21 +1,24 @@
 //! A run as a list-append history over rows.
 //!
-//! A key is a row, its value the list of statements that wrote it. A query is a read of every row behind its result. A
-//! statement that writes appends its element `txn.statement` to each row it wrote, which is known from what it returned or,
-//! where the database returns nothing, from the lists that anybody saw the element in: an element that nobody ever saw
-//! is in no dependency. A `DELETE` appends the last element of its rows. Nobody can see that one in a later list, so the
-//! version order gets it through a read by its own transaction, after its own append; such a read says nothing about
-//! what the transaction read from others that the order of versions does not say as well.
+//! A key is a row, its value the list of statements that wrote it. A query is a read of every row behind
+//! its result. A statement that writes appends its element `txn.statement` to each row it wrote, which is
+//! known from what it returned or, where the database returns nothing, from the lists that anybody saw the
+//! element in: an element that nobody ever saw is in no dependency. A `DELETE` appends the last element of
+//! its rows. Nobody can see that one in a later list, so the version order gets it through a read by its
+//! own transaction, after its own append; such a read says nothing about what the transaction read from
+//! others that the order of versions does not say as well.
 //!
-//! What was rolled back to a savepoint, or failed as a statement, was written by an aborted transaction of its own, so
-//! that whoever saw it has an aborted read. Elements of whole transactions that were rolled back are kept the same way.
+//! What was rolled back to a savepoint, or failed as a statement, was written by an aborted transaction of
+//! its own, so that whoever saw it has an aborted read. Elements of whole transactions that were rolled
+//! back are kept the same way.
 //!
-//! What was *read* before a rollback to a savepoint still counts: the client has seen it, and PostgreSQL keeps its predicate
-//! locks, InnoDB its row locks. There is one exception. If the savepoint is older than the transaction's first access to
-//! a table, InnoDB did not take part in it and MySQL's kin roll back InnoDB's whole transaction: snapshot and locks are gone, at
-//! SERIALIZABLE too, against the manual ("does not release the row locks"). The rest is a new transaction of the
-//! database, and what was read before is left out; `tests/savepoints.rs` shows it. Reads of what the transaction itself wrote and
-//! took back are nobody's.
+//! What was *read* before a rollback to a savepoint still counts: the client has seen it, and PostgreSQL
+//! keeps its predicate locks, InnoDB its row locks. There is one exception. If the savepoint is older than
+//! the transaction's first access to a table, InnoDB did not take part in it and MySQL's kin roll back
+//! InnoDB's whole transaction: snapshot and locks are gone, at SERIALIZABLE too, against the manual ("does
+//! not release the row locks"). The rest is a new transaction of the database, and what was read before is
+//! left out; `tests/savepoints.rs` shows it. Reads of what the transaction itself wrote and took back are
+//! nobody's.
 
 use crate::instrument::Effect;
 use crate::record::{Executed, Outcome, Run, Step, Version, writer_of};
@@ -88,8 +91,8 @@ impl Mapped {
 pub enum Reads {
     /// All of them.
     All,
-    /// In a transaction with plain reads, those by `FOR UPDATE` and `FOR SHARE` do not: below SERIALIZABLE they return what
-    /// is there now, whatever the snapshot of the others (section 3.4 of the paper).
+    /// In a transaction with plain reads, those by `FOR UPDATE` and `FOR SHARE` do not: below SERIALIZABLE
+    /// they return what is there now, whatever the snapshot of the others (section 3.4 of the paper).
     Snapshot,
 }
 
@@ -221,7 +224,8 @@ impl<'r> Mapper<'r> {
         }
     }
 
-    /// What was read before a rollback to a savepoint, without what the transaction itself had written by then.
+    /// What was read before a rollback to a savepoint, without what the transaction itself had written by
+    /// then.
     fn reads_before_rollback(&mut self, draft: Draft, txn: &Executed, step: &'r Step, at: usize) {
         let own = |element: &str| {
             writer_of(element).is_some_and(|(t, n)| {

@@ -5,7 +5,8 @@ use anomalist_driver::{Connection, Error, Kind, Value};
 use anomalist_sqltext::ast::{ObjectName, ObjectNamePart, Statement};
 use anomalist_sqltext::parse;
 
-/// A schema of PostgreSQL, a database of MySQL; in SQLite the file itself, and tables that are already there are an error.
+/// A schema of PostgreSQL, a database of MySQL; in SQLite the file itself, and tables that are already
+/// there are an error.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     flavour: Flavour,
@@ -62,7 +63,8 @@ impl Namespace {
         statements.iter().rev().filter_map(created).collect()
     }
 
-    /// Refuses statements that would create what is there already. It is somebody's, and would be dropped in the end.
+    /// Refuses statements that would create what is there already. It is somebody's, and would be dropped
+    /// in the end.
     pub(crate) fn refuse_existing(
         &self,
         connection: &mut dyn Connection,

@@ -1,17 +1,22 @@
-//! Dependencies through predicates (Adya 1999, 4.2.3), which IsoRel cannot see: rows that a query did not return.
+//! Dependencies through predicates (Adya 1999, 4.2.3), which IsoRel cannot see: rows that a query did not
+//! return.
 //!
-//! A query of one table selects a version of every row of it. A row that it did not return was selected in a version that does
-//! not match its condition: not born yet, deleted, or with other values. Every version is known here with its place in
-//! the row's order, and most of them with all their values, so let C be the versions that may have been the one: those not
-//! known to match. Then
+//! A query of one table selects a version of every row of it. A row that it did not return was selected in
+//! a version that does not match its condition: not born yet, deleted, or with other values. Every version
+//! is known here with its place in the row's order, and most of them with all their values, so let C be the
+//! versions that may have been the one: those not known to match. Then
 //!
-//! - the version after the last of C, if there is one, made the row match after it was read: reader → writer by `rwp`;
-//! - the first of C, if it is known not to match and is not the initial one, made the row stop to match: writer → reader by `wr`.
+//! - the version after the last of C, if there is one, made the row match after it was read: reader →
+//!   writer by `rwp`;
+//! - the first of C, if it is known not to match and is not the initial one, made the row stop to match:
+//!   writer → reader by `wr`.
 //!
-//! Both hold whichever of C it was, as `ww` leads on to the next writer. Versions are those that transactions left
-//! behind, so of several by one transaction the last. A row counts only if its order is complete: it was read at the end,
-//! or its deletion showed its last list. If all of C were made after the query had answered, nothing explains why it left the row out, and
-//! nothing is concluded: InnoDB loses sight of a row whose old key the reader itself took (docs/sql.md). Queries with a limit, with subqueries or of several tables say nothing here.
+//! Both hold whichever of C it was, as `ww` leads on to the next writer. Versions are those that
+//! transactions left behind, so of several by one transaction the last. A row counts only if its order is
+//! complete: it was read at the end, or its deletion showed its last list. If all of C were made after the
+//! query had answered, nothing explains why it left the row out, and nothing is concluded: InnoDB loses
+//! sight of a row whose old key the reader itself took (docs/sql.md). Queries with a limit, with subqueries
+//! or of several tables say nothing here.
 
 use crate::Flavour;
 use crate::evaluate::{Row, Truth, condition};

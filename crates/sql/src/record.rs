@@ -176,7 +176,8 @@ impl Step {
         self.undone = true;
     }
 
-    /// Whether it reads, and what it read counts: a client that rolled back to a savepoint still knows what it saw.
+    /// Whether it reads, and what it read counts: a client that rolled back to a savepoint still knows what
+    /// it saw.
     pub fn is_read(&self) -> bool {
         matches!(self.effect, Effect::Read | Effect::LockingRead) && !self.forgotten
     }

@@ -1,12 +1,14 @@
 //! Forced interleaving: the statements of a script, sent in its order to sessions of the database.
 //!
-//! A session is a thread. After a statement was sent, either it answers, or the server says that it waits for a lock; then
-//! the script goes on with the other sessions, and what follows in the waiting one is sent when it has its answer. The
-//! server is asked, not the clock (`pg_blocking_pids`, `information_schema.innodb_trx`); SQLite does not wait at all,
-//! because its time limit is set to nothing, but fails as busy.
+//! A session is a thread. After a statement was sent, either it answers, or the server says that it waits
+//! for a lock; then the script goes on with the other sessions, and what follows in the waiting one is sent
+//! when it has its answer. The server is asked, not the clock (`pg_blocking_pids`,
+//! `information_schema.innodb_trx`); SQLite does not wait at all, because its time limit is set to nothing,
+//! but fails as busy.
 //!
-//! Afterwards a session of its own reads every table that the script makes, as at the end of a round: an order of versions
-//! has to be seen, and which rows a condition left out is only known when all of them are.
+//! Afterwards a session of its own reads every table that the script makes, as at the end of a round: an
+//! order of versions has to be seen, and which rows a condition left out is only known when all of them
+//! are.
 
 use crate::Flavour;
 use crate::course::{Action, Course, Move};
@@ -25,8 +27,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each other: longer than
-/// any lock is waited for.
+/// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each
+/// other: longer than any lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often somebody who waits asks whether to stop.
@@ -87,7 +89,8 @@ struct Answer {
     executed: Option<Executed>,
 }
 
-/// Runs a script with its statements instrumented, at the levels that it says, else at this one. `stop` is asked all the time.
+/// Runs a script with its statements instrumented, at the levels that it says, else at this one. `stop` is
+/// asked all the time.
 pub fn replay(
     database: &dyn Database,
     isolation: &Isolation,
@@ -99,8 +102,8 @@ pub fn replay(
     replay_with(Some(instrumenter), database, isolation, namespace, script, stop)
 }
 
-/// The same with this instrumenter; without one, events tell what the statements return by themselves, and no dependencies are
-/// seen.
+/// The same with this instrumenter; without one, events tell what the statements return by themselves, and
+/// no dependencies are seen.
 pub fn replay_with(
     mut instrumenter: Option<Instrumenter>,
     database: &dyn Database,
@@ -125,7 +128,8 @@ pub fn replay_with(
     replayed.and_then(|replayed| undone.map(|()| replayed))
 }
 
-/// Refuses a script with a statement whose rows would not be seen, and learns the tables that its sessions make.
+/// Refuses a script with a statement whose rows would not be seen, and learns the tables that its sessions
+/// make.
 fn rehearse(
     instrumenter: &mut Instrumenter,
     flavour: Flavour,
@@ -404,13 +408,14 @@ struct Monitor<'a> {
 }
 
 impl Monitor<'_> {
-    /// How long it takes until an answer about waiting is not an old one: InnoDB's table is made anew only when nobody has read
-    /// it for a tenth of a second.
+    /// How long it takes until an answer about waiting is not an old one: InnoDB's table is made anew only
+    /// when nobody has read it for a tenth of a second.
     fn settles(&self) -> Duration {
         Duration::from_millis(if self.flavour.is_mysql() { 150 } else { 10 })
     }
 
-    /// Whether a session waits for a lock; no if the answer would be an old one, and then it has to be asked again.
+    /// Whether a session waits for a lock; no if the answer would be an old one, and then it has to be
+    /// asked again.
     fn is_waiting(&mut self, session: usize) -> Result<bool, Error> {
         let Some(backend) = self.backends[session] else { return Ok(false) };
         if self.flavour.is_mysql() && self.asked.is_some_and(|at| at.elapsed() < self.settles()) {

@@ -75,8 +75,8 @@ pub struct Round {
     pub run: Run,
 }
 
-/// Creates tables; with an instrumenter, with their auxiliary columns, and it learns them. If that fails, what was created so
-/// far goes. `later`: statements that will be run, and may create more.
+/// Creates tables; with an instrumenter, with their auxiliary columns, and it learns them. If that fails,
+/// what was created so far goes. `later`: statements that will be run, and may create more.
 pub(crate) fn create(
     control: &mut dyn Connection,
     namespace: &Namespace,

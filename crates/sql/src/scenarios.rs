@@ -1,7 +1,8 @@
 //! The anomalies that Hermitage (Kleppmann 2014) provokes, as scripts with a forced interleaving.
 //!
-//! Each script is one that shows its anomaly if the database lets it happen. Whether it did is read off the dependencies of
-//! the run (`judge.rs`) or, where the anomaly is about what a read returned in which order, off the rows that were returned.
+//! Each script is one that shows its anomaly if the database lets it happen. Whether it did is read off the
+//! dependencies of the run (`judge.rs`) or, where the anomaly is about what a read returned in which order,
+//! off the rows that were returned.
 
 use crate::Flavour;
 use crate::judge::{Name, dependencies_of, pairs_of};
@@ -15,8 +16,8 @@ use anomalist_driver::Value;
 enum Sign {
     /// Two transactions depend on each other in this way.
     Pair(Name),
-    /// A committed transaction read the version that this element ends, of a transaction that was rolled back or went on to
-    /// replace it.
+    /// A committed transaction read the version that this element ends, of a transaction that was rolled
+    /// back or went on to replace it.
     Saw(&'static str),
     /// The line of the script, from 0, returned exactly these values.
     Returned(usize, &'static [i64]),
@@ -41,8 +42,8 @@ pub struct Scenario {
 const SETUP: &str = "CREATE TABLE test (id INT PRIMARY KEY, value INT);\n\
     INSERT INTO test (id, value) VALUES (1, 10), (2, 20);\n";
 
-/// All scenarios, from the weakest level that forbids them to the strongest. Those whose sign is a dependency end with a query of
-/// everything, because an order of versions has to be seen.
+/// All scenarios, from the weakest level that forbids them to the strongest. Those whose sign is a
+/// dependency end with a query of everything, because an order of versions has to be seen.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "G0",
@@ -108,7 +109,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// The statement of a step: `r1` reads a row, `r*` all, `p>25` by a condition on the value; `w1=11` updates, `i3=30` inserts.
+/// The statement of a step: `r1` reads a row, `r*` all, `p>25` by a condition on the value; `w1=11`
+/// updates, `i3=30` inserts.
 fn sql(step: &str) -> String {
     if matches!(step, "commit" | "rollback") {
         return step.to_ascii_uppercase();

@@ -1,8 +1,8 @@
 //! The tables a run works on: what was generated, and the statements that create it.
 //!
-//! Every table gets the two auxiliary columns of IsoRel (section 3.1.2): `rowId` names a row for ever, `wList` lists the
-//! statements that wrote it. Neither has a constraint or an index, so neither can make two transactions meet that would
-//! not meet without them.
+//! Every table gets the two auxiliary columns of IsoRel (section 3.1.2): `rowId` names a row for ever,
+//! `wList` lists the statements that wrote it. Neither has a constraint or an index, so neither can make
+//! two transactions meet that would not meet without them.
 
 use crate::Flavour;
 use std::fmt::{self, Write as _};

@@ -1,4 +1,5 @@
-//! Scripts of interleaved sessions, as Hermitage writes them: a statement per line, with the session it belongs to.
+//! Scripts of interleaved sessions, as Hermitage writes them: a statement per line, with the session it
+//! belongs to.
 //!
 //! ```text
 //! -- isolation: REPEATABLE READ
@@ -13,10 +14,12 @@
 //! COMMIT;                                       -- T1
 //! ```
 //!
-//! Lines without a session come first and make the tables. What all sessions begin with, such as `SET SESSION TRANSACTION ISOLATION
-//! LEVEL …`, is the *prelude*: it stands in every column, so that a column can be pasted as it is. How far a line is indented does not matter, so that sessions
-//! can be columns, each to be pasted into a client window of its own. Headers are comments: `-- isolation: …`, `-- dialect: …`,
-//! `-- expects: …` (the name of an anomaly). Transactions are numbered in the order in which they begin.
+//! Lines without a session come first and make the tables. What all sessions begin with, such as
+//! `SET SESSION TRANSACTION ISOLATION LEVEL …`, is the *prelude*: it stands in every column, so that a
+//! column can be pasted as it is. How far a line is indented does not matter, so that sessions can be
+//! columns, each to be pasted into a client window of its own. Headers are comments: `-- isolation: …`,
+//! `-- dialect: …`, `-- expects: …` (the name of an anomaly). Transactions are numbered in the order in
+//! which they begin.
 
 use crate::Flavour;
 use anomalist_driver::Isolation;
@@ -176,7 +179,8 @@ impl Script {
     }
 }
 
-/// The settings that give a client's session a level. SQLite has none: there, the level is a word of `BEGIN`.
+/// The settings that give a client's session a level. SQLite has none: there, the level is a word of
+/// `BEGIN`.
 pub fn prelude(flavour: Flavour, level: &Isolation) -> Vec<String> {
     match flavour {
         Flavour::PostgreSql => {

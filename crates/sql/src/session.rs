@@ -49,7 +49,8 @@ struct Open {
 }
 
 impl Session {
-    /// A session; `number` is its name in the history, `start` the beginning of the run; it waits so long for locks.
+    /// A session; `number` is its name in the history, `start` the beginning of the run; it waits so long
+    /// for locks.
     pub fn new(
         mut connection: Box<dyn Connection>,
         instrumenter: Option<Instrumenter>,
@@ -65,7 +66,8 @@ impl Session {
             // Only an administrator may; for others deadlocks take a second to be seen.
             _ = connection.run(&format!("SET deadlock_timeout = '{}ms'", patience.deadlock));
         }
-        // The first BEGIN sets the level for the session, which statements outside of transactions need as well.
+        // The first BEGIN sets the level for the session, which statements outside of transactions need as
+        // well.
         connection.begin(&isolation)?;
         connection.rollback()?;
         Ok(Session { connection, instrumenter, flavour, isolation, number, start, open: None })
@@ -178,8 +180,8 @@ impl Session {
                 Fate::Open if open.autocommit => Some(Outcome::Aborted),
                 Fate::Open => None,
             };
-            // PostgreSQL refuses everything after a failure. Elsewhere only the statement is gone; but a session that waited
-            // too long should let the others go on.
+            // PostgreSQL refuses everything after a failure. Elsewhere only the statement is gone; but a
+            // session that waited too long should let the others go on.
             let waited =
                 matches!(error.kind(), Kind::Timeout | Kind::Conflict | Kind::Deadlock | Kind::Cancelled);
             open.doomed = waited || self.flavour == Flavour::PostgreSql;
@@ -279,7 +281,8 @@ fn run(connection: &mut dyn Connection, made: &Instrumented, step: &mut Step) ->
     Ok(())
 }
 
-/// What a session needs before it begins: waits that end, lists that are not cut off, the level as the default.
+/// What a session needs before it begins: waits that end, lists that are not cut off, the level as the
+/// default.
 fn prepare(flavour: Flavour, isolation: &Isolation, wait: u32) -> Vec<String> {
     match flavour {
         Flavour::PostgreSql => {

@@ -1,9 +1,11 @@
-//! Smaller scripts that still show the anomaly, on the live database (IsoRel does this by hand, 20 minutes each).
+//! Smaller scripts that still show the anomaly, on the live database (IsoRel does this by hand, 20 minutes
+//! each).
 //!
-//! A reduction is tried by replaying the script with its forced interleaving, and kept if the same anomaly is found again.
-//! Reductions: a whole session without one of its transactions, blocks of statements, of rows of the setup, a
-//! condition without one of its halves, a column that no statement uses. Largest first, until none is kept. Every replay makes the tables
-//! anew, so an answer does not depend on what was tried before.
+//! A reduction is tried by replaying the script with its forced interleaving, and kept if the same anomaly
+//! is found again. Reductions: a whole session without one of its transactions, blocks of statements, of
+//! rows of the setup, a condition without one of its halves, a column that no statement uses. Largest
+//! first, until none is kept. Every replay makes the tables anew, so an answer does not depend on what was
+//! tried before.
 
 use crate::Flavour;
 use crate::script::{Line, Script};
@@ -11,8 +13,8 @@ use anomalist_sqltext::ast::{BinaryOperator, Expr, ObjectNamePart, SetExpr, Stat
 use anomalist_sqltext::{Control, control, parse};
 use std::ops::Range;
 
-/// Shrinks a script. `shows` replays a candidate and says whether it still shows the anomaly; `stop` ends the search with
-/// what has been reached.
+/// Shrinks a script. `shows` replays a candidate and says whether it still shows the anomaly; `stop` ends
+/// the search with what has been reached.
 pub fn shrink(
     flavour: Flavour,
     script: &Script,
@@ -94,8 +96,8 @@ fn transactions(flavour: Flavour, script: &Script, at: usize) -> Option<Option<S
     Some((spans.len() > 1).then(|| without(script, span)))
 }
 
-/// Half of the lines, quarters, and so on down to single ones; from the end, because what comes later depends on what comes
-/// before.
+/// Half of the lines, quarters, and so on down to single ones; from the end, because what comes later
+/// depends on what comes before.
 fn block(count: usize, at: usize) -> Option<Range<usize>> {
     let mut left = at;
     let mut size = (count / 2).max(1);

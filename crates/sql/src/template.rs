@@ -1,7 +1,9 @@
-//! Scripts of one database as templates for another (section 6.2 of the paper: databases have anomalies in common).
+//! Scripts of one database as templates for another (section 6.2 of the paper: databases have anomalies in
+//! common).
 //!
-//! A script that was shrunk is nearly standard SQL. What is left of its dialect is rewritten here: numbered columns, shared
-//! locks, upserts by `ON DUPLICATE KEY`. What another database has no equal statement for is told, not guessed.
+//! A script that was shrunk is nearly standard SQL. What is left of its dialect is rewritten here: numbered
+//! columns, shared locks, upserts by `ON DUPLICATE KEY`. What another database has no equal statement for
+//! is told, not guessed.
 
 use crate::Flavour;
 use crate::instrument::query::printed;

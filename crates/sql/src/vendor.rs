@@ -1,7 +1,9 @@
-//! Isolation levels by the names databases give them: what Adya's definition of the name forbids, and what the vendor says.
+//! Isolation levels by the names databases give them: what Adya's definition of the name forbids, and what
+//! the vendor says.
 //!
-//! The two differ. The paper judges by Adya's definition (PL-1, PL-2, PL-2.99, PL-3 for the four names of the standard);
-//! vendors document weaker promises, and are free to. Both are shown, and only the first is a verdict.
+//! The two differ. The paper judges by Adya's definition (PL-1, PL-2, PL-2.99, PL-3 for the four names of
+//! the standard); vendors document weaker promises, and are free to. Both are shown, and only the first is
+//! a verdict.
 
 use crate::judge::Name;
 use anomalist_level::Level;

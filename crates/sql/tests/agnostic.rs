@@ -1,13 +1,15 @@
-//! Instrumentation is isolation-agnostic: the same transactions in the same order, with and without it, on real servers, give
-//! the same rows after projection, wait at the same statements and fail in the same way.
+//! Instrumentation is isolation-agnostic: the same transactions in the same order, with and without it, on
+//! real servers, give the same rows after projection, wait at the same statements and fail in the same way.
 //!
-//! Some things are the server's to decide, and comparing stops there: which transaction a deadlock ends (MySQL's kin count what
-//! each has changed, PostgreSQL looks at the clock), who comes first of two that wait and are let go by one commit, and whom
-//! PostgreSQL's SERIALIZABLE gives up, which depends on pages and plans, and so on how wide a row is.
+//! Some things are the server's to decide, and comparing stops there: which transaction a deadlock ends
+//! (MySQL's kin count what each has changed, PostgreSQL looks at the clock), who comes first of two that
+//! wait and are let go by one commit, and whom PostgreSQL's SERIALIZABLE gives up, which depends on pages
+//! and plans, and so on how wide a row is.
 //!
-//! Two things are different by nature and left out. InnoDB does not write an UPDATE to the value that is already there, but
-//! `wList` makes it a change: here every UPDATE changes a column, with and without. And a query that an index alone can answer
-//! reads, and locks, less than one that also returns the list: here are no secondary indexes.
+//! Two things are different by nature and left out. InnoDB does not write an UPDATE to the value that is
+//! already there, but `wList` makes it a change: here every UPDATE changes a column, with and without. And
+//! a query that an index alone can answer reads, and locks, less than one that also returns the list: here
+//! are no secondary indexes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -113,7 +115,8 @@ fn compare(database: &dyn Database, flavour: Flavour, isolation: &str, seeds: st
     let (mut compared, mut waited, mut failed, mut cut) = (0, 0, 0, 0);
     for seed in seeds {
         let script = script(flavour, seed);
-        // InnoDB removes deleted rows when it finds time, and with them what others wait for; not while somebody may see them.
+        // InnoDB removes deleted rows when it finds time, and with them what others wait for; not while
+        // somebody may see them.
         let mut witness = database.connect().unwrap();
         if flavour.is_mysql() {
             witness.run("START TRANSACTION WITH CONSISTENT SNAPSHOT").unwrap();

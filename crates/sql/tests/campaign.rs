@@ -39,7 +39,8 @@ fn an_anomaly_becomes_a_script() {
     let shrunk = (0..8).find_map(|seed| shrunk(&subject, &isolation, seed, &found));
     let Some((script, shown)) = shrunk else { panic!("no lost update of eight came back") };
     println!("in {shown} of 10 replays:\n{}", script.print());
-    // A query of another table, or of a view of it, may be what makes the snapshot; each comes with a row or two.
+    // A query of another table, or of a view of it, may be what makes the snapshot; each comes with a row
+    // or two.
     assert!(script.steps.len() <= 10 && script.setup.len() <= 8, "{}", script.print());
     assert_eq!(script.expects.as_deref(), Some("lost-update"));
     // A column can be pasted as it is: its level is a statement.
@@ -51,7 +52,8 @@ fn an_anomaly_becomes_a_script() {
     }
 }
 
-/// The first lost update that is found, if replays show it: the smallest script, and in how many of ten they did.
+/// The first lost update that is found, if replays show it: the smallest script, and in how many of ten
+/// they did.
 fn shrunk(
     subject: &Subject<'_>,
     isolation: &Isolation,

@@ -130,7 +130,8 @@ COMMIT; -- T1
 
 const RR: &str = "REPEATABLE READ";
 
-/// InnoDB loses sight of row 2, whose old key the reader takes; that it is deleted long after explains nothing.
+/// InnoDB loses sight of row 2, whose old key the reader takes; that it is deleted long after explains
+/// nothing.
 const VANISHED: &str = "
 CREATE TABLE t (id INT PRIMARY KEY, v INT);
 INSERT INTO t (id, v) VALUES (1, 10), (2, 20);
@@ -219,7 +220,8 @@ fn the_figures_on_postgresql() {
     assert_eq!(dependencies(&four), ["T1 rw(r1) T2", "T1 ww(r1) T2"]);
     assert_eq!(bench.judged(RR, &four), (Verdict::Holds, vec![]));
 
-    // FOR UPDATE of a row that changed since the snapshot is an error (40001); at READ COMMITTED it reads what is there now.
+    // FOR UPDATE of a row that changed since the snapshot is an error (40001); at READ COMMITTED it reads
+    // what is there now.
     let five = bench.script(RR, FIGURE_5);
     assert!(five.events[4].waited && five.events[4].failed.as_ref().unwrap().message.contains("40001"));
     assert_eq!(bench.judged(RR, &five), (Verdict::Holds, vec![]));

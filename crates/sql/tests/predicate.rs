@@ -1,13 +1,17 @@
 //! Dependencies through predicates against a transcription of Adya's definitions.
 //!
-//! A small database runs random transactions one statement at a time, so every version, every query's snapshot and every value is known.
-//! From the *whole* truth the definitions (Adya 1999, 4.2.3) say which transactions depend on which through a predicate:
+//! A small database runs random transactions one statement at a time, so every version, every query's
+//! snapshot and every value is known. From the *whole* truth the definitions (Adya 1999, 4.2.3) say which
+//! transactions depend on which through a predicate:
 //!
-//! - `Ti → Tj` by a predicate read if Tj's query selected a version at or after one of Ti's that changed whether the row matches, and
-//! - `Tj → Ti` by a predicate anti-dependency if Ti made a later version of a row that changes whether it matches.
+//! - `Ti → Tj` by a predicate read if Tj's query selected a version at or after one of Ti's that changed
+//!   whether the row matches, and
+//! - `Tj → Ti` by a predicate anti-dependency if Ti made a later version of a row that changes whether it
+//!   matches.
 //!
-//! What `predicate::links` infers from what clients saw must follow from these and from the order of versions: every link is a
-//! path of the true graph. And it must find something: wherever nothing else wrote in between, the link itself.
+//! What `predicate::links` infers from what clients saw must follow from these and from the order of
+//! versions: every link is a path of the true graph. And it must find something: wherever nothing else
+//! wrote in between, the link itself.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +23,8 @@ use anomalist_sql::record::{Executed, Outcome, Run, Step, Version, WholeRow};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A version of a row as it really is: who made it (0: the start), its value (none: deleted or not born), its list.
+/// A version of a row as it really is: who made it (0: the start), its value (none: deleted or not born),
+/// its list.
 #[derive(Clone, Debug)]
 struct Made {
     writer: u64,
@@ -34,7 +39,8 @@ struct World {
     next: u64,
 }
 
-/// What a query saw: transaction, statement, operator and bound, per row the number of versions that existed for it.
+/// What a query saw: transaction, statement, operator and bound, per row the number of versions that
+/// existed for it.
 struct Query {
     txn: u64,
     statement: usize,
@@ -59,7 +65,8 @@ impl World {
         World { rng, rows, next: 0 }
     }
 
-    /// Transactions one after the other, but each with a snapshot of some earlier moment for its queries: as weak as can be.
+    /// Transactions one after the other, but each with a snapshot of some earlier moment for its queries:
+    /// as weak as can be.
     fn run(mut self) -> (Run, World, Vec<Query>) {
         let mut run = Run::default();
         let mut queries = Vec::new();
@@ -99,7 +106,8 @@ impl World {
         let mut snapshot = BTreeMap::new();
         let names: Vec<String> = self.rows.keys().cloned().collect();
         for row in names {
-            // Own writes are seen; of others any version that is there, or none of a row that was born later.
+            // Own writes are seen; of others any version that is there, or none of a row that was born
+            // later.
             let made = self.rows[&row].clone();
             let count = match written.contains(&row) {
                 true => made.len(),
@@ -240,7 +248,8 @@ fn reachable(edges: &Edges, from: u64, to: u64) -> bool {
     false
 }
 
-/// Whether a link is a predicate dependency by definition, with the order of versions behind an anti-dependency or before a read.
+/// Whether a link is a predicate dependency by definition, with the order of versions behind an
+/// anti-dependency or before a read.
 fn follows(direct: &Edges, versions: &Edges, from: u64, to: u64, anti: bool) -> bool {
     direct.contains(&(from, to))
         || direct.iter().any(|&(a, b)| match anti {
@@ -286,7 +295,8 @@ fn what_is_inferred_follows_from_the_definitions() {
             exact += u64::from(direct.contains(&(from, to)));
             *(if anti { &mut antis } else { &mut reads }) += 1;
         }
-        // Not a check that finds nothing: a row that was certainly absent, and was then born matching, is found.
+        // Not a check that finds nothing: a row that was certainly absent, and was then born matching, is
+        // found.
         for q in queries.iter().filter(|q| q.statement == 1) {
             for (row, made) in &world.rows {
                 let born_later = !q.snapshot.contains_key(row) && made.len() == 1 && made[0].writer != q.txn;

@@ -82,7 +82,8 @@ fn sqlite_is_serializable() {
     }
 }
 
-/// Copies of copies would double a table again and again: a few dozen statements would take hours and all memory.
+/// Copies of copies would double a table again and again: a few dozen statements would take hours and all
+/// memory.
 #[test]
 fn copies_do_not_explode() {
     let file = support::File::new();

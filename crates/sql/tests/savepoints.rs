@@ -1,7 +1,8 @@
 //! What a rollback to a savepoint takes back: the evidence for the rule of `mapping.rs`.
 //!
-//! A transaction reads row 1 after a savepoint, rolls back to it, and another one updates the row. If the database kept what
-//! the read locked (or its snapshot), the first transaction's next read of the row still agrees with its first one.
+//! A transaction reads row 1 after a savepoint, rolls back to it, and another one updates the row. If the
+//! database kept what the read locked (or its snapshot), the first transaction's next read of the row still
+//! agrees with its first one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -54,7 +55,8 @@ fn seen(replayed: &Replayed, script_lines: [usize; 3]) -> (Vec<String>, bool) {
 fn innodb_begins_anew_after_a_savepoint_that_is_older_than_it() {
     let Some(server) = support::server(Engine::Mariadb) else { return };
     let target = server.target(0);
-    // Against the manual, the lock is gone: a read at SERIALIZABLE that cannot be repeated. It is left out, so the rest holds.
+    // Against the manual, the lock is gone: a read at SERIALIZABLE that cannot be repeated. It is left out,
+    // so the rest holds.
     let (alone, verdict) = run(target, Flavour::MariaDb, "");
     assert_eq!(seen(&alone, [2, 4, 5]), (vec!["10".to_owned(), "11".to_owned()], false));
     assert_eq!(verdict, Verdict::Holds);

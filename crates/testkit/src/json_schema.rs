@@ -1,5 +1,5 @@
-//! A validator of just the words that the published JSON Schemas use. An unknown word fails the test, so a schema cannot
-//! outgrow it.
+//! A validator of just the words that the published JSON Schemas use. An unknown word fails the test, so a
+//! schema cannot outgrow it.
 
 #![allow(clippy::unwrap_used, reason = "a schema that is malformed fails the test")]
 

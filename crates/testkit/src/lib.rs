@@ -1,10 +1,12 @@
-//! What tests of checkers need: small histories in one line, answers nobody has to trust an engine for, and endless input.
+//! What tests of checkers need: small histories in one line, answers nobody has to trust an engine for, and
+//! endless input.
 //!
-//! [`mini`] writes a history as people do on a whiteboard. [`oracle`] decides levels and counts anomalies by transcribing
-//! the definitions: it tries every commit order, and resolves reads from raw operations without `anomalist_history::Index`, so
-//! that it shares no code, and no mistake, with what it judges. [`random`] makes histories near the boundary between
-//! allowed and forbidden, and all histories of a tiny size; [`mutate`] spoils proofs; [`skip`] decides what happens to a
-//! test that lacks something. Dev only: nothing that ships depends on this crate.
+//! [`mini`] writes a history as people do on a whiteboard. [`oracle`] decides levels and counts anomalies
+//! by transcribing the definitions: it tries every commit order, and resolves reads from raw operations
+//! without `anomalist_history::Index`, so that it shares no code, and no mistake, with what it judges.
+//! [`random`] makes histories near the boundary between allowed and forbidden, and all histories of a tiny
+//! size; [`mutate`] spoils proofs; [`skip`] decides what happens to a test that lacks something. Dev only:
+//! nothing that ships depends on this crate.
 //!
 //! ```
 //! use anomalist_testkit::{mini::history, oracle::{WeakLevel, satisfies, taps}};

@@ -136,8 +136,8 @@ fn name(b: &mut Builder, text: &str) -> Result<Value, String> {
     }
 }
 
-/// A history in the notation. Inverse of [`parse`] on what the notation can say: it has no timestamps, no names of
-/// sessions, and no initial values of single keys.
+/// A history in the notation. Inverse of [`parse`] on what the notation can say: it has no timestamps, no
+/// names of sessions, and no initial values of single keys.
 pub fn print(history: &History) -> String {
     let mut out = String::new();
     match history.initial().default.map(Value::view) {

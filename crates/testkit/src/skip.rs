@@ -1,8 +1,10 @@
-//! Tests that need something outside of the repository: they fail without it, unless the environment allows to skip them.
+//! Tests that need something outside of the repository: they fail without it, unless the environment allows
+//! to skip them.
 //!
-//! `ANOMALIST_SKIP=corpus,servers` names what may be missing. A test that lacks something which is not named panics and says
-//! how to get it, so that a green run has run everything but what its caller listed. `ANOMALIST_SKIPPED` names a file that
-//! gets a line for each test that was left out: `scripts/test` prints them at the end.
+//! `ANOMALIST_SKIP=corpus,servers` names what may be missing. A test that lacks something which is not
+//! named panics and says how to get it, so that a green run has run everything but what its caller listed.
+//! `ANOMALIST_SKIPPED` names a file that gets a line for each test that was left out: `scripts/test` prints
+//! them at the end.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -21,7 +23,8 @@ const RESOURCES: [(&str, &str); 5] = [
     ("chromium", "scripts/test installs Chromium; ANOMALIST_CHROMIUM names the program"),
 ];
 
-/// Reports that a resource is missing. Returns if `ANOMALIST_SKIP` names it, so that the caller can end its test.
+/// Reports that a resource is missing. Returns if `ANOMALIST_SKIP` names it, so that the caller can end its
+/// test.
 ///
 /// # Panics
 /// If the resource may not be skipped, or is not one of those that tests need.
@@ -46,7 +49,8 @@ fn test() -> String {
     std::env::var("NEXTEST_TEST_NAME").unwrap_or_else(|_| thread.name().unwrap_or("a test").to_owned())
 }
 
-/// Appends a line in one write, because tests run at the same time. A summary that cannot be written is no failure.
+/// Appends a line in one write, because tests run at the same time. A summary that cannot be written is no
+/// failure.
 fn note(file: &Path, test: &str, skipped: &str) {
     if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(file) {
         let line = format!("{test}: {}\n", skipped.replace('\n', " "));

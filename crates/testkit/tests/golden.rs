@@ -60,7 +60,8 @@ fn precedence_of_read_faults() {
         ("b", "w(x,2) !abort || w(x,1) r(x,2)"),
         ("a", "w(x,1) r(x,2)"),
         ("c", "w(x,1) r(x,2) w(x,2)"),
-        // A committed retry explains what an aborted attempt wrote; the initial state explains the initial value.
+        // A committed retry explains what an aborted attempt wrote; the initial state explains the initial
+        // value.
         ("", "w(x,1) !abort; w(x,1) || r(x,1)"),
         ("", "w(x,0) !abort || r(x,0)"),
         // Faulty reads are no external reads: no TAP-j, no visibility.
@@ -83,7 +84,8 @@ fn indeterminate_transactions_exist_once_they_are_read() {
     ] {
         assert_eq!(taps(&history(text)).to_string(), expected, "{text}");
     }
-    // Two may have written 1: the one without a thin-air read will do. Then x is already overwritten in its session.
+    // Two may have written 1: the one without a thin-air read will do. Then x is already overwritten in its
+    // session.
     assert!(satisfies(&history("r(y,9) w(x,1) !info || w(x,1) || r(x,1)"), Causal));
     assert!(satisfies(&history("w(x,1) !info || w(x,1); w(x,2); r(x,1)"), Causal));
     assert!(!satisfies(&history("r(y,9) w(x,1) !info || w(x,1); w(x,2); r(x,1)"), Causal));
@@ -165,7 +167,8 @@ fn where_other_tools_are_wrong() {
     let serial = "w(x,1) w(y,1); r(x,1) w(x,2); r(y,1) w(y,2); r(x,2) r(y,2); w(z,3) || r(x,2) r(z,3)";
     assert_eq!(levels(serial), WeakLevel::ALL);
     assert!(!satisfies(&history("w(x,1); r(x,0) w(x,2)"), Causal));
-    // adya calls this valid: both read the other's write, so each comes before the other. (x is an own write in both.)
+    // adya calls this valid: both read the other's write, so each comes before the other. (x is an own
+    // write in both.)
     let adya = history("r(x,0) w(x,100) r(x,200) || w(x,200) r(x,100)");
     assert_eq!(taps(&adya).to_string(), "d2");
     assert!(!satisfies(&adya, ReadCommitted));
@@ -176,8 +179,9 @@ fn where_other_tools_are_wrong() {
 
 #[test]
 fn a_causal_commit_order_is_not_for_weaker_levels() {
-    // The third session makes x=1 come before x=2, but only by causality. Plume infers the commit order from the causal axiom
-    // at every level, and so finds a TAP-l in the first, a TAP-i in the second; they satisfy RA and RC.
+    // The third session makes x=1 come before x=2, but only by causality. Plume infers the commit order
+    // from the causal axiom at every level, and so finds a TAP-l in the first, a TAP-i in the second; they
+    // satisfy RA and RC.
     let ra = "w(x,1); w(y,1) || w(x,2) w(z,2) || r(y,1) r(x,2) || r(x,1) r(z,2)";
     let rc = "w(x,1); w(y,1) || w(x,2) w(z,2) || r(y,1) r(x,2) || r(z,2) r(x,1)";
     for (text, level) in [(ra, ReadAtomic), (rc, ReadCommitted), (rc, ReadAtomic)] {
@@ -200,7 +204,8 @@ fn lists() {
         ("d", false, "a(x,1) r(x,[])"),
         ("e", false, "a(x,1) a(x,2) r(x,[1])"),
         ("f", false, "a(x,1) a(x,2) || r(x,[1])"),
-        // An element twice, two orders of two elements, a transaction's appends torn apart: no TAP, but no level either.
+        // An element twice, two orders of two elements, a transaction's appends torn apart: no TAP, but no
+        // level either.
         ("", false, "a(x,1) || r(x,[1 1])"),
         ("", false, "a(x,1) || a(x,2) || r(x,[1 2]) || r(x,[2 1])"),
         ("", false, "a(x,1) a(x,3) || a(x,2) || r(x,[1 2])"),

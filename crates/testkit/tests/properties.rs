@@ -98,8 +98,9 @@ fn characterised(registers: bool, h: &History) -> Result<(), String> {
     Ok(())
 }
 
-/// Plume's TAP-k and TAP-l need two keys, so three transactions on one key have neither and still break read atomic. (The
-/// initial transaction may be one of the three.) The patterns as they are completed here have an instance.
+/// Plume's TAP-k and TAP-l need two keys, so three transactions on one key have neither and still break
+/// read atomic. (The initial transaction may be one of the three.) The patterns as they are completed here
+/// have an instance.
 #[test]
 fn read_atomic_is_broken_on_one_key() {
     for text in ["w(x,1); w(x,2); r(x,1)", "w(x,1); r(x,0)", "w(x,1) || r(x,1) w(x,2); r(x,1)"] {

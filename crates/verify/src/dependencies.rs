@@ -1,7 +1,7 @@
 //! Witnesses of Adya's anomalies: cycles of dependencies, and what lists show of them.
 //!
-//! Adya counts more as a read than the weak levels do: a list after own appends is a read of what is before them, and a
-//! faulty read still shows what it shows.
+//! Adya counts more as a read than the weak levels do: a list after own appends is a read of what is before
+//! them, and a faulty read still shows what it shows.
 
 use crate::flaw::Flaw;
 use crate::witness::{Scene, not_this};
@@ -127,8 +127,8 @@ impl Scene<'_> {
         if fits { Ok(()) } else { Err(not_this()) }
     }
 
-    /// A cycle in which every anti-dependency leaves from a read that comes no earlier than where the cycle entered its
-    /// transaction; `one`: it has a single one.
+    /// A cycle in which every anti-dependency leaves from a read that comes no earlier than where the cycle
+    /// entered its transaction; `one`: it has a single one.
     pub fn unfolded_cycle(&self, one: bool) -> Result<(), Flaw> {
         use Relation::{AntiDependency, VersionOrder, WriteRead};
         self.cycle(&[VersionOrder, WriteRead, AntiDependency], None)?;
@@ -198,7 +198,8 @@ impl Scene<'_> {
         if fits && depends { Ok(()) } else { Err(not_this()) }
     }
 
-    /// Orders of registers are known only to transactions that do not read in circles; lists show theirs to anybody.
+    /// Orders of registers are known only to transactions that do not read in circles; lists show theirs to
+    /// anybody.
     fn shown_by_list(&self, edge: &Edge) -> bool {
         match edge.evidence {
             Evidence::Version { read, .. }
@@ -211,8 +212,9 @@ impl Scene<'_> {
         }
     }
 
-    /// What a list read shows of appends that count, before the reader's own, each where it is first. None if an element
-    /// may be from several transactions, or the read is of a register. If patterns are looked for, sound reads only.
+    /// What a list read shows of appends that count, before the reader's own, each where it is first. None
+    /// if an element may be from several transactions, or the read is of a register. If patterns are looked
+    /// for, sound reads only.
     pub fn list(&self, read: OpId) -> Option<Vec<OpId>> {
         if !self.dependencies && self.anomaly.kind != AnomalyKind::IncompatibleOrder {
             return self.reading.shown(read).map(<[OpId]>::to_vec);

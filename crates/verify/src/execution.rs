@@ -1,8 +1,8 @@
 //! Does an execution satisfy a level?
 //!
-//! Everything that needs no more than the places of transactions in the order is here: that the order is complete, keeps
-//! sessions and real time, never reads ahead, and makes lists what they were seen to be; then serial replay and snapshot
-//! replay. What a weak level counts as visible is in `visible.rs`.
+//! Everything that needs no more than the places of transactions in the order is here: that the order is
+//! complete, keeps sessions and real time, never reads ahead, and makes lists what they were seen to be;
+//! then serial replay and snapshot replay. What a weak level counts as visible is in `visible.rs`.
 
 use crate::definition::{Definition, Kind, definition};
 use crate::flaw::{Flaw, FlawKind};
@@ -82,8 +82,8 @@ impl<'a> Commits<'a> {
         Ok(())
     }
 
-    /// Every list shows the first so many appends to its key, by commit and then program order. Of a faulty one that is
-    /// asked of what remains of it, if its reader's level forgives the fault.
+    /// Every list shows the first so many appends to its key, by commit and then program order. Of a faulty
+    /// one that is asked of what remains of it, if its reader's level forgives the fault.
     pub fn makes_lists(&self, forgiving: impl Fn(TxnId) -> bool) -> Result<(), Flaw> {
         let history = self.reading.facts.history;
         let mut appends: FxHashMap<KeyId, Vec<OpId>> = FxHashMap::default();
@@ -108,7 +108,8 @@ impl<'a> Commits<'a> {
         Ok(())
     }
 
-    /// PL-2 forgives a transaction's ignoring its own writes. What it read instead must still be final, and of somebody earlier.
+    /// PL-2 forgives a transaction's ignoring its own writes. What it read instead must still be final, and
+    /// of somebody earlier.
     pub fn ignores_own_writes_only(&self, t: TxnId) -> Result<(), Flaw> {
         let reading = self.reading;
         let faulty = |op: &OpId| matches!(reading.source(*op), Source::Fault(_));
@@ -220,9 +221,9 @@ fn repeatable(reading: &Reading<'_>) -> Result<(), Flaw> {
 /// A list read, and the appends that it shows.
 type Shown<'a> = (OpId, &'a [OpId]);
 
-/// Where elements were appended more than once, what lists show is a choice, and must be versions of the key in some order of
-/// its writers: each begins the longest, in which every transaction's appends stand together, in program order and complete
-/// but for the last.
+/// Where elements were appended more than once, what lists show is a choice, and must be versions of the
+/// key in some order of its writers: each begins the longest, in which every transaction's appends stand
+/// together, in program order and complete but for the last.
 fn lists_are_versions(reading: &Reading<'_>) -> Result<(), Flaw> {
     let (facts, history) = (reading.facts, reading.facts.history);
     let mut by_key: FxHashMap<KeyId, (bool, Vec<Shown<'_>>)> = FxHashMap::default();
@@ -274,7 +275,8 @@ pub(crate) fn repeats(reading: &Reading<'_>, t: TxnId) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// The same with reads that follow own writes of the key and yet return another transaction's value, as Plume has it.
+/// The same with reads that follow own writes of the key and yet return another transaction's value, as
+/// Plume has it.
 fn repeats_after_own(reading: &Reading<'_>, t: TxnId) -> Result<(), Flaw> {
     let mut first: FxHashMap<KeyId, (OpId, Option<TxnId>)> = FxHashMap::default();
     for (op, o) in reading.facts.history.ops(t).filter(|(_, o)| !reading.facts.is_list_key(o.key)) {
@@ -347,8 +349,8 @@ pub(crate) fn reads_latest(commits: &Commits<'_>, t: TxnId, latest: &[Option<Txn
     Ok(())
 }
 
-/// Replays begins and commits: a transaction reads what was latest when it began, and (not for prefix consistency) nobody
-/// else writes its keys before it commits.
+/// Replays begins and commits: a transaction reads what was latest when it began, and (not for prefix
+/// consistency) nobody else writes its keys before it commits.
 fn snapshots(commits: &Commits<'_>, definition: Definition, events: &[Point]) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
@@ -419,8 +421,9 @@ fn snapshots_keep_sessions(reading: &Reading<'_>, events: &[Point]) -> Result<()
     Ok(())
 }
 
-/// Whoever had completed when another was invoked commits before the other begins. From the last point to the first, with
-/// the earliest completion among commits that come later. With `single`, a commit is its transaction's begin as well.
+/// Whoever had completed when another was invoked commits before the other begins. From the last point to
+/// the first, with the earliest completion among commits that come later. With `single`, a commit is its
+/// transaction's begin as well.
 fn real_time(
     commits: &Commits<'_>,
     points: impl DoubleEndedIterator<Item = Point>,

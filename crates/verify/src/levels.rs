@@ -52,8 +52,8 @@ pub(crate) fn keeps_sessions(level: Level) -> bool {
     definition(level).is_some_and(|definition| definition.sessions)
 }
 
-/// The levels that transactions declare in their metadata; whoever declares nothing promises nothing. `None`: nobody does, or
-/// somebody declares what is no level.
+/// The levels that transactions declare in their metadata; whoever declares nothing promises nothing.
+/// `None`: nobody does, or somebody declares what is no level.
 pub(crate) fn declared(history: &History) -> Option<Vec<Level>> {
     let mut levels = vec![Level::ReadUncommitted; history.txn_count()];
     let mut any = false;

@@ -1,14 +1,16 @@
 //! The independent re-check of verdicts.
 //!
-//! A checker hands over a proof with each answer; this crate looks whether it proves what it says, from the raw operations.
-//! It shares no code with `anomalist-check`, nor `anomalist_history`'s index: it resolves reads itself (`reading.rs`), replays
-//! executions (`execution.rs`, `visible.rs`, `mixed.rs`), follows refutations step by step (`refutation.rs`) and looks up what
-//! witnesses claim (`witness.rs`). The only thing trusted beside this crate is the vocabulary: which levels imply which,
-//! and which anomalies they forbid.
+//! A checker hands over a proof with each answer; this crate looks whether it proves what it says, from the
+//! raw operations. It shares no code with `anomalist-check`, nor `anomalist_history`'s index: it resolves
+//! reads itself (`reading.rs`), replays executions (`execution.rs`, `visible.rs`, `mixed.rs`), follows
+//! refutations step by step (`refutation.rs`) and looks up what witnesses claim (`witness.rs`). The only
+//! thing trusted beside this crate is the vocabulary: which levels imply which, and which anomalies they
+//! forbid.
 //!
-//! Everything is linear in the history and the proof, except: causal, the session guarantees and parallel snapshot isolation,
-//! times sessions; read committed and read atomic, up to m^{3/2} when large writers meet large readers; PL-3U, where each
-//! read-only transaction searches the part of the graph between what it read and what replaced it.
+//! Everything is linear in the history and the proof, except: causal, the session guarantees and parallel
+//! snapshot isolation, times sessions; read committed and read atomic, up to m^{3/2} when large writers
+//! meet large readers; PL-3U, where each read-only transaction searches the part of the graph between what
+//! it read and what replaced it.
 //!
 //! ```
 //! use anomalist_level::{Certificate, Execution, Level};
@@ -67,8 +69,8 @@ impl<'a> Verifier<'a> {
         Verifier { facts: Facts::new(history), terms: Terms::default() }
     }
 
-    /// Whether to take as given what the caller assumed about the database (that keys are linearizable, in which order
-    /// transactions committed …): no history shows it, so by default it proves nothing.
+    /// Whether to take as given what the caller assumed about the database (that keys are linearizable, in
+    /// which order transactions committed …): no history shows it, so by default it proves nothing.
     pub fn trusting(self, trusting: bool) -> Verifier<'a> {
         Verifier { terms: Terms { trusting, ..self.terms }, ..self }
     }
@@ -124,14 +126,14 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Decides a level by trying every execution: `None` if the history is too large for that (six transactions, four where
-    /// snapshots matter). For comparing other answers with.
+    /// Decides a level by trying every execution: `None` if the history is too large for that (six
+    /// transactions, four where snapshots matter). For comparing other answers with.
     pub fn try_everything(&self, level: Level) -> Option<bool> {
         naive::decide(&self.facts, level, self.terms.definitions)
     }
 
-    /// Decides the levels that transactions declare by trying every execution of up to four; `None` if there are more, or none
-    /// declares a level.
+    /// Decides the levels that transactions declare by trying every execution of up to four; `None` if
+    /// there are more, or none declares a level.
     pub fn try_everything_declared(&self) -> Option<bool> {
         naive::decide_mixed(&self.facts, &levels::declared(self.facts.history)?)
     }
@@ -147,10 +149,11 @@ impl<'a> Verifier<'a> {
         stamped.map_or_else(|| Err(Flaw::new(FlawKind::NotThisAnomaly)), |stamped| stamped.check(anomaly))
     }
 
-    /// Does every violation by timestamps stand, as its witness shows, and is each verdict by timestamps made of those?
+    /// Does every violation by timestamps stand, as its witness shows, and is each verdict by timestamps
+    /// made of those?
     ///
-    /// `exclusive`: a snapshot does not contain what committed at its very timestamp. That a level holds by timestamps is
-    /// shown, where values are unique and commits distinct, by a certificate like any other.
+    /// `exclusive`: a snapshot does not contain what committed at its very timestamp. That a level holds by
+    /// timestamps is shown, where values are unique and commits distinct, by a certificate like any other.
     pub fn stamps(&self, judgement: &Judgement, exclusive: bool) -> Result<(), Flaw> {
         let Some(stamped) = stamps::Stamped::new(self.facts.history, exclusive) else { return Ok(()) };
         for anomaly in judgement.anomalies.iter().filter(|a| a.kind.is_stamp()) {
@@ -166,11 +169,11 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Does every verdict by values have its proof, and does every proof prove what it says, by the definitions that the
-    /// judgement follows?
+    /// Does every verdict by values have its proof, and does every proof prove what it says, by the
+    /// definitions that the judgement follows?
     ///
-    /// A level holds if a certificate shows it of the level or of one that implies it. A level is violated if a witness shows
-    /// an anomaly that it forbids, or a refutation refutes a level that it implies.
+    /// A level holds if a certificate shows it of the level or of one that implies it. A level is violated
+    /// if a witness shows an anomaly that it forbids, or a refutation refutes a level that it implies.
     pub fn judgement(&self, judgement: &Judgement) -> Result<(), Flaw> {
         let certain = Reading::new(&self.facts, &[])?;
         let terms = Terms { definitions: judgement.definitions, ..self.terms };
@@ -206,8 +209,8 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Does a refutation of `by` refute `level`? Histories have no predicates, and without them repeatable read is
-/// serializability.
+/// Does a refutation of `by` refute `level`? Histories have no predicates, and without them repeatable read
+/// is serializability.
 fn refutes(by: Level, level: Level) -> bool {
     level.implies(by) || level == Level::RepeatableRead && by == Level::Serializable
 }

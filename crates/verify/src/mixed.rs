@@ -1,7 +1,8 @@
 //! Does an execution suit transactions of different levels?
 //!
-//! One order of commits for all, with the begins of those whose levels have snapshots; each transaction is held to its own
-//! level: what it must follow, what its reads may be, what it may not overlook. Linear but for causal transactions, as usual.
+//! One order of commits for all, with the begins of those whose levels have snapshots; each transaction is
+//! held to its own level: what it must follow, what its reads may be, what it may not overlook. Linear but
+//! for causal transactions, as usual.
 
 use crate::definition::{Kind, kind};
 use crate::execution::{Commits, lists_repeat, reads_latest, repeats, sound_reads};
@@ -95,8 +96,9 @@ pub(crate) fn check(reading: &Reading<'_>, levels: &[Level], order: &Order) -> R
     Ok(())
 }
 
-/// Replays begins and commits: whose level has a snapshot reads what was latest when it began, a serializable transaction
-/// what was latest when it committed; and where the level says so, nobody else has written its keys since it began.
+/// Replays begins and commits: whose level has a snapshot reads what was latest when it began, a
+/// serializable transaction what was latest when it committed; and where the level says so, nobody else has
+/// written its keys since it began.
 fn replay(commits: &Commits<'_>, levels: &[Level], events: &[Point]) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
@@ -139,8 +141,8 @@ fn replay(commits: &Commits<'_>, levels: &[Level], events: &[Point]) -> Result<(
     Ok(())
 }
 
-/// Whose level has session order begins after everybody before it in its session; whose level has real time, after everybody
-/// who had completed when it was invoked.
+/// Whose level has session order begins after everybody before it in its session; whose level has real
+/// time, after everybody who had completed when it was invoked.
 fn keeps_sessions_and_time(commits: &Commits<'_>, levels: &[Level], events: &[Point]) -> Result<(), Flaw> {
     let (reading, history) = (commits.reading, commits.reading.facts.history);
     let begins = |event: Point| match event {
@@ -157,7 +159,8 @@ fn keeps_sessions_and_time(commits: &Commits<'_>, levels: &[Level], events: &[Po
             committed_at[event.txn().index()] = at;
         }
     }
-    // Of each transaction and those before it in its session, the one that commits last. (A branch comes after its trunk.)
+    // Of each transaction and those before it in its session, the one that commits last. (A branch comes
+    // after its trunk.)
     let mut last: Vec<Option<TxnId>> = vec![None; history.txn_count()];
     for t in reading.txns() {
         let predecessor = history.before_in_session(t).rfind(|&p| reading.counts(p));

@@ -52,7 +52,8 @@ pub(crate) fn decide_mixed(facts: &Facts<'_>, levels: &[Level]) -> Option<bool> 
     })
 }
 
-/// Does any explanation of the reads have an order? `None`: there are too many explanations, or transactions.
+/// Does any explanation of the reads have an order? `None`: there are too many explanations, or
+/// transactions.
 fn any_execution<'a>(
     facts: &'a Facts<'a>,
     limit: usize,

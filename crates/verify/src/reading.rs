@@ -1,12 +1,13 @@
 //! Who read from whom, from the raw operations.
 //!
-//! A read after an own write of the key must return the latest own write. Any other read comes from another transaction
-//! that wrote the value and did not abort, or from the initial state if the key had the value from the beginning; failing
-//! that it shows its own later write, an aborted one's, or thin air, in this order. Where there are several possible sources, a
-//! [`Choice`] says which one it is, or the source stays open. A transaction of unknown outcome counts iff one that counts
-//! reads from it (least fixpoint). A list shows all appends to its key up to its last element, each once; the reader's own
-//! earlier appends are its tail. A faulty read still shows something ([`Reading::remains`]), to which the levels that forgive
-//! the fault are held.
+//! A read after an own write of the key must return the latest own write. Any other read comes from another
+//! transaction that wrote the value and did not abort, or from the initial state if the key had the value
+//! from the beginning; failing that it shows its own later write, an aborted one's, or thin air, in this
+//! order. Where there are several possible sources, a [`Choice`] says which one it is, or the source stays
+//! open. A transaction of unknown outcome counts iff one that counts reads from it (least fixpoint). A list
+//! shows all appends to its key up to its last element, each once; the reader's own earlier appends are its
+//! tail. A faulty read still shows something ([`Reading::remains`]), to which the levels that forgive the
+//! fault are held.
 //!
 //! Linear in the history (a list counts as long as it is), apart from sorting.
 
@@ -16,7 +17,8 @@ use anomalist_level::Choice;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// What is wrong with a read, whatever the order of commits. Of several things wrong with a list the least counts.
+/// What is wrong with a read, whatever the order of commits. Of several things wrong with a list the least
+/// counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Fault {
     ThinAir,
@@ -62,7 +64,8 @@ pub(crate) struct Facts<'a> {
     written: FxHashMap<(KeyId, Value), Group>,
     /// All writes, grouped by key and value, ascending inside a group.
     all: Vec<OpId>,
-    /// Those of transactions that did not abort, grouped likewise; of a register only the last of each transaction.
+    /// Those of transactions that did not abort, grouped likewise; of a register only the last of each
+    /// transaction.
     live: Vec<OpId>,
 }
 
@@ -149,14 +152,15 @@ impl<'a> Facts<'a> {
         self.is_final[op.index()]
     }
 
-    /// True if one transaction had taken effect when another began. Nobody knows when one of unknown outcome did.
+    /// True if one transaction had taken effect when another began. Nobody knows when one of unknown
+    /// outcome did.
     pub fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
         let Some(intervals) = self.history.intervals() else { return false };
         self.end(a).is_some_and(|end| end < intervals[b.index()].invoked)
     }
 
-    /// True if no transaction was invoked before an earlier one of its session. Then whoever had ended when one began had
-    /// ended when the next of its session began, so leaving out the one loses nothing.
+    /// True if no transaction was invoked before an earlier one of its session. Then whoever had ended when
+    /// one began had ended when the next of its session began, so leaving out the one loses nothing.
     pub fn sessions_follow_the_clock(&self) -> bool {
         let Some(intervals) = self.history.intervals() else { return true };
         let invoked = |t: TxnId| intervals[t.index()].invoked;
@@ -180,8 +184,8 @@ impl<'a> Facts<'a> {
         range.filter(|&i| self.is_final[i]).map(|i| (self.history.heads()[i].key(), OpId(i as u32)))
     }
 
-    /// What a read of this value, or an element of a list, may have returned: writes by other transactions, not aborted, and
-    /// the initial state of a register.
+    /// What a read of this value, or an element of a list, may have returned: writes by other transactions,
+    /// not aborted, and the initial state of a register.
     pub fn candidates(&self, reader: TxnId, key: KeyId, value: Value) -> Candidates<'_> {
         let live = self.written.get(&(key, value)).map_or(&[][..], |g| &self.live[g.live.clone()]);
         let before = live.partition_point(|&op| self.owner(op) < reader);
@@ -275,8 +279,8 @@ impl<'a> Reading<'a> {
         Ok(Reading::starting_from(facts, &choices, Proof::Any, |outcome| outcome == Outcome::Committed))
     }
 
-    /// The same for PL-1, which allows reads of what was aborted: that a register's value was read does not show that its
-    /// writer took effect. (A list is a version only if all that it shows did.)
+    /// The same for PL-1, which allows reads of what was aborted: that a register's value was read does not
+    /// show that its writer took effect. (A list is a version only if all that it shows did.)
     pub fn uncommitted(facts: &'a Facts<'a>, choices: &[Choice]) -> Result<Reading<'a>, Flaw> {
         let choices = Choices::new(facts, choices)?;
         Ok(Reading::starting_from(facts, &choices, Proof::Lists, |outcome| outcome == Outcome::Committed))
@@ -323,7 +327,8 @@ impl<'a> Reading<'a> {
         self.sources[op.index()]
     }
 
-    /// The external reads of a transaction, in program order. A list after own appends is a read of what it shows below those.
+    /// The external reads of a transaction, in program order. A list after own appends is a read of what it
+    /// shows below those.
     pub fn external(&self, t: TxnId) -> impl DoubleEndedIterator<Item = External> + '_ {
         self.facts.history.op_range(t).filter_map(move |i| {
             let op = OpId(i as u32);
@@ -347,14 +352,15 @@ impl<'a> Reading<'a> {
         reads.filter_map(|read| Some((read, self.shown(read)?)))
     }
 
-    /// What a faulty read shows of writes that count, oldest first: of a list all elements below the reader's own at its
-    /// end, each where it is first, without those that nobody wrote. `None`: that is open.
+    /// What a faulty read shows of writes that count, oldest first: of a list all elements below the
+    /// reader's own at its end, each where it is first, without those that nobody wrote. `None`: that is
+    /// open.
     pub fn remains(&self, read: OpId) -> Option<&[OpId]> {
         self.remains.get(&read).map_or(Some(&[]), |remains| remains.as_deref())
     }
 
-    /// For a read of a register that ignores an own write: the write that it returned, if only one can be it (`None` inside:
-    /// the initial state).
+    /// For a read of a register that ignores an own write: the write that it returned, if only one can be
+    /// it (`None` inside: the initial state).
     pub fn after_own(&self, read: OpId) -> Option<Option<OpId>> {
         let op = self.facts.history.op(read);
         let ignores = self.source(read) == Source::Fault(Fault::NotMyOwnWrite);

@@ -1,7 +1,8 @@
 //! Does a refutation show that no execution satisfies a level?
 //!
-//! Steps are taken one after another; what each reason means is said in `anomalist_level`'s `proof` module, and transcribed
-//! here. Every step is checked in time linear in the step (and in the transactions it names), so the whole is linear.
+//! Steps are taken one after another; what each reason means is said in `anomalist_level`'s `proof` module,
+//! and transcribed here. Every step is checked in time linear in the step (and in the transactions it
+//! names), so the whole is linear.
 
 mod axioms;
 mod sources;
@@ -24,7 +25,8 @@ enum Family {
     Snapshot,
     /// One point: no read overlooks a visible version.
     Visible,
-    /// One point: those who write are serial, and those who do not overlook no version that leads to what they read.
+    /// One point: those who write are serial, and those who do not overlook no version that leads to what
+    /// they read.
     Updates,
     /// One point: readers follow what they read.
     Flow,
@@ -96,17 +98,19 @@ pub(crate) fn check(
 struct Proof<'a> {
     facts: &'a Facts<'a>,
     certain: &'a Reading<'a>,
-    /// How reads are explained if everybody of unknown outcome took effect. What a read may have returned does not depend on
-    /// who did.
+    /// How reads are explained if everybody of unknown outcome took effect. What a read may have returned
+    /// does not depend on who did.
     possible: &'a Reading<'a>,
     levels: Levels<'a>,
     terms: Terms,
-    /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the clock.
+    /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the
+    /// clock.
     places_all: bool,
     clauses: Vec<Vec<Literal>>,
     /// Clauses of one literal.
     units: FxHashSet<Literal>,
-    /// Who reads from whom without a doubt, for the readers looked at so far; a reader looked at is paired with itself.
+    /// Who reads from whom without a doubt, for the readers looked at so far; a reader looked at is paired
+    /// with itself.
     reads: FxHashSet<(TxnId, TxnId)>,
 }
 
@@ -169,7 +173,8 @@ impl Proof<'_> {
         Ok(())
     }
 
-    /// How the level of a transaction looks at it. (All levels have one: that was seen before the first step.)
+    /// How the level of a transaction looks at it. (All levels have one: that was seen before the first
+    /// step.)
     fn family(&self, t: TxnId) -> Family {
         family(self.levels.of(t)).unwrap_or(Family::Writes)
     }
@@ -191,7 +196,8 @@ impl Proof<'_> {
         Ok(if self.one_point(t) { Point::Commit(t) } else { point })
     }
 
-    /// A literal with points as this level has them. Nothing is before itself, so there the negation would not be one.
+    /// A literal with points as this level has them. Nothing is before itself, so there the negation would
+    /// not be one.
     fn normal(&self, literal: Literal) -> Result<Literal, Flaw> {
         match literal {
             Literal::Before(a, b) => {
@@ -294,8 +300,9 @@ impl Proof<'_> {
             by_read.push(chosen || read);
             only_by_read.push(!otherwise);
         }
-        // A transaction that did not take effect has its place as well, wherever the known order lets it stand, but reads
-        // nothing. Backwards, twice round: from a transaction that takes effect to whom it reads from.
+        // A transaction that did not take effect has its place as well, wherever the known order lets it
+        // stand, but reads nothing. Backwards, twice round: from a transaction that takes effect to whom it
+        // reads from.
         let mut effective: Vec<bool> = points.iter().map(|p| self.is_guarded(clause, p.txn())).collect();
         for at in (0..links.len()).rev().chain((0..links.len()).rev()) {
             let next = (at + 1) % links.len();
@@ -311,8 +318,8 @@ impl Proof<'_> {
         }
     }
 
-    /// The read returned this write: without a doubt, or the clause allows for its not having. Its transaction takes effect,
-    /// or the clause allows for its not having.
+    /// The read returned this write: without a doubt, or the clause allows for its not having. Its
+    /// transaction takes effect, or the clause allows for its not having.
     fn returned(&self, clause: &Clause, choice: Choice) -> Result<(), Flaw> {
         check_choice(self.facts, choice)?;
         self.read(choice.read)?;

@@ -1,9 +1,10 @@
 //! Violations by timestamps, looked up in the raw operations and stamps.
 //!
-//! The definitions again (Li et al., Definitions 4 to 6; `docs/timestamps.md`), for the one transaction, pair or read that a witness
-//! names: who counts, who sees whom, and what the last visible version is. Linear in the history for each kind of anomaly, but
-//! for the writers of one key. Where many appended to one list at one and the same commit, or many transactions are of
-//! unknown outcome, the work is bounded; beyond that a witness is refused as not verified.
+//! The definitions again (Li et al., Definitions 4 to 6; `docs/timestamps.md`), for the one transaction,
+//! pair or read that a witness names: who counts, who sees whom, and what the last visible version is.
+//! Linear in the history for each kind of anomaly, but for the writers of one key. Where many appended to
+//! one list at one and the same commit, or many transactions are of unknown outcome, the work is bounded;
+//! beyond that a witness is refused as not verified.
 
 mod open;
 mod shuffle;
@@ -185,7 +186,8 @@ impl<'a> Stamped<'a> {
         before.last().is_some_and(|&o| from < self.at(o).commit)
     }
 
-    /// What a read shows of others' work, or else whether it is what its own transaction had read and written before.
+    /// What a read shows of others' work, or else whether it is what its own transaction had read and
+    /// written before.
     fn within(&self, t: TxnId, op: usize) -> Option<Result<Vec<Value>, bool>> {
         let all = self.ops(t);
         let n = op - self.history.op_range(t).start;
@@ -244,8 +246,8 @@ impl<'a> Stamped<'a> {
         self.history.initial().of(key).and_then(|value| self.history.list(value)).unwrap_or_default()
     }
 
-    /// The writers of a key that a transaction sees, and those that it may or may not see, by commit and in the order of
-    /// sessions.
+    /// The writers of a key that a transaction sees, and those that it may or may not see, by commit and in
+    /// the order of sessions.
     fn seen_by(&self, t: TxnId, key: KeyId, serial: bool, counts: &[bool]) -> (Vec<TxnId>, Vec<TxnId>) {
         let mut all: Vec<TxnId> =
             self.writers(key).iter().copied().filter(|&w| w != t && counts[w.index()]).collect();

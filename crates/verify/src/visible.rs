@@ -1,8 +1,9 @@
 //! The weak levels' axiom, looked up in a given order of commits.
 //!
-//! Whenever `t3` reads `x` from `t1`, every other writer `t2` of `x` that is visible to the read comes before `t1` (Biswas &
-//! Enea 2019). Since the order is given, "all visible writers come before" is "the latest visible writer comes no later than
-//! `t1`", so it is enough to know, per read, the latest place of a visible writer of its key. What is visible:
+//! Whenever `t3` reads `x` from `t1`, every other writer `t2` of `x` that is visible to the read comes
+//! before `t1` (Biswas & Enea 2019). Since the order is given, "all visible writers come before" is "the
+//! latest visible writer comes no later than `t1`", so it is enough to know, per read, the latest place of
+//! a visible writer of its key. What is visible:
 //!
 //! | level | `t2` is visible to a read of `t3` | cost |
 //! |---|---|---|
@@ -61,8 +62,9 @@ fn keep_earliest(commits: &Commits<'_>, earliest: &mut FxHashMap<KeyId, External
 
 /// Visible: who the transaction read from before this read; by Plume's RC-(4), read another key from.
 ///
-/// Going backwards, a writer is held against all later reads of its keys when its first read is met. Plume's leaves out
-/// the key of that read, which is held against the first read of another key from the writer.
+/// Going backwards, a writer is held against all later reads of its keys when its first read is met.
+/// Plume's leaves out the key of that read, which is held against the first read of another key from the
+/// writer.
 pub(crate) fn read_committed(commits: &Commits<'_>, definitions: Definitions) -> Result<(), Flaw> {
     let plume = definitions == Definitions::Plume;
     let writes = Writes::new(commits);
@@ -226,11 +228,12 @@ fn add_visible(commits: &Commits<'_>, visible: &mut Visible, at: TxnId, key: Key
     }
 }
 
-/// No read overlooks what is visible before (in session order) a transaction that its own transaction reads from.
+/// No read overlooks what is visible before (in session order) a transaction that its own transaction reads
+/// from.
 fn before_sources(commits: &Commits<'_>, visible: &Visible) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
-    // By session, the end of its part before the latest source: what is visible there includes what is visible before
-    // earlier ones.
+    // By session, the end of its part before the latest source: what is visible there includes what is
+    // visible before earlier ones.
     let mut sources: FxHashMap<SessionId, u32> = FxHashMap::default();
     for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
         sources.clear();
@@ -294,7 +297,8 @@ pub(crate) fn parallel_snapshot(commits: &Commits<'_>) -> Result<(), Flaw> {
 
 /// Visible: everything that happens before, in an order that need not agree with that.
 ///
-/// What has been seen is worked out by going over the order until nothing changes: once, if the order agrees.
+/// What has been seen is worked out by going over the order until nothing changes: once, if the order
+/// agrees.
 pub(crate) fn causal_in_any_order(commits: &Commits<'_>) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let predecessors = predecessors(commits, false);
@@ -414,7 +418,8 @@ fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// Who comes directly before each transaction: in its session, by reading, and with `versions` as writer of the same key.
+/// Who comes directly before each transaction: in its session, by reading, and with `versions` as writer of
+/// the same key.
 fn predecessors(commits: &Commits<'_>, versions: bool) -> Vec<Vec<TxnId>> {
     let history = commits.reading.facts.history;
     let mut before: Vec<Vec<TxnId>> = vec![Vec::new(); history.txn_count()];
@@ -438,7 +443,8 @@ fn predecessors(commits: &Commits<'_>, versions: bool) -> Vec<Vec<TxnId>> {
     before
 }
 
-/// The writer that comes last in the order among those a clock has seen: of each session, its latest writer seen.
+/// The writer that comes last in the order among those a clock has seen: of each session, its latest writer
+/// seen.
 fn latest_seen(commits: &Commits<'_>, clock: &Clock, writers: &[TxnId]) -> Option<TxnId> {
     let history = commits.reading.facts.history;
     let seen_in = |&(session, bound): &(SessionId, u32)| {
@@ -448,8 +454,8 @@ fn latest_seen(commits: &Commits<'_>, clock: &Clock, writers: &[TxnId]) -> Optio
     clock.iter().filter_map(seen_in).max_by_key(|&w| commits.place(w))
 }
 
-/// The transactions that write are serial in the order. A reader adds no cycle: nothing that replaced what it read leads to
-/// anything that it read, by versions, reads and replaced reads of writing transactions.
+/// The transactions that write are serial in the order. A reader adds no cycle: nothing that replaced what
+/// it read leads to anything that it read, by versions, reads and replaced reads of writing transactions.
 pub(crate) fn update_serializable(commits: &Commits<'_>) -> Result<(), Flaw> {
     let reading = commits.reading;
     let history = reading.facts.history;

@@ -1,8 +1,9 @@
 //! Does a witness show its anomaly?
 //!
-//! A faulty read is judged again by itself. Everything else is a cycle: each edge is proven by the operations it names, each
-//! ends where the next begins, and the kinds of edges are those that make this anomaly. A witness may show a worse anomaly
-//! than it says (a cycle without session order is a cycle with it); what it says is then still true.
+//! A faulty read is judged again by itself. Everything else is a cycle: each edge is proven by the
+//! operations it names, each ends where the next begins, and the kinds of edges are those that make this
+//! anomaly. A witness may show a worse anomaly than it says (a cycle without session order is a cycle with
+//! it); what it says is then still true.
 
 use crate::Terms;
 use crate::definition::Kind;
@@ -71,8 +72,8 @@ fn is_pattern(kind: AnomalyKind) -> bool {
 pub(crate) struct Scene<'a> {
     pub reading: &'a Reading<'a>,
     pub anomaly: &'a Anomaly,
-    /// Reads count as Adya counts them: a list after own appends is a read of what is before them, and a faulty read
-    /// still shows what it shows.
+    /// Reads count as Adya counts them: a list after own appends is a read of what is before them, and a
+    /// faulty read still shows what it shows.
     pub dependencies: bool,
     /// Reads count as Plume counts them: one that ignores an own write is one of what it returned.
     pub plume: bool,
@@ -210,7 +211,8 @@ impl Scene<'_> {
         if self.reads().any(replaced) { Ok(()) } else { Err(not_this().ops(self.reads())) }
     }
 
-    /// Two lists of one key of which neither begins with the other, or one that skips or reorders a writer's appends.
+    /// Two lists of one key of which neither begins with the other, or one that skips or reorders a
+    /// writer's appends.
     fn incompatible(&self) -> Result<(), Flaw> {
         let history = self.reading.facts.history;
         let lists: Vec<(OpId, Vec<OpId>)> =
@@ -297,7 +299,8 @@ impl Scene<'_> {
         if edges.is_empty() { Err(Flaw::new(FlawKind::NoCycle)) } else { Ok(()) }
     }
 
-    /// A constraint of the level that contradicts causality (`co`), or causality with other constraints and the order of lists.
+    /// A constraint of the level that contradicts causality (`co`), or causality with other constraints and
+    /// the order of lists.
     fn triangle(&self, level: Kind, co: bool) -> Result<(), Flaw> {
         use Relation::{Required, SessionOrder, VersionOrder, WriteRead};
         self.cycle(&[SessionOrder, WriteRead, Required, VersionOrder], Some(level))?;
@@ -309,7 +312,8 @@ impl Scene<'_> {
         if fits { Ok(()) } else { Err(not_this()) }
     }
 
-    /// Does the evidence show the edge? `level` says what makes a writer visible where a constraint needs it.
+    /// Does the evidence show the edge? `level` says what makes a writer visible where a constraint needs
+    /// it.
     fn edge(&self, edge: &Edge, level: Option<Kind>) -> Result<(), Flaw> {
         let counts = |node: Node| match node {
             Node::Txn(t) => self.reading.counts(t),
@@ -392,8 +396,9 @@ impl Scene<'_> {
         external.from == write && node == write.map_or(Node::Initial, |w| Node::Txn(self.owner(w)))
     }
 
-    /// Is `second` a later version than `first`, for this reason? What the caller assumed about the database cannot be looked
-    /// up in the history: it proves nothing, unless it is to be taken as given, for writes of one key.
+    /// Is `second` a later version than `first`, for this reason? What the caller assumed about the
+    /// database cannot be looked up in the history: it proves nothing, unless it is to be taken as given,
+    /// for writes of one key.
     fn later(&self, first: OpId, second: OpId, reason: VersionReason) -> bool {
         match reason {
             VersionReason::Shown { read }

@@ -1,6 +1,8 @@
-//! The verifier against the definitions: a level holds by the oracle iff some order of commits is accepted for it.
+//! The verifier against the definitions: a level holds by the oracle iff some order of commits is accepted
+//! for it.
 //!
-//! Tiny histories, every order. So whatever certificate the verifier accepts, changed or not, is about a level that holds.
+//! Tiny histories, every order. So whatever certificate the verifier accepts, changed or not, is about a
+//! level that holds.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

@@ -1,8 +1,9 @@
 //! Refutations and executions against each other, and both against the oracle.
 //!
-//! A solver of the simplest kind (guess an order, and resolve what goes wrong) finds an execution or a refutation of a tiny
-//! history, repeated values and unknown outcomes included. Whatever it finds must be accepted, must agree with the oracle
-//! where that knows the level, and a changed refutation must not be accepted of a level that holds.
+//! A solver of the simplest kind (guess an order, and resolve what goes wrong) finds an execution or a
+//! refutation of a tiny history, repeated values and unknown outcomes included. Whatever it finds must be
+//! accepted, must agree with the oracle where that knows the level, and a changed refutation must not be
+//! accepted of a level that holds.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -67,7 +68,8 @@ fn compare(history: &History, rng: &mut fastrand::Rng, context: &str, tally: &mu
         if let Err(flaw) = verifier.certificate(level, &certificate) {
             panic!("{}\n{}\n{certificate:#?}", flaw.message(history), shown());
         }
-        // Whatever a refutation of another level, or a changed one, says: of a level that holds nothing is accepted.
+        // Whatever a refutation of another level, or a changed one, says: of a level that holds nothing is
+        // accepted.
         if let Certificate::Violated(refutation) = &certificate {
             for other in strong().chain([Level::Causal]) {
                 for _ in 0..2 {

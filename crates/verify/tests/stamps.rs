@@ -1,5 +1,5 @@
-//! Claims about timestamps: a violation is accepted if and only if the oracle finds it; whatever the checker finds is accepted; and
-//! what holds by timestamps has a certificate that verifies.
+//! Claims about timestamps: a violation is accepted if and only if the oracle finds it; whatever the
+//! checker finds is accepted; and what holds by timestamps has a certificate that verifies.
 //!
 //! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed.
 

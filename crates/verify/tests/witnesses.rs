@@ -1,4 +1,5 @@
-//! A witness with anything changed is refused, or what it says is still true of the history by the oracle's count.
+//! A witness with anything changed is refused, or what it says is still true of the history by the oracle's
+//! count.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

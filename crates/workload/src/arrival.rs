@@ -1,7 +1,8 @@
 //! When transactions reach a checker that watches a database.
 //!
-//! As in AION's experiments (section VI): a collector gathers what commits and sends it in batches; each transaction of a
-//! batch is then delayed by a random time. A session's transactions stay in order, since one connection carries them.
+//! As in AION's experiments (section VI): a collector gathers what commits and sends it in batches; each
+//! transaction of a batch is then delayed by a random time. A session's transactions stay in order, since
+//! one connection carries them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -162,7 +163,8 @@ impl<T> Arrivals<T> {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// The next to arrive, with the time in microseconds, if nothing that is yet to be sent can come before it.
+    /// The next to arrive, with the time in microseconds, if nothing that is yet to be sent can come before
+    /// it.
     pub fn next_before_the_next_batch(&mut self) -> Option<(u64, T)> {
         let Reverse((arrives, ..)) = self.under_way.peek()?;
         if *arrives > self.now() {

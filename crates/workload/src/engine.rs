@@ -1,8 +1,8 @@
 //! What every simulated database offers to the scheduler.
 //!
-//! An engine decides one thing: which version of a key a transaction sees, and whether it may commit. Schedules, retries,
-//! own writes and recording are the same for all and live in `run.rs`. An engine is told the time (a counter of begin and
-//! commit events), so a run depends on nothing but its seed.
+//! An engine decides one thing: which version of a key a transaction sees, and whether it may commit.
+//! Schedules, retries, own writes and recording are the same for all and live in `run.rs`. An engine is
+//! told the time (a counter of begin and commit events), so a run depends on nothing but its seed.
 
 use crate::keys::Planned;
 use crate::spec::{SimLevel, Spec};
@@ -48,8 +48,8 @@ impl Txn {
     }
 }
 
-/// What a read sees of others: the value of a register, or the length of a prefix of the list. With `own`, the
-/// transaction's own writes come on top.
+/// What a read sees of others: the value of a register, or the length of a prefix of the list. With `own`,
+/// the transaction's own writes come on top.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     pub value: u64,
@@ -58,8 +58,8 @@ pub(crate) struct Seen {
 
 /// A simulated database.
 pub(crate) trait Engine {
-    /// Starts a transaction whose operations will be `plan`; false if it has to wait. `alone`: nothing else will happen
-    /// until it commits, and it must not be refused any more.
+    /// Starts a transaction whose operations will be `plan`; false if it has to wait. `alone`: nothing else
+    /// will happen until it commits, and it must not be refused any more.
     fn begin(&mut self, txn: &mut Txn, plan: &[Planned], now: u64, alone: bool) -> bool;
 
     /// What a read of a cell sees.

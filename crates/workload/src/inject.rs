@@ -1,7 +1,8 @@
 //! Anomalies on demand: their names, and how a recipe becomes transactions.
 //!
-//! A recipe is a handful of transactions on keys of their own, so it neither needs nor disturbs the simulated database: it
-//! goes in at a moment when the sessions it takes are idle and all replicas agree. The recipes are data: see `recipes.rs`.
+//! A recipe is a handful of transactions on keys of their own, so it neither needs nor disturbs the
+//! simulated database: it goes in at a moment when the sessions it takes are idle and all replicas agree.
+//! The recipes are data: see `recipes.rs`.
 
 use crate::recipes::{Needs, RECIPES, Recipe, Step, Turn};
 use crate::spec::{Spec, SpecError, UnknownName, same_name};
@@ -127,7 +128,8 @@ impl Recipe {
     }
 }
 
-/// Start and commit of a turn, in ticks after the moment of injection. Turns without say happen one after another.
+/// Start and commit of a turn, in ticks after the moment of injection. Turns without say happen one after
+/// another.
 pub(crate) fn stamps(turns: &[Turn], i: usize) -> (u64, u64) {
     match turns[i] {
         Turn::At(_, start, commit, _) => (start, commit),
@@ -135,8 +137,8 @@ pub(crate) fn stamps(turns: &[Turn], i: usize) -> (u64, u64) {
     }
 }
 
-/// The list that a read of the register value `value` stands for: all elements up to it, in the order of the script. An
-/// aborted append is only there if it is the one that was read.
+/// The list that a read of the register value `value` stands for: all elements up to it, in the order of
+/// the script. An aborted append is only there if it is the one that was read.
 pub(crate) fn list_up_to(turns: &[Turn], key: usize, value: u8) -> Vec<u8> {
     if value == 0 {
         return Vec::new();

@@ -1,11 +1,12 @@
 //! What a transaction will do, and the life of keys.
 //!
-//! A transaction's operations are planned before it starts: a retry then repeats the same operations, so conflicts don't
-//! bias the distribution, and a locking engine knows what to lock.
+//! A transaction's operations are planned before it starts: a retry then repeats the same operations, so
+//! conflicts don't bias the distribution, and a locking engine knows what to lock.
 //!
-//! List-append histories retire keys, because every read repeats the whole list: after `writes_per_key` planned appends a
-//! fresh key takes the slot of the old one. The old key's cell is used again once no open transaction has planned it, so
-//! memory follows the number of active keys, not of all keys there ever were.
+//! List-append histories retire keys, because every read repeats the whole list: after `writes_per_key`
+//! planned appends a fresh key takes the slot of the old one. The old key's cell is used again once no open
+//! transaction has planned it, so memory follows the number of active keys, not of all keys there ever
+//! were.
 
 use crate::sample::Sampler;
 use crate::spec::Spec;

@@ -1,9 +1,10 @@
 //! Histories from simulated databases: seeded, of a chosen isolation level, with anomalies on demand.
 //!
-//! A [`Spec`] says what to generate. Its sessions run interleaved, operation by operation, against a small simulated
-//! database that keeps the level and, given contention, breaks stronger ones. [`Injection`]s plant one instance of an anomaly
-//! each, on keys of their own. [`Generator`] yields the history in batches, so that one much larger than memory can be
-//! written to a file; [`generate`] returns it whole. Same specification, same history. No I/O, no clock.
+//! A [`Spec`] says what to generate. Its sessions run interleaved, operation by operation, against a small
+//! simulated database that keeps the level and, given contention, breaks stronger ones. [`Injection`]s
+//! plant one instance of an anomaly each, on keys of their own. [`Generator`] yields the history in
+//! batches, so that one much larger than memory can be written to a file; [`generate`] returns it whole.
+//! Same specification, same history. No I/O, no clock.
 //!
 //! ```
 //! use anomalist_workload::{Generator, Injection, SimLevel, Spec, generate};
@@ -22,9 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`client`] plans what sessions do against a real database, and [`Simulated`] is a simulated one to run them against.
+//! [`client`] plans what sessions do against a real database, and [`Simulated`] is a simulated one to run
+//! them against.
 //!
-//! To add a level: one engine (see `engine.rs`), one variant of [`SimLevel`]. To add an anomaly: one row in `recipes.rs`.
+//! To add a level: one engine (see `engine.rs`), one variant of [`SimLevel`]. To add an anomaly: one row in
+//! `recipes.rs`.
 
 mod arrival;
 pub mod client;
@@ -53,9 +56,9 @@ use run::Run;
 
 /// A history in batches of up to about 2,000 transactions, in commit order.
 ///
-/// A batch is a [`History`] of its own. Sessions, transactions and keys keep their names from batch to batch, and a session
-/// without transactions in a batch is missing from it. A read may return what an earlier batch wrote. Memory: the keys, the
-/// open transactions and one batch.
+/// A batch is a [`History`] of its own. Sessions, transactions and keys keep their names from batch to
+/// batch, and a session without transactions in a batch is missing from it. A read may return what an
+/// earlier batch wrote. Memory: the keys, the open transactions and one batch.
 pub struct Generator {
     run: Run,
 }
@@ -66,8 +69,8 @@ impl Generator {
         Ok(Generator { run: Run::new(&spec)? })
     }
 
-    /// Number of transactions in all batches together, whatever their outcome, injected ones included (and, with
-    /// [`Spec::record_conflicts`], refused ones not included: nobody knows their number yet).
+    /// Number of transactions in all batches together, whatever their outcome, injected ones included (and,
+    /// with [`Spec::record_conflicts`], refused ones not included: nobody knows their number yet).
     pub fn total_txns(&self) -> u64 {
         self.run.total_txns()
     }

@@ -1,13 +1,16 @@
 //! One state, written in place or at commit: read committed and read uncommitted.
 //!
-//! * *Read committed*: writes are installed together at commit; a read sees the committed state of that moment, and own
-//!   writes. With commits ordered by time, having read from `t2` means that all of `t2` is in the state from then on, so the
-//!   axiom of Biswas & Enea holds. Non-repeatable reads, fractured reads and lost updates are common.
-//! * *Read uncommitted*: writes happen in place, and reads see them at once: intermediate, aborted and cyclic reads.
+//! * *Read committed*: writes are installed together at commit; a read sees the committed state of that
+//!   moment, and own writes. With commits ordered by time, having read from `t2` means that all of `t2` is
+//!   in the state from then on, so the axiom of Biswas & Enea holds. Non-repeatable reads, fractured reads
+//!   and lost updates are common.
+//! * *Read uncommitted*: writes happen in place, and reads see them at once: intermediate, aborted and
+//!   cyclic reads.
 //!
-//! Nobody may overwrite an uncommitted write (that would be G0), nor append to a list between another transaction's append
-//! and commit (that one may have read its own append). Where this could happen a transaction takes the locks of all keys it
-//! will write before it starts: its plan is known, so there are no deadlocks, and nobody is ever refused.
+//! Nobody may overwrite an uncommitted write (that would be G0), nor append to a list between another
+//! transaction's append and commit (that one may have read its own append). Where this could happen a
+//! transaction takes the locks of all keys it will write before it starts: its plan is known, so there are
+//! no deadlocks, and nobody is ever refused.
 
 use crate::engine::{Conflict, Engine, Seen, Txn};
 use crate::keys::Planned;

@@ -1,9 +1,9 @@
 //! The anomalies as tiny scripts, after Plume's Figure 3, Adya and Chronos.
 //!
-//! `Ok(0, &[W(X, 1), R(Y, 2)])` is a transaction of the script's session 0 that writes 1 to `x` and reads 2 from `y`. Keys are
-//! fresh; values stand for unique ones, 0 for the initial value. Turns are in commit order, one after another in time; `At`
-//! sets start and commit timestamps instead. For lists a write is an append, and a read of `v` is the list up to `v`, unless
-//! a script of its own (with `L`) says otherwise.
+//! `Ok(0, &[W(X, 1), R(Y, 2)])` is a transaction of the script's session 0 that writes 1 to `x` and reads 2
+//! from `y`. Keys are fresh; values stand for unique ones, 0 for the initial value. Turns are in commit
+//! order, one after another in time; `At` sets start and commit timestamps instead. For lists a write is an
+//! append, and a read of `v` is the list up to `v`, unless a script of its own (with `L`) says otherwise.
 //!
 //! To add an anomaly: one variant in `inject.rs`, one row here.
 

@@ -52,8 +52,8 @@ pub(crate) struct Times {
     pub end: u64,
 }
 
-/// Marks the value of a write that deletes its key. Inside the simulated database every write has a value of its own; clients
-/// see the initial value.
+/// Marks the value of a write that deletes its key. Inside the simulated database every write has a value
+/// of its own; clients see the initial value.
 pub(crate) const DELETED: u64 = 1 << 60;
 
 /// Writes transactions into builders.
@@ -152,7 +152,8 @@ impl Recorder {
         if value == 0 && self.nil_initial { Value::NIL } else { b.int(value as i64) }
     }
 
-    /// What a session's clock shows. Wrong clocks are spread out so that no two sessions ever read the same time.
+    /// What a session's clock shows. Wrong clocks are spread out so that no two sessions ever read the same
+    /// time.
     fn reading(&self, session: u32, ticks: u64) -> i64 {
         match self.skew.get(session as usize) {
             None => ticks as i64,

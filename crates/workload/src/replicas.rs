@@ -1,13 +1,15 @@
 //! Replicas with causal delivery: causal consistency and nothing above it.
 //!
-//! A session sticks to one replica, reads a snapshot of it and commits there at once; other replicas hear of it later, in
-//! causal order (each message says what its origin had applied) but otherwise at random. Conflicting writes are settled by the
-//! larger (Lamport clock, session), on every replica alike: that is one commit order, it contains causality, and a snapshot
-//! shows of each key the last writer it knows of, so the Causal axiom of Biswas & Enea holds. Nobody is refused: lost
-//! updates, write skew and long forks are common.
+//! A session sticks to one replica, reads a snapshot of it and commits there at once; other replicas hear
+//! of it later, in causal order (each message says what its origin had applied) but otherwise at random.
+//! Conflicting writes are settled by the larger (Lamport clock, session), on every replica alike: that is
+//! one commit order, it contains causality, and a snapshot shows of each key the last writer it knows of,
+//! so the Causal axiom of Biswas & Enea holds. Nobody is refused: lost updates, write skew and long forks
+//! are common.
 //!
-//! *Lists* need one order of appends that all reads are prefixes of. So a commit that appends after somebody its replica hasn't
-//! heard of first fetches that transaction and its past; and a list that was read after an own append must not have changed.
+//! *Lists* need one order of appends that all reads are prefixes of. So a commit that appends after
+//! somebody its replica hasn't heard of first fetches that transaction and its past; and a list that was
+//! read after an own append must not have changed.
 
 use crate::engine::{Conflict, Engine, Seen, Txn};
 use crate::keys::Planned;
@@ -135,7 +137,8 @@ impl Replicas {
         }
     }
 
-    /// The past of a transaction of `origin`, itself included. One that everybody has applied has no message any more.
+    /// The past of a transaction of `origin`, itself included. One that everybody has applied has no
+    /// message any more.
     fn past_of(&self, origin: usize, number: u64) -> Clock {
         let outbox = &self.outboxes[origin];
         let mut past = match number.checked_sub(outbox.first + 1) {

@@ -1,8 +1,9 @@
-//! The clients: a seeded scheduler that interleaves the sessions' operations, retries what was refused, and plants anomalies.
+//! The clients: a seeded scheduler that interleaves the sessions' operations, retries what was refused, and
+//! plants anomalies.
 //!
-//! Each step picks a session with work left and lets it begin, do one operation, or end. A transaction that an engine refuses
-//! starts again, with the same operations and new values; after [`RETRIES`] times it runs alone, in one step, so a run always
-//! ends and contention costs at most a constant factor.
+//! Each step picks a session with work left and lets it begin, do one operation, or end. A transaction that
+//! an engine refuses starts again, with the same operations and new values; after [`RETRIES`] times it runs
+//! alone, in one step, so a run always ends and contention costs at most a constant factor.
 
 use crate::engine::{Conflict, Engine, Txn, engine_for};
 use crate::inject::{list_up_to, stamps};

@@ -40,8 +40,8 @@ impl Sampler {
     }
 }
 
-/// Zipf's law, `P(k) ∝ (k+1)^-theta`, by rejection-inversion (Hörmann & Derflinger 1996): no tables, and about one trial
-/// per number, for any `theta > 0`.
+/// Zipf's law, `P(k) ∝ (k+1)^-theta`, by rejection-inversion (Hörmann & Derflinger 1996): no tables, and
+/// about one trial per number, for any `theta > 0`.
 pub(crate) struct Zipf {
     n: f64,
     theta: f64,
@@ -66,7 +66,8 @@ impl Zipf {
         (-self.theta * x.ln()).exp()
     }
 
-    /// An integral of the density: `(x^(1-theta) - 1) / (1-theta)`, and `ln x` for `theta = 1`, without cancellation near it.
+    /// An integral of the density: `(x^(1-theta) - 1) / (1-theta)`, and `ln x` for `theta = 1`, without
+    /// cancellation near it.
     fn area(&self, x: f64) -> f64 {
         let (log, exponent) = (x.ln(), 1.0 - self.theta);
         let t = exponent * log;

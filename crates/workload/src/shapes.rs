@@ -1,4 +1,5 @@
-//! Named workloads: those other tools were measured on (`docs/benchmarks.md`), and Plume's general benchmarks.
+//! Named workloads: those other tools were measured on (`docs/benchmarks.md`), and Plume's general
+//! benchmarks.
 
 use crate::spec::{Distribution, Kind, SimLevel, Spec};
 
@@ -9,8 +10,9 @@ impl Spec {
     pub const SHAPES: [&'static str; 10] =
         ["W1", "W2", "W3", "W4", "W5a", "W5b", "W5c", "GeneralRH", "GeneralRW", "GeneralWH"];
 
-    /// A named workload; upper and lower case are the same. W1 to W5c are the shapes of the performance tables, the others
-    /// the general benchmarks of Plume (16,000 transactions of 20 operations: read-heavy, even, write-heavy).
+    /// A named workload; upper and lower case are the same. W1 to W5c are the shapes of the performance
+    /// tables, the others the general benchmarks of Plume (16,000 transactions of 20 operations:
+    /// read-heavy, even, write-heavy).
     ///
     /// ```
     /// use anomalist_workload::Spec;

@@ -1,11 +1,12 @@
 //! A simulated database of a chosen level that real, concurrent sessions can run against.
 //!
-//! The engines are those behind [`generate`](crate::generate); here threads call them, one operation at a time under a
-//! lock, instead of the seeded scheduler. So an execution is one that the scheduler could have chosen, and keeps the same level. What
-//! happens concurrently is up to the threads: a session that pauses between its operations lets others in.
+//! The engines are those behind [`generate`](crate::generate); here threads call them, one operation at a
+//! time under a lock, instead of the seeded scheduler. So an execution is one that the scheduler could have
+//! chosen, and keeps the same level. What happens concurrently is up to the threads: a session that pauses
+//! between its operations lets others in.
 //!
-//! A transaction says beforehand which keys it will write, because locking engines take all locks at the start (nobody
-//! deadlocks); [`Simulated::begin`] waits until they are free.
+//! A transaction says beforehand which keys it will write, because locking engines take all locks at the
+//! start (nobody deadlocks); [`Simulated::begin`] waits until they are free.
 
 use crate::client::Key;
 use crate::engine::{Engine, Txn, engine_for};

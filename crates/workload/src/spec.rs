@@ -42,7 +42,8 @@ impl Kind {
     }
 }
 
-/// The isolation level of the simulated database. Each keeps its level and commonly breaks the next stronger one.
+/// The isolation level of the simulated database. Each keeps its level and commonly breaks the next
+/// stronger one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum SimLevel {
     /// Strict serializability: optimistic, validated at commit.
@@ -173,8 +174,8 @@ by_name!(SimLevel, "level to simulate",
     "cc" => SimLevel::Causal, "tcc" => SimLevel::Causal, "ra" => SimLevel::ReadAtomic,
     "rc" => SimLevel::ReadCommitted, "ru" => SimLevel::ReadUncommitted);
 
-/// What to generate. The default is Plume's: 25 sessions × 200 transactions × 20 operations, half of them reads, on 10,000
-/// keys used alike.
+/// What to generate. The default is Plume's: 25 sessions × 200 transactions × 20 operations, half of them
+/// reads, on 10,000 keys used alike.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
     /// What the operations are.
@@ -201,11 +202,11 @@ pub struct Spec {
     pub delete_ratio: f64,
     /// The share of transactions that their client aborts; their writes never count.
     pub abort_ratio: f64,
-    /// The share of transactions whose client never learns the outcome; half of them take effect (all of them at
-    /// read uncommitted, where others may have seen them).
+    /// The share of transactions whose client never learns the outcome; half of them take effect (all of
+    /// them at read uncommitted, where others may have seen them).
     pub indeterminate_ratio: f64,
-    /// Also record transactions that the database refused because of a conflict, as aborted. They come on top of
-    /// `txns_per_session`: each is followed by a retry of the same operations with new values.
+    /// Also record transactions that the database refused because of a conflict, as aborted. They come on
+    /// top of `txns_per_session`: each is followed by a retry of the same operations with new values.
     pub record_conflicts: bool,
     /// Also record when clients began and ended each transaction.
     pub real_time: bool,

@@ -1,9 +1,9 @@
 //! Several versions of every key, as many as open snapshots can still ask for.
 //!
-//! The newest version lies in one dense column, because nearly all reads want it; older ones lie in a short vector per
-//! key and are dropped once no open snapshot can see them. Memory: 40 bytes per key plus the versions of the open window.
-//! A version's value is opaque here: the value of a register, or the length of a list (lists only grow, so every version of
-//! one is a prefix of the same log).
+//! The newest version lies in one dense column, because nearly all reads want it; older ones lie in a short
+//! vector per key and are dropped once no open snapshot can see them. Memory: 40 bytes per key plus the
+//! versions of the open window. A version's value is opaque here: the value of a register, or the length of
+//! a list (lists only grow, so every version of one is a prefix of the same log).
 
 /// A key's place in the dense columns. With key rotation a cell outlives its key and is used again.
 pub(crate) type Cell = u32;
@@ -42,7 +42,8 @@ impl Store {
         older.iter().rev().find(|v| v.at <= snapshot).copied().unwrap_or_default()
     }
 
-    /// Makes `version` the newest, replacing one of the same time. Nobody will ask for a time before `oldest` again.
+    /// Makes `version` the newest, replacing one of the same time. Nobody will ask for a time before
+    /// `oldest` again.
     #[inline]
     pub fn install(&mut self, cell: Cell, version: Version, oldest: u64) {
         let newest = &mut self.newest[cell as usize];
@@ -73,7 +74,8 @@ impl Store {
     }
 }
 
-/// The time of the oldest open snapshot, recomputed now and then: a bound that lags only keeps a few versions longer.
+/// The time of the oldest open snapshot, recomputed now and then: a bound that lags only keeps a few
+/// versions longer.
 pub(crate) struct Horizon {
     open: Vec<u64>,
     oldest: u64,

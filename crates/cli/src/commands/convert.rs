@@ -16,7 +16,8 @@ pub struct Flags {
     /// The history to read: a file, a folder of Cobra's or Viper's logs, or - for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Where to write it: a file (compressed if its name ends in .gz or .zst), a folder, or - for standard output
+    /// Where to write it: a file (compressed if its name ends in .gz or .zst), a folder, or - for standard
+    /// output
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// Format to read [default: detect]
@@ -35,8 +36,8 @@ pub struct Flags {
 
 /// Converts.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    // Before reading: a missing --to should not cost the time to read a large file. Which of two formats with one
-    // extension it is depends on the content.
+    // Before reading: a missing --to should not cost the time to read a large file. Which of two formats
+    // with one extension it is depends on the content.
     let Some(guess) = flags.to.or_else(|| values::format_of_name(&flags.output, false)) else {
         return Err(unknown_target(&flags.output));
     };

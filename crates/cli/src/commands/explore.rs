@@ -1,4 +1,5 @@
-//! `anomalist explore`: run a test command against the mock weak database many times, find and explain failures.
+//! `anomalist explore`: run a test command against the mock weak database many times, find and explain
+//! failures.
 
 mod command;
 mod process;
@@ -41,7 +42,8 @@ pub struct Flags {
     /// The seed of the first run; each further run has the next one
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// A shell command that runs once, at the serializable level; what it leaves is the initial state of every run
+    /// A shell command that runs once, at the serializable level; what it leaves is the initial state of
+    /// every run
     #[arg(long, value_name = "CMD")]
     setup: Option<String>,
     /// Make all runs and count the failures, instead of stopping at the first
@@ -56,7 +58,8 @@ pub struct Flags {
     /// Do not search for the stale reads behind a failure, nor for the level at which it no longer happens
     #[arg(long)]
     no_explain: bool,
-    /// Return an older value than the newest allowed one with this probability [default: all allowed values alike]
+    /// Return an older value than the newest allowed one with this probability [default: all allowed values
+    /// alike]
     #[arg(long, value_name = "P", value_parser = probability)]
     stale: Option<f64>,
     /// Refuse commits with this probability, to test retry loops
@@ -221,7 +224,8 @@ fn systematic(subject: &mut Command, plan: &Plan) -> Result<(Outcome, bool), Una
     Ok((outcome, complete))
 }
 
-/// Looks for the reads behind the first failure. The failure is worth telling even if there is no time to find out why.
+/// Looks for the reads behind the first failure. The failure is worth telling even if there is no time to
+/// find out why.
 fn why(subject: &mut Command, plan: &Plan, outcome: &mut Outcome, tell: bool) -> Result<(), Failure> {
     let (Some(run), Some(first)) = (outcome.failed.take(), outcome.failures.first()) else {
         return Ok(());

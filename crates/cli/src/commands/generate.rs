@@ -1,4 +1,5 @@
-//! `anomalist generate`: a history from a simulated database, written batch by batch, or sent as it would arrive.
+//! `anomalist generate`: a history from a simulated database, written batch by batch, or sent as it would
+//! arrive.
 
 pub mod arrival;
 
@@ -23,7 +24,8 @@ pub struct Flags {
     /// File or folder to write; - is standard output. Compressed if it ends in .gz or .zst. With timestamps also tcp://HOST:PORT, unix:PATH or http://HOST:PORT of a watch
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Format to write [default: by the extension, else plume for registers (anomalist for those with outcomes or real time), elle-jsonl for lists, timekiller for timestamps]
+    /// Format to write [default: by the extension, else plume for registers (anomalist for those with
+    /// outcomes or real time), elle-jsonl for lists, timekiller for timestamps]
     #[arg(long, value_name = "FORMAT", value_parser = values::format())]
     to: Option<Format>,
     /// Leave out what the format cannot express
@@ -83,10 +85,12 @@ pub struct Flags {
     /// Timestamps: let each session's clock be wrong by up to this many ticks
     #[arg(long, value_name = "TICKS")]
     clock_skew: Option<u32>,
-    /// Timestamps: write one line per transaction, in the order of arrival after this delay: normal(100ms,10ms) or none
+    /// Timestamps: write one line per transaction, in the order of arrival after this delay:
+    /// normal(100ms,10ms) or none
     #[arg(long, value_name = "DELAY")]
     arrival: Option<Delay>,
-    /// Timestamps: transactions that commit per second; to an address, sent in real time [default: 25000, sent as fast as possible]
+    /// Timestamps: transactions that commit per second; to an address, sent in real time [default: 25000,
+    /// sent as fast as possible]
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
     /// Timestamps: transactions that are sent together
@@ -178,7 +182,8 @@ fn spec(flags: &Flags) -> Result<Spec, Failure> {
     })
 }
 
-/// The format to write. A shape's timestamps give way to a format without them; timestamps that were asked for do not.
+/// The format to write. A shape's timestamps give way to a format without them; timestamps that were asked
+/// for do not.
 fn format(flags: &Flags, spec: &mut Spec) -> Result<Format, Failure> {
     let stamped = spec.kind.is_timestamped();
     let by_name =

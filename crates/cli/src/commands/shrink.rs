@@ -33,7 +33,8 @@ pub struct Flags {
     /// The kind of anomaly that must stay (TAP-k, lost-update …) [default: any]
     #[arg(long, value_name = "A")]
     anomaly: Option<AnomalyKind>,
-    /// Where to write the remaining part: a file (compressed if its name ends in .gz or .zst), a folder, or - for standard output
+    /// Where to write the remaining part: a file (compressed if its name ends in .gz or .zst), a folder, or
+    /// - for standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Format to write [default: by the extension of FILE, else the history's own]

@@ -31,7 +31,8 @@ pub struct Flags {
     /// Level to show: read-committed, read-atomic, causal, prefix, snapshot-isolation or serializable
     #[arg(long, value_name = "L", default_value = "causal")]
     level: Level,
-    /// Speak PostgreSQL's protocol here: HOST:PORT, or a PORT of this machine alone, 0 for a free one [default, if no address is given: all protocols on free ports]
+    /// Speak PostgreSQL's protocol here: HOST:PORT, or a PORT of this machine alone, 0 for a free one
+    /// [default, if no address is given: all protocols on free ports]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     postgres: Option<SocketAddr>,
     /// Speak MySQL's protocol here
@@ -52,14 +53,15 @@ pub struct Flags {
     /// Random time to wait before each transaction, such as 0-4ms
     #[arg(long, value_name = "A-B", value_parser = delay)]
     delay: Option<(Duration, Duration)>,
-    /// All sessions read only the latest writes, as with SET anomalist.latest: writes that are not known to be overwritten (on), or the last
-    /// of each session, as in the MonkeyDB paper (per-session)
+    /// All sessions read only the latest writes, as with SET anomalist.latest: writes that are not known to
+    /// be overwritten (on), or the last of each session, as in the MonkeyDB paper (per-session)
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "on", require_equals = true)]
     latest: Option<LatestName>,
     /// What is read and written as one: a cell or a whole row
     #[arg(long, value_name = "WHAT", default_value = "cell")]
     granularity: Grain,
-    /// How primary, unique and foreign keys are checked: by reads of the level (weak), or against the newest state (strict)
+    /// How primary, unique and foreign keys are checked: by reads of the level (weak), or against the
+    /// newest state (strict)
     #[arg(long, value_name = "HOW", default_value = "weak")]
     constraints: Checking,
     /// Decides every choice

@@ -1,4 +1,5 @@
-//! Anomalist's own format: JSON lines that can say everything a history knows. Documented in `docs/format.md`.
+//! Anomalist's own format: JSON lines that can say everything a history knows. Documented in
+//! `docs/format.md`.
 //!
 //! A header, then one transaction per line:
 //!
@@ -7,9 +8,9 @@
 //! {"session":3,"id":17,"ops":[["w","x",1],["r","y",2],["append","l",5],["r","l",[1,5]]],"start":[12,0],"commit":[15,0]}
 //! ```
 //!
-//! Made to be written by hand and by printf: the header may be missing, so may everything but `session` and `ops`. A field
-//! that is not known is an error, because a typo in `outcome` must not turn an abort into a commit. Lines stand alone, so
-//! files can be cut, joined and parsed in parallel. O(n).
+//! Made to be written by hand and by printf: the header may be missing, so may everything but `session` and
+//! `ops`. A field that is not known is an error, because a typo in `outcome` must not turn an abort into a
+//! commit. Lines stand alone, so files can be cut, joined and parsed in parallel. O(n).
 
 pub(crate) mod line;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Writes Anomalist's own format, which loses nothing.
 //!
-//! The header comes with the first batch. A later batch may bring keys with initial values of their own: a further header
-//! line says so, which readers add to the first.
+//! The header comes with the first batch. A later batch may bring keys with initial values of their own: a
+//! further header line says so, which readers add to the first.
 
 use super::line::VERSION;
 use crate::text::value::{is_json, quote};

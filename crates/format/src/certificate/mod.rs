@@ -1,8 +1,10 @@
-//! Certificate files: verdicts with their proofs, as one JSON document that needs only the history beside it.
+//! Certificate files: verdicts with their proofs, as one JSON document that needs only the history beside
+//! it.
 //!
-//! `docs/certificate.md` describes the document. Transactions go by their names (or, where several share one, by their place
-//! in the input), operations by transaction and place; the history is named by a fingerprint of its content. Reading
-//! checks the shape and resolves the names, nothing else: whether a proof proves anything is for `anomalist-verify`.
+//! `docs/certificate.md` describes the document. Transactions go by their names (or, where several share
+//! one, by their place in the input), operations by transaction and place; the history is named by a
+//! fingerprint of its content. Reading checks the shape and resolves the names, nothing else: whether a
+//! proof proves anything is for `anomalist-verify`.
 
 mod read;
 mod write;
@@ -21,8 +23,8 @@ const SCHEMA: u64 = 1;
 /// What a certificate file says.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Statement {
-    /// The verdicts, the anomalies that they rest on, and the proofs. Counts of anomalies are not part of a certificate: one
-    /// instance is enough.
+    /// The verdicts, the anomalies that they rest on, and the proofs. Counts of anomalies are not part of a
+    /// certificate: one instance is enough.
     pub judgement: Judgement,
 }
 
@@ -68,8 +70,8 @@ pub enum CertificateError {
     },
 }
 
-/// Tells histories apart by content: sessions, transactions, outcomes, operations, times, declared levels and initial values,
-/// with their names. Against mix-ups, not against forgers: 128 bits, not cryptographic.
+/// Tells histories apart by content: sessions, transactions, outcomes, operations, times, declared levels
+/// and initial values, with their names. Against mix-ups, not against forgers: 128 bits, not cryptographic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Fingerprint(u128);
 

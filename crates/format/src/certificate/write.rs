@@ -8,8 +8,8 @@ use anomalist_level::{
 };
 use serde_json::{Map, Value, json};
 
-/// The certificate of a judgement: every verdict by values that was decided, with its proofs, and what holds by timestamps. `path` and `format` are
-/// for people.
+/// The certificate of a judgement: every verdict by values that was decided, with its proofs, and what
+/// holds by timestamps. `path` and `format` are for people.
 pub fn write(history: &History, path: &str, format: &str, judgement: &Judgement) -> Value {
     let writer = Writer { history, names: Names::new(history) };
     // What holds by timestamps holds by values, if there is a proof: an execution.

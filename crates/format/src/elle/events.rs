@@ -1,7 +1,7 @@
 //! Jepsen operations of any shape: the same three notations, read into [`Events`] instead of transactions.
 //!
-//! Where `mod.rs` insists on micro-operations, this takes every value as a [`Datum`] tree: what a bank, a counter, a
-//! set or a register was asked (`crate::text::tree`). O(n log n), for the entries of maps.
+//! Where `mod.rs` insists on micro-operations, this takes every value as a [`Datum`] tree: what a bank, a
+//! counter, a set or a register was asked (`crate::text::tree`). O(n log n), for the entries of maps.
 
 use super::edn::{self, Shape};
 use super::{event_kind, json};
@@ -78,8 +78,8 @@ pub fn read_events(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded
     Ok(LoadedEvents { events, format, warnings: reading.warnings, cut_off })
 }
 
-/// The operations at the beginning of an input, as far as 64 KiB reach; none if it does not look like Jepsen operations.
-/// Nothing is consumed.
+/// The operations at the beginning of an input, as far as 64 KiB reach; none if it does not look like
+/// Jepsen operations. Nothing is consumed.
 pub fn peek_events(input: &mut Input, options: &ReadOptions<'_>) -> Option<Events> {
     if input.is_folder() {
         return None;

@@ -1,14 +1,16 @@
 //! Elle's and Jepsen's histories: `elle-edn`, `elle-json` and `elle-jsonl`.
 //!
-//! A history is a sequence of operations `{type, process, value, index, …}`. An `invoke` and the next completion of the
-//! same process are one transaction; `ok` committed, `fail` aborted, `info` and no completion at all are indeterminate.
-//! The three notations share everything but their syntax: a parser makes [`Event`]s, a [`Merger`] pairs them.
+//! A history is a sequence of operations `{type, process, value, index, …}`. An `invoke` and the next
+//! completion of the same process are one transaction; `ok` committed, `fail` aborted, `info` and no
+//! completion at all are indeterminate. The three notations share everything but their syntax: a parser
+//! makes [`Event`]s, a [`Merger`] pairs them.
 //!
 //! - A transaction takes the place of its completion; those that never complete come last.
 //! - Real-time intervals are positions in the file. They exist only if every completion has its invocation.
 //! - Results come from `ok` completions only; what an `info` or `fail` wrote is what it was asked to write.
 //!
-//! Source: `jepsen.history` and Elle 0.2.8; where Elle would drop operations without a process, they are kept. O(n).
+//! Source: `jepsen.history` and Elle 0.2.8; where Elle would drop operations without a process, they are
+//! kept. O(n).
 
 mod edn;
 pub(crate) mod events;

@@ -44,8 +44,9 @@ pub(crate) fn value(
     Ok(given(options, builder)?.unwrap_or(default))
 }
 
-/// Forgets the first transaction of the file if it *is* the initial state: committed, alone in its session, and writing only
-/// initial values. `sessions` has the session of every transaction. A transaction that is the whole history stays.
+/// Forgets the first transaction of the file if it *is* the initial state: committed, alone in its session,
+/// and writing only initial values. `sessions` has the session of every transaction. A transaction that is
+/// the whole history stays.
 pub(crate) fn discard_initial_transaction(
     builder: &mut Builder,
     sessions: &[SessionId],

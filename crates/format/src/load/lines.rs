@@ -5,10 +5,11 @@
 //! used blocks │                                                       ├─► merge, on the calling thread, in input order
 //!             └─► worker 1: the same ─────────────────────────────────┘
 //! ```
-//! Workers read in turn, under a lock, and announce their block before they release it: the announcements are the order of
-//! the input. The one that reads also decompresses. There are two blocks per worker, whatever the size of the input: memory
-//! that is used for the first time costs as much as parsing into it. The first blocks are parsed by the calling thread:
-//! starting workers and waking each other costs more than they save on an input of a few megabytes.
+//! Workers read in turn, under a lock, and announce their block before they release it: the announcements
+//! are the order of the input. The one that reads also decompresses. There are two blocks per worker,
+//! whatever the size of the input: memory that is used for the first time costs as much as parsing into it.
+//! The first blocks are parsed by the calling thread: starting workers and waking each other costs more
+//! than they save on an input of a few megabytes.
 
 use crate::input::{Input, Reader, report};
 use crate::text::fault::{Fault, newlines};
@@ -67,11 +68,13 @@ pub(crate) fn line_end(text: &[u8]) -> Option<usize> {
     memchr::memrchr(b'\n', text).map(|i| i + 1)
 }
 
-/// Parses blocks of whole pieces with `parse`, on as many threads as the options say, and hands the results to `merge` in input order.
+/// Parses blocks of whole pieces with `parse`, on as many threads as the options say, and hands the results
+/// to `merge` in input order.
 ///
-/// `parse` cannot fail: what it found wrong is part of its result, as an offset in its block, because only `merge` knows line
-/// numbers. Results are used again for later blocks, as they are large columns, which would otherwise be mapped and unmapped
-/// all the time: `parse` must clear what it finds in them. The first error of `merge` ends the reading.
+/// `parse` cannot fail: what it found wrong is part of its result, as an offset in its block, because only
+/// `merge` knows line numbers. Results are used again for later blocks, as they are large columns, which
+/// would otherwise be mapped and unmapped all the time: `parse` must clear what it finds in them. The first
+/// error of `merge` ends the reading.
 pub(crate) fn parallel_blocks<T: Default + Send>(
     input: Input,
     options: &ReadOptions<'_>,

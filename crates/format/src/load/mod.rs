@@ -1,7 +1,8 @@
 //! What readers share: `--lossy`, `--initial`, warnings, lines by several threads, the finished history.
 //!
-//! A history that no database can have is refused here, for all formats: a verdict about it would be about the recorder. What
-//! was cut off is made up for here as well: a read whose writer may be in the missing part shows nothing.
+//! A history that no database can have is refused here, for all formats: a verdict about it would be about
+//! the recorder. What was cut off is made up for here as well: a read whose writer may be in the missing
+//! part shows nothing.
 
 pub(crate) mod initial;
 pub(crate) mod lines;
@@ -106,8 +107,8 @@ struct TwoKinds {
     key: String,
 }
 
-/// The first key that is written and also appended to or read as a list. No database has both under one name, and what a read
-/// of it may return is anybody's guess.
+/// The first key that is written and also appended to or read as a list. No database has both under one
+/// name, and what a read of it may return is anybody's guess.
 fn two_kinds(history: &History) -> Option<TwoKinds> {
     if !history.has_lists() {
         return None;

@@ -1,12 +1,13 @@
 //! Micro-operations as parsed, before a history knows them: what Elle's and TimeKiller's readers share.
 //!
-//! A parser fills [`Columns`] without looking at the history (so that blocks of one file can be parsed at the same time);
-//! an [`Assembler`] then moves them into a [`Builder`], in file order. Two things are only known there: the numbers of
-//! atoms, and whether a key holds a list or a register. `null` read from a list is the empty list, from a register it
-//! is the initial state, and the first evidence about a key (an append, a write, a read that shows something) may come
-//! after such a read: the operations of that transaction wait until then, or until the end. So do those that read a list from a
-//! key that nobody has appended to yet: if it turns out that the key is written, not appended to, it is a register and the
-//! list one composite value.
+//! A parser fills [`Columns`] without looking at the history (so that blocks of one file can be parsed at
+//! the same time); an [`Assembler`] then moves them into a [`Builder`], in file order. Two things are only
+//! known there: the numbers of atoms, and whether a key holds a list or a register. `null` read from a list
+//! is the empty list, from a register it is the initial state, and the first evidence about a key (an
+//! append, a write, a read that shows something) may come after such a read: the operations of that
+//! transaction wait until then, or until the end. So do those that read a list from a key that nobody has
+//! appended to yet: if it turns out that the key is written, not appended to, it is a register and the list
+//! one composite value.
 
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
@@ -49,7 +50,8 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Forgets operations; keeps names, which occur again and again, unless there are too many of them for that to be true.
+    /// Forgets operations; keeps names, which occur again and again, unless there are too many of them for
+    /// that to be true.
     pub fn reuse(&mut self) {
         const MANY: usize = 1 << 16;
         self.mops.clear();
@@ -234,7 +236,8 @@ impl Assembler {
         key
     }
 
-    /// An operation in the history's terms. A read without a result is `nil` if it certainly returned something, else unknown.
+    /// An operation in the history's terms. A read without a result is `nil` if it certainly returned
+    /// something, else unknown.
     pub fn operation(&mut self, columns: &mut Columns, mop: Mop, committed: bool) -> Operation {
         let key = self.key(columns, &mop);
         let value = match mop.cell {
@@ -288,8 +291,8 @@ impl Assembler {
         self.operations = operations;
     }
 
-    /// Adds reads and writes of integers under integer names, which is what large files consist of; false if there is anything
-    /// else, and then nothing happens.
+    /// Adds reads and writes of integers under integer names, which is what large files consist of; false
+    /// if there is anything else, and then nothing happens.
     #[inline]
     fn add_usual(&mut self, draft: Draft, mops: &[Mop]) -> bool {
         let is_int = |value: Value| matches!(value.view(), View::Int(_));
@@ -363,7 +366,8 @@ impl Assembler {
         }
     }
 
-    /// The builder, complete. Registers start as `initial`; a history of lists only has no initial value to speak of.
+    /// The builder, complete. Registers start as `initial`; a history of lists only has no initial value to
+    /// speak of.
     pub fn finish(mut self, initial: Option<Option<Value>>) -> Builder {
         for (draft, operations) in std::mem::take(&mut self.waiting) {
             self.put(draft, &operations, self.lists);

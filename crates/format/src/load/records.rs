@@ -1,12 +1,13 @@
 //! Formats made of JSON objects: one per line, or one after another, perhaps in an array.
 //!
-//! A format says how one object is parsed into [`Columns`] and what becomes of it in the history; this file does the rest.
-//! Parsing happens on the threads of `lines.rs`, a block at a time, and no more than a few blocks are in memory.
-//! Where objects are not lines, blocks are cut by a scan that knows strings and braces, nothing else: as long as a text is
-//! JSON, the scan and the parser agree on where objects end, and the first place where it is not ends the reading.
-//! That scan costs as much as a third of the parsing, so a format may say how its objects begin. Then blocks are cut before
-//! what looks like one, from the end. A wrong guess ends a block in the middle of an object: what is left of it is parsed
-//! again together with the next block.
+//! A format says how one object is parsed into [`Columns`] and what becomes of it in the history; this file
+//! does the rest. Parsing happens on the threads of `lines.rs`, a block at a time, and no more than a few
+//! blocks are in memory. Where objects are not lines, blocks are cut by a scan that knows strings and
+//! braces, nothing else: as long as a text is JSON, the scan and the parser agree on where objects end, and
+//! the first place where it is not ends the reading. That scan costs as much as a third of the parsing, so
+//! a format may say how its objects begin. Then blocks are cut before what looks like one, from the end. A
+//! wrong guess ends a block in the middle of an object: what is left of it is parsed again together with
+//! the next block.
 
 use super::Reading;
 use super::lines::{BlockInfo, Cut, line_end, parallel_blocks};
@@ -48,7 +49,8 @@ impl<T> Default for Parsed<T> {
     }
 }
 
-/// Reads objects: `parse` makes something of one, `merge` takes these in file order, with the line each begins on.
+/// Reads objects: `parse` makes something of one, `merge` takes these in file order, with the line each
+/// begins on.
 pub(crate) fn read_records<T: Send>(
     mut input: Input,
     reading: &mut Reading<'_>,
@@ -266,8 +268,8 @@ fn object_end(text: &[u8]) -> Option<usize> {
     end
 }
 
-/// Where an object ends before one whose first name is one of `names`, looking from the end of the text; by scanning all of it
-/// if there is none.
+/// Where an object ends before one whose first name is one of `names`, looking from the end of the text; by
+/// scanning all of it if there is none.
 pub(crate) fn end_before(text: &[u8], names: &[&str]) -> Option<usize> {
     /// More objects than one usually has inside.
     const TRIES: usize = 1000;

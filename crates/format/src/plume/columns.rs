@@ -1,7 +1,8 @@
 //! Plume lines to columns: the scanner that workers run.
 //!
-//! Three things make it fast: numbers are read eight digits at a time (`scan.rs`), two parts of a block are scanned side by side, and
-//! the end of a line, which repeats while a transaction goes on, is compared instead of read. O(bytes), no allocation per line.
+//! Three things make it fast: numbers are read eight digits at a time (`scan.rs`), two parts of a block are
+//! scanned side by side, and the end of a line, which repeats while a transaction goes on, is compared
+//! instead of read. O(bytes), no allocation per line.
 
 use crate::text::number::{self, Bad};
 use anomalist_history::Value;
@@ -41,8 +42,8 @@ impl Columns {
     }
 }
 
-/// Parts of a block that are scanned side by side. Where a number begins depends on where the one before ended, so a single
-/// scan waits for itself; the processor fills the gaps with the other's work.
+/// Parts of a block that are scanned side by side. Where a number begins depends on where the one before
+/// ended, so a single scan waits for itself; the processor fills the gaps with the other's work.
 pub(super) const LANES: usize = 2;
 
 /// Scans a block of whole lines.
@@ -78,8 +79,8 @@ struct Lane<'a> {
     columns: &'a mut Columns,
 }
 
-/// The `,<session>,<txn>)\n` of the line before. Lines of one transaction mostly follow each other, and comparing sixteen bytes
-/// is less work than reading two numbers.
+/// The `,<session>,<txn>)\n` of the line before. Lines of one transaction mostly follow each other, and
+/// comparing sixteen bytes is less work than reading two numbers.
 struct Tail {
     session: u64,
     txn: i64,
@@ -182,8 +183,8 @@ const fn bad<T>(offset: usize, expected: &'static str) -> Result<T, Bad> {
     Err(Bad { offset, expected })
 }
 
-/// Head and value of the line that begins at `at`, and where the rest of it begins. A blank line is [`Bad`] with nothing
-/// expected, at the next line.
+/// Head and value of the line that begins at `at`, and where the rest of it begins. A blank line is [`Bad`]
+/// with nothing expected, at the next line.
 #[inline(always)]
 fn scan_front(text: &[u8], at: usize) -> Result<(u64, u64, usize), Bad> {
     let write = match text[at..] {

@@ -1,12 +1,14 @@
 //! Plume's text: one `r(key,value,session,txn)` per line. PolySI and IsoVista write the same.
 //!
-//! The benchmark format, so its reader is built for speed: workers scan blocks of lines into columns with a hand-written
-//! scanner that converts eight digits at a time; the calling thread numbers keys and transactions and appends whole
-//! segments of one transaction. Nothing is allocated per line. O(bytes) on the workers, O(operations) in the merge.
+//! The benchmark format, so its reader is built for speed: workers scan blocks of lines into columns with a
+//! hand-written scanner that converts eight digits at a time; the calling thread numbers keys and
+//! transactions and appends whole segments of one transaction. Nothing is allocated per line. O(bytes) on
+//! the workers, O(operations) in the merge.
 //!
-//! The first line of a transaction decides its session. Transaction −1 is "aborted": every such line is an aborted transaction of its
-//! own, and reads in them are dropped, for they say nothing. 0 is the initial value; the transaction with which IsoVista's
-//! files begin, alone in its session and writing nothing but 0, is the initial one and not part of the history.
+//! The first line of a transaction decides its session. Transaction −1 is "aborted": every such line is an
+//! aborted transaction of its own, and reads in them are dropped, for they say nothing. 0 is the initial
+//! value; the transaction with which IsoVista's files begin, alone in its session and writing nothing but
+//! 0, is the initial one and not part of the history.
 
 mod columns;
 

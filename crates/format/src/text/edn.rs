@@ -111,8 +111,9 @@ impl<'a> Edn<'a> {
         }
     }
 
-    /// Takes this bracket if it is next. This and the two below are short ways for what histories are full of; they take nothing
-    /// where a comment, tag or discard stands, and the caller falls back on [`Edn::next`].
+    /// Takes this bracket if it is next. This and the two below are short ways for what histories are full
+    /// of; they take nothing where a comment, tag or discard stands, and the caller falls back on
+    /// [`Edn::next`].
     #[inline]
     pub fn take(&mut self, bracket: u8) -> bool {
         while let Some(b' ' | b',' | b'\n') = self.text.get(self.at) {

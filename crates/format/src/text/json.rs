@@ -1,9 +1,10 @@
 //! A pull reader for JSON over bytes.
 //!
-//! The caller knows the shape it wants and asks for it ("an array", "the next key", "a number"); nothing is built that
-//! was not asked for, text is borrowed unless it has an escape, and integers of up to 18 digits never leave registers.
-//! Whatever the caller does not want is walked over with an explicit stack of one bit per level, so depth is bounded and
-//! nothing recurses on input. Every error carries its byte offset; [`Fault::diagnose`] turns that into line and column.
+//! The caller knows the shape it wants and asks for it ("an array", "the next key", "a number"); nothing is
+//! built that was not asked for, text is borrowed unless it has an escape, and integers of up to 18 digits
+//! never leave registers. Whatever the caller does not want is walked over with an explicit stack of one
+//! bit per level, so depth is bounded and nothing recurses on input. Every error carries its byte offset;
+//! [`Fault::diagnose`] turns that into line and column.
 //!
 //! Grammar: RFC 8259. O(n), each byte is looked at once (twice where text is kept and must be UTF-8).
 
@@ -92,7 +93,8 @@ impl<'a> Json<'a> {
         if self.take(bracket) { Ok(()) } else { Err(self.expected(what)) }
     }
 
-    /// In an array: true if there is another element, and then stands before it. `first` is true at the first call only.
+    /// In an array: true if there is another element, and then stands before it. `first` is true at the
+    /// first call only.
     #[inline]
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
         let was_first = std::mem::replace(first, false);

@@ -1,4 +1,5 @@
-//! Text and numbers, whatever they mean: readers of JSON, EDN and decimal numbers, values as text, and what is wrong where.
+//! Text and numbers, whatever they mean: readers of JSON, EDN and decimal numbers, values as text, and what
+//! is wrong where.
 
 pub(crate) mod decimal;
 pub(crate) mod edn;

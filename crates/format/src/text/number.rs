@@ -1,12 +1,14 @@
 //! Numbers out of bytes, eight digits at a time.
 //!
-//! The length of a number is data, so a loop over its digits mispredicts its exit about once per number, which costs more
-//! than converting. Instead, eight bytes are loaded as one word, the first non-digit is found with bit tricks, and the
-//! digits are combined pairwise with three multiplications (Lemire, "Quickly parsing eight digits", 2018).
+//! The length of a number is data, so a loop over its digits mispredicts its exit about once per number,
+//! which costs more than converting. Instead, eight bytes are loaded as one word, the first non-digit is
+//! found with bit tricks, and the digits are combined pairwise with three multiplications (Lemire, "Quickly
+//! parsing eight digits", 2018).
 
 use super::fault::Fault;
 
-/// What is wrong at an offset: a [`Fault`] that costs nothing to make, for loops that count every nanosecond.
+/// What is wrong at an offset: a [`Fault`] that costs nothing to make, for loops that count every
+/// nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bad {
     /// Where.
@@ -53,7 +55,8 @@ const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 
 fn leading_digits(text: &[u8], at: usize) -> Option<(u64, u32)> {
     let word = text.get(at..)?.first_chunk::<8>()?;
     let digits = u64::from_le_bytes(*word) ^ 0x3030_3030_3030_3030;
-    // The highest bit of a byte is set if it is above 9. Carries only disturb bytes after the first such one.
+    // The highest bit of a byte is set if it is above 9. Carries only disturb bytes after the first such
+    // one.
     let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     Some((digits, others.trailing_zeros() & !7))
 }

@@ -1,5 +1,5 @@
-//! Values of a history as JSON and as EDN. What a notation does not have becomes a string; `write.rs` refuses such values
-//! beforehand unless losing them is allowed.
+//! Values of a history as JSON and as EDN. What a notation does not have becomes a string; `write.rs`
+//! refuses such values beforehand unless losing them is allowed.
 
 use super::edn::{Edn, Token};
 use super::json::{Json, Scalar};

@@ -1,10 +1,12 @@
 //! Writing histories, and refusing to lose anything silently.
 //!
-//! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a history with them and
-//! names what would be lost. A writer refuses then, unless told `lossy`: it leaves out what has no place and gives numbers to
-//! names that are not numbers. The value of keys that nobody wrote is each format's own, so a read of it is written as the format
-//! has it. What sessions and transactions are called is no part of that: formats number them as they
-//! must, and only which transactions are in one session, and in which order, is content. No format writes that logic itself; those that know only numbers use `numbers.rs`.
+//! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a
+//! history with them and names what would be lost. A writer refuses then, unless told `lossy`: it leaves
+//! out what has no place and gives numbers to names that are not numbers. The value of keys that nobody
+//! wrote is each format's own, so a read of it is written as the format has it. What sessions and
+//! transactions are called is no part of that: formats number them as they must, and only which
+//! transactions are in one session, and in which order, is content. No format writes that logic itself;
+//! those that know only numbers use `numbers.rs`.
 
 pub(crate) mod numbers;
 pub(crate) mod sessions;
@@ -19,14 +21,15 @@ use std::path::PathBuf;
 pub enum Sink {
     /// A file, a pipe, memory.
     Stream(Box<dyn Write + Send>),
-    /// A folder, for formats with one file per session. It is created when missing, and must not hold logs already.
+    /// A folder, for formats with one file per session. It is created when missing, and must not hold logs
+    /// already.
     Directory(PathBuf),
 }
 
 /// Writes a history piece by piece.
 pub trait HistoryWriter {
-    /// Writes some more transactions, in the order of their positions. Sessions are known by their labels, so a
-    /// session continues from one batch to the next.
+    /// Writes some more transactions, in the order of their positions. Sessions are known by their labels,
+    /// so a session continues from one batch to the next.
     fn append(&mut self, batch: &History) -> Result<(), WriteError>;
 
     /// Writes what had to wait for the end.
@@ -184,8 +187,9 @@ impl Capabilities {
         }
     }
 
-    /// True if an operation would mean something else in the format. A read of the initial value is that, whatever the value
-    /// is, and is written as one of the format's; unless a write of the same value (`rewritten`) could be meant.
+    /// True if an operation would mean something else in the format. A read of the initial value is that,
+    /// whatever the value is, and is written as one of the format's; unless a write of the same value
+    /// (`rewritten`) could be meant.
     fn moves_initial(&self, history: &History, op: Op, rewritten: bool) -> bool {
         let ours = history.initial().of(op.key);
         let is_ours = ours == Some(op.value);
@@ -197,7 +201,8 @@ impl Capabilities {
             InitialRule::Zero => Value::int(0),
             InitialRule::Nil => Some(Value::NIL),
         };
-        // Where 0 is the initial value, ours would have to be written as 0 too, and another 0 as another number.
+        // Where 0 is the initial value, ours would have to be written as 0 too, and another 0 as another
+        // number.
         let renamed = ours.is_some() && self.initial == InitialRule::Zero;
         let matters = read || renamed;
         ours != theirs && matters && (theirs == Some(op.value) || is_ours && rewritten)
@@ -335,7 +340,8 @@ pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> 
     lost
 }
 
-/// True if a reader of the format would take the first transaction for the initial state: alone in its session, writing only 0.
+/// True if a reader of the format would take the first transaction for the initial state: alone in its
+/// session, writing only 0.
 fn begins_with_initial_state(history: &History, format: Format) -> bool {
     let first = history.txns().find(|&t| history.position(t) == 0);
     matches!(format, Format::Plume | Format::Dbcop)
@@ -403,8 +409,8 @@ pub(crate) fn in_position_order(history: &History) -> Vec<TxnId> {
     order
 }
 
-/// What to write for an operation's value where nil is the initial value of every key: a read of the initial value stays one,
-/// whatever that value is.
+/// What to write for an operation's value where nil is the initial value of every key: a read of the
+/// initial value stays one, whatever that value is.
 pub(crate) fn with_nil_initial(history: &History, op: Op) -> Value {
     let initial =
         op.kind == OpKind::Read && history.initial().of(op.key) == Some(op.value) && !op.value.is_list();
@@ -419,7 +425,8 @@ pub(crate) fn stream(format: Format, sink: Sink) -> Result<Box<dyn Write + Send>
     }
 }
 
-/// A writer for a format. It refuses what the format cannot express, unless `lossy`: then it leaves that out.
+/// A writer for a format. It refuses what the format cannot express, unless `lossy`: then it leaves that
+/// out.
 ///
 /// ```
 /// use anomalist_format::{Format, Input, ReadOptions, Sink};

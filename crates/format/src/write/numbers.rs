@@ -65,7 +65,8 @@ impl Encoder {
         }
     }
 
-    /// The transactions of a batch that can be written, in order of position; an error if that is not all and not `lossy`.
+    /// The transactions of a batch that can be written, in order of position; an error if that is not all
+    /// and not `lossy`.
     pub fn transactions(&self, batch: &History) -> Result<Vec<TxnId>, WriteError> {
         admit(batch, self.format, &self.capabilities, self.lossy)?;
         let c = &self.capabilities;
@@ -228,8 +229,8 @@ impl Logs {
     }
 }
 
-/// Appends a number in decimal. The formatting machinery of the standard library is several times slower, and a
-/// generated history has tens of millions of numbers.
+/// Appends a number in decimal. The formatting machinery of the standard library is several times slower,
+/// and a generated history has tens of millions of numbers.
 pub(crate) fn push_number(text: &mut Vec<u8>, number: i128) {
     let Ok(mut rest) = u64::try_from(number) else {
         text.extend(number.to_string().bytes());

@@ -1,7 +1,8 @@
 //! What formats that have one session after the other gather until they know that nothing more comes.
 //!
-//! Histories are written as they are made, so a session's next transaction may come any time. What has been gathered goes to a
-//! temporary file whenever it has grown too large for memory: one file for all sessions, each of which remembers its pieces.
+//! Histories are written as they are made, so a session's next transaction may come any time. What has been
+//! gathered goes to a temporary file whenever it has grown too large for memory: one file for all sessions,
+//! each of which remembers its pieces.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,4 +1,5 @@
-//! What the tests of formats share: random numbers, histories as comparable text, writing to memory or a folder.
+//! What the tests of formats share: random numbers, histories as comparable text, writing to memory or a
+//! folder.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use anomalist_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};

@@ -1,9 +1,9 @@
 //! Graphs whose edges carry labels, and the search for short cycles of a given make-up.
 //!
-//! A label is a bit; what it means is the caller's business. Between two nodes there is one edge with the set of all
-//! labels that connect them. A cycle walks each edge by one label, and a [`CycleQuery`] says which it may use, which
-//! of them count as *anti-dependencies*, how many of those there are, and what must occur at least once. So Adya's and
-//! Elle's types of cycle are queries; this module knows none of them.
+//! A label is a bit; what it means is the caller's business. Between two nodes there is one edge with the
+//! set of all labels that connect them. A cycle walks each edge by one label, and a [`CycleQuery`] says
+//! which it may use, which of them count as *anti-dependencies*, how many of those there are, and what must
+//! occur at least once. So Adya's and Elle's types of cycle are queries; this module knows none of them.
 
 mod reach;
 mod search;
@@ -20,7 +20,8 @@ use crate::{Components, Csr, Graph, components};
 /// A set of labels, or a single one: bit `i` is label `i`.
 pub type Labels = u16;
 
-/// A labelled graph over nodes `0..len()`; 6 bytes per edge. Self-edges are left out: no cycle of interest uses them.
+/// A labelled graph over nodes `0..len()`; 6 bytes per edge. Self-edges are left out: no cycle of interest
+/// uses them.
 #[derive(Clone, Debug, Default)]
 pub struct Labelled {
     start: Vec<u32>,
@@ -111,8 +112,8 @@ impl Labelled {
         components(&self.project(allowed))
     }
 
-    /// The nodes of every component of at least two nodes over these labels; nodes ascending, components by their
-    /// first node.
+    /// The nodes of every component of at least two nodes over these labels; nodes ascending, components by
+    /// their first node.
     pub fn cyclic_components(&self, allowed: Labels) -> Vec<Vec<u32>> {
         members(&self.components(allowed), self.len())
     }

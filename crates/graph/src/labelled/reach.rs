@@ -1,9 +1,9 @@
 //! Which of many pairs of nodes a path connects.
 //!
-//! Asked one by one this is a search per pair, and a broken history of 100,000 transactions has as many anti-dependencies.
-//! So the components are walked in topological order with the pairs' origins as bits, 512 at a time, and only between
-//! the first origin and the last target of each batch: O(pairs/512 · edges in that window). Histories are local in time,
-//! so windows are short.
+//! Asked one by one this is a search per pair, and a broken history of 100,000 transactions has as many
+//! anti-dependencies. So the components are walked in topological order with the pairs' origins as bits,
+//! 512 at a time, and only between the first origin and the last target of each batch: O(pairs/512 · edges
+//! in that window). Histories are local in time, so windows are short.
 
 use super::{Labelled, Labels};
 use crate::{Components, Csr, Graph, components};

@@ -1,23 +1,25 @@
 //! The shortest cycle of a given make-up: breadth-first search over (node, small state).
 //!
 //! The state is what a walk so far must remember: which required labels it has used, whether it has two
-//! anti-dependencies, and whether the last step was one. That is a handful of states per node, so a search from one node is linear and
-//! no verdict hangs on how long exponentially many paths take, as with Elle's search over paths. Walks begin with an
-//! anti-dependency where the query wants one, else with a required label; starts that cannot succeed are sifted out
-//! beforehand by components and reachability.
+//! anti-dependencies, and whether the last step was one. That is a handful of states per node, so a search
+//! from one node is linear and no verdict hangs on how long exponentially many paths take, as with Elle's
+//! search over paths. Walks begin with an anti-dependency where the query wants one, else with a required
+//! label; starts that cannot succeed are sifted out beforehand by components and reachability.
 //!
-//! *Simple cycles and closed walks.* A shortest closed walk is a simple cycle whenever cutting a detour out of it
-//! leaves the make-up as it was: always if there is one demand in all. With several (two anti-dependencies that are not
-//! adjacent, or one and a required label) a walk may satisfy them only by passing a node twice, and to find a
-//! simple cycle through two given edges is NP-hard. Such a walk contains a smaller cycle of a worse kind, so it never stands for nothing; it is
-//! reported as [`Found::OnlyWalk`] after a bounded search over paths has found no simple cycle.
+//! *Simple cycles and closed walks.* A shortest closed walk is a simple cycle whenever cutting a detour out
+//! of it leaves the make-up as it was: always if there is one demand in all. With several (two
+//! anti-dependencies that are not adjacent, or one and a required label) a walk may satisfy them only by
+//! passing a node twice, and to find a simple cycle through two given edges is NP-hard. Such a walk
+//! contains a smaller cycle of a worse kind, so it never stands for nothing; it is reported as
+//! [`Found::OnlyWalk`] after a bounded search over paths has found no simple cycle.
 //!
-//! Steps in a row by the label of an order ([`CycleQuery::order`]) count as one, because the order is transitive: breadth-first
-//! search with steps that cost nothing (0-1 search), one more bit of state.
+//! Steps in a row by the label of an order ([`CycleQuery::order`]) count as one, because the order is
+//! transitive: breadth-first search with steps that cost nothing (0-1 search), one more bit of state.
 //!
-//! Shortest of the component; among those of equal length the one whose first node is lowest. O(starts · edges), cut by
-//! the length of the best cycle so far: in broken histories that is 2 or 3, and the searches stay local. Where it is not, fifty
-//! million more edges are looked at for a shorter one, and then the best so far is the answer.
+//! Shortest of the component; among those of equal length the one whose first node is lowest. O(starts ·
+//! edges), cut by the length of the best cycle so far: in broken histories that is 2 or 3, and the searches
+//! stay local. Where it is not, fifty million more edges are looked at for a shorter one, and then the best
+//! so far is the answer.
 
 use super::starts::{REQUIRED, Start, State, bits, first_labels, required_bits, starts};
 use super::{Labelled, Labels};
@@ -47,7 +49,8 @@ pub struct CycleQuery {
     pub count: AntiCount,
     /// Of each of these sets at least one label must occur; at most four sets.
     pub required: Vec<Labels>,
-    /// A label of a transitive order of which the graph has a reduction (or none): steps by it in a row count as one.
+    /// A label of a transitive order of which the graph has a reduction (or none): steps by it in a row
+    /// count as one.
     pub order: Labels,
 }
 
@@ -124,7 +127,8 @@ impl Found {
     }
 }
 
-/// How much a search may do. Steps are counted, not timed: the same graph gives the same answer on any machine.
+/// How much a search may do. Steps are counted, not timed: the same graph gives the same answer on any
+/// machine.
 pub struct Effort<'a> {
     steps: u64,
     stop: &'a dyn Fn() -> bool,
@@ -207,7 +211,8 @@ pub fn search_component(graph: &Labelled, query: &CycleQuery, effort: &mut Effor
     }
 }
 
-/// Edges looked at for a shorter cycle once there is one. Rings of thousands of nodes would cost the square of that.
+/// Edges looked at for a shorter cycle once there is one. Rings of thousands of nodes would cost the square
+/// of that.
 const IMPROVEMENT: u64 = 50_000_000;
 
 /// Paths looked at before a simple cycle is given up.
@@ -238,7 +243,8 @@ struct Search<'a> {
     /// Which search last saw a node in a state.
     seen: Vec<u32>,
     round: u32,
-    /// All visits of this search; `here` and `next`, those of this distance and of the next, are places in it.
+    /// All visits of this search; `here` and `next`, those of this distance and of the next, are places in
+    /// it.
     queue: Vec<Visit>,
     here: Vec<u32>,
     next: Vec<u32>,

@@ -11,8 +11,8 @@ pub(super) struct Start {
     pub first: Vec<u32>,
 }
 
-/// Where cycles may begin: first steps that lie in one component with all that is required, and that something closes.
-/// `None` if nowhere.
+/// Where cycles may begin: first steps that lie in one component with all that is required, and that
+/// something closes. `None` if nowhere.
 pub(super) fn starts(graph: &Labelled, query: &CycleQuery) -> Option<(Components, Vec<Start>)> {
     let parts = graph.components(query.allowed());
     let mut inside: Vec<Labels> = vec![0; parts.count()];
@@ -71,8 +71,8 @@ pub(super) fn first_labels(query: &CycleQuery) -> Labels {
     }
 }
 
-/// The plain steps with a copy of each node per set of required labels seen. Steps that forget what they saw are left
-/// out: they reach no more.
+/// The plain steps with a copy of each node per set of required labels seen. Steps that forget what they
+/// saw are left out: they reach no more.
 struct Layers<'a> {
     query: &'a CycleQuery,
 }
@@ -99,9 +99,9 @@ impl Layers<'_> {
     }
 }
 
-/// The walks that never take two `anti` steps in a row: node `2v` is `v` reached by a plain step, `2v + 1` is `v` reached by an
-/// anti-dependency, after which only a plain step may follow. So a cycle of this graph is a closed walk without
-/// adjacent anti-dependencies.
+/// The walks that never take two `anti` steps in a row: node `2v` is `v` reached by a plain step, `2v + 1`
+/// is `v` reached by an anti-dependency, after which only a plain step may follow. So a cycle of this graph
+/// is a closed walk without adjacent anti-dependencies.
 pub fn alternating(graph: &Labelled, plain: Labels, anti: Labels) -> Csr {
     Csr::from_edges(2 * graph.len(), || {
         graph.all_edges().flat_map(move |(a, b, labels)| {
@@ -114,8 +114,8 @@ pub fn alternating(graph: &Labelled, plain: Labels, anti: Labels) -> Csr {
     })
 }
 
-/// What a walk remembers: a bit per required set seen; above them, if it matters, whether the last step was an
-/// anti-dependency and whether there were two.
+/// What a walk remembers: a bit per required set seen; above them, if it matters, whether the last step was
+/// an anti-dependency and whether there were two.
 pub(super) type State = u8;
 
 /// The most sets of required labels.

@@ -151,7 +151,8 @@ fn figure_eights_are_walks_and_not_cycles() {
 
 #[test]
 fn large_components_are_searched_quickly() {
-    // A ring of dependencies closed by one anti-dependency, among many that close nothing: one search each would be quadratic.
+    // A ring of dependencies closed by one anti-dependency, among many that close nothing: one search each
+    // would be quadratic.
     let n = 60_000;
     let mut edges: Vec<(u32, u32, Labels)> = (0..n - 1).map(|i| (i, i + 1, WW)).collect();
     edges.push((n - 1, 0, RW));
@@ -166,7 +167,8 @@ fn large_components_are_searched_quickly() {
 
 #[test]
 fn a_required_label_that_no_path_has_is_known_before_searching() {
-    // Many single anti-dependencies, none closed by a path with the order that the other end of the graph has.
+    // Many single anti-dependencies, none closed by a path with the order that the other end of the graph
+    // has.
     let n = 60_000;
     let mut edges: Vec<(u32, u32, Labels)> = (0..n - 1).map(|i| (i, i + 1, WW)).collect();
     edges.extend((0..n - 10).map(|i| (i + 7, i, RW)));

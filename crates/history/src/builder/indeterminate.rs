@@ -1,11 +1,12 @@
 //! Transactions of unknown outcome in the middle of a session.
 //!
-//! A session's transactions follow one another because its client waits for each. The client did not learn when one of
-//! unknown outcome took effect, if ever: perhaps long after the session's next ones, so nothing follows it (Elle's rule
-//! for `info`). It was issued after those before it, though, and follows them. So session order is a chain with single
-//! transactions branching off. Ids are session-major, so that the order of a chain is the order of ids; hence such a
-//! transaction is given a session of its own, of the same name, which remembers what it branches off, unless it is the last
-//! of its session. Verdicts by timestamps, which tell when it took effect, go by the client that issued it
+//! A session's transactions follow one another because its client waits for each. The client did not learn
+//! when one of unknown outcome took effect, if ever: perhaps long after the session's next ones, so nothing
+//! follows it (Elle's rule for `info`). It was issued after those before it, though, and follows them. So
+//! session order is a chain with single transactions branching off. Ids are session-major, so that the
+//! order of a chain is the order of ids; hence such a transaction is given a session of its own, of the
+//! same name, which remembers what it branches off, unless it is the last of its session. Verdicts by
+//! timestamps, which tell when it took effect, go by the client that issued it
 //! ([`History::issuer`](crate::History::issuer)).
 
 use super::{Builder, Draft};
@@ -52,7 +53,8 @@ impl Builder {
         }
     }
 
-    /// By draft, its rank among all transactions of sessions of its name, if sessions share names; else empty.
+    /// By draft, its rank among all transactions of sessions of its name, if sessions share names; else
+    /// empty.
     pub(super) fn ranks(&self) -> Vec<u32> {
         if !self.shared_names {
             return Vec::new();

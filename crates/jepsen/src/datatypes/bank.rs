@@ -1,11 +1,12 @@
-//! Banks: every transfer keeps the total, so a read of another total saw half of a transfer, or the result of one that
-//! lost an update.
+//! Banks: every transfer keeps the total, so a read of another total saw half of a transfer, or the result
+//! of one that lost an update.
 //!
-//! Either way there is a cycle with one anti-dependency. Half of a transfer seen is read skew: the read follows the transfer
-//! by what it saw, and precedes it by what it missed. A lost update is such a cycle between two transfers, of an
-//! anti-dependency and the order of two writes. Otherwise somebody read what was aborted or not final, which is worse.
-//! So a transaction stands for the transfer, which the read precedes by an anti-dependency and follows by the order of
-//! versions: that claims of the two explanations what both have. Levels that allow lost updates are not concerned.
+//! Either way there is a cycle with one anti-dependency. Half of a transfer seen is read skew: the read
+//! follows the transfer by what it saw, and precedes it by what it missed. A lost update is such a cycle
+//! between two transfers, of an anti-dependency and the order of two writes. Otherwise somebody read what
+//! was aborted or not final, which is worse. So a transaction stands for the transfer, which the read
+//! precedes by an anti-dependency and follows by the order of versions: that claims of the two explanations
+//! what both have. Levels that allow lost updates are not concerned.
 //!
 //! Reads of the right total, and transfers, prove nothing here. O(size of the reads).
 

@@ -1,7 +1,8 @@
 //! Recordings of `jepsen.independent`: many systems of one kind at once, each value a tuple `[key value]`.
 //!
-//! The keys have nothing to do with each other, so each is a recording of its own. A tuple is a list of two whose first part
-//! is no collection. A compare-and-set `[old new]` looks like one: its tuple is `[key [old new]]`. O(n).
+//! The keys have nothing to do with each other, so each is a recording of its own. A tuple is a list of two
+//! whose first part is no collection. A compare-and-set `[old new]` looks like one: its tuple is
+//! `[key [old new]]`. O(n).
 
 use anomalist_history::{Datum, Event, Events, Process};
 use std::collections::BTreeMap;

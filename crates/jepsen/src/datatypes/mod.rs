@@ -1,9 +1,9 @@
 //! Sets, counters, banks, registers and predicates as transactions: what they show of who came before whom,
 //! for the Adya engine.
 //!
-//! [`lower`] turns a recording of such operations into a [`History`] of reads and writes, as far as that can express it,
-//! and adds dependencies with their reasons where it cannot. All engines then apply, and their examples and
-//! explanations. One file per datatype, which states what each read proves.
+//! [`lower`] turns a recording of such operations into a [`History`] of reads and writes, as far as that
+//! can express it, and adds dependencies with their reasons where it cannot. All engines then apply, and
+//! their examples and explanations. One file per datatype, which states what each read proves.
 //!
 //! - A *set* is a register per element, absent at first and written once: nothing is lost, and proofs
 //!   stand. So they do for a *register*.
@@ -12,8 +12,9 @@
 //!   levels that "hold" become unknown. Of predicates some are proven nevertheless, by an order in which
 //!   every read returns what it returned (`replay.rs`).
 //!
-//! Where it is certain only that some transaction did a thing (some addition was missed, half of some transfer was seen),
-//! a transaction of its own stands for whichever it was. Long-fork workloads are transactions already.
+//! Where it is certain only that some transaction did a thing (some addition was missed, half of some
+//! transfer was seen), a transaction of its own stands for whichever it was. Long-fork workloads are
+//! transactions already.
 
 mod bank;
 mod counter;
@@ -150,7 +151,8 @@ impl From<TooLarge> for LowerError {
     }
 }
 
-/// What a recording, or its beginning, is; none if it is transactions of reads, writes and appends, or unknown.
+/// What a recording, or its beginning, is; none if it is transactions of reads, writes and appends, or
+/// unknown.
 pub fn recognise(events: &Events) -> Option<Datatype> {
     let clients = || events.iter().filter(|e| e.process != Process::Other);
     if let Some(found) = clients().find_map(by_micro_ops) {
@@ -194,7 +196,8 @@ fn by_micro_ops(event: &Event) -> Option<Option<Datatype>> {
     None
 }
 
-/// True if the beginning of a recording shows that it is none of transactions, though perhaps not yet what it is.
+/// True if the beginning of a recording shows that it is none of transactions, though perhaps not yet what
+/// it is.
 pub fn is_foreign(beginning: &Events) -> bool {
     let foreign = |e: &Event| {
         e.process != Process::Other && matches!(&*e.f, "add" | "transfer" | "init" | "cas" | "write" | "read")
@@ -203,7 +206,8 @@ pub fn is_foreign(beginning: &Events) -> bool {
         || (beginning.iter().any(foreign) && !beginning.iter().any(|e| &*e.f == "txn"))
 }
 
-/// Turns a recording into transactions. O(size of the recording), but for sets: every read is about every element.
+/// Turns a recording into transactions. O(size of the recording), but for sets: every read is about every
+/// element.
 pub fn lower(datatype: Datatype, events: &Events) -> Result<Lowered, LowerError> {
     match datatype {
         Datatype::Set => set::lower(events),

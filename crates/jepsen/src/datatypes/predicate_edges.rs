@@ -1,23 +1,24 @@
 //! What reads by predicate say about rows they did not return (Adya 1999, 4.2.3).
 //!
-//! In Adya's model a read by predicate selects one version of every row, and depends on whoever changed what matches:
-//! `wrp` from a transaction whose version, at or before the one selected, matches where the one before it did not, or
-//! the other way round; `rwp` to a transaction with such a version after it. A row that was not returned was selected in
-//! a version that does not match: unborn, deleted, or another value. Let C be those that may have been it.
+//! In Adya's model a read by predicate selects one version of every row, and depends on whoever changed
+//! what matches: `wrp` from a transaction whose version, at or before the one selected, matches where the
+//! one before it did not, or the other way round; `rwp` to a transaction with such a version after it. A
+//! row that was not returned was selected in a version that does not match: unborn, deleted, or another
+//! value. Let C be those that may have been it.
 //!
 //! - C is empty: the read missed a row that was there in every version (`predicate-read-miss`).
-//! - C is one version, of a writer W: since the initial version matches (else it would be in C), W changed what
-//!   matches, and W → reader by `wrp`.
-//! - A version x that matches and comes after all of C: some version after the one selected, at or before x, changed
-//!   what matches. So reader → that one by `rwp`, and on to x's writer by `ww`: noted as `rwp` to x's writer, which
-//!   claims no more.
+//! - C is one version, of a writer W: since the initial version matches (else it would be in C), W changed
+//!   what matches, and W → reader by `wrp`.
+//! - A version x that matches and comes after all of C: some version after the one selected, at or before
+//!   x, changed what matches. So reader → that one by `rwp`, and on to x's writer by `ww`: noted as `rwp`
+//!   to x's writer, which claims no more.
 //!
 //! Rows that were returned are reads of items, with their own `wr` and `rw`.
 //!
-//! What is known of the order of versions: the initial one is first; a transaction that read a version of a row and then
-//! wrote the row wrote a later one (else it is G1c, which refutes whatever these edges could); and a list comes after
-//! its prefixes. Nothing else is: not the order in the file. `wwp` does not occur, as no operation writes by predicate.
-//! O(reads × rows × versions of a row).
+//! What is known of the order of versions: the initial one is first; a transaction that read a version of a
+//! row and then wrote the row wrote a later one (else it is G1c, which refutes whatever these edges could);
+//! and a list comes after its prefixes. Nothing else is: not the order in the file. `wwp` does not occur,
+//! as no operation writes by predicate. O(reads × rows × versions of a row).
 
 use super::Dependency;
 use super::predicates::{Mop, Predicate, Rows, Txn, Version};
@@ -169,7 +170,8 @@ fn order(key: &Datum, versions: &[Version], read: &Readers<'_>) -> Order {
     if contradicts { Order { direct: Vec::new(), after: Vec::new() } } else { Order { direct, after } }
 }
 
-/// Pairs of lists of which the first is the longest prefix of the second; none if the row was ever anything but a list.
+/// Pairs of lists of which the first is the longest prefix of the second; none if the row was ever anything
+/// but a list.
 fn prefixes(versions: &[Version]) -> Vec<(usize, usize)> {
     if versions.iter().filter_map(|v| v.value.as_ref()).any(|value| value.as_list().is_none()) {
         return Vec::new();

@@ -1,9 +1,11 @@
-//! Rows read by predicate: histories as Elle's closed-predicate has them, with any number of mutations per key.
+//! Rows read by predicate: histories as Elle's closed-predicate has them, with any number of mutations per
+//! key.
 //!
 //! The first operation may be `init` with a map of rows. Then transactions of `[:insert k v]`, `[:w k v]`,
-//! `[:delete k]`, `[:r k v]` and `[:rp p {k v …}]`, where p is `true`, `[= x]` or `[mod m r]`. A key that is not in
-//! `init` is unborn at first; unborn and deleted rows match nothing. A value may be a list that every mutation appends
-//! to: its last element is what predicates look at, and its prefixes are the versions before.
+//! `[:delete k]`, `[:r k v]` and `[:rp p {k v …}]`, where p is `true`, `[= x]` or `[mod m r]`. A key that
+//! is not in `init` is unborn at first; unborn and deleted rows match nothing. A value may be a list that
+//! every mutation appends to: its last element is what predicates look at, and its prefixes are the
+//! versions before.
 //!
 //! Lowered: insertions, writes and deletions are writes; `r`, and each row that `rp` returned, are reads of
 //! items. What `rp` did not return is where predicates matter: see `predicate_edges.rs`. A read of nil is
@@ -128,7 +130,8 @@ pub(super) struct Version {
     pub op: usize,
 }
 
-/// All versions that may exist: the initial one first, then the final writes of transactions that did not fail.
+/// All versions that may exist: the initial one first, then the final writes of transactions that did not
+/// fail.
 pub(super) type Rows = BTreeMap<Datum, Vec<Version>>;
 
 pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
@@ -230,7 +233,8 @@ fn mops(events: &Events, op: &Operation) -> Result<Vec<Mop>, Malformed> {
     Ok(found)
 }
 
-/// What the history calls the values a transaction wrote; deletions have names of their own, so that they differ.
+/// What the history calls the values a transaction wrote; deletions have names of their own, so that they
+/// differ.
 fn stored_values(recorder: &mut Recorder<'_>, txn: &Txn) -> Vec<Value> {
     let value = |(i, mop): (usize, &Mop)| match mop {
         Mop::Write(_, Some(value)) => recorder.value(value),

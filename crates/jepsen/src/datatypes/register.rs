@@ -1,8 +1,9 @@
 //! Registers with compare-and-set: `read` → v, `write` v, `cas` [old new], all from nil on.
 //!
-//! Each operation is a transaction: a read, a write, or, for a compare-and-set, a read of the old value and a write of the
-//! new one. One that failed did not take effect; one of unknown outcome, if it did, read the old value. Nothing is lost,
-//! and proofs stand: with one operation per transaction strict serializability is linearizability. O(n).
+//! Each operation is a transaction: a read, a write, or, for a compare-and-set, a read of the old value and
+//! a write of the new one. One that failed did not take effect; one of unknown outcome, if it did, read the
+//! old value. Nothing is lost, and proofs stand: with one operation per transaction strict serializability
+//! is linearizability. O(n).
 
 use super::recorder::Recorder;
 use super::{Datatype, LowerError, Lowered, Malformed};

@@ -1,13 +1,15 @@
 //! Proves levels for reads by predicate: an order in which every read returns exactly what it returned.
 //!
-//! Played through from the initial rows, every read of a key must return the row at that moment, and every read by
-//! predicate the rows that match and no other. A serial order that does so proves serializability, with sessions
-//! and real time as far as the order keeps them. An order of begins and commits, in which transactions read at
-//! their begin and write at their commit, proves snapshot isolation, since its rule about writes is about items.
+//! Played through from the initial rows, every read of a key must return the row at that moment, and every
+//! read by predicate the rows that match and no other. A serial order that does so proves serializability,
+//! with sessions and real time as far as the order keeps them. An order of begins and commits, in which
+//! transactions read at their begin and write at their commit, proves snapshot isolation, since its rule
+//! about writes is about items.
 //!
-//! Two kinds of orders are tried. The first is built as it is played: of the transactions that no other must
-//! precede in real time, the one that completed first is next, unless it would spoil the reads of another that
-//! could go before it. The others are the orders by which the engines proved levels for the items alone.
+//! Two kinds of orders are tried. The first is built as it is played: of the transactions that no other
+//! must precede in real time, the one that completed first is next, unless it would spoil the reads of
+//! another that could go before it. The others are the orders by which the engines proved levels for the
+//! items alone.
 //!
 //! O(micro-operations + reads by predicate × rows), for the first order times the square of the concurrency.
 
@@ -110,8 +112,8 @@ impl<'r, P: Fn(TxnId) -> u32> Replay<'r, P> {
         true
     }
 
-    /// Which of the running transactions comes next: the first whose reads are right now, unless it would spoil
-    /// those of another whose reads are right now and that would not spoil its own.
+    /// Which of the running transactions comes next: the first whose reads are right now, unless it would
+    /// spoil those of another whose reads are right now and that would not spoil its own.
     fn next(&self, running: &[TxnId]) -> Option<usize> {
         let ready: Vec<usize> = (0..running.len()).filter(|&i| self.reads(running[i], None)).collect();
         let mut next = *ready.first()?;

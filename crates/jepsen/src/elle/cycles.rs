@@ -1,11 +1,13 @@
-//! Elle's search for cycles: per component, first which models have any cycle at all, then one cycle per type.
+//! Elle's search for cycles: per component, first which models have any cycle at all, then one cycle per
+//! type.
 //!
-//! Types are tried in Elle's order, and one is left out if a type already found in the component implies it, or if a model
-//! without cycles forbids it. Elle walks an edge by any of its relations, and afterwards *tells* it by the one of highest
-//! precedence: a step that is real time but also an anti-dependency is told as that. A cycle that is then of another type
-//! than the one searched for is dropped, except for G0 and G1c. So here cycles are searched for as they are told, and
-//! those two types by all relations as well. (Elle also gives the type up when the first cycle it meets is told
-//! otherwise, and which that is depends on its hashing.)
+//! Types are tried in Elle's order, and one is left out if a type already found in the component implies
+//! it, or if a model without cycles forbids it. Elle walks an edge by any of its relations, and afterwards
+//! *tells* it by the one of highest precedence: a step that is real time but also an anti-dependency is
+//! told as that. A cycle that is then of another type than the one searched for is dropped, except for G0
+//! and G1c. So here cycles are searched for as they are told, and those two types by all relations as well.
+//! (Elle also gives the type up when the first cycle it meets is told otherwise, and which that is depends
+//! on its hashing.)
 
 use super::elle_history::{ALL, ElleHistory, label, labels};
 use super::steps::Step;
@@ -30,8 +32,9 @@ pub struct Cycle {
     pub steps: Vec<Step>,
 }
 
-/// How many edges the search for one type looks at in a component before it gives up. A count, so that every machine gives the
-/// same answer; large enough for components of a million transactions with anomalies at hand.
+/// How many edges the search for one type looks at in a component before it gives up. A count, so that
+/// every machine gives the same answer; large enough for components of a million transactions with
+/// anomalies at hand.
 const EFFORT: u64 = 2_000_000_000;
 
 /// Searches the graph and adds what it finds. An edge that several relations hold is explained by the first

@@ -1,15 +1,18 @@
-//! Elle's own answer: what Elle 0.2.8 infers from a history, searches for and reports, for the drop-in `anomalist elle`.
+//! Elle's own answer: what Elle 0.2.8 infers from a history, searches for and reports, for the drop-in
+//! `anomalist elle`.
 //!
-//! Verdict, anomaly types and boundary are meant to be Elle's, blind spots included: what Anomalist can say beyond is
-//! [`anomalist_check::check`]'s business. Three datatypes, each a set of direct checks and a source of edges:
+//! Verdict, anomaly types and boundary are meant to be Elle's, blind spots included: what Anomalist can say
+//! beyond is [`anomalist_check::check`]'s business. Three datatypes, each a set of direct checks and a
+//! source of edges:
 //! - `append`: lists that grow by appends; the longest read of a key is its version order;
 //! - `register`: registers; version orders come from assumptions the user makes (`versions`);
 //! - `predicate`: rows read by predicate; versions are in the order of the file.
 //!
-//! `orders` adds process or real-time order, `cycles` searches each component for Elle's types of cycle in Elle's order
-//! with Elle's suppression, and `verdict` computes `valid?`, `not` and `also-not` with the tables of
-//! [`anomalist_level::elle`]. The one thing not Elle's is the search itself, which is polynomial (`anomalist_graph::labelled`): nothing
-//! depends on the speed of the machine. Deliberate differences: `docs/elle-differences.md`.
+//! `orders` adds process or real-time order, `cycles` searches each component for Elle's types of cycle in
+//! Elle's order with Elle's suppression, and `verdict` computes `valid?`, `not` and `also-not` with the
+//! tables of [`anomalist_level::elle`]. The one thing not Elle's is the search itself, which is polynomial
+//! (`anomalist_graph::labelled`): nothing depends on the speed of the machine. Deliberate differences:
+//! `docs/elle-differences.md`.
 //!
 //! O(operations + list elements + edges), and the searches. Edges can be quadratic on one key, as in Elle:
 //! every transaction that read the last version precedes every writer of an unobserved one. Past three
@@ -214,7 +217,8 @@ pub struct Answer {
     pub not: Vec<&'static elle::Model>,
     /// All others ruled out.
     pub also_not: Vec<&'static elle::Model>,
-    /// Why finding nothing means nothing: what Elle itself would have stopped at with an error, or too much to keep.
+    /// Why finding nothing means nothing: what Elle itself would have stopped at with an error, or too much
+    /// to keep.
     pub objection: Option<String>,
 }
 

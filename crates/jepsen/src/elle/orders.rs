@@ -37,11 +37,12 @@ pub(crate) fn process(numbered: &ElleHistory<'_>) -> Vec<(u32, u32)> {
     edges
 }
 
-/// From each committed transaction to those invoked after its completion, without most of what follows transitively.
+/// From each committed transaction to those invoked after its completion, without most of what follows
+/// transitively.
 ///
-/// The frontier holds the committed transactions that no later one has replaced; there are never more than ran at once,
-/// so edges number at most transactions times concurrency. Failed transactions are sinks. Nothing if the history does not say when
-/// transactions began.
+/// The frontier holds the committed transactions that no later one has replaced; there are never more than
+/// ran at once, so edges number at most transactions times concurrency. Failed transactions are sinks.
+/// Nothing if the history does not say when transactions began.
 pub(crate) fn real_time(numbered: &ElleHistory<'_>) -> Vec<(u32, u32)> {
     real_time_among(numbered, numbered.nodes())
 }
@@ -52,8 +53,8 @@ pub(crate) fn real_time_among(
     nodes: impl Iterator<Item = u32>,
 ) -> Vec<(u32, u32)> {
     let Some(intervals) = numbered.history.intervals() else { return Vec::new() };
-    // When, whether it is a completion, and who: at equal times invocations come first, so nothing is ordered that may
-    // have overlapped.
+    // When, whether it is a completion, and who: at equal times invocations come first, so nothing is
+    // ordered that may have overlapped.
     let mut events: Vec<(u64, bool, u32)> = Vec::new();
     for node in nodes {
         let Interval { invoked, completed } = intervals[numbered.txn(node).index()];

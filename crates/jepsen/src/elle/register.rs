@@ -1,7 +1,9 @@
-//! Registers: each value is written once per key and the first is nil. Who reads what tells who wrote it; which version came before
-//! which does not follow, and is inferred from what the user vouches for (`versions`).
+//! Registers: each value is written once per key and the first is nil. Who reads what tells who wrote it;
+//! which version came before which does not follow, and is inferred from what the user vouches for
+//! (`versions`).
 //!
-//! Only committed writers count, and only versions that *directly* precede each other make edges: Elle's inference.
+//! Only committed writers count, and only versions that *directly* precede each other make edges: Elle's
+//! inference.
 
 use super::elle_history::{ElleHistory, Graph};
 use super::steps::{Evidence, External, external};
@@ -86,7 +88,8 @@ fn collect(numbered: &ElleHistory<'_>) -> Register {
     register
 }
 
-/// `internal`: a read that differs from what its transaction last read or wrote; the first of each transaction.
+/// `internal`: a read that differs from what its transaction last read or wrote; the first of each
+/// transaction.
 fn internal(numbered: &ElleHistory<'_>, findings: &mut Findings) {
     let mut state: FxHashMap<KeyId, Value> = FxHashMap::default();
     for node in numbered.nodes().filter(|&node| numbered.is_ok(node)) {
@@ -103,7 +106,8 @@ fn internal(numbered: &ElleHistory<'_>, findings: &mut Findings) {
     }
 }
 
-/// `G1a` and `G1b`: committed reads of what failed transactions wrote, and of what their writer overwrote itself.
+/// `G1a` and `G1b`: committed reads of what failed transactions wrote, and of what their writer overwrote
+/// itself.
 fn dirty_reads(numbered: &ElleHistory<'_>, findings: &mut Findings) {
     let mut failed: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();
     let mut intermediate: FxHashMap<(KeyId, Value), OpId> = FxHashMap::default();

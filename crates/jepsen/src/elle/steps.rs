@@ -146,7 +146,8 @@ pub(crate) struct External {
     pub write: Option<(Value, OpId)>,
 }
 
-/// What a transaction shows others, by key. Initial values are nil; reads without a recorded result show nothing.
+/// What a transaction shows others, by key. Initial values are nil; reads without a recorded result show
+/// nothing.
 pub(crate) fn external(numbered: &ElleHistory<'_>, node: u32) -> Vec<External> {
     let mut ops: Vec<(KeyId, OpId)> =
         numbered.ops(node).filter(|(_, o)| o.value != Value::UNKNOWN).map(|(op, o)| (o.key, op)).collect();

@@ -1,7 +1,7 @@
 //! `lost-update`: several committed transactions read one version of a key and then write it.
 //!
-//! A transaction counts with its first read of the key, if a write follows. No version order is needed, and what was read may
-//! be anything that can be compared. Linear.
+//! A transaction counts with its first read of the key, if a write follows. No version order is needed, and
+//! what was read may be anything that can be compared. Linear.
 
 use super::elle_history::ElleHistory;
 use super::{Case, Findings};

@@ -4,8 +4,8 @@ use super::{Answer, Case, Findings, Validity};
 use anomalist_level::AnomalyKind;
 use anomalist_level::elle::{self, CYCLE_EXISTS};
 
-/// Elle's answer. What was not asked about is not reported, but it does move the boundary; and if nothing is to be reported there is
-/// no boundary either.
+/// Elle's answer. What was not asked about is not reported, but it does move the boundary; and if nothing
+/// is to be reported there is no boundary either.
 pub(crate) fn answer(findings: Findings, prohibited: &[AnomalyKind], objection: Option<String>) -> Answer {
     let mut found: Vec<(AnomalyKind, Vec<Case>)> = Vec::new();
     for (kind, case) in findings {

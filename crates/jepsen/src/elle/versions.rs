@@ -1,7 +1,7 @@
 //! Which version of a register directly precedes which, from what the user vouches for.
 //!
-//! Sources are tried in Elle's order. One that makes any key's versions precede each other is reported as `cyclic-versions` and
-//! dropped for all keys.
+//! Sources are tried in Elle's order. One that makes any key's versions precede each other is reported as
+//! `cyclic-versions` and dropped for all keys.
 
 use super::elle_history::ElleHistory;
 use super::orders;
@@ -133,7 +133,8 @@ struct Touch {
     last: u32,
 }
 
-/// The keys that each transaction touches, ascending. An indeterminate one touches what it writes, a failed one nothing.
+/// The keys that each transaction touches, ascending. An indeterminate one touches what it writes, a failed
+/// one nothing.
 struct Touches {
     start: Vec<u32>,
     touch: Vec<Touch>,
@@ -186,8 +187,8 @@ impl Touches {
 
     /// From each transaction along every path of real-time order to the first that touches the key.
     ///
-    /// Paths around a touching transaction are followed too, as in Elle, so pairs need not be neighbours and there can be
-    /// many; beyond a number of steps only neighbours are taken.
+    /// Paths around a touching transaction are followed too, as in Elle, so pairs need not be neighbours
+    /// and there can be many; beyond a number of steps only neighbours are taken.
     fn in_real_time(&self, numbered: &ElleHistory<'_>) -> Pairs {
         const STEPS: usize = 20_000_000;
         let order = orders::real_time(numbered);

@@ -1,19 +1,20 @@
-//! Linearizability of one register: is there an order of the calls, each at a moment between its invocation and its
-//! return, in which every read returns the last value written?
+//! Linearizability of one register: is there an order of the calls, each at a moment between its invocation
+//! and its return, in which every read returns the last value written?
 //!
-//! A compare-and-set register covers a plain one, and a mutex, which is a register that `acquire` moves from free to
-//! held and `release` back. Several registers are checked one by one: linearizability is local (Herlihy & Wing 1990,
-//! Theorem 1). A call that never returned may have taken effect at any time after its invocation, or not at all; one
-//! that failed is not passed in.
+//! A compare-and-set register covers a plain one, and a mutex, which is a register that `acquire` moves
+//! from free to held and `release` back. Several registers are checked one by one: linearizability is local
+//! (Herlihy & Wing 1990, Theorem 1). A call that never returned may have taken effect at any time after its
+//! invocation, or not at all; one that failed is not passed in.
 //!
-//! The search is that of Wing & Gong (1993) with Lowe's improvements ("Testing for linearizability", 2016): calls are
-//! linearised just in time, when one returns and must have taken effect, and a configuration (the value, which of the
-//! open calls took effect) is never searched twice. What keeps it small beyond that, each argued in `search.rs`: reads
-//! are linearised as soon as the value fits; writes that nobody sees hide behind others without being ordered; calls that
-//! never return are taken only when somebody is there to see them; of comparable configurations the better one is
-//! enough; and a call whose value nobody can produce, or that comes too late for it, fails at once. The problem is NP-complete (Gibbons & Korach 1997):
-//! in the worst case the search is exponential in the number of calls open at a time, and the [`Budget`]
-//! ends it.
+//! The search is that of Wing & Gong (1993) with Lowe's improvements ("Testing for linearizability", 2016):
+//! calls are linearised just in time, when one returns and must have taken effect, and a configuration (the
+//! value, which of the open calls took effect) is never searched twice. What keeps it small beyond that,
+//! each argued in `search.rs`: reads are linearised as soon as the value fits; writes that nobody sees hide
+//! behind others without being ordered; calls that never return are taken only when somebody is there to
+//! see them; of comparable configurations the better one is enough; and a call whose value nobody can
+//! produce, or that comes too late for it, fails at once. The problem is NP-complete (Gibbons & Korach
+//! 1997): in the worst case the search is exponential in the number of calls open at a time, and the
+//! [`Budget`] ends it.
 
 mod plan;
 mod search;
@@ -61,7 +62,8 @@ pub struct Call {
 /// The answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Linearity {
-    /// Linearizable, with the calls in an order that shows it; calls that never returned are in it if they are needed.
+    /// Linearizable, with the calls in an order that shows it; calls that never returned are in it if they
+    /// are needed.
     Yes(Vec<usize>),
     /// Not linearizable.
     No(Refutation),
@@ -76,7 +78,8 @@ pub struct Refutation {
     pub call: usize,
     /// The call that returned last before it.
     pub previous: Option<usize>,
-    /// Ways in which everything that returned earlier can be linearised, a few of them: in each, `call` fits nowhere.
+    /// Ways in which everything that returned earlier can be linearised, a few of them: in each, `call`
+    /// fits nowhere.
     pub configurations: Vec<Configuration>,
     /// How many such ways the search met.
     pub count: u64,

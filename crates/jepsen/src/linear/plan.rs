@@ -3,7 +3,8 @@
 use super::{Action, Call, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Calls that never returned, with one action: interchangeable, so always taken in the order of their invocations.
+/// Calls that never returned, with one action: interchangeable, so always taken in the order of their
+/// invocations.
 pub(super) struct Lost {
     pub action: Action,
     /// When each began, and its call; ascending.
@@ -40,7 +41,8 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub fn new(calls: &'a [Call], initial: Value) -> Plan<'a> {
-        // Invocations before returns at one position: a call is before another only if it ended strictly earlier.
+        // Invocations before returns at one position: a call is before another only if it ended strictly
+        // earlier.
         let mut moments: Vec<(usize, bool, usize)> = Vec::with_capacity(2 * calls.len());
         for (i, call) in calls.iter().enumerate() {
             if let Some(ended) = call.ended {
@@ -111,9 +113,9 @@ impl<'a> Plan<'a> {
 
 /// Lost calls in classes, and the number of their bits.
 ///
-/// A lost read changes nothing. A lost write of a value that nobody finds can be left out of any order: whatever follows
-/// it does not look at the value. "Nobody" is no read and no compare-and-set that returned, and no lost compare-and-set
-/// that is itself of use.
+/// A lost read changes nothing. A lost write of a value that nobody finds can be left out of any order:
+/// whatever follows it does not look at the value. "Nobody" is no read and no compare-and-set that
+/// returned, and no lost compare-and-set that is itself of use.
 fn lost_calls(calls: &[Call]) -> (Vec<Lost>, usize) {
     let mut wanted: FxHashSet<Value> = FxHashSet::default();
     for call in calls.iter().filter(|c| c.ended.is_some()) {
@@ -154,8 +156,8 @@ fn lost_calls(calls: &[Call]) -> (Vec<Lost>, usize) {
     (lost, useful.len())
 }
 
-/// The first return of a call that found a value which was not there: nobody had put it, or whoever had put it was done
-/// before something else was put, all of which was done before the call began.
+/// The first return of a call that found a value which was not there: nobody had put it, or whoever had put
+/// it was done before something else was put, all of which was done before the call began.
 ///
 /// Such calls are why most histories are not linearizable, and they need no search. O(n log n).
 fn doomed(calls: &[Call], returns: &[Return], initial: Value) -> Option<usize> {

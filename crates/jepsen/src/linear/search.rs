@@ -1,25 +1,27 @@
 //! The search over configurations, each at a return whose call has not taken effect yet.
 //!
-//! Depth first, which finds an order quickly where there is one. Where there is none, everything is searched, and what was
-//! searched fills the memory: after some patience the search begins anew, return by return, and then needs to remember
-//! only the configurations at the present one.
+//! Depth first, which finds an order quickly where there is one. Where there is none, everything is
+//! searched, and what was searched fills the memory: after some patience the search begins anew, return by
+//! return, and then needs to remember only the configurations at the present one.
 //!
 //! Why the savings lose nothing. Take any linearisation; each step changes it into another.
-//! - *Reads at once.* A read that is open while the value is the one it returns can move to that moment: it changes
-//!   nothing, and leaves the rest as it was.
-//! - *Writes for somebody.* What follows a write either finds its value or overwrites it. If it overwrites it, the write
-//!   is *hidden*, and could stand right before any write that took effect while it was open. So once one did, the write
-//!   may return without having taken effect by itself (the bit in `pass`), and need not be ordered among the others.
-//!   If somebody finds its value, the write can wait until that call is open, or until it must return itself; nothing
-//!   takes effect in between. A lost write, which may be left out, waits for somebody to find it in any case. And who
-//!   may return hidden, with a value nobody finds later, does.
-//! - *Comparable configurations.* At the same return with the same value, whoever used fewer lost calls, has more writes
-//!   left to use, and lets the same calls return can do everything the other can.
-//! - *Twins.* Of open calls with one action, the one that returns first goes first: they could swap places. Lost calls
-//!   with one action are taken in the order of invocation.
-//! - *Doomed calls* (`plan.rs`) fit nowhere, so the first configuration that gets to one shows all there is to show.
-//! - *Nobody can produce it.* A read or compare-and-set that needs a value which is not there, and which no open or lost
-//!   call puts there, cannot take effect before it returns.
+//! - *Reads at once.* A read that is open while the value is the one it returns can move to that moment: it
+//!   changes nothing, and leaves the rest as it was.
+//! - *Writes for somebody.* What follows a write either finds its value or overwrites it. If it overwrites
+//!   it, the write is *hidden*, and could stand right before any write that took effect while it was open.
+//!   So once one did, the write may return without having taken effect by itself (the bit in `pass`), and
+//!   need not be ordered among the others. If somebody finds its value, the write can wait until that call
+//!   is open, or until it must return itself; nothing takes effect in between. A lost write, which may be
+//!   left out, waits for somebody to find it in any case. And who may return hidden, with a value nobody
+//!   finds later, does.
+//! - *Comparable configurations.* At the same return with the same value, whoever used fewer lost calls,
+//!   has more writes left to use, and lets the same calls return can do everything the other can.
+//! - *Twins.* Of open calls with one action, the one that returns first goes first: they could swap places.
+//!   Lost calls with one action are taken in the order of invocation.
+//! - *Doomed calls* (`plan.rs`) fit nowhere, so the first configuration that gets to one shows all there is
+//!   to show.
+//! - *Nobody can produce it.* A read or compare-and-set that needs a value which is not there, and which no
+//!   open or lost call puts there, cannot take effect before it returns.
 
 use super::plan::{Plan, Return};
 use super::{Action, Configuration, Refutation, Value};

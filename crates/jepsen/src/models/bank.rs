@@ -1,14 +1,15 @@
 //! Bank: transfers move money between accounts, so every read of all accounts shows the same total.
 //!
-//! For each `read` that is ok (a map from account to balance, or the balances in a list), the first that applies:
+//! For each `read` that is ok (a map from account to balance, or the balances in a list), the first that
+//! applies:
 //! - `unexpected-key`: an account that the first read did not have;
 //! - `nil-balance`: an account without a balance;
 //! - `wrong-total`: the sum is not the total, given or that of the first read;
 //! - `negative-value`: a balance below zero, unless allowed.
 //!
-//! Any of them is invalid; without a read nothing is known. A wrong total is read skew: the read saw one half of a
-//! transfer. Where one or two transfers open during the read account for the difference, `torn` names them.
-//! Jepsen's rule and keys, but for `torn`. O(size of the reads).
+//! Any of them is invalid; without a read nothing is known. A wrong total is read skew: the read saw one
+//! half of a transfer. Where one or two transfers open during the read account for the difference, `torn`
+//! names them. Jepsen's rule and keys, but for `torn`. O(size of the reads).
 
 use super::{Malformed, ModelResult, Options, Valid, show};
 use anomalist_history::{Datum, Events, Operation};

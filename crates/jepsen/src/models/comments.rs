@@ -1,12 +1,14 @@
 //! Comments: whoever sees a write sees every write that was done before it began.
 //!
-//! `write` x puts x, `read` returns all that is there. For each ok read and each write it returned: every write that was
-//! ok before that one was invoked must be in the read too. A read that misses one saw an effect without its cause
-//! (causal reverse): not strictly serializable, though perhaps serializable. Values may be `[key value]`, as Jepsen
-//! writes them when it runs several of these at once; each key is then judged by itself.
+//! `write` x puts x, `read` returns all that is there. For each ok read and each write it returned: every
+//! write that was ok before that one was invoked must be in the read too. A read that misses one saw an
+//! effect without its cause (causal reverse): not strictly serializable, though perhaps serializable.
+//! Values may be `[key value]`, as Jepsen writes them when it runs several of these at once; each key is
+//! then judged by itself.
 //!
-//! Jepsen's intention; elle-cli names the model but cannot run it. What was done before a write began only grows with
-//! the time of its invocation, so a read is judged by the latest write it returned: O(size of the reads).
+//! Jepsen's intention; elle-cli names the model but cannot run it. What was done before a write began only
+//! grows with the time of its invocation, so a read is judged by the latest write it returned: O(size of
+//! the reads).
 
 use super::set::elements;
 use super::{Malformed, ModelResult, Valid, show};

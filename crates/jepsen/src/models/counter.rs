@@ -1,9 +1,9 @@
 //! Counter: every read lies between what must have been added by then and what may have been.
 //!
-//! Let a read begin at b and end at e. What must count: adds that were ok before b. What may count besides: adds that
-//! did not fail and began before e. The read must lie between the sum of the former plus all negative ones of the
-//! latter, and the sum of the former plus all positive ones. Jepsen's rule, which knows increments only, is the same
-//! without the negative ones.
+//! Let a read begin at b and end at e. What must count: adds that were ok before b. What may count besides:
+//! adds that did not fail and began before e. The read must lie between the sum of the former plus all
+//! negative ones of the latter, and the sum of the former plus all positive ones. Jepsen's rule, which
+//! knows increments only, is the same without the negative ones.
 //!
 //! A counter that was never read keeps the rule. This is necessary for linearizability and session
 //! guarantees alike, not sufficient: two reads may each be in bounds and contradict each other. An initial

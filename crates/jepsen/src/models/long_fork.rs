@@ -1,16 +1,17 @@
 //! Long fork: each key is written once, by a transaction of its own, and reads look at whole groups of keys.
 //!
-//! Two reads of one group are a fork if one sees a write that the other does not, and the other way round: then neither
-//! order of the two writes explains both, which snapshot isolation forbids and parallel snapshot isolation allows.
+//! Two reads of one group are a fork if one sees a write that the other does not, and the other way round:
+//! then neither order of the two writes explains both, which snapshot isolation forbids and parallel
+//! snapshot isolation allows.
 //!
-//! Writes are operations of one `[:w k v]`, reads of `[:r k v]` only. Invalid if there is a fork. Unknown if a key is
-//! written twice or read with two values, or if a read does not have as many keys as `group_size` says (when given;
-//! without it, reads of the same keys form a group). Reads that see nothing (`early`) or everything (`late`) are
-//! counted: if all are, the run was not a test. Jepsen's rule and keys; `fork-count` counts pairs of reads, of which
-//! `forks` shows one per pair of states.
+//! Writes are operations of one `[:w k v]`, reads of `[:r k v]` only. Invalid if there is a fork. Unknown
+//! if a key is written twice or read with two values, or if a read does not have as many keys as
+//! `group_size` says (when given; without it, reads of the same keys form a group). Reads that see nothing
+//! (`early`) or everything (`late`) are counted: if all are, the run was not a test. Jepsen's rule and
+//! keys; `fork-count` counts pairs of reads, of which `forks` shows one per pair of states.
 //!
-//! A group has no fork iff its reads, sorted by how many writes they see, are a chain of subsets: O(size of the reads),
-//! where there is none.
+//! A group has no fork iff its reads, sorted by how many writes they see, are a chain of subsets: O(size of
+//! the reads), where there is none.
 
 use super::{Malformed, ModelResult, Options, Valid};
 use anomalist_check::Budget;

@@ -1,8 +1,9 @@
-//! Jepsen's other workloads: histories that are not transactions of reads and writes, each with a rule of its own.
+//! Jepsen's other workloads: histories that are not transactions of reads and writes, each with a rule of
+//! its own.
 //!
-//! One file per model; its header states the rule. They read [`Events`], use nothing but what clients saw, and answer in
-//! the keys of Jepsen's own checkers, so that existing tools find what they look for. Where a rule here is stricter or
-//! more lenient than Jepsen's, the header says so.
+//! One file per model; its header states the rule. They read [`Events`], use nothing but what clients saw,
+//! and answer in the keys of Jepsen's own checkers, so that existing tools find what they look for. Where a
+//! rule here is stricter or more lenient than Jepsen's, the header says so.
 //!
 //! | model | operations | rule in short |
 //! |---|---|---|

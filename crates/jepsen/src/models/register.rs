@@ -1,15 +1,17 @@
 //! cas-register and mutex: linearizability, decided by [`crate::linear`].
 //!
-//! A register has `read` → v, `write` v and `cas` [old new], all from nil on; a mutex `acquire` and `release`, from free
-//! on. `fail` never took effect, `info` may have at any time since. Values may be `[key value]`, as Jepsen writes them
-//! when it runs several registers at once: then each key is a register of its own, and linearizability is local.
+//! A register has `read` → v, `write` v and `cas` [old new], all from nil on; a mutex `acquire` and
+//! `release`, from free on. `fail` never took effect, `info` may have at any time since. Values may be
+//! `[key value]`, as Jepsen writes them when it runs several registers at once: then each key is a register
+//! of its own, and linearizability is local.
 //!
-//! In Knossos, which elle-cli asks, an ok read of nil says nothing. `valid?` follows it. Where there are such reads and
-//! the verdict depends on it, `anomalist` gives the verdict with nil as the initial value (`nil-is-initial`).
+//! In Knossos, which elle-cli asks, an ok read of nil says nothing. `valid?` follows it. Where there are
+//! such reads and the verdict depends on it, `anomalist` gives the verdict with nil as the initial value
+//! (`nil-is-initial`).
 //!
-//! Details as Knossos names them: `op`, the operation that could not be linearised; `previous-ok`, the last one that
-//! could; `configs`, ways in which all before it can be, each with the `model`'s state, the `pending` operations and
-//! `last-op`. `anomalist` has the length of the linearised prefix and its end.
+//! Details as Knossos names them: `op`, the operation that could not be linearised; `previous-ok`, the last
+//! one that could; `configs`, ways in which all before it can be, each with the `model`'s state, the
+//! `pending` operations and `last-op`. `anomalist` has the length of the linearised prefix and its end.
 
 use super::{Malformed, ModelResult, Valid};
 use crate::linear::{Action, Call, Linearity, Refutation, Value, linearizable};

@@ -1,11 +1,14 @@
-//! Sequential: one client writes the keys of a chain one after another, others read them in the reverse order.
+//! Sequential: one client writes the keys of a chain one after another, others read them in the reverse
+//! order.
 //!
-//! A `read` returns `[k [vₙ … v₁]]`: the chain, and what it found of its keys, the last written first. Once a key was
-//! found, all written before it must be found too, because they were there when the read got to them. A nil after
-//! something else is therefore invalid: the writes of one process became visible out of their order.
+//! A `read` returns `[k [vₙ … v₁]]`: the chain, and what it found of its keys, the last written first. Once
+//! a key was found, all written before it must be found too, because they were there when the read got to
+//! them. A nil after something else is therefore invalid: the writes of one process became visible out of
+//! their order.
 //!
-//! Counts as in Jepsen: reads that found nothing (`none`), everything (`all`), some of it (`some`), and `bad` ones.
-//! Jepsen's intention; elle-cli names the model but cannot run it. The chain's name may be missing. O(n).
+//! Counts as in Jepsen: reads that found nothing (`none`), everything (`all`), some of it (`some`), and
+//! `bad` ones. Jepsen's intention; elle-cli names the model but cannot run it. The chain's name may be
+//! missing. O(n).
 
 use super::{Malformed, ModelResult, Valid};
 use anomalist_history::{Datum, Event, Events};

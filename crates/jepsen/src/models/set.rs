@@ -5,9 +5,9 @@
 //! - `unexpected`: there, but nobody tried to add it;
 //! - `recovered`: there, though its `add` was not acknowledged.
 //!
-//! Invalid if anything is lost or unexpected, unknown if the set was never read. An `add` that failed and is there all
-//! the same counts as recovered, as in Jepsen, though it is an aborted read: `anomalist` names those elements. Jepsen's rule
-//! and keys. O(n log n).
+//! Invalid if anything is lost or unexpected, unknown if the set was never read. An `add` that failed and
+//! is there all the same counts as recovered, as in Jepsen, though it is an aborted read: `anomalist` names
+//! those elements. Jepsen's rule and keys. O(n log n).
 
 use super::{Malformed, ModelResult, Valid, show};
 use anomalist_history::{Datum, Event, EventKind, Events, Process};

@@ -1,21 +1,24 @@
 //! Set, by all of its reads: when did each element become visible, and did it stay?
 //!
-//! An element is *known* once its `add` was ok or a read that saw it was, whichever came first. A read *misses* it if the
-//! read is ok, ended after the `add` began, and does not have it. Reads are ordered by their invocations. An element is
+//! An element is *known* once its `add` was ok or a read that saw it was, whichever came first. A read
+//! *misses* it if the read is ok, ended after the `add` began, and does not have it. Reads are ordered by
+//! their invocations. An element is
 //! - *lost* if the last read that misses it began after the element was known, and no later read saw it;
 //! - *stable* if some read saw it and none that began later misses it;
 //! - *never read* otherwise;
 //! - *stale*, if it is stable and a read that began after it was known misses it.
 //!
-//! Also `duplicated` (twice in one read) and `unexpected` (read, but nobody tried to add it). Invalid if anything is
-//! lost, duplicated or unexpected, or, with the option `linearizable`, stale; unknown if nothing is stable.
+//! Also `duplicated` (twice in one read) and `unexpected` (read, but nobody tried to add it). Invalid if
+//! anything is lost, duplicated or unexpected, or, with the option `linearizable`, stale; unknown if
+//! nothing is stable.
 //!
-//! Jepsen's rule, with three differences: it looks for duplicates too, but compares the wrong way round and never finds
-//! one; it does not look for unexpected elements; and its stale elements are those missing for a millisecond or more,
-//! while order here is that of the file. Latencies are in milliseconds, from the times in the file.
+//! Jepsen's rule, with three differences: it looks for duplicates too, but compares the wrong way round and
+//! never finds one; it does not look for unexpected elements; and its stale elements are those missing for
+//! a millisecond or more, while order here is that of the file. Latencies are in milliseconds, from the
+//! times in the file.
 //!
-//! O(size of the reads + elements × open reads): reads that miss an element are found from the last one backwards, so
-//! each step either pays for an element of a read or is the answer.
+//! O(size of the reads + elements × open reads): reads that miss an element are found from the last one
+//! backwards, so each step either pays for an element of a read or is the answer.
 
 use super::set::elements;
 use super::{Malformed, ModelResult, Options, Valid, show};
@@ -160,7 +163,8 @@ fn result(
     let never = pick(|o| matches!(o.fate, Fate::NeverRead));
     let stale = pick(|o| o.stale);
     let time = |position: usize| events.get(position).time;
-    // From when it was known to when it stayed visible (or invisible): just after the last read to the contrary.
+    // From when it was known to when it stayed visible (or invisible): just after the last read to the
+    // contrary.
     let latency = |o: &Outcome| -> Option<i64> {
         let known = time(o.known?)?;
         let until = match o.fate {

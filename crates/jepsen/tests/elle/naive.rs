@@ -1,4 +1,5 @@
-//! Elle's answer from its edges: every simple cycle enumerated, then the rules of suppression and of the verdict.
+//! Elle's answer from its edges: every simple cycle enumerated, then the rules of suppression and of the
+//! verdict.
 
 use crate::random::Txn;
 use crate::rules::{Inferred, process, real_time};

@@ -41,7 +41,8 @@ fn keys(txns: &[Txn]) -> BTreeSet<i64> {
     each_op(txns).map(|(.., op)| op.key).collect()
 }
 
-/// Lists: with invocations no value may be appended twice. Registers: not if it was read, by committed transactions.
+/// Lists: with invocations no value may be appended twice. Registers: not if it was read, by committed
+/// transactions.
 pub fn has_duplicates(txns: &[Txn], datatype: Datatype) -> bool {
     if datatype == Datatype::ListAppend {
         let mut seen = BTreeSet::new();

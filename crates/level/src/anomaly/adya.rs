@@ -1,8 +1,9 @@
 //! Adya's phenomena, as Elle names them.
 //!
-//! A cycle is filed by its anti-dependencies (`rw`): none, one, several of which no two are adjacent, several of
-//! which two are; and whether one of them is about a predicate. Elle's plain `G-single`, `G-nonadjacent` and `G2` are
-//! the predicate halves and imply what the `-item` halves imply; as a statement about levels they stand for both.
+//! A cycle is filed by its anti-dependencies (`rw`): none, one, several of which no two are adjacent,
+//! several of which two are; and whether one of them is about a predicate. Elle's plain `G-single`,
+//! `G-nonadjacent` and `G2` are the predicate halves and imply what the `-item` halves imply; as a
+//! statement about levels they stand for both.
 
 use super::{AnomalyInfo, AnomalyKind};
 use crate::level::Level as L;

@@ -1,5 +1,5 @@
-//! Names in Elle's lattice that no search for a concrete anomaly ever reports: Adya's phenomena that Elle only knows
-//! by name, the cycles known to exist but not classified, and the two reasons for not knowing.
+//! Names in Elle's lattice that no search for a concrete anomaly ever reports: Adya's phenomena that Elle
+//! only knows by name, the cycles known to exist but not classified, and the two reasons for not knowing.
 
 use super::{AnomalyInfo, AnomalyKind};
 use crate::level::Level as L;

@@ -1,5 +1,5 @@
-//! Adya's cycles that close only with the help of an order that is not in the data: a session's (`-process`, Elle's
-//! word) or real time's (`-realtime`).
+//! Adya's cycles that close only with the help of an order that is not in the data: a session's
+//! (`-process`, Elle's word) or real time's (`-realtime`).
 
 use super::adya::{PER_ANTI, PER_COMPONENT};
 use super::{AnomalyInfo, AnomalyKind};

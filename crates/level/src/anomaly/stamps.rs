@@ -1,7 +1,8 @@
-//! What the timestamp check finds: the database's own start and commit stamps contradict the level it claims.
+//! What the timestamp check finds: the database's own start and commit stamps contradict the level it
+//! claims.
 //!
-//! These are about stamps *and* values. A history may break them and still be explained by values alone, in another
-//! order.
+//! These are about stamps *and* values. A history may break them and still be explained by values alone, in
+//! another order.
 
 use super::{AnomalyInfo, AnomalyKind as A};
 

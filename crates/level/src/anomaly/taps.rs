@@ -1,9 +1,10 @@
-//! The fourteen transactional anomalous patterns of Plume, TAP-a to TAP-n, and the four broken session guarantees.
+//! The fourteen transactional anomalous patterns of Plume, TAP-a to TAP-n, and the four broken session
+//! guarantees.
 //!
-//! From h on a pattern is a triangle: `t3` reads `x` from `t1` although another writer `t2` of `x` was visible to it,
-//! and `t2` is known to come after `t1`, by causality (the `-co` half) or by what other reads force on the commit
-//! order (the `-cm` half). An instance is filed under the first pattern that fits, so h to n never count the same
-//! read and `t2` twice.
+//! From h on a pattern is a triangle: `t3` reads `x` from `t1` although another writer `t2` of `x` was
+//! visible to it, and `t2` is known to come after `t1`, by causality (the `-co` half) or by what other
+//! reads force on the commit order (the `-cm` half). An instance is filed under the first pattern that
+//! fits, so h to n never count the same read and `t2` twice.
 
 use super::{AnomalyInfo, AnomalyKind};
 use AnomalyKind as A;
@@ -30,7 +31,8 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
         definition: "A read returned a value that nobody wrote.",
         instance: PER_READ,
         source: PLUME,
-        // Adya's G1a is a read of what no committed transaction wrote; here there is not even an aborted one.
+        // Adya's G1a is a read of what no committed transaction wrote; here there is not even an aborted
+        // one.
         implies: &[A::G1a],
         example: Some("r(x,1)"),
         ..AnomalyInfo::row(A::ThinAirRead)

@@ -1,5 +1,5 @@
-//! How Elle searches for cycles: which edges each type of cycle may and must have, in which order types are tried,
-//! and which subgraph each model keeps acyclic.
+//! How Elle searches for cycles: which edges each type of cycle may and must have, in which order types are
+//! tried, and which subgraph each model keeps acyclic.
 
 use crate::anomaly::AnomalyKind;
 use crate::level::Level;
@@ -72,8 +72,8 @@ pub struct CycleSpec {
 }
 
 impl CycleSpec {
-    /// The type with edges of `order` too: none, [`Edge::Process`] or [`Edge::Realtime`], at least one of which is
-    /// then required.
+    /// The type with edges of `order` too: none, [`Edge::Process`] or [`Edge::Realtime`], at least one of
+    /// which is then required.
     pub fn kind(&self, order: Option<Edge>) -> AnomalyKind {
         match order {
             Some(Realtime) => self.kinds[2],
@@ -176,8 +176,8 @@ pub const SEARCH_ORDER: &[AnomalyKind] = &[
     A::G2Realtime,
 ];
 
-/// What Elle calls worse than what, beyond implication: `(worse, what it is worse than)`. The search order comes from
-/// it.
+/// What Elle calls worse than what, beyond implication: `(worse, what it is worse than)`. The search order
+/// comes from it.
 pub const SEVERITY: &[(AnomalyKind, &[AnomalyKind])] = &[
     (A::G0, &[A::G1c]),
     (A::G0Process, &[A::G1cProcess]),

@@ -18,8 +18,8 @@ pub struct Model {
     pub aliases: &'static [&'static str],
 }
 
-/// What Anomalist forbids at a level with Elle's meaning and Elle does not look for: a transaction that contradicts
-/// itself has no place in any serial order, and repeatable-read without predicates is one.
+/// What Anomalist forbids at a level with Elle's meaning and Elle does not look for: a transaction that
+/// contradicts itself has no place in any serial order, and repeatable-read without predicates is one.
 const STRICTER: &[(Level, AnomalyKind)] =
     &[(L::RepeatableRead, AnomalyKind::Internal), (L::UpdateSerializable, AnomalyKind::Internal)];
 

@@ -5,7 +5,8 @@
 //! position, and, if Elle has none, the name of the anomaly that says that no order satisfies it. The rows
 //! of weaker levels, with the words that definitions use, are in `weak.rs`.
 //!
-//! Implications between canonical levels are those of the product's contract; those to Elle's models are Elle's own.
+//! Implications between canonical levels are those of the product's contract; those to Elle's models are
+//! Elle's own.
 
 use super::{Family, Graph, LevelInfo};
 use crate::anomaly::AnomalyKind as A;

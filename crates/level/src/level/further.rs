@@ -1,8 +1,9 @@
 //! Elle's further models, with Elle's meanings, Elle's implications and Elle's proscribed anomalies.
 //!
-//! Elle can tell most of them from read committed only through a few anomalies (`internal`, `lost-update` …), so
-//! their definitions here say what Elle looks for, not what the name promises elsewhere. The last eleven have no
-//! proscribed anomaly at all: they are names, and are decided only when something that implies them holds.
+//! Elle can tell most of them from read committed only through a few anomalies (`internal`, `lost-update`
+//! …), so their definitions here say what Elle looks for, not what the name promises elsewhere. The last
+//! eleven have no proscribed anomaly at all: they are names, and are decided only when something that
+//! implies them holds.
 
 use super::{Graph, Level, LevelInfo};
 use crate::anomaly::AnomalyKind as A;

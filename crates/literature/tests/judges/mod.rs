@@ -194,8 +194,8 @@ impl Case<'_> {
             }
         }
         for anomaly in judgement.anomalies.iter().filter(|a| !a.kind.is_no_order()) {
-            // It may rest on an indeterminate transaction that committed because it was read. Where aborted ones may
-            // be read (PL-1), the engine does not conclude that: it leaves the level open.
+            // It may rest on an indeterminate transaction that committed because it was read. Where aborted
+            // ones may be read (PL-1), the engine does not conclude that: it leaves the level open.
             let open = |l: Level| matches!(judgement.verdict(l), Some(Verdict::Unknown(_)));
             let forbidding =
                 |l: &&Level| l.forbids(anomaly.kind) && self.expected(**l) == Answer::Holds && !open(**l);

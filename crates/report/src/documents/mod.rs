@@ -1,5 +1,5 @@
-//! Reports for other programs, about several histories at once: one row per kind, so that a new kind is a module
-//! of this folder and a row.
+//! Reports for other programs, about several histories at once: one row per kind, so that a new kind is a
+//! module of this folder and a row.
 
 mod sarif;
 

@@ -1,4 +1,5 @@
-//! Where labels go: beside their own arrow, over no box and no other label, and over another arrow only if there is no other place.
+//! Where labels go: beside their own arrow, over no box and no other label, and over another arrow only if
+//! there is no other place.
 
 use super::arrows::Arrow;
 use super::place::{Area, Picture, Point, Way, label_width};
@@ -31,7 +32,8 @@ pub(crate) fn labelled(picture: &mut Picture, arrows: &[Arrow], lines: Vec<Vec<P
     picture.ways = ways.collect();
 }
 
-/// Places beside the parts of a line: the longest upright part first, and on each part from its middle outwards.
+/// Places beside the parts of a line: the longest upright part first, and on each part from its middle
+/// outwards.
 fn places(line: &[Point], w: f64) -> Vec<Area> {
     let mut parts: Vec<(Point, Point)> = line.windows(2).map(|p| (p[0], p[1])).collect();
     let length = |(a, b): &(Point, Point)| (a.0 - b.0).abs() + (a.1 - b.1).abs();

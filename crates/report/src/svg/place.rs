@@ -1,8 +1,8 @@
 //! Where everything goes: boxes in lanes, arrows around boxes, labels beside arrows.
 //!
-//! A lane per session, left to right; a row per transaction, top to bottom, so that no two boxes share a row. Arrows start and
-//! end at the lines of the operations that they are about (`svg/route.rs`); labels stand where they cover nothing
-//! (`svg/label.rs`).
+//! A lane per session, left to right; a row per transaction, top to bottom, so that no two boxes share a
+//! row. Arrows start and end at the lines of the operations that they are about (`svg/route.rs`); labels
+//! stand where they cover nothing (`svg/label.rs`).
 
 use super::arrows::Arrow;
 use super::label;

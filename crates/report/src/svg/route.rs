@@ -1,9 +1,10 @@
 //! The ways of arrows.
 //!
-//! An arrow leaves its box at the side, at the line of the operation that it is about, turns in the gutter beside the box, in a track
-//! of its own, and runs along its target's row to the line of the other operation. Rows are free but for their own box, so
-//! arrows never cross one. What is about no operations goes straight down to the next box of the lane. Arrows down a lane
-//! are on its right and arrows up on its left, so two that are opposite are never one above the other.
+//! An arrow leaves its box at the side, at the line of the operation that it is about, turns in the gutter
+//! beside the box, in a track of its own, and runs along its target's row to the line of the other
+//! operation. Rows are free but for their own box, so arrows never cross one. What is about no operations
+//! goes straight down to the next box of the lane. Arrows down a lane are on its right and arrows up on its
+//! left, so two that are opposite are never one above the other.
 
 use super::arrows::Arrow;
 use super::place::{Card, Picture, Point, label_width};
@@ -97,8 +98,8 @@ type Place = (usize, Side, i64);
 /// An end there: the height of the other end, the arrow, and whether it leaves.
 type Port = (f64, usize, bool);
 
-/// Moves ends that would meet at one place apart, in the order of their other ends. Returns the parts of those that go straight
-/// down.
+/// Moves ends that would meet at one place apart, in the order of their other ends. Returns the parts of
+/// those that go straight down.
 fn spread(all: &mut [(End, End, Option<usize>)]) -> Vec<f64> {
     let mut meeting: BTreeMap<Place, Vec<Port>> = BTreeMap::new();
     for (i, (from, to, _)) in all.iter().enumerate() {
@@ -130,7 +131,8 @@ pub(crate) fn gutters(ends: &Ends, arrows: &[Arrow], lanes: usize) -> Vec<Gutter
     let mut gutters: Vec<Gutter> = (0..=lanes).map(|_| Gutter::default()).collect();
     for (n, gutter) in gutters.iter_mut().enumerate() {
         let mut users: Vec<usize> = (0..arrows.len()).filter(|&i| ends.all[i].2 == Some(n)).collect();
-        // Nested, so that neighbours do not cross: of those that fall to the right the lowest first, of others the highest.
+        // Nested, so that neighbours do not cross: of those that fall to the right the lowest first, of
+        // others the highest.
         let key = |i: usize| {
             let (from, to, _) = &ends.all[i];
             let (left, right) = if from.side == Side::Right { (from.y, to.y) } else { (to.y, from.y) };

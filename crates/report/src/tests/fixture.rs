@@ -1,5 +1,5 @@
-//! Small histories in one line: `||` between sessions, `;` between transactions, `!abort` at the end of one; `r(x,1)`,
-//! `w(x,1)`, `a(x,1)`, `r(x,[1 2])`. Keys and sessions are named, 0 is the initial value.
+//! Small histories in one line: `||` between sessions, `;` between transactions, `!abort` at the end of
+//! one; `r(x,1)`, `w(x,1)`, `a(x,1)`, `r(x,[1 2])`. Keys and sessions are named, 0 is the initial value.
 
 use crate::{HistoryFacts, Subject, Timing};
 use anomalist_check::{Budget, Request, check};

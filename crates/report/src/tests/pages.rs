@@ -1,4 +1,5 @@
-//! The page, JUnit and SARIF of a history that holds, of one that does not, and of one that nothing is known about.
+//! The page, JUnit and SARIF of a history that holds, of one that does not, and of one that nothing is
+//! known about.
 
 use super::fixture::{Checked, checked};
 use crate::{html, junit, sarif};

@@ -1,12 +1,12 @@
 //! Random schemas and transactions, all from one seed (IsoRel, sections 3.1.1 and 3.2.1).
 //!
-//! Statements are generated as text and parsed at once; whatever happens to them afterwards happens to trees. Tables are
-//! small and values few, so that transactions meet: "most transaction bugs can be triggered on simple databases". Every
-//! expression is one that all supported databases and the embedded evaluator of predicates understand alike: integers
-//! and lower-case texts, no division, no conversions.
+//! Statements are generated as text and parsed at once; whatever happens to them afterwards happens to
+//! trees. Tables are small and values few, so that transactions meet: "most transaction bugs can be
+//! triggered on simple databases". Every expression is one that all supported databases and the embedded
+//! evaluator of predicates understand alike: integers and lower-case texts, no division, no conversions.
 //!
-//! Transaction `i` of session `s` in round `r` depends on the seed and these three alone, not on what the database
-//! answered: the same seed gives the same statements on any run.
+//! Transaction `i` of session `s` in round `r` depends on the seed and these three alone, not on what the
+//! database answered: the same seed gives the same statements on any run.
 
 mod query;
 mod schema;

@@ -81,7 +81,8 @@ impl<'a> Writer<'a> {
         format!("({})", cells.join(", "))
     }
 
-    /// A value for a column, mostly one that its constraints allow: in PostgreSQL a refused row is the end of its transaction.
+    /// A value for a column, mostly one that its constraints allow: in PostgreSQL a refused row is the end
+    /// of its transaction.
     fn cell(&mut self, table: &Table, column: usize) -> String {
         let kind = table.columns[column].kind;
         if let Some(foreign) = table.foreign.as_ref().filter(|f| f.column == column)
@@ -130,7 +131,8 @@ impl<'a> Writer<'a> {
                 (false, _) => names[i].clone(),
             })
             .collect();
-        // Without a limit a table would double again and again. With the order, it is the same rows whatever way they are found.
+        // Without a limit a table would double again and again. With the order, it is the same rows
+        // whatever way they are found.
         format!(
             "INSERT INTO {0}({1}) SELECT {2} FROM {0} WHERE {condition} ORDER BY {1} LIMIT {COPIED}",
             table.name,

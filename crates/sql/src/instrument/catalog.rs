@@ -1,4 +1,5 @@
-//! What is known of tables and views: their columns, their keys, and under which names they offer the auxiliary columns.
+//! What is known of tables and views: their columns, their keys, and under which names they offer the
+//! auxiliary columns.
 
 use crate::schema::{ROW_ID, W_LIST};
 use anomalist_sqltext::ast::{

@@ -1,8 +1,10 @@
-//! Instrumentation: statements that also tell which rows they read and wrote (IsoRel, section 3.2.2 and Table 1).
+//! Instrumentation: statements that also tell which rows they read and wrote (IsoRel, section 3.2.2 and
+//! Table 1).
 //!
-//! Reads return `rowId` and `wList` of every row behind a result; writes append the name of the writing statement to `wList`.
-//! All of it happens on syntax trees. Nothing that is added takes a lock, changes which rows are visited, or changes what
-//! the statement returns, once the added columns at its end are taken off:
+//! Reads return `rowId` and `wList` of every row behind a result; writes append the name of the writing
+//! statement to `wList`. All of it happens on syntax trees. Nothing that is added takes a lock, changes
+//! which rows are visited, or changes what the statement returns, once the added columns at its end are
+//! taken off:
 //!
 //! | statement | what is added |
 //! |---|---|
@@ -14,9 +16,9 @@
 //! | `REPLACE` | as `INSERT`, and a locking `SELECT` by the keys that it may meet before it |
 //! | `CREATE TABLE`, `CREATE VIEW` | the columns |
 //!
-//! IsoRel adds `rowId` to both arms of a `UNION`, which returns rows more than once that differ only in it; here that
-//! is a group. Not seen: rows that only a subquery outside of `FROM` visits (in a condition, a list of columns, a `SET`), and the
-//! rows that `INSERT … SELECT` copies.
+//! IsoRel adds `rowId` to both arms of a `UNION`, which returns rows more than once that differ only in it;
+//! here that is a group. Not seen: rows that only a subquery outside of `FROM` visits (in a condition, a
+//! list of columns, a `SET`), and the rows that `INSERT … SELECT` copies.
 
 mod catalog;
 mod define;
@@ -191,8 +193,8 @@ impl Instrumenter {
     /// The instrumented form of a statement.
     ///
     /// # Errors
-    /// If the statement's form is not among those that can be instrumented; it would run, but unseen, and what it writes
-    /// would not be in the lists.
+    /// If the statement's form is not among those that can be instrumented; it would run, but unseen, and
+    /// what it writes would not be in the lists.
     pub fn instrument(&mut self, tree: &Statement, mark: &Mark) -> Result<Instrumented, Unsupported> {
         match tree {
             Statement::Query(query) => self.select(query),

@@ -1,4 +1,5 @@
-//! Queries as a whole: common table expressions, set operations, and what is asked of a result after it was made.
+//! Queries as a whole: common table expressions, set operations, and what is asked of a result after it was
+//! made.
 
 use super::catalog::{Aux, Catalog, Relation};
 use super::fragment::{aggregate, items, select};
@@ -51,7 +52,8 @@ impl Instrumenter {
         Ok(Some((name, columns)))
     }
 
-    /// Adds what tells the rows to the columns of a query. `inner`: it is read by another one, which needs names.
+    /// Adds what tells the rows to the columns of a query. `inner`: it is read by another one, which needs
+    /// names.
     pub(super) fn query(
         &self,
         query: &mut Query,
@@ -90,8 +92,9 @@ impl Instrumenter {
     }
 
     /// `UNION ALL` keeps every row, so its arms return the two columns. The others make sets: the arms are
-    /// added up and grouped by what is visible, and for `INTERSECT` and `EXCEPT` a group must come from both arms, or from
-    /// the first alone. That is what these operations mean, and a group has the rows behind it.
+    /// added up and grouped by what is visible, and for `INTERSECT` and `EXCEPT` a group must come from
+    /// both arms, or from the first alone. That is what these operations mean, and a group has the rows
+    /// behind it.
     fn set_operation(&self, query: &mut Query, catalog: &Catalog) -> Result<Output, Unsupported> {
         let (operator, quantifier, mut arms) = flatten(&query.body)?;
         let all = matches!(quantifier, SetQuantifier::All);
@@ -158,7 +161,8 @@ impl Instrumenter {
     }
 }
 
-/// A query as text. All of MySQL's kin know `FOR SHARE` by its old name, which trees do not have, and MariaDB knows no other.
+/// A query as text. All of MySQL's kin know `FOR SHARE` by its old name, which trees do not have, and
+/// MariaDB knows no other.
 pub(crate) fn printed(flavour: Flavour, mut query: Query) -> String {
     let old = |l: &LockClause| l.lock_type == LockType::Share && l.of.is_none() && l.nonblock.is_none();
     if !flavour.is_mysql() || !query.locks.iter().any(old) {

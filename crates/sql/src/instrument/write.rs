@@ -116,7 +116,8 @@ impl Instrumenter {
                 && source.is_some()
             {
                 let given = source.as_deref().and_then(width).unwrap_or(columns.len());
-                // PostgreSQL fills the first columns if there are fewer values; for others that is an error, and stays one.
+                // PostgreSQL fills the first columns if there are fewer values; for others that is an
+                // error, and stays one.
                 let given = if self.flavour == Flavour::PostgreSql { given } else { columns.len() };
                 made.columns = columns.iter().take(given).map(|c| object(c)).collect();
             }
@@ -275,7 +276,8 @@ impl Instrumenter {
                 all.push(item);
                 continue;
             }
-            // `*` would return the auxiliary columns as well; with other tables in the statement, theirs too.
+            // `*` would return the auxiliary columns as well; with other tables in the statement, theirs
+            // too.
             let Some(known) = relation.columns.as_ref().filter(|_| prefix.is_empty()) else {
                 return Err(Unsupported::new("RETURNING * of several tables, or of one that is not known"));
             };
@@ -320,7 +322,8 @@ fn qualifier(factor: &TableFactor) -> Result<String, Unsupported> {
     }
 }
 
-/// The tables that an UPDATE writes: the one it names or, in MySQL's form with joins, those whose columns it sets.
+/// The tables that an UPDATE writes: the one it names or, in MySQL's form with joins, those whose columns
+/// it sets.
 fn targets(update: &Update) -> Result<Vec<String>, Unsupported> {
     let first = qualifier(&update.table.relation)?;
     if update.table.joins.is_empty() {

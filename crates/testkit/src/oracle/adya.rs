@@ -1,13 +1,14 @@
 //! Adya's phenomena by definition, in every interpretation of a history.
 //!
-//! An interpretation chooses the fate of every transaction whose outcome nobody knows, and an order of versions for every
-//! key. In it, `ww` goes from a writer to every later writer of the key, `wr` from a writer to who read its version, `rw`
-//! from a reader to the writer of every version after the one it read (Adya 1999, with all later versions for the next:
-//! an order among versions that nobody saw must not change the name of a cycle). A phenomenon is certain if every
-//! interpretation has it; a level holds if some interpretation satisfies it. All simple cycles are looked at.
+//! An interpretation chooses the fate of every transaction whose outcome nobody knows, and an order of
+//! versions for every key. In it, `ww` goes from a writer to every later writer of the key, `wr` from a
+//! writer to who read its version, `rw` from a reader to the writer of every version after the one it read
+//! (Adya 1999, with all later versions for the next: an order among versions that nobody saw must not
+//! change the name of a cycle). A phenomenon is certain if every interpretation has it; a level holds if
+//! some interpretation satisfies it. All simple cycles are looked at.
 //!
-//! A list read counts without the reader's own appends at its end, without what no committed transaction appended, and
-//! with repeated elements only once. The order of a list starts with what all reads agree on.
+//! A list read counts without the reader's own appends at its end, without what no committed transaction
+//! appended, and with repeated elements only once. The order of a list starts with what all reads agree on.
 
 mod assumed;
 mod raw;
@@ -69,8 +70,8 @@ pub struct Interpretations {
     pub likely: Vec<Interpretation>,
     /// Those in which more of them did.
     pub unlikely: Vec<Interpretation>,
-    /// A read shows what no committed transaction wrote, or wrote and replaced, or wrote only later; or lists contradict
-    /// each other.
+    /// A read shows what no committed transaction wrote, or wrote and replaced, or wrote only later; or
+    /// lists contradict each other.
     pub dirty: bool,
     /// A transaction's reads contradict its own operations.
     pub internal: bool,
@@ -85,8 +86,8 @@ pub fn interpretations(history: &History, limit: usize) -> Option<Interpretation
     interpretations_under(history, &Assumed::default(), limit)
 }
 
-/// The interpretations of a history that agree with what is assumed; `None` if a value was written by several transactions, or there are more than
-/// `limit` interpretations.
+/// The interpretations of a history that agree with what is assumed; `None` if a value was written by
+/// several transactions, or there are more than `limit` interpretations.
 pub fn interpretations_under(history: &History, assumed: &Assumed, limit: usize) -> Option<Interpretations> {
     let raw = Raw::new(history);
     let base = raw.closed(&raw.committed())?;
@@ -148,7 +149,8 @@ impl Interpretations {
         self.likely.iter().any(free)
     }
 
-    /// True if some interpretation has neither cycles of dependencies nor this phenomenon of single operations.
+    /// True if some interpretation has neither cycles of dependencies nor this phenomenon of single
+    /// operations.
     pub fn operationally_possible(&self, forbidden: Operational) -> bool {
         let flows = |i: &Interpretation| {
             !i.has(Phenomenon::G0, Needs::Nothing) && !i.has(Phenomenon::G1c, Needs::Nothing)

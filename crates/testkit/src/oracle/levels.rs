@@ -1,9 +1,9 @@
 //! Weak levels by definition: is there a commit order?
 //!
-//! `cm` is a total order of the existing transactions that contains `hb`, with INIT before all of them. For every external
-//! read (`t3` reads `x` from `t1`) and every other `t2` that writes `x` and is visible to the read: `t2
-//! <cm t1`. On list keys, every list read is a prefix of all appends to the key in `cm` order. (Biswas &
-//! Enea 2019, Def. 2.2; `docs/spec/levels.md` 1.)
+//! `cm` is a total order of the existing transactions that contains `hb`, with INIT before all of them. For
+//! every external read (`t3` reads `x` from `t1`) and every other `t2` that writes `x` and is visible to
+//! the read: `t2 <cm t1`. On list keys, every list read is a prefix of all appends to the key in `cm`
+//! order. (Biswas & Enea 2019, Def. 2.2; `docs/spec/levels.md` 1.)
 
 use super::WeakLevel;
 use super::reading::{Ambiguous, Facts, Reading};
@@ -45,8 +45,9 @@ fn holds(facts: &Facts<'_>, reading: &Reading, level: WeakLevel, versions: &[(us
     commit_order(facts, reading, &before, &mut Vec::new())
 }
 
-/// PL-2 (`reads`) or PL-1: an order of commits that lists agree with and, for PL-2, that puts readers after what they read. `None` where a level
-/// forgives a read that still says something about the order; of that the verifier has its own transcription (`try_everything`).
+/// PL-2 (`reads`) or PL-1: an order of commits that lists agree with and, for PL-2, that puts readers after
+/// what they read. `None` where a level forgives a read that still says something about the order; of that
+/// the verifier has its own transcription (`try_everything`).
 pub(super) fn flows(history: &History, reads: bool) -> Option<bool> {
     let facts = Facts::new(history);
     let readings = facts.readings(Ambiguous::Enumerate);
@@ -54,7 +55,8 @@ pub(super) fn flows(history: &History, reads: bool) -> Option<bool> {
     if readings.iter().any(|r| forgives(r) || r.duplicate_elements > 0) {
         return None;
     }
-    // PL-1 allows reads of registers that aborted transactions wrote, so reads do not show that one took effect.
+    // PL-1 allows reads of registers that aborted transactions wrote, so reads do not show that one took
+    // effect.
     let open = |t: &TxnId| history.outcome(*t) == Outcome::Indeterminate;
     let writes = |t: TxnId| history.ops(t).any(|(_, o)| o.kind == OpKind::Write);
     if !reads && history.has_lists() && history.txns().filter(open).any(writes) {
@@ -76,8 +78,8 @@ pub(super) fn flows(history: &History, reads: bool) -> Option<bool> {
     }))
 }
 
-/// From read atomic on, all reads of a list by one transaction show the same appends of others: after an own append a list
-/// still begins with those.
+/// From read atomic on, all reads of a list by one transaction show the same appends of others: after an
+/// own append a list still begins with those.
 pub(super) fn lists_repeat(reading: &Reading, level: WeakLevel) -> bool {
     if !matches!(level, WeakLevel::ReadAtomic | WeakLevel::Causal) {
         return true;

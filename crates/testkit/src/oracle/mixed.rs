@@ -1,7 +1,8 @@
 //! Mixed levels by definition: is there one commit order in which every transaction's own axiom holds?
 //!
-//! Every order is tried, and visibility is what Biswas & Enea (2019) write for each level, with the order in it where
-//! theirs has it. `so` into a transaction counts if its level has session order, `wr` unless it is read uncommitted.
+//! Every order is tried, and visibility is what Biswas & Enea (2019) write for each level, with the order
+//! in it where theirs has it. `so` into a transaction counts if its level has session order, `wr` unless it
+//! is read uncommitted.
 
 use super::reading::{Ambiguous, Facts, Reading};
 use super::relation::{Orders, Relation};
@@ -26,8 +27,8 @@ struct Game<'a> {
 }
 
 impl Game<'_> {
-    /// A faulty read is its transaction's fault, unless that promised nothing about it. PL-2 does not promise that
-    /// own writes are read (TAP-d and TAP-e).
+    /// A faulty read is its transaction's fault, unless that promised nothing about it. PL-2 does not
+    /// promise that own writes are read (TAP-d and TAP-e).
     fn reads_are_sound(&self) -> bool {
         self.reading.faulty.iter().all(|&(t, tap)| match self.levels[t] {
             Level::ReadUncommitted | Level::CutIsolation => true,

@@ -1,7 +1,8 @@
 //! The definitions, executed: every commit order is tried, every tuple is looked at.
 //!
-//! Exponential on purpose, for up to about seven transactions (32 at most). Every item cites what it transcribes; nothing
-//! here is clever, and nothing is shared with an engine. A key is a register or a list, never both.
+//! Exponential on purpose, for up to about seven transactions (32 at most). Every item cites what it
+//! transcribes; nothing here is clever, and nothing is shared with an engine. A key is a register or a
+//! list, never both.
 
 pub mod adya;
 mod levels;
@@ -59,10 +60,11 @@ pub fn explanations(history: &History) -> u64 {
     reading::Facts::new(history).explanations()
 }
 
-/// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
+/// True if the history satisfies the level, under some choice of sources for reads that several
+/// transactions explain.
 ///
-/// All levels but cut isolation also require that no read is faulty (TAP-a to TAP-f, an element twice in a list) and that
-/// `so ∪ wr` is acyclic (TAP-g).
+/// All levels but cut isolation also require that no read is faulty (TAP-a to TAP-f, an element twice in a
+/// list) and that `so ∪ wr` is acyclic (TAP-g).
 ///
 /// # Panics
 /// On a history of more than 32 transactions, or with a key that is both written and appended to.
@@ -143,8 +145,8 @@ impl StrongLevel {
     ];
 }
 
-/// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
-/// `None`: the level is about real time, and the history has none.
+/// True if the history satisfies the level, under some choice of sources for reads that several
+/// transactions explain. `None`: the level is about real time, and the history has none.
 ///
 /// Every level requires that no read is faulty (TAP-a to TAP-f, an element twice in a list).
 ///
@@ -182,9 +184,9 @@ pub enum AdyaLevel {
     UpdateSerializable,
 }
 
-/// True if the history satisfies the level, under some choice of sources for reads that several transactions explain.
-/// `None`: some read contradicts its own transaction's writes, or shows an element twice. What PL-1 and PL-2 make of those is
-/// [`adya`]'s business.
+/// True if the history satisfies the level, under some choice of sources for reads that several
+/// transactions explain. `None`: some read contradicts its own transaction's writes, or shows an element
+/// twice. What PL-1 and PL-2 make of those is [`adya`]'s business.
 ///
 /// # Panics
 /// As [`satisfies`].
@@ -204,8 +206,8 @@ pub fn loosely_satisfies(history: &History, level: AdyaLevel) -> Option<bool> {
 
 /// True if one commit order suits every transaction at its own level: `levels` has one for each.
 ///
-/// Levels without one commit order (parallel snapshot isolation, PL-3U) are taken for serializable. A read that nothing
-/// explains counts against everybody, so histories with such reads are not for mixing.
+/// Levels without one commit order (parallel snapshot isolation, PL-3U) are taken for serializable. A read
+/// that nothing explains counts against everybody, so histories with such reads are not for mixing.
 ///
 /// # Panics
 /// As [`satisfies`].
@@ -248,7 +250,8 @@ impl fmt::Display for TapCounts {
     }
 }
 
-/// What to do with (read of `x`, `t2`) when the transaction also reads `x` itself from `t2`, which is a TAP-j.
+/// What to do with (read of `x`, `t2`) when the transaction also reads `x` itself from `t2`, which is a
+/// TAP-j.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RepeatedRead {
     /// It still may be a TAP-h or TAP-i, but is none of k to n. This makes "RC ⟺ no a–i" true.
@@ -258,7 +261,8 @@ pub enum RepeatedRead {
     OnlyJ,
 }
 
-/// Counts the TAPs of a history. Reads that several transactions may explain are left out: they read from nobody.
+/// Counts the TAPs of a history. Reads that several transactions may explain are left out: they read from
+/// nobody.
 ///
 /// ```
 /// use anomalist_testkit::{mini::history, oracle::taps};

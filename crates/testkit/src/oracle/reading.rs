@@ -86,7 +86,8 @@ enum Judgement {
 struct JudgedRead {
     op: usize,
     judgement: Judgement,
-    /// Per value seen (one; for lists one per element that is not the reader's own): the writes that may have made it.
+    /// Per value seen (one; for lists one per element that is not the reader's own): the writes that may
+    /// have made it.
     observed: Vec<Vec<usize>>,
 }
 
@@ -162,7 +163,8 @@ impl<'a> Facts<'a> {
         if own.last().is_some_and(|&w| self.ops[w].value == value) {
             return JudgedRead { op: read, judgement: Judgement::Internal, observed: Vec::new() };
         }
-        // Of a transaction that wrote the value twice, the later write: if that one is final, nothing intermediate was seen.
+        // Of a transaction that wrote the value twice, the later write: if that one is final, nothing
+        // intermediate was seen.
         let mut foreign: Vec<usize> = Vec::new();
         for w in
             self.writes_of(key, value).filter(|&w| self.ops[w].txn != txn && !self.aborted(self.ops[w].txn))
@@ -192,8 +194,8 @@ impl<'a> Facts<'a> {
         JudgedRead { op: read, judgement, observed }
     }
 
-    /// A list shows all appends up to the last element. Own earlier appends must be its tail; the rest is others' work, and
-    /// read from them: an append says nothing about what was there, unlike a write.
+    /// A list shows all appends up to the last element. Own earlier appends must be its tail; the rest is
+    /// others' work, and read from them: an append says nothing about what was there, unlike a write.
     fn judge_list(&self, read: usize) -> JudgedRead {
         let Flat { txn, key, value, .. } = self.ops[read];
         let fault = |f| JudgedRead { op: read, judgement: Judgement::Fault(f), observed: Vec::new() };
@@ -361,8 +363,9 @@ impl<'a> Facts<'a> {
         reading
     }
 
-    /// Where an element that was shown was appended more than once: whether the lists of the key are versions of it in some
-    /// order of its writers. All begin the longest, whose appends are complete transactions' but for the last.
+    /// Where an element that was shown was appended more than once: whether the lists of the key are
+    /// versions of it in some order of its writers. All begin the longest, whose appends are complete
+    /// transactions' but for the last.
     pub fn lists_are_versions(&self, reading: &Reading) -> bool {
         let own = |txn: usize, key: usize| -> Vec<usize> {
             let of_key = |w: &usize| self.ops[*w].txn == txn && self.ops[*w].key == key;

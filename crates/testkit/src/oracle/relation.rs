@@ -50,7 +50,8 @@ impl Relation {
     }
 }
 
-/// The relations of section 2.2 under one reading, over transactions that exist. INIT is not in them: it precedes all.
+/// The relations of section 2.2 under one reading, over transactions that exist. INIT is not in them: it
+/// precedes all.
 pub(super) struct Orders {
     pub so: Relation,
     pub wr: Relation,

@@ -1,6 +1,6 @@
-//! Snapshot isolation and serializability by timestamps: Definitions 4 to 6 of the Chronos and AION paper, by looking at
-//! every pair, every order of equal commits that keeps sessions, and every choice of which transactions of unknown outcome
-//! committed.
+//! Snapshot isolation and serializability by timestamps: Definitions 4 to 6 of the Chronos and AION paper,
+//! by looking at every pair, every order of equal commits that keeps sessions, and every choice of which
+//! transactions of unknown outcome committed.
 
 use anomalist_history::{History, KeyId, Op, OpKind, Outcome, Timestamp, TxnId, Value};
 use std::cmp::Ordering;
@@ -30,8 +30,8 @@ pub struct StampFault {
     pub read: Option<u32>,
 }
 
-/// All of them, and how many external reads could not be judged, for each choice of which transactions of unknown outcome
-/// committed. The first choice is none of them.
+/// All of them, and how many external reads could not be judged, for each choice of which transactions of
+/// unknown outcome committed. The first choice is none of them.
 ///
 /// # Panics
 /// If the history has no timestamps.
@@ -245,7 +245,8 @@ impl World<'_> {
         })
     }
 
-    /// EXT: the last version in the order of commits, among those of visible transactions, for some order of equal commits.
+    /// EXT: the last version in the order of commits, among those of visible transactions, for some order
+    /// of equal commits.
     fn external(&self, t: TxnId, key: KeyId, value: &Seen) -> External {
         let orders = self.views(t, key);
         let deeds = |order: &[TxnId]| order.iter().filter_map(|&w| self.deed(w, key)).collect::<Vec<Deed>>();

@@ -1,4 +1,5 @@
-//! Strong levels by definition: every serial execution, every interleaving of begins and commits, every version order.
+//! Strong levels by definition: every serial execution, every interleaving of begins and commits, every
+//! version order.
 //!
 //! Serializability is executed on a state. The snapshot levels and prefix consistency are executed as
 //! sequences of begins (reads happen, all at once) and commits (writes happen, all at once). Parallel
@@ -12,8 +13,8 @@ use super::{Executed, StrongLevel};
 use anomalist_history::{History, OpKind};
 use std::collections::HashSet;
 
-/// What a key holds: the transactions (registers) or operations (lists) that made its value, oldest first. Of a register
-/// only the last counts.
+/// What a key holds: the transactions (registers) or operations (lists) that made its value, oldest first.
+/// Of a register only the last counts.
 type State = Vec<Vec<usize>>;
 
 /// What a transaction must find under a key.
@@ -145,8 +146,8 @@ impl<'a> Game<'a> {
         false
     }
 
-    /// Is there an order of begins and commits? With `conflicts`, nobody may commit a write of a key that a transaction
-    /// which has begun, and not committed, writes too: that one could never commit.
+    /// Is there an order of begins and commits? With `conflicts`, nobody may commit a write of a key that a
+    /// transaction which has begun, and not committed, writes too: that one could never commit.
     fn snapshots(&self, conflicts: bool) -> bool {
         let mut met: HashSet<(u32, u32, State)> = HashSet::new();
         let mut work = vec![(0u32, 0u32, self.nothing_written())];
@@ -197,8 +198,8 @@ impl<'a> Game<'a> {
         self.parallel_from(0, &depends, &Relation::empty(self.after.len()))
     }
 
-    /// Is there an order of the transactions that write in which they, and they with any one other, have no cycle of
-    /// dependencies?
+    /// Is there an order of the transactions that write in which they, and they with any one other, have no
+    /// cycle of dependencies?
     fn updates(&self) -> bool {
         let n = self.after.len();
         let writes = |t: usize| (0..self.lists.len()).any(|k| self.facts.writes(t, k));
@@ -327,7 +328,8 @@ mod tests {
             ("w(x,1) || r(x,0) r(x,1)", [false; 6]),
             ("a(x,1) || r(x,[]) a(x,2) r(x,[1 2])", [false; 6]),
             ("a(x,1) || a(x,2) r(x,[1 2])", [true; 6]),
-            // The read's source decides: from the second session there is an order, from the first there is none.
+            // The read's source decides: from the second session there is an order, from the first there is
+            // none.
             ("w(x,1); w(y,1) || w(x,1) || r(x,1) r(y,0); r(x,1) r(y,1)", [true; 6]),
             // Someone must have committed; nobody must have.
             ("w(x,1) !info || r(x,1); r(x,0)", [true, false, true, false, false, false]),
@@ -340,7 +342,8 @@ mod tests {
         }
     }
 
-    /// The implications of the contract, on histories of all kinds; those about real time where there is some.
+    /// The implications of the contract, on histories of all kinds; those about real time where there is
+    /// some.
     #[test]
     fn stronger_levels_imply_weaker_ones() {
         let implied = [

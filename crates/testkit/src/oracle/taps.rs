@@ -1,4 +1,5 @@
-//! The 14 transactional anomalous patterns of Plume (Liu et al. 2024, Table 1), counted by trying every tuple.
+//! The 14 transactional anomalous patterns of Plume (Liu et al. 2024, Table 1), counted by trying every
+//! tuple.
 //!
 //! What is one instance, and under which letter it is filed, is `docs/spec/anomalies.md` 2.
 
@@ -75,7 +76,8 @@ fn graph(facts: &Facts<'_>, reading: &Reading, orders: &Orders, level: WeakLevel
     g.closure()
 }
 
-/// What list reads say about the order of writers: neighbours in the list, and its last element before all it lacks.
+/// What list reads say about the order of writers: neighbours in the list, and its last element before all
+/// it lacks.
 fn version_order(facts: &Facts<'_>, reading: &Reading) -> Relation {
     let mut order = Relation::empty(facts.txn_count());
     let mut add = |a: usize, b: usize| {

@@ -1,7 +1,7 @@
 //! Reference executions, and executions with one read changed.
 //!
-//! The interpreter is a toy database: transactions run in a random interleaving of sessions and see the state that the
-//! level promises. Its histories satisfy the level by construction.
+//! The interpreter is a toy database: transactions run in a random interleaving of sessions and see the
+//! state that the level promises. Its histories satisfy the level by construction.
 
 use super::{Shape, chance, measure, pick, skeleton};
 use crate::plan::{Act, Plan, Txn};
@@ -13,11 +13,11 @@ use fastrand::Rng;
 pub enum Reference {
     /// One transaction after another.
     Serial,
-    /// Snapshot isolation: reads from a snapshot of the past, the first of two conflicting writers commits. A session sees
-    /// its own past.
+    /// Snapshot isolation: reads from a snapshot of the past, the first of two conflicting writers commits.
+    /// A session sees its own past.
     Snapshot,
-    /// Causal memory: each session is a replica that learns of others' transactions in causal order; the last writer, by a
-    /// logical clock, wins. Registers only: the shape's lists become registers.
+    /// Causal memory: each session is a replica that learns of others' transactions in causal order; the
+    /// last writer, by a logical clock, wins. Registers only: the shape's lists become registers.
     Causal,
 }
 
@@ -26,7 +26,8 @@ impl Reference {
     pub const ALL: [Reference; 3] = [Reference::Serial, Reference::Snapshot, Reference::Causal];
 }
 
-/// What an execution of this kind may show. Of the shape, sizes and shares of reads, aborts, unknown outcomes and lists count.
+/// What an execution of this kind may show. Of the shape, sizes and shares of reads, aborts, unknown
+/// outcomes and lists count.
 pub fn executed(rng: &mut Rng, reference: Reference, shape: &Shape) -> History {
     execute(rng, reference, shape).build()
 }

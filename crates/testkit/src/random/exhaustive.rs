@@ -1,9 +1,9 @@
 //! All histories of a tiny size, each once up to the names of keys, values and sessions.
 //!
-//! Registers, all transactions committed, every write of a value of its own; a read returns the initial value or any write
-//! of its key, also of its own transaction. First the skeletons (who does what to which key), then for each skeleton all
-//! sources of its reads. Of the histories that differ only in the order of sessions of equal length, and then in the names
-//! of keys, the one with the least code is given.
+//! Registers, all transactions committed, every write of a value of its own; a read returns the initial
+//! value or any write of its key, also of its own transaction. First the skeletons (who does what to which
+//! key), then for each skeleton all sources of its reads. Of the histories that differ only in the order of
+//! sessions of equal length, and then in the names of keys, the one with the least code is given.
 
 use crate::plan::{Act, Plan, Step, Txn};
 use anomalist_history::{History, Outcome};
@@ -113,7 +113,8 @@ impl Exhaustive {
         true
     }
 
-    /// Per operation: key, and 0 for a write, or 1 + the operation read from (shifted by one: 1 is the initial state).
+    /// Per operation: key, and 0 for a write, or 1 + the operation read from (shifted by one: 1 is the
+    /// initial state).
     fn coded(&self) -> Vec<Vec<(usize, usize)>> {
         let ops: Vec<Slot> = self.ops().collect();
         let mut reads = self.sources.iter();

@@ -2,8 +2,8 @@
 //!
 //! Every generator takes the random numbers from its caller, so a seed names a history.
 //! * [`tiny`]: uniform, with switches in [`Shape`] for everything that can go wrong;
-//! * [`executed`] and [`mutated`]: what a database of some level would show, and the same with one read changed, which
-//!   lies near the boundary of the level far more often than a uniform history does;
+//! * [`executed`] and [`mutated`]: what a database of some level would show, and the same with one read
+//!   changed, which lies near the boundary of the level far more often than a uniform history does;
 //! * [`stamped`]: with the timestamps of a database, right and wrong;
 //! * [`structured`]: shapes on which checkers have fast paths;
 //! * [`exhaustive`]: all of them.
@@ -165,8 +165,8 @@ fn skeleton(rng: &mut Rng, shape: &Shape) -> (Plan, Vec<bool>) {
     (plan, lists)
 }
 
-/// Gives every transaction an interval around the moment at which it takes effect: `order` lists them, as session and place,
-/// by that moment, each session's in its order.
+/// Gives every transaction an interval around the moment at which it takes effect: `order` lists them, as
+/// session and place, by that moment, each session's in its order.
 fn measure(rng: &mut Rng, plan: &mut Plan, order: &[(usize, usize)]) {
     const STEP: u64 = 10;
     let mut moments: Vec<Vec<u64>> = plan.sessions.iter().map(|s| vec![0; s.len()]).collect();

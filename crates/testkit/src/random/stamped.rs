@@ -1,4 +1,5 @@
-//! Small histories with timestamps: mostly what a database would show, with equal stamps, wrong reads and odd clocks.
+//! Small histories with timestamps: mostly what a database would show, with equal stamps, wrong reads and
+//! odd clocks.
 
 use anomalist_history::{Builder, History, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
 use fastrand::Rng;

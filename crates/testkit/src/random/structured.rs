@@ -31,7 +31,8 @@ impl Pattern {
     ];
 }
 
-/// A random history of this family: registers, unique values, all committed. Of the shape, sizes and the share of reads count.
+/// A random history of this family: registers, unique values, all committed. Of the shape, sizes and the
+/// share of reads count.
 pub fn structured(rng: &mut Rng, pattern: Pattern, shape: &Shape) -> History {
     let txns = rng.usize(shape.txns.clone());
     let keys = rng.usize(shape.keys.clone()).max(1);
@@ -67,7 +68,8 @@ pub fn structured(rng: &mut Rng, pattern: Pattern, shape: &Shape) -> History {
     plan.build()
 }
 
-/// Gives each read a source: its own latest write, or the final write of another transaction, or the initial state.
+/// Gives each read a source: its own latest write, or the final write of another transaction, or the
+/// initial state.
 fn resolve(rng: &mut Rng, plan: &mut Plan, pattern: Pattern) {
     let before = plan.clone();
     let txns: Vec<&Txn> = before.txns().collect();

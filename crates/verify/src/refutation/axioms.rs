@@ -1,4 +1,5 @@
-//! The axioms of the levels: what a read requires of other writers of its key, and two writers of each other.
+//! The axioms of the levels: what a read requires of other writers of its key, and two writers of each
+//! other.
 
 use super::{Clause, Family, Link, Proof, unproven};
 use crate::definition::{Kind, kind};

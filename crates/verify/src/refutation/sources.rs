@@ -1,5 +1,5 @@
-//! What reads show by themselves: whose write they may have returned, in which order a list puts appends, and which reads
-//! cannot be.
+//! What reads show by themselves: whose write they may have returned, in which order a list puts appends,
+//! and which reads cannot be.
 
 use super::{Clause, Family, Proof, unproven};
 use crate::definition::{Kind, kind};
@@ -117,7 +117,8 @@ impl Proof<'_> {
         clause.has(before)
     }
 
-    /// The writes that the clause says a read is not from, or the one that it is from for sure; `None`: the initial value.
+    /// The writes that the clause says a read is not from, or the one that it is from for sure; `None`: the
+    /// initial value.
     fn supposed(&self, clause: &Clause, read: OpId) -> Vec<Option<TxnId>> {
         let reader = self.facts.owner(read);
         let certain = self.certain_reads(reader).into_iter().filter(|(op, _)| *op == read).map(|(_, w)| w);

@@ -1,8 +1,9 @@
 //! Which transactions of unknown outcome must have committed.
 //!
-//! Without them, some reads of transactions that count are wrong. One that only a single transaction can make right shows
-//! that this one committed, or is wrong anyway. What can make a read right is tried: a written value alone; of appends to a
-//! list, those of elements that are missing. All such transactions count, and the question is asked again.
+//! Without them, some reads of transactions that count are wrong. One that only a single transaction can
+//! make right shows that this one committed, or is wrong anyway. What can make a read right is tried: a
+//! written value alone; of appends to a list, those of elements that are missing. All such transactions
+//! count, and the question is asked again.
 
 use super::{Deed, Reading, Stamped};
 use anomalist_history::{KeyId, OpId, OpKind, Outcome, TxnId, Value};

@@ -1,7 +1,8 @@
 //! Whether a list is what transactions appended, in some order that keeps commits and sessions.
 //!
-//! By sets of states: a state is what is left of each session's blocks, and equal rests are the same. All states after one
-//! more block are worked out from those before it. Exact, and given up where there are too many.
+//! By sets of states: a state is what is left of each session's blocks, and equal rests are the same. All
+//! states after one more block are worked out from those before it. Exact, and given up where there are too
+//! many.
 
 use anomalist_history::Value;
 use std::collections::BTreeSet;
@@ -19,7 +20,8 @@ pub(super) struct Chain<'a> {
 /// What is left of a session: how many blocks are required, and the blocks.
 type Rest<'a> = (usize, &'a [&'a [Value]]);
 
-/// Whether a list is the chains of one group after the other, each group shuffled; `None` if that is too much work.
+/// Whether a list is the chains of one group after the other, each group shuffled; `None` if that is too
+/// much work.
 pub(super) fn is_shuffle(groups: &[Vec<Chain<'_>>], list: &[Value]) -> Option<bool> {
     let mut states = STATES;
     // The places in the list where the next group may begin.

@@ -1,4 +1,5 @@
-//! A solver of the simplest kind: splits on literals of unsatisfied clauses and resolves the two contradictions.
+//! A solver of the simplest kind: splits on literals of unsatisfied clauses and resolves the two
+//! contradictions.
 
 mod search;
 
@@ -129,7 +130,8 @@ impl Problem<'_> {
                             return None;
                         }
                         let candidates = shown.last().copied().into_iter().collect();
-                        // A transaction's appends reach a list in program order, none without those before it.
+                        // A transaction's appends reach a list in program order, none without those before
+                        // it.
                         for (i, &a) in shown.iter().enumerate() {
                             let earlier =
                                 history.ops(history.txn_of(a)).filter(|&(w, p)| w < a && is_append((w, p)));
@@ -374,7 +376,8 @@ impl Problem<'_> {
         }
     }
 
-    /// All simple paths from `o` to `r`: what lies between, the kinds of links, and the literals that undo them.
+    /// All simple paths from `o` to `r`: what lies between, the kinds of links, and the literals that undo
+    /// them.
     fn paths(
         &self,
         o: TxnId,

@@ -3,8 +3,8 @@
 use super::*;
 
 impl Problem<'_> {
-    /// `Some(Ok)`: a clause that the literals assumed so far contradict, and its step. `Some(Err)`: literals that satisfy all
-    /// clauses. `None`: out of budget.
+    /// `Some(Ok)`: a clause that the literals assumed so far contradict, and its step. `Some(Err)`:
+    /// literals that satisfy all clauses. `None`: out of budget.
     #[allow(clippy::type_complexity)]
     pub(super) fn search(
         &mut self,
@@ -51,7 +51,8 @@ impl Problem<'_> {
         (self.steps.len() as u32 - 1, clause)
     }
 
-    /// Known and assumed links between transactions that are not assumed away, with what to deny to undo each.
+    /// Known and assumed links between transactions that are not assumed away, with what to deny to undo
+    /// each.
     fn links(&self, assumed: &[Literal]) -> Vec<(Point, Point, Vec<Literal>)> {
         let counts =
             |p: Point| self.certain.contains(&p.txn()) || assumed.contains(&Literal::Committed(p.txn()));

@@ -1,11 +1,12 @@
 //! Applications as reads and writes of their rows' columns, each value written once.
 //!
-//! What a benchmark computes does not matter to isolation, so a column is a register and a transaction is the registers
-//! it reads and writes, in the order of its statements: the mapping that Cobra, PolySI and Plume use for the same
-//! benchmarks. Mixes are the benchmarks' own. `keys` is the scale: customers, users, students.
+//! What a benchmark computes does not matter to isolation, so a column is a register and a transaction is
+//! the registers it reads and writes, in the order of its statements: the mapping that Cobra, PolySI and
+//! Plume use for the same benchmarks. Mixes are the benchmarks' own. `keys` is the scale: customers, users,
+//! students.
 //!
-//! Rows that a transaction creates have numbers of their own; an order's customer and length follow from its number, so
-//! that later transactions find them.
+//! Rows that a transaction creates have numbers of their own; an order's customer and length follow from
+//! its number, so that later transactions find them.
 
 use super::{Key, Op};
 use crate::sample::Sampler;

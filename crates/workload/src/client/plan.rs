@@ -1,11 +1,12 @@
 //! Plans transactions.
 //!
-//! Registers, lists and sets come from the generator of simulated histories: a key per operation by the chosen
-//! distribution, rotating. The other workloads are those of Jepsen, by the same names:
+//! Registers, lists and sets come from the generator of simulated histories: a key per operation by the
+//! chosen distribution, rotating. The other workloads are those of Jepsen, by the same names:
 //!
 //! * *bank*: a transfer of 1 to 5 between two accounts, or a read of all of them;
 //! * *long-fork*: each key of a group is written once, alone; readers read the whole group in any order;
-//! * *predicate*: rows are inserted, changed and deleted, each value once; readers ask for a remainder, or for one row.
+//! * *predicate*: rows are inserted, changed and deleted, each value once; readers ask for a remainder, or
+//!   for one row.
 
 use super::application;
 use super::spec::Plan;
@@ -103,8 +104,8 @@ impl Planner {
         ops.push(Op::Transfer { from, to, amount: self.rng.i64(1..=5) });
     }
 
-    /// Gives the operations of a transaction that did not commit new values, so that it can be tried again as a new one.
-    /// Rows are inserted once only: then it is another transaction altogether.
+    /// Gives the operations of a transaction that did not commit new values, so that it can be tried again
+    /// as a new one. Rows are inserted once only: then it is another transaction altogether.
     pub fn again(&mut self, ops: &mut Vec<Op>) {
         if ops.iter().any(|op| matches!(op, Op::Insert(..))) {
             return self.next(ops);

@@ -18,7 +18,8 @@ pub enum Workload {
     Counter,
     /// Transfers between accounts, and reads of all balances.
     Bank,
-    /// Single writes of keys in small groups, and reads of groups: two readers may disagree about who was first.
+    /// Single writes of keys in small groups, and reads of groups: two readers may disagree about who was
+    /// first.
     LongFork,
     /// Rows inserted, changed, deleted, and read by what they hold.
     Predicate,
@@ -216,7 +217,8 @@ impl ClientSpec {
     /// The names that [`ClientSpec::preset`] knows.
     pub const PRESETS: [&'static str; 3] = ["GeneralRH", "GeneralRW", "GeneralWH"];
 
-    /// Plume's general benchmarks: 20 reads and writes per transaction over 10,000 registers, 95, 50 or 30 % of them reads.
+    /// Plume's general benchmarks: 20 reads and writes per transaction over 10,000 registers, 95, 50 or 30
+    /// % of them reads.
     pub fn preset(name: &str) -> Option<ClientSpec> {
         let known = Self::PRESETS.iter().find(|known| same_name(name, known))?;
         let shape = Spec::shape(known)?;

@@ -1,4 +1,5 @@
-//! A second opinion on generated histories: definitions written down as plainly as possible, for small histories.
+//! A second opinion on generated histories: definitions written down as plainly as possible, for small
+//! histories.
 //!
 //! Shares nothing with the simulation, nor with Anomalist's checkers.
 #![allow(dead_code)]
@@ -321,7 +322,8 @@ impl Facts {
         self.compatible && self.no_g0()
     }
 
-    /// The definition: some commit order contains happens-before, what lists show, and what the axiom requires.
+    /// The definition: some commit order contains happens-before, what lists show, and what the axiom
+    /// requires.
     pub fn satisfies(&self, level: Level) -> bool {
         let hb = self.hb();
         if !self.faults.is_empty() || !hb.acyclic() || !self.compatible {
@@ -348,8 +350,8 @@ impl Facts {
         cm.closed().acyclic() && (level == Level::ReadCommitted || self.unrepeatable == 0)
     }
 
-    /// Whether it is snapshot isolated, and serializable, if every key's versions are in the order of recording: the case for
-    /// lists, and for registers of any database that is not replicated.
+    /// Whether it is snapshot isolated, and serializable, if every key's versions are in the order of
+    /// recording: the case for lists, and for registers of any database that is not replicated.
     pub fn strong(&self) -> (bool, bool) {
         let mut d = self.graph(self.so.iter().copied().chain(self.reads.iter().map(|r| (r.3, r.0))));
         let versions = |key| self.writers.get(&key).map_or(&[][..], Vec::as_slice);

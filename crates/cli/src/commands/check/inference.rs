@@ -20,14 +20,16 @@ pub struct InferenceFlags {
     /// Assume: each key by itself is linearizable
     #[arg(long)]
     linearizable_keys: bool,
-    /// Assume that registers were written in the order of this file: a transaction's name per line, then if you like its
-    /// number
+    /// Assume that registers were written in the order of this file: a transaction's name per line, then if
+    /// you like its number
     #[arg(long, value_name = "FILE")]
     transaction_order: Option<PathBuf>,
-    /// Assume that registers were written in the order of the version numbers that the database gave (format anomalist)
+    /// Assume that registers were written in the order of the version numbers that the database gave
+    /// (format anomalist)
     #[arg(long)]
     version_numbers: bool,
-    /// Judge by values with the database's timestamps for order: registers were written in the order of commits, and a transaction that committed before another started precedes it (instead of real time)
+    /// Judge by values with the database's timestamps for order: registers were written in the order of
+    /// commits, and a transaction that committed before another started precedes it (instead of real time)
     #[arg(long)]
     timestamp_order: bool,
 }

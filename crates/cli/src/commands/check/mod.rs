@@ -1,7 +1,8 @@
 //! `anomalist check`: decides levels for one or many histories.
 //!
-//! Histories are judged one after another, and each is shown as soon as it is judged. Ctrl-C spends the budget of the one
-//! in work: what is known of it is shown, what comes after it is left out, and the exit status says that.
+//! Histories are judged one after another, and each is shown as soon as it is judged. Ctrl-C spends the
+//! budget of the one in work: what is known of it is shown, what comes after it is left out, and the exit
+//! status says that.
 
 mod inference;
 mod outputs;
@@ -31,17 +32,20 @@ pub struct Flags {
     /// Files, folders of Cobra's or Viper's logs, or - for standard input
     #[arg(value_name = "HISTORY", required = true)]
     histories: Vec<PathBuf>,
-    /// Levels that must hold, by name or alias; they decide the exit status [default: decide all, require none]
+    /// Levels that must hold, by name or alias; they decide the exit status [default: decide all, require
+    /// none]
     #[arg(long, value_name = "L", value_delimiter = ',')]
     level: Vec<Level>,
     /// The levels that transactions declare (metadata `level`), each its own, must hold too
     #[arg(long)]
     declared: bool,
-    /// Look only for these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if there is none, 2 if unknown
+    /// Look only for these anomalies (TAP-h, G1a …). Without --level: exit status 1 if one is found, 0 if
+    /// there is none, 2 if unknown
     #[arg(long, value_name = "A", value_delimiter = ',')]
     anomalies: Vec<AnomalyKind>,
-    /// Definitions of cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n: `plume` follows Plume's paper to the letter
-    /// (docs/plume-differences.md). No other level or anomaly has two definitions
+    /// Definitions of cut-isolation, read-committed, read-atomic, causal and TAP-a to TAP-n: `plume`
+    /// follows Plume's paper to the letter (docs/plume-differences.md). No other level or anomaly has two
+    /// definitions
     #[arg(long, value_name = "D", value_parser = values::definitions(), default_value_t = Definitions::Anomalist)]
     definitions: Definitions,
     /// Print one JSON document and nothing else (an array for several histories)
@@ -53,10 +57,12 @@ pub struct Flags {
     basis: basis::BasisFlags,
     #[command(flatten)]
     inference: inference::InferenceFlags,
-    /// Time limit per history, reading included, such as 500ms, 30s or 2m [default: none for levels decided in polynomial time, else 30s]
+    /// Time limit per history, reading included, such as 500ms, 30s or 2m [default: none for levels decided
+    /// in polynomial time, else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     timeout: Option<Duration>,
-    /// Show an example from every component of the dependency graph that has a cycle, not only the smallest of its kind
+    /// Show an example from every component of the dependency graph that has a cycle, not only the smallest
+    /// of its kind
     #[arg(long)]
     every_component: bool,
     /// Write the proof of every verdict, as JSON, for `anomalist verify`

@@ -72,7 +72,8 @@ impl<'a> Outputs<'a> {
         self.flags.documents.write(subjects)
     }
 
-    /// A name for the pictures of a history: its own, without folder and endings, and a number if it is taken.
+    /// A name for the pictures of a history: its own, without folder and endings, and a number if it is
+    /// taken.
     fn stem(&mut self, path: &str) -> String {
         let name = Path::new(path).file_name().map_or("history".into(), |name| name.to_string_lossy());
         let name = name.trim_end_matches(".gz").trim_end_matches(".zst");

@@ -19,7 +19,8 @@ const PARAMETERS: [(&str, &str); 4] = [
     ("PGSSLKEY", "sslkey"),
 ];
 
-/// The target of a URL, completed. `variable` looks a name up; `account` is whom libpq takes for the user if nobody is named.
+/// The target of a URL, completed. `variable` looks a name up; `account` is whom libpq takes for the user
+/// if nobody is named.
 pub fn completed(
     url: &str,
     mut target: Target,

@@ -1,4 +1,5 @@
-//! Finding the database that `test` and `sql` are about: what users name, what the environment adds, what is started for them.
+//! Finding the database that `test` and `sql` are about: what users name, what the environment adds, what
+//! is started for them.
 
 pub mod claim;
 mod environment;

@@ -1,5 +1,5 @@
-//! The files of `--directory`: sentences per type of anomaly, a picture per cycle and per component, and the reads of keys whose
-//! order is in doubt.
+//! The files of `--directory`: sentences per type of anomaly, a picture per cycle and per component, and
+//! the reads of keys whose order is in doubt.
 
 use super::{Flags, sentences};
 use crate::destination::write_file;

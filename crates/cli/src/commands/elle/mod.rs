@@ -1,7 +1,7 @@
 //! `anomalist elle`: elle-cli's flags and output, Elle's own answer.
 //!
-//! `valid?`, `anomaly-types`, `not` and `also-not` are Elle's (`anomalist_jepsen::elle`). What Anomalist's own engines find is under the key `anomalist`, and
-//! `--extended` lets it count.
+//! `valid?`, `anomaly-types`, `not` and `also-not` are Elle's (`anomalist_jepsen::elle`). What Anomalist's
+//! own engines find is under the key `anomalist`, and `--extended` lets it count.
 
 mod extended;
 mod files;
@@ -54,8 +54,8 @@ pub struct Flags {
     /// Anomalies that must not occur, besides those that the models forbid
     #[arg(long, short, value_name = "ANOMALIES", value_delimiter = ',', default_value = "G0")]
     anomalies: Vec<String>,
-    /// Stop searching after this many milliseconds [default: never for cycles, found in polynomial time; 60000 for
-    /// cas-register and mutex]
+    /// Stop searching after this many milliseconds [default: never for cycles, found in polynomial time;
+    /// 60000 for cas-register and mutex]
     #[arg(long, short = 's', value_name = "MS")]
     cycle_search_timeout: Option<u64>,
     /// Write explanations and pictures of what was found into this folder
@@ -323,7 +323,8 @@ fn transactions(
         files::write(&files::folder(folder, path, flags.histories.len() > 1), history, &answer, flags)?;
     }
     let document = json::document(history, &answer, beyond.as_ref(), flags.extended);
-    // The document keeps Elle's own word beside ours; one word alone, and the exit status, must not call this valid.
+    // The document keeps Elle's own word beside ours; one word alone, and the exit status, must not call
+    // this valid.
     let validity = if missed.is_empty() { answer.validity } else { Validity::Unknown };
     Ok((validity, document))
 }
@@ -371,7 +372,8 @@ fn other_model(
     Ok((validity, document.map_err(Failure::input)?))
 }
 
-/// How long the search for a linearization may take, unless the user says otherwise: it is exponential at worst.
+/// How long the search for a linearization may take, unless the user says otherwise: it is exponential at
+/// worst.
 const LINEARIZABILITY: Duration = Duration::from_secs(60);
 
 /// Checks until the time is up or the user has had enough.

@@ -121,7 +121,8 @@ fn execute(
     Ok((server, failure))
 }
 
-/// Of PostgreSQL's variables, those that are handed on: none says where to connect or what to ask of the server first.
+/// Of PostgreSQL's variables, those that are handed on: none says where to connect or what to ask of the
+/// server first.
 const HARMLESS: [&str; 7] =
     ["PGDATA", "PGTZ", "PGDATESTYLE", "PGCLIENTENCODING", "PGAPPNAME", "PGCONNECT_TIMEOUT", "PGPASSWORD"];
 
@@ -136,8 +137,9 @@ const MYSQL: [&str; 7] = [
     "MYSQL_TEST_LOGIN_FILE",
 ];
 
-/// True of a variable that may lead a client to another database than ours, such as PGSERVICE, or make it ask for what ours does not
-/// speak, such as PGREQUIRESSL. A test that empties its tables must not find the wrong ones, so of libpq's only the harmless are kept.
+/// True of a variable that may lead a client to another database than ours, such as PGSERVICE, or make it
+/// ask for what ours does not speak, such as PGREQUIRESSL. A test that empties its tables must not find the
+/// wrong ones, so of libpq's only the harmless are kept.
 fn leads_elsewhere(name: &str) -> bool {
     let libpq =
         name.strip_prefix("PG").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));

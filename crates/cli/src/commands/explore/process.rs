@@ -1,8 +1,9 @@
 //! A command with everything that it starts: a process group, which ends as one.
 //!
-//! A shell that is killed leaves its children behind, with our pipes and the database's connections in their hands. So the run is over when the command
-//! itself has ended, or its time has, and whoever is left of its group is killed then. The group is also why Ctrl-C at the
-//! terminal reaches us alone, and never looks like a test that failed.
+//! A shell that is killed leaves its children behind, with our pipes and the database's connections in
+//! their hands. So the run is over when the command itself has ended, or its time has, and whoever is left
+//! of its group is killed then. The group is also why Ctrl-C at the terminal reaches us alone, and never
+//! looks like a test that failed.
 
 use crate::interrupt;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -22,7 +23,8 @@ pub enum End {
     Interrupted,
 }
 
-/// How long output is waited for after the group has ended: a process that left the group may hold the pipes for ever.
+/// How long output is waited for after the group has ended: a process that left the group may hold the
+/// pipes for ever.
 const OUTPUT: Duration = Duration::from_secs(1);
 
 /// Runs a command to its end, or ends it. What it printed is standard output, then standard error.

@@ -1,7 +1,8 @@
-//! A history as a checker that watches would get it: line by line, in order of arrival, to a socket or a file.
+//! A history as a checker that watches would get it: line by line, in order of arrival, to a socket or a
+//! file.
 //!
-//! Transactions are delayed as `anomalist_workload::Arrivals` says. With a rate, lines are sent in real time, a batch at a time;
-//! without one, as fast as they are taken.
+//! Transactions are delayed as `anomalist_workload::Arrivals` says. With a rate, lines are sent in real
+//! time, a batch at a time; without one, as fast as they are taken.
 
 use crate::exit::Failure;
 use crate::interrupt;

@@ -113,8 +113,8 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
     Ok(exit(&summaries, flags))
 }
 
-/// What is required decides; if nothing is, what the vendor documents. Where most statements failed, or nothing
-/// could be seen at any level, that is undecided.
+/// What is required decides; if nothing is, what the vendor documents. Where most statements failed, or
+/// nothing could be seen at any level, that is undecided.
 fn exit(summaries: &[Summary], flags: &DriveFlags) -> Exit {
     let held_to_it = flags.level.is_empty() && !flags.no_claim;
     let breaks =

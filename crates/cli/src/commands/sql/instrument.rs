@@ -7,7 +7,8 @@ use anomalist_sql::instrument::{Effect, Instrumenter, Mark};
 use anomalist_sqltext::{Control, control, parse, split};
 use std::io::Read;
 
-/// Prints every statement as it would be sent. Transactions are numbered as they begin; a statement outside of one is one.
+/// Prints every statement as it would be sent. Transactions are numbered as they begin; a statement outside
+/// of one is one.
 pub fn run(flags: &InstrumentFlags) -> Result<Exit, Failure> {
     let mut script = flags.statements.join(";\n");
     if flags.statements.is_empty() {

@@ -43,7 +43,8 @@ pub struct Flags {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Print statements as they are sent to the database, with the columns that record which rows they read and write
+    /// Print statements as they are sent to the database, with the columns that record which rows they read
+    /// and write
     Instrument(InstrumentFlags),
     /// Run a script of interleaved sessions and say what it shows
     Replay(ReplayFlags),
@@ -57,10 +58,12 @@ pub struct Where {
     /// postgres://…, mysql://… (MySQL, MariaDB, TiDB) or sqlite:FILE [default: $DATABASE_URL, else SQLite in this process]
     #[arg(value_name = "URL")]
     url: Option<String>,
-    /// Start a private server from the programs on this machine, and remove it afterwards: postgres, mariadb or galera
+    /// Start a private server from the programs on this machine, and remove it afterwards: postgres,
+    /// mariadb or galera
     #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = database::throwaway)]
     throwaway: Option<Engine>,
-    /// SQL dialect, if not that of the product that the server reports: postgres, mariadb, mysql, sqlite, cockroachdb, yugabytedb, tidb
+    /// SQL dialect, if not that of the product that the server reports: postgres, mariadb, mysql, sqlite,
+    /// cockroachdb, yugabytedb, tidb
     #[arg(long, value_name = "D")]
     dialect: Option<anomalist_sql::Flavour>,
     /// Isolation level, by the database's own name; all: every one it has, in turn
@@ -76,7 +79,8 @@ pub struct DriveFlags {
     /// Levels that must hold, by name or alias; they decide the exit status [default: require none]
     #[arg(long, value_name = "L", value_delimiter = ',')]
     level: Vec<Level>,
-    /// Do not require what the vendor of the database documents (without --level, an anomaly that the documentation rules out is exit status 1)
+    /// Do not require what the vendor of the database documents (without --level, an anomaly that the
+    /// documentation rules out is exit status 1)
     #[arg(long)]
     no_claim: bool,
     /// Concurrent sessions [default: 2 to 5, by turns]
@@ -118,7 +122,8 @@ pub struct DriveFlags {
     /// Percentage of transactions that roll back to a savepoint
     #[arg(long, value_name = "P", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=100))]
     savepoints: u8,
-    /// Shares of the kinds of statements, such as select=50,update=50,delete=0; those not named keep their default
+    /// Shares of the kinds of statements, such as select=50,update=50,delete=0; those not named keep their
+    /// default
     #[arg(long, value_name = "KIND=N,…", default_value = "")]
     mix: Mix,
     /// Do not shrink what was found
@@ -166,8 +171,8 @@ pub struct InstrumentFlags {
     Exit status: 0 the script ran and showed what it expects, 2 it did not show it, 3 bad usage or no database."
 )]
 pub struct ReplayFlags {
-    /// A script, as `anomalist sql --scripts` writes them: a statement per line, with `-- T1` for its session; or a folder of
-    /// them, to try on this database what was found on another
+    /// A script, as `anomalist sql --scripts` writes them: a statement per line, with `-- T1` for its
+    /// session; or a folder of them, to try on this database what was found on another
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
     #[command(flatten)]

@@ -14,7 +14,8 @@ pub struct Arrow {
     pub dashed: bool,
 }
 
-/// The picture of a class: all dependencies of its cycle, and the order of its sessions. Nothing if there is no dependency.
+/// The picture of a class: all dependencies of its cycle, and the order of its sessions. Nothing if there
+/// is no dependency.
 pub fn of(class: &Class) -> String {
     let place = |t: usize| class.found.transactions.iter().position(|p| *p == t);
     let mut arrows: Vec<Arrow> = Vec::new();
@@ -49,8 +50,8 @@ pub fn of(class: &Class) -> String {
     svg(&names, &arrows)
 }
 
-/// A row's name as far as people tell rows apart by it. Rows that `INSERT … SELECT` copied are named by a UUID, whose first group
-/// differs within a run; the page's text has the whole.
+/// A row's name as far as people tell rows apart by it. Rows that `INSERT … SELECT` copied are named by a
+/// UUID, whose first group differs within a run; the page's text has the whole.
 fn short(row: &str) -> String {
     row.split_once('-').map_or_else(|| row.to_owned(), |(first, _)| format!("{first}…"))
 }

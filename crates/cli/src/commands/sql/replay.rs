@@ -50,7 +50,8 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     Ok(if script.expects.is_some() && shown == 0 { Exit::Undecided } else { Exit::Holds })
 }
 
-/// Refuses what would run and say nothing: a script without sessions, in SQL or about an anomaly that nobody knows.
+/// Refuses what would run and say nothing: a script without sessions, in SQL or about an anomaly that
+/// nobody knows.
 pub fn understood(script: &Script, path: &Path) -> Result<(), Failure> {
     let wrong = |what: &str| Err(Failure::input(format_args!("{}: {what}", path.display())));
     if script.steps.is_empty() {
@@ -69,7 +70,8 @@ pub fn understood(script: &Script, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The level of the command line, whatever the script's sessions set at their start; else the script's, else the server's.
+/// The level of the command line, whatever the script's sessions set at their start; else the script's,
+/// else the server's.
 fn isolation(opened: &Opened, flags: &ReplayFlags, script: &mut Script) -> Result<Isolation, Failure> {
     let named = match (flags.place.isolation.as_str(), &script.isolation) {
         ("all", Some(name)) => name.clone(),

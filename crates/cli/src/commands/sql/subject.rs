@@ -118,7 +118,8 @@ impl Opened {
     }
 }
 
-/// A name for the place of the tables that nobody has: it is dropped with all that is in it, and runs may share a server.
+/// A name for the place of the tables that nobody has: it is dropped with all that is in it, and runs may
+/// share a server.
 fn unused_name() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
     format!("anomalist_sql_{}_{now:x}", std::process::id())

@@ -1,4 +1,5 @@
-//! `anomalist sql replay FOLDER`: what was found on one database, tried on another (section 6.2 of the paper).
+//! `anomalist sql replay FOLDER`: what was found on one database, tried on another (section 6.2 of the
+//! paper).
 
 use super::ReplayFlags;
 use super::replay;

@@ -32,7 +32,8 @@ pub struct Flags {
     /// postgres://…, mysql://… (MySQL, MariaDB, TiDB), sqlite:FILE, simulated:LEVEL, weakdb:LEVEL or exec:CMD [default: $DATABASE_URL, else SQLite and a simulated store]
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// Start a private server from the programs on this machine, and remove it afterwards: postgres, mariadb or galera
+    /// Start a private server from the programs on this machine, and remove it afterwards: postgres,
+    /// mariadb or galera
     #[arg(long, value_name = "DB", conflicts_with = "url", value_parser = database::throwaway)]
     pub throwaway: Option<Engine>,
     /// Isolation level, by the database's own name [default: its strongest]
@@ -41,13 +42,16 @@ pub struct Flags {
     /// Test every isolation level of the database, and print which levels each one satisfies
     #[arg(long)]
     pub matrix: bool,
-    /// Levels that must hold, by name or alias; they decide the exit status [default: decide all, require none]
+    /// Levels that must hold, by name or alias; they decide the exit status [default: decide all, require
+    /// none]
     #[arg(long, value_name = "L", value_delimiter = ',')]
     pub level: Vec<Level>,
-    /// Do not require what the vendor of the database documents (without --level, breaking it is exit status 1)
+    /// Do not require what the vendor of the database documents (without --level, breaking it is exit
+    /// status 1)
     #[arg(long)]
     pub no_claim: bool,
-    /// What transactions do: register, list-append, set, counter, bank, long-fork, predicate, smallbank, tpcc, voter, twitter, rubis, courseware, or GeneralRH, GeneralRW, GeneralWH [default: list-append]
+    /// What transactions do: register, list-append, set, counter, bank, long-fork, predicate, smallbank,
+    /// tpcc, voter, twitter, rubis, courseware, or GeneralRH, GeneralRW, GeneralWH [default: list-append]
     #[arg(long, value_name = "W", value_delimiter = ',')]
     pub workload: Vec<String>,
     /// Number of sessions, each a connection and a thread
@@ -59,16 +63,19 @@ pub struct Flags {
     /// Run for this time instead, such as 30s or 2m
     #[arg(long, value_name = "D", value_parser = some_time)]
     pub duration: Option<Duration>,
-    /// Disturb the database: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a throw-away server also pause, restart, kill; all: everything that is possible
+    /// Disturb the database: delay, throttle, terminate, lose-commits, cut, half-close, partition; of a
+    /// throw-away server also pause, restart, kill; all: everything that is possible
     #[arg(long, value_name = "F", value_delimiter = ',')]
     pub fault: Vec<String>,
-    /// Also check snapshot isolation by the server's own snapshots and order of commits, while it runs: PostgreSQL at REPEATABLE READ and SERIALIZABLE, MariaDB at REPEATABLE READ
+    /// Also check snapshot isolation by the server's own snapshots and order of commits, while it runs:
+    /// PostgreSQL at REPEATABLE READ and SERIALIZABLE, MariaDB at REPEATABLE READ
     #[arg(long)]
     pub online: bool,
     /// About one fault in this time
     #[arg(long, value_name = "D", default_value = "1s", value_parser = values::duration)]
     pub fault_every: Duration,
-    /// Give the database a known bug, to see it caught: dirty-read, lost-update, non-atomic-commit, stale-failover; or the client: lost-commit-is-abort
+    /// Give the database a known bug, to see it caught: dirty-read, lost-update, non-atomic-commit,
+    /// stale-failover; or the client: lost-commit-is-abort
     #[arg(long, value_name = "BUG")]
     pub bug: Option<Bug>,
     /// Number of keys in use at a time: rows, lists, accounts, groups [default: the workload's]
@@ -104,7 +111,8 @@ pub struct Flags {
     /// Also write the history in this format, such as elle-edn
     #[arg(long, value_name = "FORMAT", value_parser = values::format())]
     pub to: Option<Format>,
-    /// Time limit of each check, such as 30s or 2m [default: none for levels decided in polynomial time, else 30s]
+    /// Time limit of each check, such as 30s or 2m [default: none for levels decided in polynomial time,
+    /// else 30s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Print one JSON document and nothing else

@@ -1,7 +1,8 @@
-//! The folder of a run: `runs/<time>-<name>/` with the history, the result, the report (as text and as a page) and the log.
+//! The folder of a run: `runs/<time>-<name>/` with the history, the result, the report (as text and as a
+//! page) and the log.
 //!
-//! Everything in it can be read while the run goes on, and `anomalist check` takes the history as it takes any other. `runs/latest` is the
-//! newest.
+//! Everything in it can be read while the run goes on, and `anomalist check` takes the history as it takes
+//! any other. `runs/latest` is the newest.
 
 use crate::destination::{Destination, write_file};
 use crate::exit::Failure;
@@ -134,7 +135,8 @@ fn link_latest(_: &Path, _: &Path) {}
 /// `20261116T085027Z` for seconds since 1970.
 fn stamp(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1 March 0000, so that leap days come last (Hinnant, "chrono-compatible low-level date algorithms").
+    // Days since 1 March 0000, so that leap days come last (Hinnant, "chrono-compatible low-level date
+    // algorithms").
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

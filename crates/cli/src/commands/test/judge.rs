@@ -62,7 +62,8 @@ fn recording(
     Ok(Judged { history, found })
 }
 
-/// Adds what the online check found: the levels that it is about are violated by timestamps, whatever they are by values.
+/// Adds what the online check found: the levels that it is about are violated by timestamps, whatever they
+/// are by values.
 pub fn add_timestamps(judgement: &mut Judgement, summary: &Summary) {
     if summary.online.as_ref().is_none_or(|online| online.violations.is_empty()) {
         return;

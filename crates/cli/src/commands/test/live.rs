@@ -1,8 +1,9 @@
 //! What one sees while a run goes on: transactions per second, aborts, faults, anomalies so far.
 //!
-//! Anomalies are counted by checking what has been written of the history, now and then: for at most a second, and with five
-//! times as long a pause, so that the check does not compete with the database. On a terminal only; they come first, because a narrow
-//! one cuts the end off. Drawing, and listening to Ctrl-C, does not wait for a check.
+//! Anomalies are counted by checking what has been written of the history, now and then: for at most a
+//! second, and with five times as long a pause, so that the check does not compete with the database. On a
+//! terminal only; they come first, because a narrow one cuts the end off. Drawing, and listening to Ctrl-C,
+//! does not wait for a check.
 
 use super::flags::Flags;
 use super::folder::RunFolder;
@@ -118,7 +119,8 @@ impl Live {
         let (sender, found) = channel();
         let (history, global) = (self.history.clone(), self.global.clone());
         std::thread::spawn(move || {
-            // An incomplete last line or an empty file is nothing to report: the real check comes at the end.
+            // An incomplete last line or an empty file is nothing to report: the real check comes at the
+            // end.
             let judged = judge::unfinished(&history, GLANCE, &global);
             let kinds =
                 |judged: judge::Judged| judged.found.judgement.anomalies.iter().map(|a| a.kind).collect();
@@ -135,8 +137,8 @@ impl Live {
 
 /// Kinds of anomaly in what has been written so far: how many, and the worst, which most levels forbid.
 ///
-/// A transaction is written when it has ended, so some that others have read from are not there yet: a value that nobody wrote says
-/// nothing.
+/// A transaction is written when it has ended, so some that others have read from are not there yet: a
+/// value that nobody wrote says nothing.
 fn told(mut kinds: Vec<AnomalyKind>) -> String {
     kinds.retain(|&kind| kind != AnomalyKind::ThinAirRead);
     let forbidding = |kind: &AnomalyKind| Level::ALL.iter().filter(|level| level.forbids(*kind)).count();
@@ -151,7 +153,8 @@ fn columns() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| width.0.into())
 }
 
-/// The line for a terminal that cuts the end off: the head is left out if what is needed would not fit behind it.
+/// The line for a terminal that cuts the end off: the head is left out if what is needed would not fit
+/// behind it.
 fn fitted(head: &str, needed: &str, more: &str, columns: usize) -> String {
     match head.chars().count() + 2 + needed.chars().count() <= columns {
         true => format!("{head}: {needed}, {more}"),

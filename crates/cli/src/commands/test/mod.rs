@@ -1,8 +1,10 @@
-//! `anomalist test`: drives a database from concurrent sessions, records what they saw, checks it, and keeps everything.
+//! `anomalist test`: drives a database from concurrent sessions, records what they saw, checks it, and
+//! keeps everything.
 //!
-//! A *run* is one engine at one isolation level with one workload; it has a folder of its own under `runs/`, with the history,
-//! the result, the report and a log. One URL is one run; without a URL there are two, of SQLite and of a simulated store, to show what
-//! the answers look like; `--matrix` is a run per isolation level of the database.
+//! A *run* is one engine at one isolation level with one workload; it has a folder of its own under
+//! `runs/`, with the history, the result, the report and a log. One URL is one run; without a URL there are
+//! two, of SQLite and of a simulated store, to show what the answers look like; `--matrix` is a run per
+//! isolation level of the database.
 
 mod faults;
 mod flags;
@@ -359,7 +361,8 @@ fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String 
     out
 }
 
-/// The anomaly to explain where there is room for one: a write skew if there is one, of the last run that has any.
+/// The anomaly to explain where there is room for one: a write skew if there is one, of the last run that
+/// has any.
 fn telling(done: &[Done]) -> Option<(&Done, &anomalist_level::Anomaly)> {
     let of_kind = |wanted: Option<AnomalyKind>| {
         done.iter().rev().find_map(|d| {

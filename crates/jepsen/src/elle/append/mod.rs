@@ -1,8 +1,9 @@
-//! Lists that grow by appends: a read shows all appends before it, so the longest read of a key is its version order.
+//! Lists that grow by appends: a read shows all appends before it, so the longest read of a key is its
+//! version order.
 //!
-//! Every append that no read shows is taken to come after all those that the longest read shows, unordered among
-//! themselves. Elements that only shorter, contradicting reads show count as unobserved, and the chain is not bridged over elements of
-//! failed transactions: that is Elle's inference, not the best one.
+//! Every append that no read shows is taken to come after all those that the longest read shows, unordered
+//! among themselves. Elements that only shorter, contradicting reads show count as unobserved, and the
+//! chain is not bridged over elements of failed transactions: that is Elle's inference, not the best one.
 
 mod direct;
 

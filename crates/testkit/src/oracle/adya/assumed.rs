@@ -1,7 +1,8 @@
 //! Assumptions about the order of a register's versions, as rules that an order of versions keeps or breaks.
 //!
-//! The rank of a version is its place in the order; the initial version has rank 0. An operation that shows a version has its
-//! rank: a write that of what its transaction installs, an external read of an installed version that version's.
+//! The rank of a version is its place in the order; the initial version has rank 0. An operation that shows
+//! a version has its rank: a write that of what its transaction installs, an external read of an installed
+//! version that version's.
 
 use super::raw::{Origin, Raw};
 use anomalist_history::{OpId, OpKind, Outcome, TxnId};

@@ -133,7 +133,8 @@ impl<'a> Raw<'a> {
         self.reads(exists).into_iter().filter(on_key).map(|r| (r, self.body(exists, r))).collect()
     }
 
-    /// The longest list that all bodies begin with or are a beginning of; and whether that is the longest body.
+    /// The longest list that all bodies begin with or are a beginning of; and whether that is the longest
+    /// body.
     fn agreed(&self, exists: &[bool], key: usize) -> (Vec<usize>, bool) {
         let bodies = self.bodies(exists, key);
         let longest = bodies.iter().map(|(_, b)| b.clone()).max_by_key(Vec::len).unwrap_or_default();

@@ -7,9 +7,11 @@ use crate::oracle::relation::Relation;
 /// A phenomenon that tells the operations of a transaction apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operational {
-    /// A read misses the write of somebody on whom an operation not after it depends, directly or through others.
+    /// A read misses the write of somebody on whom an operation not after it depends, directly or through
+    /// others.
     Monotonic,
-    /// No order of operations and commits has every operation after the commits it depends on and before those it misses.
+    /// No order of operations and commits has every operation after the commits it depends on and before
+    /// those it misses.
     Snapshots,
     /// A transaction missed a version of a key that comes before its own version of that key.
     Cursor,
