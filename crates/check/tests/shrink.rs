@@ -4,7 +4,7 @@
 
 use anomalist_check::shrink::{Goal, NothingToShrink, shrink, tighten};
 use anomalist_check::{Budget, Request, check};
-use anomalist_history::{History, Indexed, Kept, KeyId, OpId, TxnId, Value};
+use anomalist_history::{Filter, History, Indexed, KeyId, OpId, TxnId, Value};
 use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict};
 use anomalist_testkit::mini;
 use anomalist_testkit::oracle;
@@ -14,7 +14,7 @@ use anomalist_verify::Verifier;
 /// Everything but one operation and, if it writes, what depends on it.
 struct Without<'a>(&'a History, OpId);
 
-impl Kept for Without<'_> {
+impl Filter for Without<'_> {
     fn txn(&self, t: TxnId) -> bool {
         self.0.op_range(t).any(|i| self.op(OpId(i as u32)))
     }
@@ -58,7 +58,7 @@ fn what_is_left_violates_the_level_and_nothing_can_go() {
             assert!(!oracle::satisfies(&history, weak), "{}", shown());
             assert!(!oracle::satisfies(left, weak), "{}\n{}", shown(), mini::print(left));
             for op in (0..left.op_count() as u32).map(OpId) {
-                let (fewer, _) = left.part(&Without(left, op)).unwrap();
+                let (fewer, _) = left.filtered(&Without(left, op)).unwrap();
                 if fewer.txn_count() > 0 {
                     assert!(oracle::satisfies(&fewer, weak), "{}\n{}", shown(), mini::print(left));
                 }

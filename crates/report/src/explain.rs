@@ -5,10 +5,10 @@
 //! the overlooked writer, and what follows from its not having been read. Anomalies that are no cycle are
 //! told in `direct.rs`.
 
-use crate::cast::{Cast, clean};
 use crate::direct;
 use crate::refuted;
 use crate::versions;
+use crate::witness_view::{WitnessView, clean};
 use anomalist_history::{History, OpId, OpKind};
 use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
 
@@ -36,35 +36,35 @@ const MANY_STEPS: usize = 8;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn explain(history: &History, anomaly: &Anomaly) -> String {
-    let cast = Cast::new(history, anomaly);
+    let view = WitnessView::new(history, anomaly);
     let mut lines = Vec::new();
-    if cast.renamed && !cast.txns.is_empty() {
-        let who: Vec<String> = cast
+    if view.renamed && !view.txns.is_empty() {
+        let who: Vec<String> = view
             .txns
             .iter()
             .map(|&t| {
-                let (name, rest) = (clean(&history.txn_name(t)), cast.particulars(t).join(", "));
+                let (name, rest) = (clean(&history.txn_name(t)), view.particulars(t).join(", "));
                 let rest = if rest.is_empty() { rest } else { format!(" ({rest})") };
-                format!("{} = {name}{rest}", cast.name(t))
+                format!("{} = {name}{rest}", view.name(t))
             })
             .collect();
         lines.push(format!("Let {}.", shortened(&who).join(", ")));
     }
-    if let Some(proof) = refuted::steps(&cast) {
+    if let Some(proof) = refuted::steps(&view) {
         lines.extend(proof.into_iter().map(|line| format!("{}{}", "  ".repeat(line.depth), line.text)));
         return lines.join("\n");
     }
-    lines.extend(steps(&cast).iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)));
+    lines.extend(steps(&view).iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)));
     lines.join("\n")
 }
 
 /// The steps of the explanation, unnumbered.
-pub(crate) fn steps(cast: &Cast<'_>) -> Vec<String> {
-    if let Some(steps) = direct::steps(cast) {
+pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
+    if let Some(steps) = direct::steps(view) {
         return steps;
     }
-    let edges = &cast.anomaly.witness.edges;
-    if is_cycle(edges) { cycle(cast, edges) } else { direct::plain(cast) }
+    let edges = &view.anomaly.witness.edges;
+    if is_cycle(edges) { cycle(view, edges) } else { direct::plain(view) }
 }
 
 fn is_cycle(edges: &[Edge]) -> bool {
@@ -72,19 +72,19 @@ fn is_cycle(edges: &[Edge]) -> bool {
     matches!((edges.first(), edges.last()), (Some(first), Some(last)) if joined && last.to == first.from)
 }
 
-fn cycle(cast: &Cast<'_>, edges: &[Edge]) -> Vec<String> {
+fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<String> {
     let mut steps: Vec<(String, bool)> = Vec::new();
     for edge in edges {
         if let Evidence::Forced { read, visible_write, path, .. } = &edge.evidence {
-            let (reader, writer) = (cast.history.txn_of(*read), cast.history.txn_of(*visible_write));
-            let mut why = shortened(&path.iter().map(|e| fact(cast, e)).collect::<Vec<_>>()).join("; ");
+            let (reader, writer) = (view.history.txn_of(*read), view.history.txn_of(*visible_write));
+            let mut why = shortened(&path.iter().map(|e| fact(view, e)).collect::<Vec<_>>()).join("; ");
             if !why.is_empty() {
-                why.push_str(&format!(", so {} must see {}.", cast.name(reader), cast.name(writer)));
+                why.push_str(&format!(", so {} must see {}.", view.name(reader), view.name(writer)));
                 steps.push((why, false));
             }
         }
         let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
-        steps.push((format!("{}.", step(cast, edge)), mergeable));
+        steps.push((format!("{}.", step(view, edge)), mergeable));
     }
     let mut told: Vec<String> = if steps.len() > MANY_STEPS {
         let runs = steps.chunk_by(|a, b| a.1 && b.1);
@@ -94,7 +94,7 @@ fn cycle(cast: &Cast<'_>, edges: &[Edge]) -> Vec<String> {
     };
     if let Some(last) = told.last_mut() {
         let nodes: Vec<String> =
-            edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(cast, n)).collect();
+            edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(view, n)).collect();
         if edges.len() == 1 {
             last.push_str(&format!(" {} would have to come before itself.", nodes[0]));
         } else {
@@ -117,10 +117,10 @@ fn shortened(items: &[String]) -> Vec<String> {
     first.iter().cloned().chain(["…".to_owned()]).chain(last.iter().cloned()).collect()
 }
 
-fn short(cast: &Cast<'_>, node: Node) -> String {
+fn short(view: &WitnessView<'_>, node: Node) -> String {
     match node {
         Node::Initial => "initial state".to_owned(),
-        Node::Txn(t) => cast.name(t),
+        Node::Txn(t) => view.name(t),
     }
 }
 
@@ -132,33 +132,33 @@ fn lower_the(text: &str) -> String {
 }
 
 /// A step of a cycle: a fact, and what it says about the order.
-fn step(cast: &Cast<'_>, edge: &Edge) -> String {
-    let (from, to) = (cast.node(edge.from), cast.node(edge.to));
+fn step(view: &WitnessView<'_>, edge: &Edge) -> String {
+    let (from, to) = (view.node(edge.from), view.node(edge.to));
     match &edge.evidence {
         Evidence::Forced { read, overwritten, visible_write, .. } => format!(
             "{from} {}, yet {}: {from} must {} before {to}",
-            did(cast, *visible_write),
-            saw(cast, *read, *overwritten),
+            did(view, *visible_write),
+            saw(view, *read, *overwritten),
             if edge.to == Node::Initial { "come" } else { "commit" }
         ),
-        Evidence::Session | Evidence::RealTime => fact(cast, edge),
-        _ => format!("{}: {from} comes before {to}", fact(cast, edge)),
+        Evidence::Session | Evidence::RealTime => fact(view, edge),
+        _ => format!("{}: {from} comes before {to}", fact(view, edge)),
     }
 }
 
 /// What was observed.
-pub(crate) fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
-    let (from, to) = (cast.node(edge.from), cast.node(edge.to));
+pub(crate) fn fact(view: &WitnessView<'_>, edge: &Edge) -> String {
+    let (from, to) = (view.node(edge.from), view.node(edge.to));
     match &edge.evidence {
         Evidence::Session => match (edge.from, edge.to) {
             (Node::Txn(t), Node::Txn(_)) => {
-                format!("{from} comes before {to} in session {}", cast.session(t))
+                format!("{from} comes before {to} in session {}", view.session(t))
             }
             _ => format!("The initial state comes before {to}, as before every transaction"),
         },
         Evidence::RealTime => {
             let span = |node: Node| match node {
-                Node::Txn(t) => cast.history.intervals().map(|i| i[t.index()]),
+                Node::Txn(t) => view.history.intervals().map(|i| i[t.index()]),
                 Node::Initial => None,
             };
             match (span(edge.from).and_then(|i| i.completed), span(edge.to)) {
@@ -168,41 +168,41 @@ pub(crate) fn fact(cast: &Cast<'_>, edge: &Edge) -> String {
                 _ => format!("{from} had ended when {to} began"),
             }
         }
-        Evidence::Read { write, read } => saw(cast, *read, *write),
+        Evidence::Read { write, read } => saw(view, *read, *write),
         Evidence::Forced { read, overwritten, visible_write, .. } => {
-            format!("{from} {}, and {}", did(cast, *visible_write), saw(cast, *read, *overwritten))
+            format!("{from} {}, and {}", did(view, *visible_write), saw(view, *read, *overwritten))
         }
-        Evidence::Version { first, second, read } => versions::shown(cast, *first, *second, *read),
+        Evidence::Version { first, second, read } => versions::shown(view, *first, *second, *read),
         Evidence::Overwritten { read, seen, write, reason } => {
-            versions::overwritten(cast, (*read, *seen), *write, *reason)
+            versions::overwritten(view, (*read, *seen), *write, *reason)
         }
-        Evidence::Ordered { first, second, reason } => versions::ordered(cast, *first, *second, *reason),
+        Evidence::Ordered { first, second, reason } => versions::ordered(view, *first, *second, *reason),
         Evidence::Given { reason, .. } => format!("{from} and {to}: {reason}"),
     }
 }
 
 /// `T3 read x = 1, which T1 wrote`.
-pub(crate) fn saw(cast: &Cast<'_>, read: OpId, write: Option<OpId>) -> String {
-    let reader = cast.name(cast.history.txn_of(read));
-    format!("{reader} read {} = {}{}", cast.key_of(read), cast.value(read), whose(cast, read, write))
+pub(crate) fn saw(view: &WitnessView<'_>, read: OpId, write: Option<OpId>) -> String {
+    let reader = view.name(view.history.txn_of(read));
+    format!("{reader} read {} = {}{}", view.key_of(read), view.value(read), whose(view, read, write))
 }
 
 /// `, which T1 wrote`.
-pub(crate) fn whose(cast: &Cast<'_>, read: OpId, write: Option<OpId>) -> String {
+pub(crate) fn whose(view: &WitnessView<'_>, read: OpId, write: Option<OpId>) -> String {
     let Some(write) = write else { return ", the initial value".to_owned() };
-    let (reader, writer) = (cast.history.txn_of(read), cast.history.txn_of(write));
-    let writer = if reader == writer { "it".to_owned() } else { cast.name(writer) };
+    let (reader, writer) = (view.history.txn_of(read), view.history.txn_of(write));
+    let writer = if reader == writer { "it".to_owned() } else { view.name(writer) };
     let itself = if writer == "it" { " itself" } else { "" };
-    match cast.history.op(write).kind {
-        OpKind::Append => format!(", to which {writer}{itself} appended {}", cast.value(write)),
+    match view.history.op(write).kind {
+        OpKind::Append => format!(", to which {writer}{itself} appended {}", view.value(write)),
         _ => format!(", which {writer} wrote{itself}"),
     }
 }
 
 /// `wrote x = 1`, `appended 1 to x`, `read x = 1`.
-pub(crate) fn did(cast: &Cast<'_>, op: OpId) -> String {
-    let (key, value) = (cast.key_of(op), cast.value(op));
-    match cast.history.op(op).kind {
+pub(crate) fn did(view: &WitnessView<'_>, op: OpId) -> String {
+    let (key, value) = (view.key_of(op), view.value(op));
+    match view.history.op(op).kind {
         OpKind::Write => format!("wrote {key} = {value}"),
         OpKind::Append => format!("appended {value} to {key}"),
         OpKind::Read => format!("read {key} = {value}"),

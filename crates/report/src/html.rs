@@ -4,7 +4,7 @@
 //! here with its picture.
 
 use crate::ci::xml;
-use crate::layout::{counted, thousands, times};
+use crate::layout::{pluralise, thousands, times};
 use crate::text::{conclusion, mixed_text};
 use crate::{Style, Subject, everyday, example_text, reason, svg, titled};
 use anomalist_level::{Anomaly, Verdict};
@@ -43,12 +43,12 @@ fn section(out: &mut String, about: &str, subject: &Subject<'_>) {
     let _ = writeln!(
         out,
         "<p>{}, {} ({} aborted, {} of unknown outcome), {}, {}; {} ({})</p>",
-        counted(facts.sessions, "session"),
-        counted(facts.transactions, "transaction"),
+        pluralise(facts.sessions, "session"),
+        pluralise(facts.transactions, "transaction"),
         thousands(facts.aborted),
         thousands(facts.indeterminate),
-        counted(facts.operations, "operation"),
-        counted(facts.keys, "key"),
+        pluralise(facts.operations, "operation"),
+        pluralise(facts.keys, "key"),
         xml(&facts.path),
         xml(&facts.format),
     );

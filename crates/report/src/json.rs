@@ -6,10 +6,10 @@
 //! are).
 
 use crate::Subject;
-use crate::cast::{Cast, letter};
 use crate::doc::Doc;
 use crate::explain::explain;
 use crate::unknown::reason;
+use crate::witness_view::{WitnessView, letter};
 use anomalist_history::{AtomKind, History, OpId, OpKind, Outcome, TxnId, Value, View};
 use anomalist_level::{
     Anomaly, AnomalyKind, Edge, Evidence, Level, LevelVerdict, Mixed, Node, Sought, Verdict, Why,
@@ -143,7 +143,7 @@ fn level(verdict: &LevelVerdict) -> Doc {
 /// A kind of anomaly. `same_as` is an earlier kind with the same example.
 fn anomaly(subject: &Subject<'_>, anomaly: &Anomaly) -> Doc {
     let (history, further) = (subject.history, &subject.judgement.further);
-    let cast = Cast::new(history, anomaly);
+    let view = WitnessView::new(history, anomaly);
     let mut fields = vec![("kind", anomaly.kind.name().into()), ("code", anomaly.kind.code().into())];
     if let Some(pattern) = anomaly.pattern(history) {
         fields.push(("pattern", pattern.name().into()));
@@ -153,30 +153,30 @@ fn anomaly(subject: &Subject<'_>, anomaly: &Anomaly) -> Doc {
     if let Some(twin) = subject.twin(anomaly) {
         fields.push(("same_as", twin.kind.name().into()));
     }
-    fields.extend(shown(&cast));
+    fields.extend(shown(&view));
     let mut further = further.iter().filter(|a| a.kind == anomaly.kind).peekable();
     if further.peek().is_some() {
-        let more = further.map(|a| Doc::Object(shown(&Cast::new(history, a)).into()));
+        let more = further.map(|a| Doc::Object(shown(&WitnessView::new(history, a)).into()));
         fields.push(("further", Doc::Array(more.collect())));
     }
     Doc::Object(fields)
 }
 
 /// An example: its witness, and what that means.
-fn shown(cast: &Cast<'_>) -> [(&'static str, Doc); 2] {
+fn shown(view: &WitnessView<'_>) -> [(&'static str, Doc); 2] {
     let witness = vec![
-        ("transactions", Doc::Array(cast.txns.iter().map(|&t| transaction(cast, t)).collect())),
-        ("edges", Doc::Array(cast.anomaly.witness.edges.iter().map(|e| edge(cast, e)).collect())),
+        ("transactions", Doc::Array(view.txns.iter().map(|&t| transaction(view, t)).collect())),
+        ("edges", Doc::Array(view.anomaly.witness.edges.iter().map(|e| edge(view, e)).collect())),
     ];
-    [("witness", Doc::Object(witness)), ("explanation", explain(cast.history, cast.anomaly).into())]
+    [("witness", Doc::Object(witness)), ("explanation", explain(view.history, view.anomaly).into())]
 }
 
-fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {
-    let history = cast.history;
+fn transaction(view: &WitnessView<'_>, t: TxnId) -> Doc {
+    let history = view.history;
     let session = history.session_label(history.session_of(t));
     let mut fields = vec![
         ("name", history.txn_name(t).into()),
-        ("alias", cast.name(t).into()),
+        ("alias", view.name(t).into()),
         ("session", typed(history, session)),
     ];
     if let Some(line) = history.line(t) {
@@ -188,15 +188,15 @@ fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {
         Outcome::Indeterminate => fields.push(("outcome", "indeterminate".into())),
     }
     let total = history.op_range(t).len();
-    let shown = history.ops(t).filter(|(op, _)| total <= WHOLE || cast.matters(*op));
+    let shown = history.ops(t).filter(|(op, _)| total <= WHOLE || view.matters(*op));
     let operations = shown
         .map(|(op, o)| {
             let mut fields = vec![
                 ("type", letter(o.kind).into()),
                 ("key", typed(history, history.key_label(o.key))),
-                ("value", value(cast, op)),
+                ("value", value(view, op)),
             ];
-            if cast.matters(op) {
+            if view.matters(op) {
                 fields.push(("matters", Doc::Bool(true)));
             }
             Doc::Object(fields)
@@ -213,8 +213,8 @@ fn transaction(cast: &Cast<'_>, t: TxnId) -> Doc {
 const LONGEST: usize = 100;
 const END: usize = 20;
 
-fn value(cast: &Cast<'_>, op: OpId) -> Doc {
-    typed(cast.history, cast.history.op(op).value)
+fn value(view: &WitnessView<'_>, op: OpId) -> Doc {
+    typed(view.history, view.history.op(op).value)
 }
 
 /// A value with its type.
@@ -255,8 +255,8 @@ fn node(history: &History, node: Node) -> Doc {
     }
 }
 
-fn edge(cast: &Cast<'_>, edge: &Edge) -> Doc {
-    let history = cast.history;
+fn edge(view: &WitnessView<'_>, edge: &Edge) -> Doc {
+    let history = view.history;
     let mut fields = vec![
         ("from", node(history, edge.from)),
         ("to", node(history, edge.to)),
@@ -264,26 +264,26 @@ fn edge(cast: &Cast<'_>, edge: &Edge) -> Doc {
     ];
     let mut about = |op: OpId| {
         fields.push(("key", typed(history, history.key_label(history.op(op).key))));
-        fields.push(("value", value(cast, op)));
+        fields.push(("value", value(view, op)));
     };
     match &edge.evidence {
         Evidence::Session | Evidence::RealTime => {}
         Evidence::Read { write, read } => about(element(history, *write).unwrap_or(*read)),
         Evidence::Version { first, second, read } => {
             about(*second);
-            fields.push(("after", value(cast, *first)));
+            fields.push(("after", value(view, *first)));
             fields.push(("shown_by", node(history, Node::Txn(history.txn_of(*read)))));
-            fields.push(("read", value(cast, *read)));
+            fields.push(("read", value(view, *read)));
         }
         Evidence::Ordered { first, second, reason } => {
             about(*second);
-            fields.push(("after", value(cast, *first)));
-            fields.push(("reason", crate::versions::reason(cast, *reason).into()));
+            fields.push(("after", value(view, *first)));
+            fields.push(("reason", crate::versions::reason(view, *reason).into()));
         }
         Evidence::Overwritten { read, write, reason, .. } => {
             about(*write);
-            fields.push(("read", value(cast, *read)));
-            fields.push(("reason", crate::versions::reason(cast, *reason).into()));
+            fields.push(("read", value(view, *read)));
+            fields.push(("reason", crate::versions::reason(view, *reason).into()));
         }
         Evidence::Given { reason, operations } => {
             if let Some(&op) = operations.last() {
@@ -294,9 +294,9 @@ fn edge(cast: &Cast<'_>, edge: &Edge) -> Doc {
         Evidence::Forced { read, visible_write, path, .. } => {
             about(*visible_write);
             fields.push(("because", node(history, Node::Txn(history.txn_of(*read)))));
-            fields.push(("read", value(cast, *read)));
+            fields.push(("read", value(view, *read)));
             // A path is made of plain edges, so this goes one level deep.
-            fields.push(("path", Doc::Array(path.iter().map(|e| self::edge(cast, e)).collect())));
+            fields.push(("path", Doc::Array(path.iter().map(|e| self::edge(view, e)).collect())));
         }
     }
     Doc::Object(fields)

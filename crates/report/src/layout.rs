@@ -117,7 +117,7 @@ pub(crate) fn thousands(n: u64) -> String {
 }
 
 /// `1 key`, `2 keys`.
-pub(crate) fn counted(n: u64, noun: &str) -> String {
+pub(crate) fn pluralise(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn numbers() {
         assert_eq!([0, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!((counted(1, "key"), counted(1000, "key")), ("1 key".into(), "1,000 keys".into()));
+        assert_eq!((pluralise(1, "key"), pluralise(1000, "key")), ("1 key".into(), "1,000 keys".into()));
     }
 
     #[test]

@@ -37,7 +37,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cast;
 mod ci;
 mod direct;
 mod doc;
@@ -58,6 +57,7 @@ mod text;
 mod unknown;
 mod versions;
 mod vocabulary;
+mod witness_view;
 
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,9 @@
 //! out which step excludes which alternative. Each link of a cycle has its reason: a read, a session, real
 //! time, or an earlier step, which is told before the cycle.
 
-use crate::cast::{Cast, clean};
 use crate::explain::fact;
 use crate::layout::listed;
+use crate::witness_view::{WitnessView, clean};
 use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
 use anomalist_level::{
     AnomalyKind, Choice, Edge, Evidence, Family, Level, Literal, Node, Point, Reason, Refutation, Relation,
@@ -27,10 +27,10 @@ pub(crate) struct Line {
 }
 
 /// The proof that an example carries, as lines of text; `None` if it carries none.
-pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<Line>> {
-    let refutation = cast.anomaly.witness.refutation.as_deref().filter(|r| !r.steps.is_empty())?;
-    let level = denied(cast.anomaly.kind);
-    Some(told(cast, &|_| level, refutation))
+pub(crate) fn steps(view: &WitnessView<'_>) -> Option<Vec<Line>> {
+    let refutation = view.anomaly.witness.refutation.as_deref().filter(|r| !r.steps.is_empty())?;
+    let level = denied(view.anomaly.kind);
+    Some(told(view, &|_| level, refutation))
 }
 
 /// The level of which a kind says that no order satisfies it: the weakest that forbids it.
@@ -45,7 +45,11 @@ fn has_snapshots(level: Level) -> bool {
 }
 
 /// A refutation as lines of text; empty if there is nothing to tell. `level`: that of a transaction.
-pub(crate) fn told(cast: &Cast<'_>, level: &dyn Fn(TxnId) -> Level, refutation: &Refutation) -> Vec<Line> {
+pub(crate) fn told(
+    view: &WitnessView<'_>,
+    level: &dyn Fn(TxnId) -> Level,
+    refutation: &Refutation,
+) -> Vec<Line> {
     let Some(last) = refutation.steps.len().checked_sub(1) else { return Vec::new() };
     let mut certain = BTreeMap::new();
     for (i, step) in refutation.steps.iter().enumerate() {
@@ -55,7 +59,7 @@ pub(crate) fn told(cast: &Cast<'_>, level: &dyn Fn(TxnId) -> Level, refutation: 
     }
     let (lines, shown) = (Vec::new(), BTreeSet::new());
     let mut teller =
-        Teller { cast, history: cast.history, refutation, level, certain, shown, lines, left_out: false };
+        Teller { view, history: view.history, refutation, level, certain, shown, lines, left_out: false };
     teller.step(last, &BTreeSet::new(), &BTreeMap::new(), 0);
     if teller.left_out {
         let text = format!("… the whole proof has {} steps, which its certificate lists", last + 1);
@@ -89,20 +93,20 @@ fn link(history: &History, level: Level, a: TxnId, b: TxnId) -> Option<Edge> {
 
 /// The cycle with which the proof of an example ends, for pictures: each link with its reason where that is
 /// simple.
-pub(crate) fn last_cycle(cast: &Cast<'_>) -> Vec<(TxnId, TxnId, Option<Edge>)> {
-    let steps = cast.anomaly.witness.refutation.as_deref().map_or(&[][..], |r| &r.steps);
+pub(crate) fn last_cycle(view: &WitnessView<'_>) -> Vec<(TxnId, TxnId, Option<Edge>)> {
+    let steps = view.anomaly.witness.refutation.as_deref().map_or(&[][..], |r| &r.steps);
     let closing = steps.last().and_then(|last| match &last.reason {
         Reason::Implied(hints) => steps.get(*hints.last()? as usize),
         _ => Some(last),
     });
     let Some(Reason::Cycle(points)) = closing.map(|step| &step.reason) else { return Vec::new() };
-    let level = denied(cast.anomaly.kind);
+    let level = denied(view.anomaly.kind);
     let around = points.iter().zip(points.iter().cycle().skip(1)).map(|(a, b)| (a.txn(), b.txn()));
-    around.filter(|(a, b)| a != b).map(|(a, b)| (a, b, link(cast.history, level, a, b))).collect()
+    around.filter(|(a, b)| a != b).map(|(a, b)| (a, b, link(view.history, level, a, b))).collect()
 }
 
 struct Teller<'a> {
-    cast: &'a Cast<'a>,
+    view: &'a WitnessView<'a>,
     history: &'a History,
     refutation: &'a Refutation,
     level: &'a dyn Fn(TxnId) -> Level,
@@ -196,7 +200,7 @@ impl Teller<'_> {
                 Some(_) => {}
                 None => {
                     let seen = link(self.history, (self.level)(b.txn()), a.txn(), b.txn());
-                    facts.extend(seen.map(|edge| fact(self.cast, &edge)));
+                    facts.extend(seen.map(|edge| fact(self.view, &edge)));
                 }
             }
         }
@@ -226,7 +230,7 @@ impl Teller<'_> {
     }
 
     fn name(&self, t: TxnId) -> String {
-        self.cast.name(t)
+        self.view.name(t)
     }
 
     fn of(&self, op: OpId) -> String {

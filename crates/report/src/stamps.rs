@@ -4,63 +4,63 @@
 //! it returned instead is an edge. That is what `anomalist-check` makes; anything else is told operation by
 //! operation.
 
-use crate::cast::{Cast, stamp};
 use crate::explain::{did, saw};
+use crate::witness_view::{WitnessView, stamp};
 use anomalist_history::{OpId, OpKind, Stamps, TxnId};
 use anomalist_level::{AnomalyKind, Evidence};
 
 /// The steps for a kind of the timestamp check.
-pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<String>> {
-    match cast.anomaly.kind {
-        AnomalyKind::ExtStamp | AnomalyKind::ExtCommit => wrong_version(cast),
-        AnomalyKind::NoConflictStamp => conflict(cast),
-        AnomalyKind::SessionStamp | AnomalyKind::SessionCommit => session(cast),
-        AnomalyKind::IntStamp => internal(cast),
-        AnomalyKind::TimestampOrder => clock(cast),
-        AnomalyKind::TieStamp => tie(cast),
+pub(crate) fn steps(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    match view.anomaly.kind {
+        AnomalyKind::ExtStamp | AnomalyKind::ExtCommit => wrong_version(view),
+        AnomalyKind::NoConflictStamp => conflict(view),
+        AnomalyKind::SessionStamp | AnomalyKind::SessionCommit => session(view),
+        AnomalyKind::IntStamp => internal(view),
+        AnomalyKind::TimestampOrder => clock(view),
+        AnomalyKind::TieStamp => tie(view),
         _ => None,
     }
 }
 
-fn at(cast: &Cast<'_>, t: TxnId) -> Option<Stamps> {
-    cast.history.stamps().map(|stamps| stamps[t.index()])
+fn at(view: &WitnessView<'_>, t: TxnId) -> Option<Stamps> {
+    view.history.stamps().map(|stamps| stamps[t.index()])
 }
 
-fn commit(cast: &Cast<'_>, t: TxnId) -> Option<String> {
-    Some(stamp(at(cast, t)?.commit))
+fn commit(view: &WitnessView<'_>, t: TxnId) -> Option<String> {
+    Some(stamp(at(view, t)?.commit))
 }
 
-fn wrong_version(cast: &Cast<'_>) -> Option<Vec<String>> {
-    let (&read, expected) = cast.anomaly.witness.operations.split_first()?;
-    let t = cast.history.txn_of(read);
-    let (name, key) = (cast.name(t), cast.key_of(read));
-    let seen = match cast.anomaly.kind {
-        AnomalyKind::ExtCommit => format!("{name} commits at {}", commit(cast, t)?),
-        _ => match cast.history.snapshot(t) {
+fn wrong_version(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    let (&read, expected) = view.anomaly.witness.operations.split_first()?;
+    let t = view.history.txn_of(read);
+    let (name, key) = (view.name(t), view.key_of(read));
+    let seen = match view.anomaly.kind {
+        AnomalyKind::ExtCommit => format!("{name} commits at {}", commit(view, t)?),
+        _ => match view.history.snapshot(t) {
             Some(set) => format!("{name}'s snapshot is {set}"),
-            None => format!("{name} starts at {}", stamp(at(cast, t)?.start)),
+            None => format!("{name} starts at {}", stamp(at(view, t)?.start)),
         },
     };
     let last = match expected.first() {
         Some(&write) => {
-            let writer = cast.history.txn_of(write);
+            let writer = view.history.txn_of(write);
             format!(
                 "The last version of {key} before that is {}'s, which {} (commit {})",
-                cast.name(writer),
-                did(cast, write),
-                commit(cast, writer)?
+                view.name(writer),
+                did(view, write),
+                commit(view, writer)?
             )
         }
         None => format!("No version of {key} is before that"),
     };
-    Some(vec![format!("{seen}. {last}."), format!("But {}.", instead(cast, read, t)?)])
+    Some(vec![format!("{seen}. {last}."), format!("But {}.", instead(view, read, t)?)])
 }
 
 /// What was read, and where that came from.
-fn instead(cast: &Cast<'_>, read: OpId, t: TxnId) -> Option<String> {
-    let history = cast.history;
+fn instead(view: &WitnessView<'_>, read: OpId, t: TxnId) -> Option<String> {
+    let history = view.history;
     let op = history.op(read);
-    let source = cast.anomaly.witness.edges.iter().find_map(|edge| match edge.evidence {
+    let source = view.anomaly.witness.edges.iter().find_map(|edge| match edge.evidence {
         Evidence::Read { write: Some(write), .. } => Some(write),
         _ => None,
     });
@@ -68,14 +68,14 @@ fn instead(cast: &Cast<'_>, read: OpId, t: TxnId) -> Option<String> {
         let writer = history.txn_of(write);
         let how = match history.outcome(writer) {
             anomalist_history::Outcome::Aborted => "aborted".to_owned(),
-            _ => format!("commit {}", commit(cast, writer)?),
+            _ => format!("commit {}", commit(view, writer)?),
         };
-        return Some(format!("{} ({how})", saw(cast, read, Some(write))));
+        return Some(format!("{} ({how})", saw(view, read, Some(write))));
     }
-    let seen = format!("{} read {} = {}", cast.name(t), cast.key_of(read), cast.value(read));
+    let seen = format!("{} read {} = {}", view.name(t), view.key_of(read), view.value(read));
     let wrote = |o: anomalist_history::Op| o.kind != OpKind::Read && o.key == op.key && o.value == op.value;
     Some(if history.initial().of(op.key) == Some(op.value) {
-        saw(cast, read, None)
+        saw(view, read, None)
     } else if history.ops(t).any(|(_, o)| wrote(o)) {
         format!("{seen}, which it wrote only later")
     } else if history.list(op.value).is_some() {
@@ -85,16 +85,16 @@ fn instead(cast: &Cast<'_>, read: OpId, t: TxnId) -> Option<String> {
     })
 }
 
-fn conflict(cast: &Cast<'_>) -> Option<Vec<String>> {
-    let [first, second] = *cast.anomaly.witness.operations.as_slice() else { return None };
+fn conflict(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    let [first, second] = *view.anomaly.witness.operations.as_slice() else { return None };
     let span = |write: OpId| {
-        let t = cast.history.txn_of(write);
-        let stamps = at(cast, t)?;
-        let ran = match cast.history.snapshot(t) {
+        let t = view.history.txn_of(write);
+        let stamps = at(view, t)?;
+        let ran = match view.history.snapshot(t) {
             Some(set) => format!("with snapshot {set}"),
             None => format!("from {} to {}", stamp(stamps.start), stamp(stamps.commit)),
         };
-        Some(format!("{} {} and ran {ran}.", cast.name(t), did(cast, write)))
+        Some(format!("{} {} and ran {ran}.", view.name(t), did(view, write)))
     };
     Some(vec![
         span(first)?,
@@ -104,14 +104,14 @@ fn conflict(cast: &Cast<'_>) -> Option<Vec<String>> {
 }
 
 /// A number that does not follow the one before it, if that is what is wrong.
-fn number(cast: &Cast<'_>) -> Option<Vec<String>> {
-    let (&t, before) = cast.anomaly.witness.transactions.split_last()?;
+fn number(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    let (&t, before) = view.anomaly.witness.transactions.split_last()?;
     let before = before.first().copied();
-    let numbers = cast.history.numbers().filter(|_| cast.history.breaks_numbers(before, t))?;
-    let told = format!("{} is number {} of session {}", cast.name(t), numbers[t.index()], cast.session(t));
+    let numbers = view.history.numbers().filter(|_| view.history.breaks_numbers(before, t))?;
+    let told = format!("{} is number {} of session {}", view.name(t), numbers[t.index()], view.session(t));
     Some(vec![match before {
         Some(before) => {
-            let (name, number) = (cast.name(before), numbers[before.index()]);
+            let (name, number) = (view.name(before), numbers[before.index()]);
             format!(
                 "{told}, and the one before it, {name}, is number {number}: they do not follow one another."
             )
@@ -120,48 +120,48 @@ fn number(cast: &Cast<'_>) -> Option<Vec<String>> {
     }])
 }
 
-fn session(cast: &Cast<'_>) -> Option<Vec<String>> {
-    if let Some(steps) = number(cast) {
+fn session(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    if let Some(steps) = number(view) {
         return Some(steps);
     }
-    let [before, t] = *cast.anomaly.witness.transactions.as_slice() else { return None };
-    let (first, second) = (cast.name(before), cast.name(t));
+    let [before, t] = *view.anomaly.witness.transactions.as_slice() else { return None };
+    let (first, second) = (view.name(before), view.name(t));
     let told = format!(
         "{first} comes before {second} in session {} and commits at {}.",
-        cast.session(t),
-        commit(cast, before)?
+        view.session(t),
+        commit(view, before)?
     );
-    let broken = match cast.anomaly.kind {
-        AnomalyKind::SessionCommit => format!("But {second} commits at {}, before that.", commit(cast, t)?),
-        _ => match cast.history.snapshot(t) {
+    let broken = match view.anomaly.kind {
+        AnomalyKind::SessionCommit => format!("But {second} commits at {}, before that.", commit(view, t)?),
+        _ => match view.history.snapshot(t) {
             Some(set) => format!("But {second}'s snapshot {set} does not contain it."),
-            None => format!("But {second} starts at {}, before that.", stamp(at(cast, t)?.start)),
+            None => format!("But {second} starts at {}, before that.", stamp(at(view, t)?.start)),
         },
     };
     Some(vec![told, broken])
 }
 
-fn internal(cast: &Cast<'_>) -> Option<Vec<String>> {
-    let [read, before] = *cast.anomaly.witness.operations.as_slice() else { return None };
-    let name = cast.name(cast.history.txn_of(read));
-    Some(vec![format!("{name} {}, and then {}.", did(cast, before), did(cast, read))])
+fn internal(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    let [read, before] = *view.anomaly.witness.operations.as_slice() else { return None };
+    let name = view.name(view.history.txn_of(read));
+    Some(vec![format!("{name} {}, and then {}.", did(view, before), did(view, read))])
 }
 
-fn clock(cast: &Cast<'_>) -> Option<Vec<String>> {
-    let &t = cast.anomaly.witness.transactions.first()?;
-    let Stamps { start, commit } = at(cast, t)?;
-    Some(vec![format!("{} starts at {} and commits at {}.", cast.name(t), stamp(start), stamp(commit))])
+fn clock(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    let &t = view.anomaly.witness.transactions.first()?;
+    let Stamps { start, commit } = at(view, t)?;
+    Some(vec![format!("{} starts at {} and commits at {}.", view.name(t), stamp(start), stamp(commit))])
 }
 
-fn tie(cast: &Cast<'_>) -> Option<Vec<String>> {
-    let [read, write] = *cast.anomaly.witness.operations.as_slice() else { return None };
-    let writer = cast.history.txn_of(write);
+fn tie(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    let [read, write] = *view.anomaly.witness.operations.as_slice() else { return None };
+    let writer = view.history.txn_of(write);
     Some(vec![format!(
         "{} {}. Several transactions wrote {} and committed at {}, among them {}: which came last is open.",
-        cast.name(cast.history.txn_of(read)),
-        did(cast, read),
-        cast.key_of(read),
-        commit(cast, writer)?,
-        cast.name(writer)
+        view.name(view.history.txn_of(read)),
+        did(view, read),
+        view.key_of(read),
+        commit(view, writer)?,
+        view.name(writer)
     )])
 }

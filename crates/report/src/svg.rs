@@ -9,8 +9,8 @@ mod label;
 mod place;
 mod route;
 
-use crate::cast::Cast;
 use crate::ci::xml;
+use crate::witness_view::WitnessView;
 use anomalist_history::{History, OpId};
 use anomalist_level::{Anomaly, Relation};
 use arrows::{Arrow, arrows, color, meaning};
@@ -38,9 +38,9 @@ const RELATIONS: [Relation; 7] = [
 
 /// The witness of an anomaly as an SVG document.
 pub fn svg(history: &History, anomaly: &Anomaly) -> String {
-    let cast = Cast::new(history, anomaly);
-    let arrows = arrows(&cast);
-    let picture = place(&cast, &arrows);
+    let view = WitnessView::new(history, anomaly);
+    let arrows = arrows(&view);
+    let picture = place(&view, &arrows);
     let used: BTreeSet<Relation> = arrows.iter().map(|a| a.relation).collect();
     let title = format!("{}: {}", anomaly.kind, anomaly.kind.title());
     let legend =
@@ -84,7 +84,7 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
             route::path(&way.points),
             color(arrow.relation),
             arrow.relation.name(),
-            xml(&spoken(&cast, arrow))
+            xml(&spoken(&view, arrow))
         );
     }
     // Labels last: no arrow runs over one.
@@ -107,10 +107,10 @@ pub fn svg(history: &History, anomaly: &Anomaly) -> String {
 }
 
 /// What an arrow says, for those who point at it: `wr x=1: T1 w(x,1) → T2 r(x,1)`.
-fn spoken(cast: &Cast<'_>, arrow: &Arrow) -> String {
+fn spoken(view: &WitnessView<'_>, arrow: &Arrow) -> String {
     let end = |node, op: Option<OpId>| match op {
-        Some(op) => format!("{} {}", cast.node(node), cast.op(op)),
-        None => cast.node(node),
+        Some(op) => format!("{} {}", view.node(node), view.op(op)),
+        None => view.node(node),
     };
     let ends = (end(arrow.from, arrow.from_op), end(arrow.to, arrow.to_op));
     format!("{}: {} → {}", arrow.label, ends.0, ends.1)

@@ -4,11 +4,11 @@
 //! explanation. Nothing is said twice: a level refers to an earlier row instead of repeating its anomalies,
 //! and the reasons for not knowing stand once, under the table.
 
-use crate::cast::Cast;
 use crate::explain::steps;
-use crate::layout::{Style, Tone, counted, padded, thousands, times, width, wrap};
+use crate::layout::{Style, Tone, padded, pluralise, thousands, times, width, wrap};
 use crate::refuted::{self, Line, told};
 use crate::unknown::{Hints, sentence};
+use crate::witness_view::WitnessView;
 use crate::{Subject, alike, everyday, titled};
 use anomalist_history::{History, TxnId};
 use anomalist_level::{
@@ -103,13 +103,13 @@ fn heading(subject: &Subject<'_>, style: &Style) -> String {
     let line = format!(
         "{}, {}, {}{outcomes}, {}, {}",
         facts.format,
-        counted(facts.sessions, "session"),
-        counted(facts.transactions, "transaction"),
-        counted(facts.operations, "operation"),
-        counted(facts.keys, "key")
+        pluralise(facts.sessions, "session"),
+        pluralise(facts.transactions, "transaction"),
+        pluralise(facts.operations, "operation"),
+        pluralise(facts.keys, "key")
     );
     // Painted after wrapping, so that colours don't count as columns.
-    let path = crate::cast::clean(&facts.path);
+    let path = crate::witness_view::clean(&facts.path);
     let set = wrap("", 2, style.columns(), &format!("{path}: {line}"));
     match set.strip_prefix(path.as_str()) {
         Some(rest) => format!("{}{rest}", style.paint(Tone::Strong, &path)),
@@ -228,8 +228,8 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
 pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, style: &Style) -> String {
     let columns = style.columns();
     let mut out = wrap("", 2, columns, &declared(mixed, style.hints));
-    with_mixed(subject.history, mixed, |cast, level, told| {
-        out.push_str(&players(cast, columns, &|t| format!(", {}", level(t))));
+    with_mixed(subject.history, mixed, |view, level, told| {
+        out.push_str(&players(view, columns, &|t| format!(", {}", level(t))));
         lines(&mut out, columns, told);
     });
     out
@@ -245,21 +245,21 @@ pub(crate) fn mixed_explanation(history: &History, mixed: &Mixed) -> Option<Stri
     text
 }
 
-/// Calls `f` with the cast of the refutation, the level that each transaction declares, and what is told;
+/// Calls `f` with the view of the refutation, the level that each transaction declares, and what is told;
 /// not if there is none.
 fn with_mixed(
     history: &History,
     mixed: &Mixed,
-    f: impl FnOnce(&Cast<'_>, &dyn Fn(TxnId) -> String, Vec<Line>),
+    f: impl FnOnce(&WitnessView<'_>, &dyn Fn(TxnId) -> String, Vec<Line>),
 ) {
     let Some(Certificate::Violated(refutation)) = &mixed.proof else { return };
     let witness = Witness::refuted(history, refutation.clone(), []);
     let anomaly = Anomaly { kind: AnomalyKind::Pl1CycleExists, count: 1, witness };
-    let cast = Cast::new(history, &anomaly);
+    let view = WitnessView::new(history, &anomaly);
     let declared = |t: TxnId| history.metadata().get(&t)?.get("level")?.parse::<Level>().ok();
     let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted);
-    let told = told(&cast, &level, refutation);
-    f(&cast, &|t| level(t).name().to_owned(), told);
+    let told = told(&view, &level, refutation);
+    f(&view, &|t| level(t).name().to_owned(), told);
 }
 
 fn lines(out: &mut String, columns: usize, lines: Vec<Line>) {
@@ -269,16 +269,16 @@ fn lines(out: &mut String, columns: usize, lines: Vec<Line>) {
     }
 }
 
-/// The transactions of a cast, one per line, with what they did. `more` is said about each.
-fn players(cast: &Cast<'_>, columns: usize, more: &dyn Fn(TxnId) -> String) -> String {
+/// The transactions of a view, one per line, with what they did. `more` is said about each.
+fn players(view: &WitnessView<'_>, columns: usize, more: &dyn Fn(TxnId) -> String) -> String {
     let mut out = String::new();
-    let names: Vec<(String, Vec<String>)> = cast
+    let names: Vec<(String, Vec<String>)> = view
         .txns
         .iter()
         .map(|&t| {
-            let at = format!("{}{}", cast.whereabouts(t), more(t));
+            let at = format!("{}{}", view.whereabouts(t), more(t));
             let at = if at.is_empty() { at } else { format!(" ({})", at.trim_start_matches(", ")) };
-            (format!("  {}{at}", cast.name(t)), cast.shown_ops(t))
+            (format!("  {}{at}", view.name(t)), view.shown_ops(t))
         })
         .collect();
     let first = names.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(columns / 2);
@@ -297,19 +297,19 @@ fn players(cast: &Cast<'_>, columns: usize, more: &dyn Fn(TxnId) -> String) -> S
 /// One anomaly: how often it was found, its smallest example, and why that is one.
 pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> String {
     let columns = style.columns();
-    let cast = Cast::new(subject.history, anomaly);
+    let view = WitnessView::new(subject.history, anomaly);
     let everyday = everyday(subject.history, anomaly);
     let everyday = if everyday.is_empty() { String::new() } else { format!(": {everyday}") };
     let title = format!("{}{everyday}, {}", titled(anomaly.kind), times(anomaly.count));
     let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
-    out.push_str(&players(&cast, columns, &|_| String::new()));
-    if let Some(proof) = refuted::steps(&cast) {
+    out.push_str(&players(&view, columns, &|_| String::new()));
+    if let Some(proof) = refuted::steps(&view) {
         lines(&mut out, columns, proof);
         return out;
     }
-    let steps = steps(&cast);
+    let steps = steps(&view);
     for (i, step) in steps.iter().enumerate() {
         let number = format!("  {:>w$}. ", i + 1, w = steps.len().to_string().len());
         out.push_str(&wrap(&number, width(&number), columns, step));

@@ -1,17 +1,17 @@
 //! Sentences about the order of a key's versions: who overwrote what, and how one knows.
 
-use crate::cast::Cast;
 use crate::explain::{did, saw};
+use crate::witness_view::WitnessView;
 use anomalist_history::OpId;
 use anomalist_level::VersionReason;
 
 /// How a read shows the order of two appends (or writes).
-pub(crate) fn shown(cast: &Cast<'_>, first: OpId, second: OpId, read: OpId) -> String {
-    let history = cast.history;
-    let (a, b) = (cast.name(history.txn_of(first)), cast.name(history.txn_of(second)));
-    let reader = cast.name(history.txn_of(read));
-    let (one, two) = (cast.value(first), cast.value(second));
-    let seen = format!("{reader} read {} = {}", cast.key_of(read), cast.value(read));
+pub(crate) fn shown(view: &WitnessView<'_>, first: OpId, second: OpId, read: OpId) -> String {
+    let history = view.history;
+    let (a, b) = (view.name(history.txn_of(first)), view.name(history.txn_of(second)));
+    let reader = view.name(history.txn_of(read));
+    let (one, two) = (view.value(first), view.value(second));
+    let seen = format!("{reader} read {} = {}", view.key_of(read), view.value(read));
     match history.list(history.op(read).value) {
         Some(elements) if elements.contains(&history.op(second).value) => {
             format!("{seen}, where {one}, which {a} appended, is before {two}, which {b} appended")
@@ -23,54 +23,54 @@ pub(crate) fn shown(cast: &Cast<'_>, first: OpId, second: OpId, read: OpId) -> S
 
 /// A read, and the later version that it missed.
 pub(crate) fn overwritten(
-    cast: &Cast<'_>,
+    view: &WitnessView<'_>,
     (read, seen): (OpId, Option<OpId>),
     write: OpId,
     why: VersionReason,
 ) -> String {
-    let history = cast.history;
-    let writer = cast.name(history.txn_of(write));
-    let reader = cast.name(history.txn_of(read));
-    let (key, new) = (cast.key_of(write), cast.value(write));
-    let list = format!("{reader} read {key} = {}", cast.value(read));
+    let history = view.history;
+    let writer = view.name(history.txn_of(write));
+    let reader = view.name(history.txn_of(read));
+    let (key, new) = (view.key_of(write), view.value(write));
+    let list = format!("{reader} read {key} = {}", view.value(read));
     match why {
         VersionReason::Shown { read: longer } if longer == read => {
             format!("{list}, where {new}, which {writer} appended, comes next")
         }
         VersionReason::Shown { .. } => {
-            format!("{list}, without {new}, which {writer} appended next ({})", reason(cast, why))
+            format!("{list}, without {new}, which {writer} appended next ({})", reason(view, why))
         }
         VersionReason::Missing { .. } => {
-            format!("{list}, without {new}, which {writer} appended ({})", reason(cast, why))
+            format!("{list}, without {new}, which {writer} appended ({})", reason(view, why))
         }
         VersionReason::Initial => format!(
             "{reader} read {key} = {}, the initial value, which {writer} replaced by {new}",
-            cast.value(read)
+            view.value(read)
         ),
         _ => format!(
             "{}, and {writer} wrote the later version {new} ({})",
-            saw(cast, read, seen),
-            reason(cast, why)
+            saw(view, read, seen),
+            reason(view, why)
         ),
     }
 }
 
 /// Two writes of a register.
-pub(crate) fn ordered(cast: &Cast<'_>, first: OpId, second: OpId, why: VersionReason) -> String {
-    let name = |op: OpId| cast.name(cast.history.txn_of(op));
+pub(crate) fn ordered(view: &WitnessView<'_>, first: OpId, second: OpId, why: VersionReason) -> String {
+    let name = |op: OpId| view.name(view.history.txn_of(op));
     format!(
         "{} {}, and {} {} after that ({})",
         name(first),
-        did(cast, first),
+        did(view, first),
         name(second),
-        did(cast, second),
-        reason(cast, why)
+        did(view, second),
+        reason(view, why)
     )
 }
 
 /// How one knows that a version is later.
-pub(crate) fn reason(cast: &Cast<'_>, why: VersionReason) -> String {
-    let told = |op: OpId| format!("{} {}", cast.name(cast.history.txn_of(op)), did(cast, op));
+pub(crate) fn reason(view: &WitnessView<'_>, why: VersionReason) -> String {
+    let told = |op: OpId| format!("{} {}", view.name(view.history.txn_of(op)), did(view, op));
     match why {
         VersionReason::Initial => "the initial state comes first".to_owned(),
         VersionReason::Shown { read } => format!("{} shows the order", told(read)),

@@ -8,7 +8,6 @@
 
 pub mod campaign;
 pub mod cause;
-mod course;
 pub mod evaluate;
 pub mod flavour;
 pub mod generate;
@@ -26,6 +25,7 @@ pub mod run;
 pub mod scenarios;
 pub mod schema;
 pub mod script;
+mod script_plan;
 mod session;
 pub mod shrink;
 pub mod template;

@@ -11,12 +11,12 @@
 //! are.
 
 use crate::Flavour;
-use crate::course::{Action, Course, Move};
 use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Failed, Run};
 use crate::run::{create, undo};
 use crate::script::Script;
+use crate::script_plan::{Action, PlannedLine, ScriptPlan};
 use crate::session::{Patience, Session};
 use anomalist_driver::{Cancel, Connection, Database, Error, Isolation, Kind, Value};
 use anomalist_sqltext::ast::Statement;
@@ -78,7 +78,7 @@ impl Replayed {
 /// What a session is told to do.
 struct Order {
     line: usize,
-    step: Move,
+    step: PlannedLine,
     text: String,
 }
 
@@ -113,15 +113,15 @@ pub fn replay_with(
     stop: &dyn Fn() -> bool,
 ) -> Result<Replayed, Error> {
     let mut control = database.connect()?;
-    let course = Course::of(script, namespace.flavour(), control.product(), isolation)?;
+    let plan = ScriptPlan::of(script, namespace.flavour(), control.product(), isolation)?;
     create(control.as_mut(), namespace, &script.setup, &script.steps, instrumenter.as_mut())?;
     let replayed = match &mut instrumenter {
-        Some(instrumenter) => rehearse(instrumenter, namespace.flavour(), script, &course),
+        Some(instrumenter) => rehearse(instrumenter, namespace.flavour(), script, &plan),
         None => Ok(()),
     };
     let replayed = replayed.and_then(|()| {
         let instrumenter = instrumenter.as_ref();
-        let stage = Stage { database, namespace, script, course: &course, instrumenter, stop };
+        let stage = Stage { database, namespace, script, plan: &plan, instrumenter, stop };
         stage.perform(control.as_mut())
     });
     let undone = undo(control.as_mut(), namespace, &script.setup, &script.steps);
@@ -134,9 +134,9 @@ fn rehearse(
     instrumenter: &mut Instrumenter,
     flavour: Flavour,
     script: &Script,
-    course: &Course,
+    plan: &ScriptPlan,
 ) -> Result<(), Error> {
-    for (line, step) in script.steps.iter().zip(&course.moves) {
+    for (line, step) in script.steps.iter().zip(&plan.lines) {
         if step.action != Action::Statement || control(flavour.dialect(), &line.text).is_some() {
             continue;
         }
@@ -152,7 +152,7 @@ struct Stage<'a> {
     database: &'a dyn Database,
     namespace: &'a Namespace,
     script: &'a Script,
-    course: &'a Course,
+    plan: &'a ScriptPlan,
     instrumenter: Option<&'a Instrumenter>,
     stop: &'a dyn Fn() -> bool,
 }
@@ -163,7 +163,7 @@ impl Stage<'_> {
         for statement in self.namespace.enter() {
             connection.run(&statement)?;
         }
-        let level = (self.namespace.flavour(), self.course.start.clone());
+        let level = (self.namespace.flavour(), self.plan.start.clone());
         let instrumenter = self.instrumenter.cloned();
         let mut session = Session::new(connection, instrumenter, level, number, start, Patience::REPLAY)?;
         for statement in &self.script.prelude {
@@ -181,7 +181,7 @@ impl Stage<'_> {
         if self.instrumenter.is_some() {
             // The database may be gone by now; what was seen stays.
             if let Ok(mut session) = self.session(count, start) {
-                let id = self.course.moves.iter().map(|m| m.transaction).max().unwrap_or(0) + 1;
+                let id = self.plan.lines.iter().map(|m| m.transaction).max().unwrap_or(0) + 1;
                 replayed.run.transactions.extend(self.read_all(&mut session, id));
                 replayed.last = Some(id);
             }
@@ -302,19 +302,19 @@ struct Conductor<'a> {
 
 impl Conductor<'_> {
     fn conduct(mut self, monitor: &mut Monitor<'_>) -> Result<Replayed, Error> {
-        let Stage { script, course: Course { moves, levels, start, .. }, stop, .. } = *self.stage;
+        let Stage { script, plan: ScriptPlan { lines, levels, start, .. }, stop, .. } = *self.stage;
         let mut busy: Vec<Option<usize>> = vec![None; self.orders.len()];
         let mut events: Vec<Option<Event>> = vec![None; script.steps.len()];
         // Per line, whether it waited and when it was sent.
-        let mut course = vec![(false, 0); script.steps.len()];
+        let mut progress = vec![(false, 0); script.steps.len()];
         let mut transactions = Vec::new();
         let mut left: Vec<usize> = (0..script.steps.len()).collect();
         let mut take = |answer: Answer,
                         busy: &mut Vec<Option<usize>>,
-                        course: &[(bool, usize)],
+                        progress: &[(bool, usize)],
                         answered: &mut usize| {
             busy[answer.session] = None;
-            let (waited, sent) = course[answer.event.line];
+            let (waited, sent) = progress[answer.event.line];
             let line = answer.event.line;
             events[line] = Some(Event { answer: *answered, waited, sent, ..answer.event });
             *answered += 1;
@@ -326,7 +326,7 @@ impl Conductor<'_> {
         let mut idle = None;
         while !left.is_empty() || busy.iter().any(Option::is_some) {
             while let Ok(answer) = self.inbox.try_recv() {
-                take(answer, &mut busy, &course, &mut self.answered);
+                take(answer, &mut busy, &progress, &mut self.answered);
             }
             if stop() {
                 return Err(interrupted());
@@ -337,7 +337,7 @@ impl Conductor<'_> {
                         match self.inbox.recv_timeout(monitor.settles()) {
                             Ok(answer) => {
                                 released = true;
-                                take(answer, &mut busy, &course, &mut self.answered);
+                                take(answer, &mut busy, &progress, &mut self.answered);
                             }
                             Err(_) if monitor.is_waiting(session)? => break,
                             Err(_) => {}
@@ -354,7 +354,7 @@ impl Conductor<'_> {
                 match self.inbox.recv_timeout(ASK) {
                     Ok(answer) => {
                         idle = None;
-                        take(answer, &mut busy, &course, &mut self.answered);
+                        take(answer, &mut busy, &progress, &mut self.answered);
                     }
                     Err(_) if idle.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {}
                     Err(_) => return Err(Error::new(Kind::Timeout, "all sessions wait for each other")),
@@ -365,19 +365,19 @@ impl Conductor<'_> {
             let step = &script.steps[line];
             let session = step.session - 1;
             busy[session] = Some(line);
-            course[line].1 = self.answered;
-            let order = Order { line, step: moves[line].clone(), text: step.text.clone() };
+            progress[line].1 = self.answered;
+            let order = Order { line, step: lines[line].clone(), text: step.text.clone() };
             if self.orders[session].send(order).is_err() {
                 return Err(Error::new(Kind::Lost, "a session ended"));
             }
-            released = matches!(moves[line].action, Action::Commit | Action::Rollback);
+            released = matches!(lines[line].action, Action::Commit | Action::Rollback);
             let sent = Instant::now();
             let mut pause = Duration::from_millis(2);
             while busy[session] == Some(line) {
                 match self.inbox.recv_timeout(pause) {
-                    Ok(answer) => take(answer, &mut busy, &course, &mut self.answered),
+                    Ok(answer) => take(answer, &mut busy, &progress, &mut self.answered),
                     Err(RecvTimeoutError::Timeout) if monitor.is_waiting(session)? => {
-                        course[line].0 = true;
+                        progress[line].0 = true;
                         break;
                     }
                     Err(RecvTimeoutError::Timeout) if stop() => return Err(interrupted()),

@@ -20,7 +20,7 @@ mod tighten;
 pub use tighten::tighten;
 
 use crate::{Budget, Request, check};
-use anomalist_history::{History, Indexed, OpId, Origin, TxnId};
+use anomalist_history::{History, IdMap, Indexed, OpId, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Certificate, Definitions, Judgement, Level, Verdict};
 use ddmin::{Outcome, minimise};
 use parts::{Mask, Values};
@@ -81,7 +81,7 @@ pub struct Shrunk {
     /// What is left.
     pub history: History,
     /// Which transactions and operations of the original these are.
-    pub origin: Origin,
+    pub origin: IdMap,
     /// What was found out about it.
     pub judgement: Judgement,
     /// No single transaction or operation can go. False if the budget ended before that was known.
@@ -135,7 +135,7 @@ pub fn shrink(history: &History, goal: Goal, budget: &Budget<'_>) -> Result<Shru
 
 /// What is left of the history; `None`: all of it.
 struct Part {
-    origin: Origin,
+    origin: IdMap,
     judgement: Judgement,
     owned: Option<History>,
 }
@@ -161,10 +161,8 @@ impl Shrinker<'_, '_> {
         if !self.shows(history, &judgement) {
             return Err(NothingToShrink::NoSuchAnomaly);
         }
-        let origin = Origin {
-            txns: history.txns().collect(),
-            ops: (0..history.op_count() as u32).map(OpId).collect(),
-        };
+        let origin =
+            IdMap { txns: history.txns().collect(), ops: (0..history.op_count() as u32).map(OpId).collect() };
         let whole = Part { origin, judgement, owned: None };
         Ok(self.run(history, whole))
     }
@@ -270,7 +268,7 @@ impl Shrinker<'_, '_> {
     fn probe(&mut self, history: &History, part: &mut Part, mask: &Mask) -> bool {
         let mut mask = mask.clone();
         mask.drop_unexplained(history, &Values::new(history), self.ends);
-        let Ok((smaller, origin)) = history.part(&mask) else { return false };
+        let Ok((smaller, origin)) = history.filtered(&mask) else { return false };
         if smaller.txn_count() == 0 {
             return false;
         }
@@ -278,7 +276,7 @@ impl Shrinker<'_, '_> {
         if !self.shows(&smaller, &judgement) {
             return false;
         }
-        let origin = Origin {
+        let origin = IdMap {
             txns: origin.txns.iter().map(|t| part.origin.txns[t.index()]).collect(),
             ops: origin.ops.iter().map(|op| part.origin.ops[op.index()]).collect(),
         };

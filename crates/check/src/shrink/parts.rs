@@ -1,7 +1,7 @@
 //! What of a history is kept, and what has to go with what is not.
 
 use super::Group;
-use anomalist_history::{History, Kept, KeyId, OpId, OpKind, TxnId, Value};
+use anomalist_history::{Filter, History, KeyId, OpId, OpKind, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The transactions and operations kept, and the elements that are gone from lists.
@@ -12,7 +12,7 @@ pub(super) struct Mask {
     gone: FxHashSet<(KeyId, Value)>,
 }
 
-impl Kept for Mask {
+impl Filter for Mask {
     fn txn(&self, t: TxnId) -> bool {
         self.txns[t.index()]
     }

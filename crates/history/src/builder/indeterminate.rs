@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(h.before_in_session(second).collect::<Vec<_>>(), [first]);
         assert!(h.sessions().all(|s| h.session_label(s) == label));
         struct Most;
-        impl crate::Kept for Most {
+        impl crate::Filter for Most {
             fn txn(&self, t: crate::TxnId) -> bool {
                 t.0 != 2
             }
@@ -109,7 +109,7 @@ mod tests {
             }
         }
         // A part does not put it back.
-        let (part, _) = h.part(&Most).unwrap();
+        let (part, _) = h.filtered(&Most).unwrap();
         assert_eq!(sessions(&part), [vec!["7:1", "7:3", "7:4"], vec!["7:2"]]);
         assert!(part.session_before(TxnId(0), TxnId(3)) && !part.session_before(TxnId(3), TxnId(1)));
     }

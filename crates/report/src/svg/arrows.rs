@@ -1,8 +1,8 @@
 //! The arrows of a picture: the contradiction itself, and thinner what stands behind its forced edges.
 
-use crate::cast::Cast;
 use crate::layout::head;
 use crate::refuted;
+use crate::witness_view::WitnessView;
 use anomalist_history::{OpId, OpKind};
 use anomalist_level::{Edge, Evidence, Node, Relation};
 
@@ -50,7 +50,7 @@ pub(crate) fn meaning(relation: Relation) -> &'static str {
 }
 
 /// Every arrow once, the contradiction first.
-pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
+pub(crate) fn arrows(view: &WitnessView<'_>) -> Vec<Arrow> {
     let mut all: Vec<Arrow> = Vec::new();
     let mut add = |arrow: Arrow| {
         let same = |a: &Arrow| {
@@ -61,11 +61,11 @@ pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
             all.push(arrow);
         }
     };
-    let edges = &cast.anomaly.witness.edges;
+    let edges = &view.anomaly.witness.edges;
     for edge in edges {
-        add(arrow(cast, edge, true));
+        add(arrow(view, edge, true));
     }
-    for (from, to, edge) in refuted::last_cycle(cast) {
+    for (from, to, edge) in refuted::last_cycle(view) {
         let unnamed = || Arrow {
             from: Node::Txn(from),
             to: Node::Txn(to),
@@ -75,27 +75,27 @@ pub(crate) fn arrows(cast: &Cast<'_>) -> Vec<Arrow> {
             label: Relation::Required.name().to_owned(),
             main: true,
         };
-        add(edge.map_or_else(unnamed, |edge| arrow(cast, &edge, true)));
+        add(edge.map_or_else(unnamed, |edge| arrow(view, &edge, true)));
     }
     for edge in edges {
         if let Evidence::Forced { read, overwritten, path, .. } = &edge.evidence {
             for behind in path {
-                add(arrow(cast, behind, false));
+                add(arrow(view, behind, false));
             }
             let seen = Edge {
                 from: edge.to,
-                to: Node::Txn(cast.history.txn_of(*read)),
+                to: Node::Txn(view.history.txn_of(*read)),
                 relation: Relation::WriteRead,
                 evidence: Evidence::Read { write: *overwritten, read: *read },
             };
-            add(arrow(cast, &seen, false));
+            add(arrow(view, &seen, false));
         }
     }
     all
 }
 
-fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
-    let (from_op, to_op) = operations(cast, edge);
+fn arrow(view: &WitnessView<'_>, edge: &Edge, main: bool) -> Arrow {
+    let (from_op, to_op) = operations(view, edge);
     let about = match &edge.evidence {
         Evidence::Session | Evidence::RealTime => None,
         Evidence::Read { write, read } => Some(write.unwrap_or(*read)),
@@ -105,14 +105,14 @@ fn arrow(cast: &Cast<'_>, edge: &Edge, main: bool) -> Arrow {
         Evidence::Overwritten { write, .. } => Some(*write),
         Evidence::Given { operations, .. } => operations.last().copied(),
     };
-    let about = about.map_or_else(String::new, |op| version(cast, op));
+    let about = about.map_or_else(String::new, |op| version(view, op));
     let label = format!("{} {about}", edge.relation);
     let label = head(label.trim_end(), LABEL);
     Arrow { from: edge.from, to: edge.to, from_op, to_op, relation: edge.relation, label, main }
 }
 
 /// The operations of its two ends that an edge is about.
-fn operations(cast: &Cast<'_>, edge: &Edge) -> (Option<OpId>, Option<OpId>) {
+fn operations(view: &WitnessView<'_>, edge: &Edge) -> (Option<OpId>, Option<OpId>) {
     let (from, to) = match &edge.evidence {
         Evidence::Session | Evidence::RealTime => (None, None),
         Evidence::Read { write, read } => (*write, Some(*read)),
@@ -123,12 +123,12 @@ fn operations(cast: &Cast<'_>, edge: &Edge) -> (Option<OpId>, Option<OpId>) {
         Evidence::Overwritten { read, write, .. } => (Some(*read), Some(*write)),
         Evidence::Given { operations, .. } => (operations.first().copied(), operations.last().copied()),
     };
-    let of = |op: Option<OpId>, node: Node| op.filter(|&op| Node::Txn(cast.history.txn_of(op)) == node);
+    let of = |op: Option<OpId>, node: Node| op.filter(|&op| Node::Txn(view.history.txn_of(op)) == node);
     (of(from, edge.from), of(to, edge.to))
 }
 
 /// `x=1`, or `x+1` for an appended element.
-fn version(cast: &Cast<'_>, op: OpId) -> String {
-    let sign = if cast.history.op(op).kind == OpKind::Append { '+' } else { '=' };
-    format!("{}{sign}{}", cast.key_of(op), cast.value(op))
+fn version(view: &WitnessView<'_>, op: OpId) -> String {
+    let sign = if view.history.op(op).kind == OpKind::Append { '+' } else { '=' };
+    format!("{}{sign}{}", view.key_of(op), view.value(op))
 }

@@ -7,8 +7,8 @@
 use super::arrows::Arrow;
 use super::label;
 use super::route::{self, Ends};
-use crate::cast::Cast;
 use crate::layout::width;
+use crate::witness_view::WitnessView;
 use anomalist_history::{OpId, SessionId, TxnId};
 use anomalist_level::Node;
 
@@ -57,8 +57,8 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    fn new(cast: &Cast<'_>, txn: TxnId, lane: usize) -> Card {
-        let (title, subtitle, ops) = (cast.name(txn), cast.whereabouts(txn), cast.shown_lines(txn));
+    fn new(view: &WitnessView<'_>, txn: TxnId, lane: usize) -> Card {
+        let (title, subtitle, ops) = (view.name(txn), view.whereabouts(txn), view.shown_lines(txn));
         let head = (width(&title) as f64 + 1.0) * CHAR + (width(&subtitle) as f64) * LABEL_CHAR;
         let body = ops.iter().map(|(_, op)| width(op)).max().unwrap_or(0) as f64 * CHAR;
         let (w, h) = (head.max(body) + 24.0, HEADER + ops.len() as f64 * LINE + 4.0);
@@ -105,13 +105,13 @@ pub(crate) struct Picture {
     pub ways: Vec<Way>,
 }
 
-pub(crate) fn place(cast: &Cast<'_>, arrows: &[Arrow]) -> Picture {
+pub(crate) fn place(view: &WitnessView<'_>, arrows: &[Arrow]) -> Picture {
     let has_initial = arrows.iter().any(|a| a.from == Node::Initial || a.to == Node::Initial);
-    let mut sessions: Vec<SessionId> = cast.txns.iter().map(|&t| cast.history.session_of(t)).collect();
+    let mut sessions: Vec<SessionId> = view.txns.iter().map(|&t| view.history.session_of(t)).collect();
     sessions.sort_unstable();
     sessions.dedup();
-    let lane = |t: TxnId| sessions.binary_search(&cast.history.session_of(t)).unwrap_or(0);
-    let mut cards: Vec<Card> = cast.txns.iter().map(|&t| Card::new(cast, t, lane(t))).collect();
+    let lane = |t: TxnId| sessions.binary_search(&view.history.session_of(t)).unwrap_or(0);
+    let mut cards: Vec<Card> = view.txns.iter().map(|&t| Card::new(view, t, lane(t))).collect();
     let first = TOP + LANE_TITLE + if has_initial { INITIAL_HEIGHT + ROW_GAP } else { 0.0 };
     let mut y = first;
     for card in &mut cards {
@@ -127,7 +127,7 @@ pub(crate) fn place(cast: &Cast<'_>, arrows: &[Arrow]) -> Picture {
     let mut lanes: Vec<Lane> = Vec::new();
     for lane in 0..sessions.len() {
         let members = || cards.iter().filter(|card| card.lane == lane);
-        let session = members().next().map_or(String::new(), |card| cast.session(card.txn));
+        let session = members().next().map_or(String::new(), |card| view.session(card.txn));
         let title = format!("session {session}");
         let w = members().map(|card| card.area.w).fold(width(&title) as f64 * CHAR + 16.0, f64::max);
         lanes.push(Lane { area: Area { x, y: TOP, w, h: bottom - TOP }, title });

@@ -284,7 +284,7 @@ fn an_anomaly_explained() {
 
       A read returned a value whose only writer aborted.
 
-      counted as    one read
+      pluralise as    one read
       is also       G1a
       rules out     adya-read-committed, read-your-writes, monotonic-reads,
                     monotonic-writes, writes-follow-reads

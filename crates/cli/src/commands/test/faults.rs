@@ -1,6 +1,6 @@
 //! Faults and known bugs by name.
 
-use super::subject::Arena;
+use super::subject::TestBed;
 use crate::exit::Failure;
 use anomalist_driver::client::{FaultSource, SiteFaults};
 use anomalist_driver::fault::{Fault, Needs, Site};
@@ -37,15 +37,15 @@ pub fn named(names: &[String], possible: impl Fn(Fault) -> bool) -> Result<Vec<F
 }
 
 /// Whoever makes the faults that were asked for.
-pub fn source(arena: &Arena, every: Duration, seed: u64) -> Option<Box<dyn FaultSource + '_>> {
-    if arena.faults.is_empty() {
+pub fn source(bed: &TestBed, every: Duration, seed: u64) -> Option<Box<dyn FaultSource + '_>> {
+    if bed.faults.is_empty() {
         return None;
     }
     let site = Site {
-        server: arena.server(),
-        proxies: &arena.proxies,
-        administrators: &arena.direct,
-        sessions: arena.sessions.clone(),
+        server: bed.server(),
+        proxies: &bed.proxies,
+        administrators: &bed.direct,
+        sessions: bed.sessions.clone(),
     };
-    Some(Box::new(SiteFaults::new(site, &arena.faults, arena.direct.len(), every, seed)))
+    Some(Box::new(SiteFaults::new(site, &bed.faults, bed.direct.len(), every, seed)))
 }

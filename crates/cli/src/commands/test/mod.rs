@@ -29,7 +29,7 @@ use judge::Judged;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use subject::{Arena, Candidate};
+use subject::{PlannedRun, TestBed};
 
 /// A run and its answer.
 struct Done {
@@ -74,18 +74,18 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let spec = flags.spec()?;
     let pages = [&flags.report, &flags.markdown].into_iter().flatten();
     can_be_written(pages.chain(flags.documents.files()))?;
-    let arena = Arena::open(flags, global)?;
-    let candidates = arena.candidates(flags, &spec)?;
-    let several = candidates.len() > 1;
+    let bed = TestBed::open(flags, global)?;
+    let planned_runs = bed.planned_runs(flags, &spec)?;
+    let several = planned_runs.len() > 1;
     let mut done = Vec::new();
-    for candidate in candidates {
+    for planned in planned_runs {
         if interrupt::is_requested() {
             break;
         }
         if !global.quiet && several {
-            terminal::tell(&format!("running {} against {}", candidate.spec.workload.name(), candidate.head));
+            terminal::tell(&format!("running {} against {}", planned.spec.workload.name(), planned.head));
         }
-        let run = one(candidate, &arena, flags, global)?;
+        let run = one(planned, &bed, flags, global)?;
         let ended = run.ended_early();
         done.push(run);
         if ended {
@@ -106,7 +106,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let whole = json!({"anomalist": env!("CARGO_PKG_VERSION"), "schema": 1, "runs": runs});
         terminal::print(&format!("{whole:#}\n"))?;
     } else {
-        terminal::print(&text(&done, flags, &arena, global))?;
+        terminal::print(&text(&done, flags, &bed, global))?;
     }
     if let Some(path) = &flags.markdown {
         write_file(path, markdown(&done).as_bytes())?;
@@ -119,11 +119,11 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// One run from beginning to end.
-fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Global) -> Result<Done, Failure> {
-    let engine = candidate.engine()?;
+fn one(mut planned: PlannedRun<'_>, bed: &TestBed, flags: &Flags, global: &Global) -> Result<Done, Failure> {
+    let engine = planned.engine()?;
     let described = engine.describe();
-    let collector = flags.online.then(|| arena.collector()).transpose()?;
-    let folder = RunFolder::create(&flags.runs, &candidate.name(), candidate.spec.workload)?;
+    let collector = flags.online.then(|| bed.collector()).transpose()?;
+    let folder = RunFolder::create(&flags.runs, &planned.name(), planned.spec.workload)?;
     let control = Control::default();
     let online = match collector {
         Some(collector) => Some(Online { collector, history: Box::new(folder.stamped()?) }),
@@ -131,14 +131,14 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
     };
     let plan = Plan {
         engine: &*engine,
-        spec: &candidate.spec,
+        spec: &planned.spec,
         sessions: flags.sessions,
         limit: flags.limit(),
-        faults: faults::source(arena, flags.fault_every, candidate.spec.seed),
+        faults: faults::source(bed, flags.fault_every, planned.spec.seed),
         online,
     };
     let outputs = folder.outputs()?;
-    let live = live::Live::new(global, &candidate.head, &folder, flags);
+    let live = live::Live::new(global, &planned.head, &folder, flags);
     let driven = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| live.watch(&control));
         let driven = drive(plan, &control, outputs);
@@ -156,22 +156,22 @@ fn one(mut candidate: Candidate<'_>, arena: &Arena, flags: &Flags, global: &Glob
     let interrupted = interrupt::take();
     let mut judged = judge::file(&folder.history(), &flags.level, flags.timeout, global)?;
     judge::add_timestamps(&mut judged.found.judgement, &summary);
-    let mut head = std::mem::take(&mut candidate.head);
+    let mut head = std::mem::take(&mut planned.head);
     if several_workloads(flags) {
-        let _ = write!(head, " {}", candidate.spec.workload.name());
+        let _ = write!(head, " {}", planned.spec.workload.name());
     }
     let done = Done {
         head,
         described,
         started: folder.started().to_owned(),
-        spec: candidate.spec,
-        faults: arena.faults.iter().map(|fault| fault.name()).collect(),
+        spec: planned.spec,
+        faults: bed.faults.iter().map(|fault| fault.name()).collect(),
         summary,
         judged,
         folder: folder.path().to_owned(),
         interrupted,
-        claim: candidate.claim.filter(|_| flags.level.is_empty() && !flags.no_claim),
-        in_force: candidate.in_force,
+        claim: planned.claim.filter(|_| flags.level.is_empty() && !flags.no_claim),
+        in_force: planned.in_force,
     };
     let subject = done.subject(&flags.level);
     let report = format!("{}\n{}", heading(&done), anomalist_report::text(&subject, &Default::default()));
@@ -327,7 +327,7 @@ fn markdown(done: &[Done]) -> String {
     out
 }
 
-fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String {
+fn text(done: &[Done], flags: &Flags, bed: &TestBed, global: &Global) -> String {
     let style = terminal::style(global);
     let mut out = String::new();
     for line in done.iter().flat_map(|d| heading(d).lines().map(str::to_owned).collect::<Vec<_>>()) {
@@ -357,7 +357,7 @@ fn text(done: &[Done], flags: &Flags, arena: &Arena, global: &Global) -> String 
     }
     let found =
         done.iter().flat_map(|d| &d.judged.found.judgement.anomalies).map(|anomaly| anomaly.kind).next();
-    let _ = writeln!(out, "next: {}", arena.next_step(flags, found));
+    let _ = writeln!(out, "next: {}", bed.next_step(flags, found));
     out
 }
 

@@ -19,7 +19,7 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 /// What stays while runs come and go.
-pub struct Arena {
+pub struct TestBed {
     kind: Kind,
     /// Where the nodes of a database that is reached by TCP are, not through a proxy.
     pub direct: Vec<Target>,
@@ -93,7 +93,7 @@ impl Kind {
 }
 
 /// A run to be.
-pub struct Candidate<'a> {
+pub struct PlannedRun<'a> {
     /// Its heading.
     pub head: String,
     pub spec: ClientSpec,
@@ -107,7 +107,7 @@ pub struct Candidate<'a> {
 /// Makes the engine for a workload.
 type Make<'a> = dyn Fn(&ClientSpec) -> Result<Box<dyn Engine>, Failure> + 'a;
 
-impl Candidate<'_> {
+impl PlannedRun<'_> {
     pub fn engine(&self) -> Result<Box<dyn Engine>, Failure> {
         (self.make)(&self.spec)
     }
@@ -127,9 +127,9 @@ impl Candidate<'_> {
 /// Under faults nobody waits for an answer longer than this.
 const IMPATIENCE: Duration = Duration::from_secs(5);
 
-impl Arena {
+impl TestBed {
     /// Finds out what is to be tested, and starts what has to be started.
-    pub fn open(flags: &Flags, global: &Global) -> Result<Arena, Failure> {
+    pub fn open(flags: &Flags, global: &Global) -> Result<TestBed, Failure> {
         if flags.bug == Some(Bug::StaleFailover) && flags.txns.is_some_and(|n| n <= TAKES_OVER) {
             return Err(Failure::input(format_args!(
                 "stale-failover takes over after {TAKES_OVER} commits: --txns must be larger"
@@ -176,7 +176,7 @@ impl Arena {
             }
         }
         let sessions = Sessions::default();
-        Ok(Arena { kind, direct, proxies, sessions, faults, bug: flags.bug })
+        Ok(TestBed { kind, direct, proxies, sessions, faults, bug: flags.bug })
     }
     /// The server that was started, if one was.
     pub fn server(&self) -> Option<&Server> {
@@ -203,7 +203,7 @@ impl Arena {
     }
 
     /// The runs to do.
-    pub fn candidates(&self, flags: &Flags, specs: &[ClientSpec]) -> Result<Vec<Candidate<'_>>, Failure> {
+    pub fn planned_runs(&self, flags: &Flags, specs: &[ClientSpec]) -> Result<Vec<PlannedRun<'_>>, Failure> {
         let mut all = Vec::new();
         for spec in specs {
             self.of_workload(flags, spec, &mut all)?;
@@ -215,7 +215,7 @@ impl Arena {
         &'a self,
         flags: &Flags,
         spec: &ClientSpec,
-        all: &mut Vec<Candidate<'a>>,
+        all: &mut Vec<PlannedRun<'a>>,
     ) -> Result<(), Failure> {
         let (sessions, encoding) = (flags.sessions, flags.encoding());
         let mut spec = spec.clone();
@@ -224,7 +224,7 @@ impl Arena {
             spec.writes_per_key = spec.writes_per_key.map(|n| n.min(8));
         }
         let spec = &spec;
-        let simulated = |level: SimLevel, head: String| Candidate {
+        let simulated = |level: SimLevel, head: String| PlannedRun {
             head,
             spec: spec.clone(),
             claim: None,
@@ -252,7 +252,7 @@ impl Arena {
             }
             Kind::Weak(level) => {
                 let level = *level;
-                all.push(Candidate {
+                all.push(PlannedRun {
                     head: format!("weakdb {level}"),
                     spec: spec.clone(),
                     claim: None,
@@ -267,7 +267,7 @@ impl Arena {
                     return Err(Failure::input("--matrix takes a database whose isolation levels are known"));
                 }
                 let (command, isolation) = (command.clone(), flags.isolation.clone());
-                all.push(Candidate {
+                all.push(PlannedRun {
                     head: "exec".to_owned(),
                     spec: spec.clone(),
                     claim: None,
@@ -307,7 +307,7 @@ impl Arena {
     }
 }
 
-impl Arena {
+impl TestBed {
     /// Runs against databases that speak SQL: at one level, or at all.
     fn sql(
         &self,
@@ -316,7 +316,7 @@ impl Arena {
         spec: &ClientSpec,
         encoding: Encoding,
         name: Option<&str>,
-    ) -> Result<Vec<Candidate<'_>>, Failure> {
+    ) -> Result<Vec<PlannedRun<'_>>, Failure> {
         let Some(first) = targets.first() else { return Ok(Vec::new()) };
         let reached = |e| unreached(first, &e);
         let product = first.product().map_err(reached)?;
@@ -374,7 +374,7 @@ impl Arena {
                 let engine = engine.map_err(Failure::input)?;
                 Ok(Box::new(if online { engine.with_stamps() } else { engine }))
             };
-            Candidate { head, spec: spec.clone(), claim, in_force, make: Box::new(make) }
+            PlannedRun { head, spec: spec.clone(), claim, in_force, make: Box::new(make) }
         });
         Ok(runs.collect())
     }

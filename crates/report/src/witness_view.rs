@@ -1,7 +1,7 @@
 //! Who plays in a witness: its transactions in a readable order with short names, and the operations that
 //! matter.
 //!
-//! Text, sentences and pictures all show the same cast, so `T2` in a sentence is `T2` in the picture. The
+//! Text, sentences and pictures all show the same view, so `T2` in a sentence is `T2` in the picture. The
 //! order follows session order and reads as far as these are acyclic: causes come before effects, and what
 //! contradicts them points back.
 
@@ -16,7 +16,7 @@ const LONG: usize = 32;
 const SHORT_LIST: usize = 7;
 
 /// The transactions and operations of one witness.
-pub(crate) struct Cast<'a> {
+pub(crate) struct WitnessView<'a> {
     pub history: &'a History,
     pub anomaly: &'a Anomaly,
     /// Causes first.
@@ -29,8 +29,8 @@ pub(crate) struct Cast<'a> {
     focus: BTreeMap<OpId, Vec<Value>>,
 }
 
-impl<'a> Cast<'a> {
-    pub fn new(history: &'a History, anomaly: &'a Anomaly) -> Cast<'a> {
+impl<'a> WitnessView<'a> {
+    pub fn new(history: &'a History, anomaly: &'a Anomaly) -> WitnessView<'a> {
         let witness = &anomaly.witness;
         let mut matters: BTreeSet<OpId> = witness.operations.iter().copied().collect();
         let mut txns: BTreeSet<TxnId> = witness.transactions.iter().copied().collect();
@@ -63,7 +63,7 @@ impl<'a> Cast<'a> {
         focus_on_lists(history, anomaly.kind, &matters, &mut focus);
         let txns = causes_first(&txns, &before);
         let (names, renamed) = names(history, &txns);
-        Cast { history, anomaly, txns, names, renamed, matters, focus }
+        WitnessView { history, anomaly, txns, names, renamed, matters, focus }
     }
 
     /// The short name of a transaction.
@@ -215,7 +215,7 @@ impl<'a> Cast<'a> {
         shown
     }
 
-    /// The operations that matter, in the order of the cast.
+    /// The operations that matter, in the order of the view.
     pub fn ops_in_order(&self) -> Vec<OpId> {
         self.txns
             .iter()

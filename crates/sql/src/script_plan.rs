@@ -27,7 +27,7 @@ pub(crate) enum Action {
 
 /// A line of the script.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Move {
+pub(crate) struct PlannedLine {
     /// The number of its transaction, in the order in which they begin; 0 outside of any.
     pub transaction: u64,
     pub action: Action,
@@ -37,25 +37,26 @@ pub(crate) struct Move {
 
 /// A script as the database will take it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Course {
+pub(crate) struct ScriptPlan {
     /// The level of sessions before their first line.
     pub start: Isolation,
     /// Line by line.
-    pub moves: Vec<Move>,
+    pub lines: Vec<PlannedLine>,
     /// The levels at which transactions run, weakest first.
     pub levels: Vec<Isolation>,
 }
 
-impl Course {
-    /// The course of a script whose sessions have this level, unless they set another.
+impl ScriptPlan {
+    /// The plan of a script whose sessions have this level, unless they set another.
     pub fn of(
         script: &Script,
         flavour: Flavour,
         product: &Product,
         level: &Isolation,
-    ) -> Result<Course, Error> {
+    ) -> Result<ScriptPlan, Error> {
         let snapshot = level.name().ends_with(SNAPSHOT);
-        let mut first = Track { flavour, product, level: level.clone(), snapshot, next: None, open: None };
+        let mut first =
+            SessionState { flavour, product, level: level.clone(), snapshot, next: None, open: None };
         for statement in &script.prelude {
             if first.follow(statement)?.0 != Action::Setting {
                 return Err(refused(
@@ -67,7 +68,7 @@ impl Course {
         let start = first.level.clone();
         let mut tracks = vec![first; script.sessions()];
         let mut open = vec![0; script.sessions()];
-        let (mut moves, mut ran, mut last) = (Vec::new(), BTreeMap::new(), 0);
+        let (mut lines, mut ran, mut last) = (Vec::new(), BTreeMap::new(), 0);
         for line in &script.steps {
             let session = line.session - 1;
             let within = tracks[session].open.is_some();
@@ -82,14 +83,14 @@ impl Course {
                 // What its first statement sets counts for all of it.
                 ran.insert(transaction, level.clone());
             }
-            moves.push(Move { transaction, action, level });
+            lines.push(PlannedLine { transaction, action, level });
         }
         let all = product.isolations();
         let rank = |level: &Isolation| all.iter().position(|l| l.name() == level.name());
         let mut levels: Vec<Isolation> = ran.into_values().collect();
         levels.sort_by_key(rank);
         levels.dedup_by(|a, b| a.name() == b.name());
-        Ok(Course { start, moves, levels })
+        Ok(ScriptPlan { start, lines, levels })
     }
 }
 
@@ -98,7 +99,7 @@ const SNAPSHOT: &str = "innodb_snapshot_isolation";
 
 /// A session on its way through a script.
 #[derive(Clone)]
-struct Track<'a> {
+struct SessionState<'a> {
     flavour: Flavour,
     product: &'a Product,
     /// Of transactions that do not say otherwise.
@@ -110,7 +111,7 @@ struct Track<'a> {
     open: Option<Isolation>,
 }
 
-impl Track<'_> {
+impl SessionState<'_> {
     /// What a statement does, and the level of its transaction.
     fn follow(&mut self, text: &str) -> Result<(Action, Isolation), Error> {
         let refuse = |why: &str| Err(refused(text, why));
@@ -266,20 +267,20 @@ mod tests {
     use anomalist_driver::Family;
 
     /// The transactions of a script, as `number level` for each line.
-    fn course(flavour: Flavour, lines: &str) -> Result<Vec<String>, String> {
+    fn plan(flavour: Flavour, lines: &str) -> Result<Vec<String>, String> {
         let family = if flavour.is_mysql() { Family::Mysql } else { Family::Postgres };
         let family = if flavour == Flavour::Sqlite { Family::Sqlite } else { family };
         let product = Product::new(family, "it", "1");
         let text: String = lines.split("; ").map(|l| format!("{l}; -- T1\n")).collect();
         let script = Script { prelude: Vec::new(), ..Script::parse(flavour, &text).unwrap() };
         let level = product.isolations().swap_remove(1);
-        let course = Course::of(&script, flavour, &product, &level).map_err(|e| e.to_string())?;
-        Ok(course.moves.iter().map(|m| format!("{} {}", m.transaction, m.level.name())).collect())
+        let plan = ScriptPlan::of(&script, flavour, &product, &level).map_err(|e| e.to_string())?;
+        Ok(plan.lines.iter().map(|m| format!("{} {}", m.transaction, m.level.name())).collect())
     }
 
     #[test]
     fn transactions_run_at_the_level_they_say() {
-        let postgres = |lines| course(Flavour::PostgreSql, lines).unwrap().join(", ");
+        let postgres = |lines| plan(Flavour::PostgreSql, lines).unwrap().join(", ");
         let (rr, ser) = ("REPEATABLE READ", "SERIALIZABLE");
         assert_eq!(
             postgres("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 1; COMMIT; SELECT 1"),
@@ -294,11 +295,10 @@ mod tests {
         let once = "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; START TRANSACTION WITH CONSISTENT SNAPSHOT; COMMIT; SELECT 1";
         let rc = "READ COMMITTED";
         assert_eq!(
-            course(Flavour::MySql, once).unwrap(),
+            plan(Flavour::MySql, once).unwrap(),
             [format!("0 {rc}"), format!("1 {ser}"), format!("1 {ser}"), format!("2 {rc}")]
         );
-        let begun =
-            course(Flavour::Sqlite, "BEGIN EXCLUSIVE; COMMIT; BEGIN; COMMIT; BEGIN DEFERRED").unwrap();
+        let begun = plan(Flavour::Sqlite, "BEGIN EXCLUSIVE; COMMIT; BEGIN; COMMIT; BEGIN DEFERRED").unwrap();
         assert_eq!(begun, ["1 EXCLUSIVE", "1 EXCLUSIVE", "2 IMMEDIATE", "2 IMMEDIATE", "3 DEFERRED"]);
     }
 
@@ -317,10 +317,10 @@ mod tests {
             (Flavour::MySql, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
             (Flavour::PostgreSql, "START TRANSACTION WITH CONSISTENT SNAPSHOT"),
         ] {
-            let error = course(flavour, lines).unwrap_err();
+            let error = plan(flavour, lines).unwrap_err();
             assert!(error.contains(lines.split("; ").last().unwrap()), "{error}");
         }
-        assert!(course(Flavour::PostgreSql, "BEGIN; CREATE TABLE u (a INT)").is_ok());
-        assert!(course(Flavour::MySql, "BEGIN; CREATE TEMPORARY TABLE u (a INT)").is_ok());
+        assert!(plan(Flavour::PostgreSql, "BEGIN; CREATE TABLE u (a INT)").is_ok());
+        assert!(plan(Flavour::MySql, "BEGIN; CREATE TEMPORARY TABLE u (a INT)").is_ok());
     }
 }

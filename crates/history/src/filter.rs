@@ -8,7 +8,7 @@ use crate::value::{Value, View};
 use rustc_hash::FxHashMap;
 
 /// What of a history to keep.
-pub trait Kept {
+pub trait Filter {
     /// Is this transaction kept?
     fn txn(&self, t: TxnId) -> bool;
     /// Is this operation, of a transaction that is kept, kept?
@@ -19,7 +19,7 @@ pub trait Kept {
 
 /// Where the transactions and operations of a part come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Origin {
+pub struct IdMap {
     /// For each transaction of the part, which one of the whole it is.
     pub txns: Vec<TxnId>,
     /// For each operation of the part, which one of the whole it is.
@@ -30,8 +30,8 @@ impl History {
     /// The history that has only what is kept, in the same order, with the same names. Sessions and keys
     /// that nothing is left of disappear. A transaction that had no name of its own is still called by
     /// session and position, which may be another then.
-    pub fn part(&self, kept: &impl Kept) -> Result<(History, Origin), TooLarge> {
-        let mut txns: Vec<TxnId> = self.txns().filter(|&t| kept.txn(t)).collect();
+    pub fn filtered(&self, filter: &impl Filter) -> Result<(History, IdMap), TooLarge> {
+        let mut txns: Vec<TxnId> = self.txns().filter(|&t| filter.txn(t)).collect();
         // Where numbers are the order of sessions, the input may have had another.
         if self.numbers().is_none() {
             txns.sort_by_key(|&t| self.position(t));
@@ -73,7 +73,7 @@ impl History {
             for (name, value) in self.metadata().get(&t).into_iter().flatten() {
                 b.set_metadata(draft, name, value);
             }
-            for (place, (op, o)) in (0..).zip(self.ops(t).filter(|(op, _)| kept.op(*op))) {
+            for (place, (op, o)) in (0..).zip(self.ops(t).filter(|(op, _)| filter.op(*op))) {
                 if let Some(number) = self.version(op) {
                     b.set_version(draft, place, number);
                 }
@@ -87,7 +87,7 @@ impl History {
                     Some(elements) => {
                         let left: Vec<Value> = elements
                             .iter()
-                            .filter(|&&e| kept.element(o.key, e))
+                            .filter(|&&e| filter.element(o.key, e))
                             .map(|&e| self.moved(&mut b, e))
                             .collect();
                         b.list(&left)
@@ -98,12 +98,12 @@ impl History {
             }
         }
         let part = b.finish()?;
-        let mut origin = Origin { txns: Vec::new(), ops: Vec::new() };
+        let mut origin = IdMap { txns: Vec::new(), ops: Vec::new() };
         for t in part.txns() {
             // By position both are the same list.
             let old = txns[part.position(t) as usize];
             origin.txns.push(old);
-            origin.ops.extend(self.ops(old).map(|(op, _)| op).filter(|&op| kept.op(op)));
+            origin.ops.extend(self.ops(old).map(|(op, _)| op).filter(|&op| filter.op(op)));
         }
         Ok((part, origin))
     }
@@ -132,7 +132,7 @@ mod tests {
 
     struct Without(TxnId, i64);
 
-    impl Kept for Without {
+    impl Filter for Without {
         fn txn(&self, t: TxnId) -> bool {
             t != self.0
         }
@@ -164,7 +164,7 @@ mod tests {
         b.set_label(reader, two);
         let history = b.finish().unwrap();
         let appended_two = history.txns().find(|&t| history.position(t) == 1).unwrap();
-        let (part, origin) = history.part(&Without(appended_two, 2)).unwrap();
+        let (part, origin) = history.filtered(&Without(appended_two, 2)).unwrap();
         assert_eq!((part.txn_count(), part.session_count(), part.key_count()), (2, 1, 1));
         let reader = TxnId(1);
         assert_eq!(origin.txns[1], history.txns().find(|&t| history.position(t) == 2).unwrap());
