@@ -8,6 +8,14 @@
 //! writes; 16 to 20 in all for registers, plus about 20 per transaction. Fifty million operations fit in 1
 //! GiB.
 //!
+//! Transaction ids are *session-major*: a session owns a contiguous, ascending range. So "earlier in the
+//! session" is an integer comparison, and lists of writers per key come out grouped by session. Integers of
+//! up to 62 bits are values in place; everything else is interned (`value.rs`). Lists share their
+//! beginnings, so a key that was read a thousand times keeps one list, and whether a read begins another is
+//! a comparison of lengths. Where no value is written twice, a value names its write, and one table by
+//! value resolves all reads (`by_value.rs`). Otherwise operations are bucketed by key; inside a bucket a
+//! small table stays in cache (`resolve.rs`).
+//!
 //! ```
 //! use anomalist_history::{Builder, Index, Indexed, OpKind};
 //! let mut b = Builder::new();

@@ -24,6 +24,11 @@
 //! Cost of a step: its operations, the readers of what it overwrites, and the part of the graph between
 //! the ends of edges that descend: transactions that ran at the same time, if the recording holds. Memory
 //! is linear; for causal, times the number of sessions.
+//!
+//! A *gap* stands between what a list's reads show and the appends that they do not (`resolve.rs`). Graphs
+//! are kept in topological order by `anomalist_graph::growing`: labels with room between them and a two-way
+//! search, so an edge costs the smaller of its two sides. `tests/prefixes.rs` compares with the offline
+//! check at every prefix of random histories in random orders of arrival.
 
 mod dependencies;
 mod draft;

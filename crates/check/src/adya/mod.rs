@@ -13,6 +13,20 @@
 //!
 //! Cost: O(operations) to build, O(edges) per level; on histories with cycles, the searches of `cycles.rs`,
 //! which count their steps. Predicates and sets are other modules' business.
+//!
+//! What is assumed (writes follow reads, sequential or linearizable keys, a given order of transactions,
+//! version numbers, commit timestamps) becomes pairs of versions in [`crate::view::CommittedView`], which
+//! every engine respects; so a level that holds does so in an order that agrees with the assumptions. An
+//! edge is two ids and a bit set of labels; its operations are looked up again when a witness needs them.
+//! Session order and real time join as chains, three edges per transaction.
+//!
+//! The strongest graph that was asked about is sorted first: without a cycle, for lists, the order proves
+//! every level at once. With one, cycles are named first by the data alone, then with sessions, then with
+//! real time, each variant only for cycles that need it.
+//!
+//! A key with a faulty read is *damaged*: elements that no committed transaction appended are skipped, only
+//! what all reads agree on orders anything, and an example that rests on such a key says so. `extra.rs`
+//! lets users of the library add edges.
 
 mod assume;
 mod cursor;
