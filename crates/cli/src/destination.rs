@@ -87,14 +87,14 @@ impl Destination {
     pub fn append(&mut self, batch: &History) -> Result<(), Failure> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let result = writer.append(batch);
-        self.told(result)
+        self.reported(result)
     }
 
     /// Completes the history and gives it its name.
     pub fn finish(mut self) -> Result<(), Failure> {
         if let Some(writer) = self.writer.take() {
             let result = writer.finish();
-            self.told(result)?;
+            self.reported(result)?;
         }
         let io = |error| Failure::io(&self.path, error);
         if let Some(stream) = &self.stream {
@@ -107,7 +107,7 @@ impl Destination {
         Ok(())
     }
 
-    fn told(&self, result: Result<(), WriteError>) -> Result<(), Failure> {
+    fn reported(&self, result: Result<(), WriteError>) -> Result<(), Failure> {
         result.map_err(|error| Failure::write(&self.path, error))
     }
 }

@@ -23,8 +23,8 @@ fn what_check_writes_verify_accepts() {
         let history = scratch.file(name, text);
         let proof = scratch.path("proof.json");
         anomalist(&["check", &history, "--certificate", &proof, "--verify", "--cross-check"]).expect(0);
-        let told = anomalist(&["verify", &history, &proof]).expect(0).text();
-        assert!(told.starts_with("Proven.\n"), "{told}");
+        let reported = anomalist(&["verify", &history, &proof]).expect(0).text();
+        assert!(reported.starts_with("Proven.\n"), "{reported}");
         let json = anomalist(&["verify", &history, &proof, "--json"]).expect(0).json();
         assert_eq!(json["proven"], true);
         assert!(json["verdicts"].as_array().unwrap().len() >= 8, "{json}");
@@ -42,15 +42,15 @@ fn what_proves_nothing_is_told_apart_from_what_cannot_be_read() {
     // The order turned round.
     let text = scratch.read("proof.json").replace("\"commits\":[\"0\",\"1\"]", "\"commits\":[\"1\",\"0\"]");
     let turned = scratch.file("turned.json", &text);
-    let told = anomalist(&["verify", &good, &turned]).expect(1).text();
-    assert!(told.contains("reads from one that comes later"), "{told}");
+    let reported = anomalist(&["verify", &good, &turned]).expect(1).text();
+    assert!(reported.contains("reads from one that comes later"), "{reported}");
     // A verdict without a proof.
     let text = scratch
         .read("proof.json")
         .replace("\"causal\",\"verdict\":\"holds\"", "\"causal\",\"verdict\":\"violated\"");
     let lied = scratch.file("lied.json", &text);
-    let told = anomalist(&["verify", &good, &lied, "--json"]).expect(1).json();
-    assert_eq!(told["proven"], false);
+    let reported = anomalist(&["verify", &good, &lied, "--json"]).expect(1).json();
+    assert_eq!(reported["proven"], false);
     let cut = scratch.file("cut.json", &scratch.read("proof.json")[..100]);
     anomalist(&["verify", &good, &cut]).expect(3);
     anomalist(&["verify", &good, &scratch.path("none.json")]).expect(3);
@@ -163,16 +163,16 @@ fn declared_levels_are_proven_required_and_shrunk() {
     let bad = scratch.file("bad.jsonl", &declared("serializable", "serializable"));
     let good = scratch.file("good.jsonl", &declared("serializable", "snapshot-isolation"));
     let flags = ["--declared", "--certificate", &proof, "--verify", "--cross-check"];
-    let told = anomalist(&[&["check", &bad][..], &flags].concat()).expect(1).text();
+    let reported = anomalist(&[&["check", &bad][..], &flags].concat()).expect(1).text();
     // However lines break.
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reported = reported.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        told.contains("2 serializable") && told.contains("VIOLATED: no commit order suits them all"),
-        "{told}"
+        reported.contains("2 serializable") && reported.contains("VIOLATED: no commit order suits them all"),
+        "{reported}"
     );
-    assert!(told.contains("cycle"), "{told}");
-    let told = anomalist(&["verify", &bad, &proof]).expect(0).text();
-    assert!(told.contains("the mix of declared levels"), "{told}");
+    assert!(reported.contains("cycle"), "{reported}");
+    let reported = anomalist(&["verify", &bad, &proof]).expect(0).text();
+    assert!(reported.contains("the mix of declared levels"), "{reported}");
     // The same operations, other levels: another history, of which the proof proves nothing.
     anomalist(&["verify", &good, &proof]).expect(1);
     let json = anomalist(&[&["check", &good, "--json"][..], &flags].concat()).expect(0).json();

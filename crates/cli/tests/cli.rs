@@ -132,7 +132,7 @@ fn who_closes_the_pipe_still_gets_the_files() {
     assert!(scratch.read("j.xml").contains("<testsuite"));
     let nowhere = scratch.path("no/such/folder.xml");
     let run = anomalist(&["check", "/dev/null", "--junit", &nowhere]).expect(3);
-    assert!(run.stderr().contains(&nowhere), "told before the history is read: {}", run.stderr());
+    assert!(run.stderr().contains(&nowhere), "reported before the history is read: {}", run.stderr());
 }
 
 #[test]

@@ -149,14 +149,15 @@ fn timestamped_histories() {
 /// Lines that fit on a screen.
 const SCREEN: usize = 45;
 
-/// The fewest lines in which a violation is told whole; none if every example leaves something out.
+/// The fewest lines in which a violation is explained completely; none if every example leaves something
+/// out.
 fn shortest(
     history: &anomalist_history::History,
     judgement: &anomalist_level::Judgement,
     level: Level,
 ) -> Option<usize> {
     let facts = anomalist_report::HistoryFacts::of(history, "", "");
-    let told = judgement.anomalies.iter().filter(|a| level.forbids(a.kind)).filter_map(|anomaly| {
+    let described = judgement.anomalies.iter().filter(|a| level.forbids(a.kind)).filter_map(|anomaly| {
         let mut one = judgement.clone();
         one.anomalies = vec![anomaly.clone()];
         for answer in &mut one.levels {
@@ -174,7 +175,7 @@ fn shortest(
         let text = anomalist_report::text(&subject, &anomalist_report::Style::default());
         (!text.contains("the whole proof has")).then(|| text.lines().count())
     });
-    told.min()
+    described.min()
 }
 
 /// Every violation of snapshot isolation and serializability has a proof that the verifier accepts and that
@@ -230,7 +231,7 @@ const DIFFERENCES: [(&str, Level, &str); 3] = [
     (
         "ellecli-rw-register-keys-linearizable-anomaly",
         Level::ElleReadUncommitted,
-        "the cycle of versions is through a value that nobody wrote: such a read rules out PL-2 (G1a), and is reported; PL-1 is \
+        "the cycle of versions is through a value that no transaction wrote: such a read rules out PL-2 (G1a), and is reported; PL-1 is \
          about writes, and those that there are have an order that agrees with linearizable keys",
     ),
     ("gen-sim-list-append-lost-update-300-s1", Level::ElleReadUncommitted, INCOMPATIBLE),

@@ -66,30 +66,34 @@ fn exit_statuses() {
 #[test]
 fn wrong_names_and_histories_are_told_plainly() {
     let skew = write_skew();
-    let told = |args: &[&str], history: &str, word: &str| {
+    let reported = |args: &[&str], history: &str, word: &str| {
         let run = elle(args, history).expect(3);
         assert!(run.stderr().contains(word), "{args:?}: {}", run.stderr());
     };
-    told(&["-m", "linked-list"], &skew, "list-append");
-    told(&[&APPEND[..], &["-c", "serialisable"]].concat(), &skew, "strict-serializable");
-    told(&[&APPEND[..], &["-a", "G7"]].concat(), &skew, "G-single-item");
-    told(&[&APPEND[..], &["-f", "xml"]].concat(), &skew, "edn");
-    told(&[&APPEND[..], &["-p", "png"]].concat(), &skew, "svg");
-    told(&APPEND, "{\"type\": \"ok\", \"process\": 0, \"value\": [[\"inc\", 1, 2]]}\n", "micro-operation");
-    told(&APPEND, &completions(&[(0, json!([["w", "x", 1]]))]), "reads and appends only");
-    told(&APPEND, &completions(&[(0, json!([["r", "x", 1]]))]), "reads of lists only");
-    told(
+    reported(&["-m", "linked-list"], &skew, "list-append");
+    reported(&[&APPEND[..], &["-c", "serialisable"]].concat(), &skew, "strict-serializable");
+    reported(&[&APPEND[..], &["-a", "G7"]].concat(), &skew, "G-single-item");
+    reported(&[&APPEND[..], &["-f", "xml"]].concat(), &skew, "edn");
+    reported(&[&APPEND[..], &["-p", "png"]].concat(), &skew, "svg");
+    reported(
+        &APPEND,
+        "{\"type\": \"ok\", \"process\": 0, \"value\": [[\"inc\", 1, 2]]}\n",
+        "micro-operation",
+    );
+    reported(&APPEND, &completions(&[(0, json!([["w", "x", 1]]))]), "reads and appends only");
+    reported(&APPEND, &completions(&[(0, json!([["r", "x", 1]]))]), "reads of lists only");
+    reported(
         &APPEND,
         &one_after_another(&[(0, json!([["append", "x", 1]])), (1, json!([["append", "x", 1]]))]),
         "written twice",
     );
     let twice =
         completions(&[(0, json!([["w", "x", 1]])), (1, json!([["w", "x", 1]])), (2, json!([["r", "x", 1]]))]);
-    told(&REGISTER, &twice, "written twice");
+    reported(&REGISTER, &twice, "written twice");
     let scratch = Scratch::new("elle-order");
     for wrong in ["[1]", "{\"a\": 1}", "{\"1\": \"b\"}", "{"] {
         let order = scratch.file("order.json", wrong);
-        told(&[&REGISTER[..], &["--transaction-order", &order]].concat(), &skew, "JSON object");
+        reported(&[&REGISTER[..], &["--transaction-order", &order]].concat(), &skew, "JSON object");
     }
 }
 
@@ -212,8 +216,8 @@ fn nothing_is_given_up() {
 #[test]
 fn a_cycle_told_otherwise_hides_no_other() {
     // 0 and 1 append to x and y in opposite orders. 0 read x after its own append, so the step from 0 to 1
-    // is an anti-dependency as well, told as the order of appends. 2 saw 1's append to y and not the one to
-    // x.
+    // is an anti-dependency as well, reported as the order of appends. 2 saw 1's append to y and not the
+    // one to x.
     let history = completions(&[
         (0, json!([["append", "x", 1], ["r", "x", [1]], ["append", "y", 2]])),
         (1, json!([["append", "x", 2], ["append", "y", 1]])),
@@ -297,7 +301,11 @@ fn garbage_makes_the_answer_unknown() {
     let history = completions(&[(0, json!([["append", "x", 1]])), (1, json!([["r", "x", [1, 9]]]))]);
     let run = elle(&[&APPEND[..], &["-v"]].concat(), &history).expect(2);
     assert_eq!(run.json()["valid?"], "unknown");
-    assert!(run.json()["error"].as_str().is_some_and(|e| e.contains("nobody appended")), "{}", run.text());
+    assert!(
+        run.json()["error"].as_str().is_some_and(|e| e.contains("no transaction appended")),
+        "{}",
+        run.text()
+    );
     elle(&[&APPEND[..], &["--extended"]].concat(), &history).expect(1);
 }
 
@@ -334,9 +342,9 @@ fn the_directory_has_sentences_and_pictures() {
         (3, json!([["r", "x", [2]]])),
     ]);
     elle(&[&APPEND[..], &["-d", &folder]].concat(), &history).expect(1);
-    let told = scratch.read("out/G0.txt");
-    assert!(told.contains("T1 < T2, because T2 appended 2 to x after T1 had appended 1"), "{told}");
-    assert!(told.contains("However, T2 < T1") && told.contains("a contradiction"), "{told}");
+    let reported = scratch.read("out/G0.txt");
+    assert!(reported.contains("T1 < T2, because T2 appended 2 to x after T1 had appended 1"), "{reported}");
+    assert!(reported.contains("However, T2 < T1") && reported.contains("a contradiction"), "{reported}");
     assert!(scratch.read("out/incompatible-order.txt").contains("neither begins with the other"));
     for picture in ["out/G0/0.svg", "out/sccs/0.svg"] {
         assert!(scratch.read(picture).starts_with("<svg "), "{picture}");

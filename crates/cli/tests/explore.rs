@@ -121,8 +121,8 @@ fn a_command_that_cannot_be_started_is_bad_input() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot start /no/such/program"));
 }
 
-/// Two clients add one to a counter in a table, and try again if they are told to; a third looks at it. Or
-/// the setup of that.
+/// Two clients add one to a counter in a table, and try again if the server asks for it; a third looks at
+/// it. Or the setup of that.
 const COUNTER: &str = r#"
 import os, pymysql, sys
 
@@ -245,8 +245,11 @@ fn a_setup_that_fails_is_told() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("the setup command failed") && told.contains("no such thing"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        reported.contains("the setup command failed") && reported.contains("no such thing"),
+        "{reported}"
+    );
 }
 
 /// Runs tests of a folder of `docs/examples`, by name, after its setup.

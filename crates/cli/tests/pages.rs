@@ -61,9 +61,9 @@ fn measured(browser: &str, scratch: &Scratch, page: &str) -> Vec<Value> {
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told = dom.split_once("<pre>").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let Some((told, _)) = told else { panic!("{dom}\n{}", String::from_utf8_lossy(&output.stderr)) };
-    let plain = told.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let reported = dom.split_once("<pre>").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let Some((reported, _)) = reported else { panic!("{dom}\n{}", String::from_utf8_lossy(&output.stderr)) };
+    let plain = reported.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     serde_json::from_str::<Vec<Value>>(&plain).unwrap_or_else(|e| panic!("{e}: {plain}"))
 }
 
@@ -167,7 +167,7 @@ fn the_dependency_graphs_of_sql_are_drawn() {
 /// The picture shows exactly the dependencies that the JSON document tells, between circles, and the order
 /// of sessions.
 fn compare(picture: &Value, example: &Value) {
-    let told: BTreeSet<String> = example["edges"]
+    let reported: BTreeSet<String> = example["edges"]
         .as_array()
         .unwrap()
         .iter()
@@ -182,7 +182,7 @@ fn compare(picture: &Value, example: &Value) {
     let arrows = strings(&picture["arrows"]);
     let drawn: BTreeSet<String> =
         arrows.iter().filter(|a| !a.contains(" so ")).map(|a| (*a).to_owned()).collect();
-    assert_eq!(drawn, told, "{picture}");
+    assert_eq!(drawn, reported, "{picture}");
     let named = picture["name"].as_str().unwrap();
     for arrow in arrows {
         assert!(named.contains(arrow), "{arrow} is not in what a screen reader says: {named}");

@@ -95,8 +95,8 @@ fn certificates_rest_on_the_definitions_that_they_name() {
     let proof = scratch.path("proof.json");
     let flags = ["--level", "rc", "--definitions", "plume", "--certificate", &proof];
     anomalist(&[&["check", &history][..], &flags[..]].concat()).expect(0);
-    let told = anomalist(&["verify", &history, &proof]).expect(0).text();
-    assert!(told.starts_with("Proven by Plume's definitions.\n"), "{told}");
+    let reported = anomalist(&["verify", &history, &proof]).expect(0).text();
+    assert!(reported.starts_with("Proven by Plume's definitions.\n"), "{reported}");
     let text = scratch.read("proof.json");
     for (name, status) in [("\"anomalist\"", 1), ("null", 1), ("\"elle\"", 3), ("\"plume\"", 0)] {
         let changed = text.replace("\"definitions\":\"plume\"", &format!("\"definitions\":{name}"));
@@ -124,9 +124,9 @@ fn levels_that_plume_does_not_define_stay_as_they_are() {
 #[test]
 fn explanations_name_the_difference() {
     for name in ["rc", "ci", "ra", "TAP-f", "TAP-h", "TAP-i", "TAP-j", "TAP-k", "TAP-l", "TAP-m", "TAP-n"] {
-        let told = anomalist(&["explain", name]).expect(0).text();
-        assert!(told.contains("in Plume"), "{name}: {told}");
+        let reported = anomalist(&["explain", name]).expect(0).text();
+        assert!(reported.contains("in Plume"), "{name}: {reported}");
     }
-    let told = anomalist(&["explain", "si"]).expect(0).text();
-    assert!(!told.contains("in Plume"), "{told}");
+    let reported = anomalist(&["explain", "si"]).expect(0).text();
+    assert!(!reported.contains("in Plume"), "{reported}");
 }

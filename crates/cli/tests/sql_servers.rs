@@ -121,7 +121,7 @@ fn scripts_run_as_they_say_on_postgresql() {
         INSERT INTO t (id, v) VALUES (3, 30); -- T1\nINSERT INTO t (id, v) VALUES (4, 42); -- T2\nCOMMIT; -- T1\nCOMMIT; -- T2\n";
     bench.replay(&format!("{header} predicate-write-skew\n{phantom}"), 0);
 
-    // Codes are understood, and what is not is told.
+    // Codes are understood, and what is not is reported.
     bench.replay(&format!("{header} g2-item\n{}", write_skew(["BEGIN", "BEGIN"])), 0);
     bench.replay(&format!("{header} G1a\n{}", write_skew(["BEGIN", "BEGIN"])), 2);
     bench.refuses(&format!("{header} wirte-skew\n{}", write_skew(["BEGIN", "BEGIN"])), "wirte-skew");

@@ -269,7 +269,7 @@ fn code(file: &Path) -> String {
     code.lines().map(|l| if l.trim_start().starts_with("//") { "" } else { l }).collect::<Vec<_>>().join("\n")
 }
 
-/// So the compiler lists the places that a new level, or a new family of levels, has to be told to.
+/// So the compiler lists the places that a new level, or a new family of levels, has to be added to.
 #[test]
 fn nothing_matches_levels_with_a_wildcard() {
     let indent = |line: &str| line.len() - line.trim_start().len();

@@ -36,7 +36,7 @@ fn injected_faults_are_found_and_nothing_else() {
         };
         generate(&[]);
         anomalist(&["check", &path, "--level", "session-si,session-ser,si,ser"]).expect(0);
-        for (inject, code, told) in [
+        for (inject, code, reported) in [
             ("clock-skew", "TIMESTAMP", "and commits at"),
             ("SESSION", "SESSION", "before that."),
             ("INT", "INT", ", and then"),
@@ -45,7 +45,7 @@ fn injected_faults_are_found_and_nothing_else() {
         ] {
             generate(&["--inject", inject]);
             let text = anomalist(&["check", &path, "--level", "session-si"]).expect(1).text();
-            assert!(text.contains(told), "{text}");
+            assert!(text.contains(reported), "{text}");
             let found = codes(&[&path, "--level", "session-si"]);
             assert_eq!(found, [(code.to_owned(), 1)], "{kind} {inject}");
         }

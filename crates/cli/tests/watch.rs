@@ -361,11 +361,11 @@ fn a_killed_watch_goes_on_where_it_was() {
         assert_eq!(stands, reference, "{name}");
         assert_eq!(last["standing"], reference.len(), "{name}");
         assert_eq!(last["transactions"], 32_000, "{name}");
-        // Faults have no number: those that were logged and perhaps not printed, a batch at most, are told
-        // again. Telling all of them after each of the kills would be many times as much.
-        let told = errors.len();
+        // Faults have no number: those that were logged and perhaps not printed, a batch at most, are
+        // described again. Telling all of them after each of the kills would be many times as much.
+        let described = errors.len();
         assert_eq!(BTreeSet::from_iter(errors), bad, "{name}");
-        assert!(told < 2 * bad.len(), "{name}: {told} errors");
+        assert!(described < 2 * bad.len(), "{name}: {described} errors");
         assert_eq!(last["errors"]["malformed"], bad.len(), "{name}");
     }
 }

@@ -21,18 +21,18 @@ fn start(more: &[&str]) -> (Child, String) {
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let told: Json = serde_json::from_str(&line).unwrap();
-    assert_eq!(told["seed"], 3);
-    assert_eq!(told["postgres"], Json::Null);
-    let url = told["http"].as_str().unwrap();
+    let reported: Json = serde_json::from_str(&line).unwrap();
+    assert_eq!(reported["seed"], 3);
+    assert_eq!(reported["postgres"], Json::Null);
+    let url = reported["http"].as_str().unwrap();
     let address = url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
     (child, address)
 }
 
 fn stop(mut child: Child) {
-    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(told.success());
+    let reported = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(reported.success());
     assert!(child.wait().unwrap().success());
 }
 

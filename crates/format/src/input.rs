@@ -1,9 +1,9 @@
 //! Where bytes come from: a file, standard input, memory, or a folder of logs.
 //!
-//! Compression is told by its first bytes, never by the name: a renamed `.gz` works, and so does a pipe.
-//! Decoding runs at a third of the scanner's speed; it happens inside the reader that `lines.rs` puts on a
-//! thread of its own, so it overlaps with parsing. Progress counts the bytes of the source, compressed as
-//! they may be: the caller knows its size.
+//! Compression is recognised by its first bytes, never by the name: a renamed `.gz` works, and so does a
+//! pipe. Decoding runs at a third of the scanner's speed; it happens inside the reader that `lines.rs` puts
+//! on a thread of its own, so it overlaps with parsing. Progress counts the bytes of the source, compressed
+//! as they may be: the caller knows its size.
 
 use crate::{Diagnostic, Place, ReadError, ReadOptions};
 use std::cmp::Ordering;

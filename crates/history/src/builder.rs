@@ -145,7 +145,7 @@ impl Builder {
         self.initial.keys.insert(key, value);
     }
 
-    /// A new transaction, the last of its session so far. It counts as committed until told otherwise.
+    /// A new transaction, the last of its session so far. It counts as committed until set otherwise.
     pub fn transaction(&mut self, session: SessionId) -> Draft {
         let draft = Draft(self.session.len() as u32);
         self.session.push(session.0);
@@ -236,7 +236,7 @@ impl Builder {
 
     /// Appends many operations to a transaction: kinds with the names of keys, and as many values. The
     /// columns are extended one after the other, in a loop that does nothing else; readers of large files
-    /// need that. `seen` is told the key of each.
+    /// need that. `seen` gets the key of each.
     pub fn named_ops(
         &mut self,
         draft: Draft,

@@ -16,7 +16,7 @@ pub enum Outcome {
     Committed,
     /// It certainly did not take effect.
     Aborted,
-    /// Nobody told the client: it may or may not have taken effect.
+    /// The client got no answer: it may or may not have taken effect.
     Indeterminate,
 }
 
@@ -357,7 +357,7 @@ impl History {
     }
 
     /// The number that the database gave the version which an operation read or wrote, if the client was
-    /// told. Numbers of a key grow from version to version.
+    /// reported. Numbers of a key grow from version to version.
     #[inline]
     pub fn version(&self, o: OpId) -> Option<i64> {
         self.versions.get(o.index()).copied().filter(|&number| number != NO_VERSION)

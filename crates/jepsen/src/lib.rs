@@ -15,14 +15,14 @@
 //!   memory, just in time. Reads are taken at once, writes that no read returns hide behind others without
 //!   being ordered, and calls that never returned wait until a read needs them
 //!   (`linear/search.rs` argues why). The order found is the proof.
-//! - `datatypes` turns sets, counters, banks, registers and reads by predicate into
-//!   transactions, with dependencies and their reasons where reads and writes cannot express them, for the
-//!   engines of `anomalist-check`; `anomalist check` recognises such files by the names of their operations, and takes the
-//!   keys of `jepsen.independent` apart. A set and a register lose nothing and levels are proven for them;
-//!   reads by predicate are proven by an order in which all of them return what they returned
-//!   (`datatypes/replay.rs`); for the others levels are only refuted. Reads by predicate
-//!   follow Adya: `rwp` is a label of its own in the graph, and the oracle tries every order of versions and
-//!   every version that a read may have selected.
+//! - `datatypes` turns sets, counters, banks, registers and reads by predicate into transactions, with
+//!   dependencies and their reasons where reads and writes cannot express them, for the engines of
+//!   `anomalist-check`; `anomalist check` recognises such files by the names of their operations, and takes
+//!   the keys of `jepsen.independent` apart. A set and a register lose nothing and levels are proven for
+//!   them; reads by predicate are proven by an order in which all of them return what they returned
+//!   (`datatypes/replay.rs`); for the others levels are only refuted. Reads by predicate follow Adya: `rwp`
+//!   is a label of its own in the graph, and the oracle tries every order of versions and every version
+//!   that a read may have selected.
 //!
 //! ```
 //! use anomalist_check::Budget;

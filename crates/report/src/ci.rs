@@ -37,15 +37,15 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
                 (Verdict::Holds, _) => out.push_str("/>\n"),
                 (Verdict::Violated, true) => {
                     let message = xml(&format!("{} is violated: {}", l.level, kinds(l)));
-                    let told = xml(&explanations(s, l));
+                    let reported = xml(&explanations(s, l));
                     let _ = write!(
                         out,
-                        ">\n      <failure type=\"violated\" message=\"{message}\">{told}</failure>\n    </testcase>\n"
+                        ">\n      <failure type=\"violated\" message=\"{message}\">{reported}</failure>\n    </testcase>\n"
                     );
                 }
                 (Verdict::Violated, false) => {
-                    let told = xml(&format!("violated: {}", kinds(l)));
-                    let _ = write!(out, ">\n      <system-out>{told}</system-out>\n    </testcase>\n");
+                    let reported = xml(&format!("violated: {}", kinds(l)));
+                    let _ = write!(out, ">\n      <system-out>{reported}</system-out>\n    </testcase>\n");
                 }
                 (Verdict::Unknown(why), true) => {
                     let message = xml(&format!("unknown: {}", reason(why)));
@@ -55,8 +55,8 @@ pub fn junit(subjects: &[Subject<'_>]) -> String {
                     );
                 }
                 (Verdict::Unknown(why), false) => {
-                    let told = xml(&format!("unknown: {}", reason(why)));
-                    let _ = write!(out, ">\n      <system-out>{told}</system-out>\n    </testcase>\n");
+                    let reported = xml(&format!("unknown: {}", reason(why)));
+                    let _ = write!(out, ">\n      <system-out>{reported}</system-out>\n    </testcase>\n");
                 }
             }
         }
@@ -91,8 +91,8 @@ fn kinds(verdict: &LevelVerdict) -> String {
 fn explanations(subject: &Subject<'_>, verdict: &LevelVerdict) -> String {
     let mut out = String::new();
     for anomaly in subject.judgement.anomalies.iter().filter(|a| verdict.anomalies.contains(&a.kind)) {
-        let told = explain(subject.history, anomaly);
-        let _ = write!(out, "{}, {}:\n{told}\n\n", titled(anomaly.kind), times(anomaly.count));
+        let reported = explain(subject.history, anomaly);
+        let _ = write!(out, "{}, {}:\n{reported}\n\n", titled(anomaly.kind), times(anomaly.count));
     }
     out.trim_end().to_owned()
 }

@@ -1,8 +1,8 @@
 //! Sentences for anomalies that are no cycle: reads that no write explains, and reads that contradict one
 //! another.
 //!
-//! A witness that lacks what its kind usually has (another engine made it) is told operation by operation
-//! instead.
+//! A witness that lacks what its kind usually has (another engine made it) is reported operation by
+//! operation instead.
 
 use crate::explain::{did, saw, whose};
 use crate::layout::listed;
@@ -62,21 +62,21 @@ fn thin_air(view: &WitnessView<'_>) -> Option<String> {
     let op = history.op(read);
     let seen = format!("{} read {key} = {}", view.name(reader(view, read)), view.value(read));
     let Some(elements) = history.list(op.value) else {
-        return Some(format!("{seen}, but nobody wrote {} to {key}.", view.value(read)));
+        return Some(format!("{seen}, but no transaction wrote {} to {key}.", view.value(read)));
     };
     let is_append = |i: usize| history.heads()[i].key() == op.key && !history.heads()[i].is_read();
     let appended: std::collections::BTreeSet<Value> =
         (0..history.op_count()).filter(|&i| is_append(i)).map(|i| history.values()[i]).collect();
     let nobodys: Vec<String> =
         elements.iter().filter(|e| !appended.contains(e)).take(3).map(|&e| view.atom(e)).collect();
-    Some(format!("{seen}, but nobody appended {} to {key}.", listed(&nobodys)))
+    Some(format!("{seen}, but no transaction appended {} to {key}.", listed(&nobodys)))
 }
 
 fn aborted(view: &WitnessView<'_>) -> Option<String> {
     let read = *reads(view).first()?;
     let write = *writes(view).first()?;
     Some(format!(
-        "{}. {} aborted, so nobody should have seen that.",
+        "{}. {} aborted, so no transaction should have seen that.",
         saw(view, read, Some(write)),
         view.name(view.history.txn_of(write))
     ))
@@ -98,7 +98,7 @@ fn own_write(view: &WitnessView<'_>) -> Option<String> {
     let foreign = writes.iter().copied().find(|&w| view.history.txn_of(w) != t);
     let last = *own.last()?;
     let deeds: Vec<String> = own.iter().map(|&w| did(view, w)).collect();
-    let told = format!(
+    let reported = format!(
         "{} {}, and then read {} = {}",
         view.name(t),
         deeds.join(", then "),
@@ -107,7 +107,7 @@ fn own_write(view: &WitnessView<'_>) -> Option<String> {
     );
     let value = view.history.op(read).value;
     if view.anomaly.kind == AnomalyKind::NotMyLastWrite {
-        return Some(format!("{told}: one of its own values, but not the last.",));
+        return Some(format!("{reported}: one of its own values, but not the last.",));
     }
     let source = match foreign {
         Some(_) => whose(view, read, foreign),
@@ -118,7 +118,7 @@ fn own_write(view: &WitnessView<'_>) -> Option<String> {
         }
         None => String::new(),
     };
-    Some(format!("{told}{source}. It should have read its own {}.", view.value(last)))
+    Some(format!("{reported}{source}. It should have read its own {}.", view.value(last)))
 }
 
 fn intermediate(view: &WitnessView<'_>) -> Option<String> {

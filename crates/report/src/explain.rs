@@ -3,7 +3,7 @@
 //!
 //! Every edge of a cycle becomes a step. An edge that a level's axiom forces takes two: why the reader sees
 //! the overlooked writer, and what follows from its not having been read. Anomalies that are no cycle are
-//! told in `direct.rs`.
+//! reported in `direct.rs`.
 
 use crate::direct;
 use crate::refuted;
@@ -12,7 +12,7 @@ use crate::witness_view::{WitnessView, clean};
 use anomalist_history::{History, OpId, OpKind};
 use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
 
-/// With more steps than this, neighbouring steps of session order and reads are told as one.
+/// With more steps than this, neighbouring steps of session order and reads are reported as one.
 const MANY_STEPS: usize = 8;
 
 /// Explains an anomaly: who is who, then numbered sentences.
@@ -31,7 +31,7 @@ const MANY_STEPS: usize = 8;
 /// let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
 /// assert_eq!(
 ///     anomalist_report::explain(&history, &judgement.anomalies[0]),
-///     "Let T1 = 1:1.\n1. T1 read 5 = 7, but nobody wrote 7 to 5."
+///     "Let T1 = 1:1.\n1. T1 read 5 = 7, but no transaction wrote 7 to 5."
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -86,13 +86,13 @@ fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<String> {
         let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
         steps.push((format!("{}.", step(view, edge)), mergeable));
     }
-    let mut told: Vec<String> = if steps.len() > MANY_STEPS {
+    let mut reported: Vec<String> = if steps.len() > MANY_STEPS {
         let runs = steps.chunk_by(|a, b| a.1 && b.1);
         runs.map(|run| shortened(&run.iter().map(|s| s.0.clone()).collect::<Vec<_>>()).join(" ")).collect()
     } else {
         steps.into_iter().map(|(text, _)| text).collect()
     };
-    if let Some(last) = told.last_mut() {
+    if let Some(last) = reported.last_mut() {
         let nodes: Vec<String> =
             edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(view, n)).collect();
         if edges.len() == 1 {
@@ -104,7 +104,7 @@ fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<String> {
             *last = format!("But {}", lower_the(last));
         }
     }
-    told
+    reported
 }
 
 /// A long list without its middle; the edges themselves are all in the JSON.

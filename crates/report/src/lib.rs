@@ -291,7 +291,7 @@ impl Subject<'_> {
     }
 }
 
-/// Whether two examples are the same transactions doing the same, and are told by their edges.
+/// Whether two examples are the same transactions doing the same, and are reported by their edges.
 fn alike(a: &Anomaly, b: &Anomaly) -> bool {
     let set = |a: &Anomaly| {
         let (mut txns, mut ops) = (a.witness.transactions.clone(), a.witness.operations.clone());
@@ -299,8 +299,8 @@ fn alike(a: &Anomaly, b: &Anomaly) -> bool {
         ops.sort_unstable();
         (txns, ops)
     };
-    let told = |a: &Anomaly| !a.kind.is_no_order() && !a.kind.is_stamp();
-    told(a) && told(b) && set(a) == set(b)
+    let reported = |a: &Anomaly| !a.kind.is_no_order() && !a.kind.is_stamp();
+    reported(a) && reported(b) && set(a) == set(b)
 }
 
 /// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one

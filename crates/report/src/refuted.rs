@@ -1,10 +1,10 @@
 //! A refutation in words: a tree of forced choices that all end in a cycle.
 //!
 //! A refutation says of some clause that it holds in every execution, and of each of its alternatives why
-//! it cannot be. So it is told from its end: what must be one way or the other, and, indented under each
+//! it cannot be. So it is reported from its end: what must be one way or the other, and, indented under each
 //! way, what goes wrong with it. The replay of the hints (unit propagation, as the verifier does it) finds
 //! out which step excludes which alternative. Each link of a cycle has its reason: a read, a session, real
-//! time, or an earlier step, which is told before the cycle.
+//! time, or an earlier step, which is reported before the cycle.
 
 use crate::explain::fact;
 use crate::layout::listed;
@@ -15,9 +15,9 @@ use anomalist_level::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lines told before the rest is left to `--certificate`.
+/// Lines reported before the rest is left to `--certificate`.
 const LINES: usize = 40;
-/// Choices inside each other that are told.
+/// Choices inside each other that are reported.
 const DEPTH: usize = 12;
 
 /// A line, and how deep it stands.
@@ -30,7 +30,7 @@ pub(crate) struct Line {
 pub(crate) fn steps(view: &WitnessView<'_>) -> Option<Vec<Line>> {
     let refutation = view.anomaly.witness.refutation.as_deref().filter(|r| !r.steps.is_empty())?;
     let level = denied(view.anomaly.kind);
-    Some(told(view, &|_| level, refutation))
+    Some(reported(view, &|_| level, refutation))
 }
 
 /// The level of which a kind says that no order satisfies it: the weakest that forbids it.
@@ -45,7 +45,7 @@ fn has_snapshots(level: Level) -> bool {
 }
 
 /// A refutation as lines of text; empty if there is nothing to tell. `level`: that of a transaction.
-pub(crate) fn told(
+pub(crate) fn reported(
     view: &WitnessView<'_>,
     level: &dyn Fn(TxnId) -> Level,
     refutation: &Refutation,
@@ -112,7 +112,7 @@ struct Teller<'a> {
     level: &'a dyn Fn(TxnId) -> Level,
     /// The steps that put one point before another, whatever else is true.
     certain: BTreeMap<(Point, Point), usize>,
-    /// Those that were told.
+    /// Those that were reported.
     shown: BTreeSet<usize>,
     lines: Vec<Line>,
     left_out: bool,
@@ -140,7 +140,7 @@ impl Teller<'_> {
         }
         let (mut at, mut excluded) = (at, excluded.clone());
         let mut assumed = assumed.clone();
-        // What several steps imply together is told by the one that closes it.
+        // What several steps imply together is reported by the one that closes it.
         if let Reason::Implied(hints) = &step.reason {
             let Some((closing, by_step)) = self.replay(&step.clause, hints) else { return };
             at = closing;
@@ -172,7 +172,7 @@ impl Teller<'_> {
     }
 
     /// A cycle with the reason for each of its links; links that were supposed need none. What step `at`
-    /// needs of earlier steps is told before it.
+    /// needs of earlier steps is reported before it.
     fn cycle(
         &mut self,
         points: &[Point],

@@ -1,8 +1,8 @@
 //! Sentences for what contradicts timestamps.
 //!
 //! A witness of these kinds begins with the read, then the write that it should have returned; whose value
-//! it returned instead is an edge. That is what `anomalist-check` makes; anything else is told operation by
-//! operation.
+//! it returned instead is an edge. That is what `anomalist-check` makes; anything else is reported
+//! operation by operation.
 
 use crate::explain::{did, saw};
 use crate::witness_view::{WitnessView, stamp};
@@ -81,7 +81,7 @@ fn instead(view: &WitnessView<'_>, read: OpId, t: TxnId) -> Option<String> {
     } else if history.list(op.value).is_some() {
         seen
     } else {
-        format!("{seen}, which nobody wrote")
+        format!("{seen}, which no transaction wrote")
     })
 }
 
@@ -108,15 +108,16 @@ fn number(view: &WitnessView<'_>) -> Option<Vec<String>> {
     let (&t, before) = view.anomaly.witness.transactions.split_last()?;
     let before = before.first().copied();
     let numbers = view.history.numbers().filter(|_| view.history.breaks_numbers(before, t))?;
-    let told = format!("{} is number {} of session {}", view.name(t), numbers[t.index()], view.session(t));
+    let reported =
+        format!("{} is number {} of session {}", view.name(t), numbers[t.index()], view.session(t));
     Some(vec![match before {
         Some(before) => {
             let (name, number) = (view.name(before), numbers[before.index()]);
             format!(
-                "{told}, and the one before it, {name}, is number {number}: they do not follow one another."
+                "{reported}, and the one before it, {name}, is number {number}: they do not follow one another."
             )
         }
-        None => format!("{told}, and none before it was recorded."),
+        None => format!("{reported}, and none before it was recorded."),
     }])
 }
 
@@ -126,7 +127,7 @@ fn session(view: &WitnessView<'_>) -> Option<Vec<String>> {
     }
     let [before, t] = *view.anomaly.witness.transactions.as_slice() else { return None };
     let (first, second) = (view.name(before), view.name(t));
-    let told = format!(
+    let reported = format!(
         "{first} comes before {second} in session {} and commits at {}.",
         view.session(t),
         commit(view, before)?
@@ -138,7 +139,7 @@ fn session(view: &WitnessView<'_>) -> Option<Vec<String>> {
             None => format!("But {second} starts at {}, before that.", stamp(at(view, t)?.start)),
         },
     };
-    Some(vec![told, broken])
+    Some(vec![reported, broken])
 }
 
 fn internal(view: &WitnessView<'_>) -> Option<Vec<String>> {

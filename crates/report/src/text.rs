@@ -6,7 +6,7 @@
 
 use crate::explain::steps;
 use crate::layout::{Style, Tone, padded, pluralise, thousands, times, width, wrap};
-use crate::refuted::{self, Line, told};
+use crate::refuted::{self, Line, reported};
 use crate::unknown::{Hints, sentence};
 use crate::witness_view::WitnessView;
 use crate::{Subject, alike, everyday, titled};
@@ -174,14 +174,14 @@ fn because(subject: &Subject<'_>, row: usize) -> String {
             && w.anomalies.iter().all(|k| verdict.anomalies.contains(k))
     };
     // The first of the largest; `max_by_key` would take the last.
-    let told = judgement.levels[..row].iter().filter(part).min_by_key(|w| Reverse(w.anomalies.len()));
+    let reported = judgement.levels[..row].iter().filter(part).min_by_key(|w| Reverse(w.anomalies.len()));
     let mut parts = Vec::new();
-    for kind in verdict.anomalies.iter().filter(|k| !told.is_some_and(|w| w.anomalies.contains(k))) {
+    for kind in verdict.anomalies.iter().filter(|k| !reported.is_some_and(|w| w.anomalies.contains(k))) {
         let count = judgement.anomalies.iter().find(|a| a.kind == *kind).map_or(0, |a| a.count);
         let count = if count > 1 { format!(" ×{}", thousands(count)) } else { String::new() };
         parts.push(format!("{}{count}", titled(*kind)));
     }
-    match (told, parts.join(", ")) {
+    match (reported, parts.join(", ")) {
         (None, named) => named,
         (Some(w), named) if named.is_empty() => format!("as {}", w.level),
         (Some(w), named) => format!("as {}, and {named}", w.level),
@@ -228,9 +228,9 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
 pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, style: &Style) -> String {
     let columns = style.columns();
     let mut out = wrap("", 2, columns, &declared(mixed, style.hints));
-    with_mixed(subject.history, mixed, |view, level, told| {
+    with_mixed(subject.history, mixed, |view, level, reported| {
         out.push_str(&players(view, columns, &|t| format!(", {}", level(t))));
-        lines(&mut out, columns, told);
+        lines(&mut out, columns, reported);
     });
     out
 }
@@ -238,15 +238,15 @@ pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, style: &Style) ->
 /// The same on one line, for machines that show it to people.
 pub(crate) fn mixed_explanation(history: &History, mixed: &Mixed) -> Option<String> {
     let mut text = None;
-    with_mixed(history, mixed, |_, _, told| {
-        let told: Vec<String> = told.into_iter().map(|line| line.text).collect();
-        text = Some(told.join(" "));
+    with_mixed(history, mixed, |_, _, reported| {
+        let reported: Vec<String> = reported.into_iter().map(|line| line.text).collect();
+        text = Some(reported.join(" "));
     });
     text
 }
 
-/// Calls `f` with the view of the refutation, the level that each transaction declares, and what is told;
-/// not if there is none.
+/// Calls `f` with the view of the refutation, the level that each transaction declares, and what is
+/// reported; not if there is none.
 fn with_mixed(
     history: &History,
     mixed: &Mixed,
@@ -258,8 +258,8 @@ fn with_mixed(
     let view = WitnessView::new(history, &anomaly);
     let declared = |t: TxnId| history.metadata().get(&t)?.get("level")?.parse::<Level>().ok();
     let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted);
-    let told = told(&view, &level, refutation);
-    f(&view, &|t| level(t).name().to_owned(), told);
+    let reported = reported(&view, &level, refutation);
+    f(&view, &|t| level(t).name().to_owned(), reported);
 }
 
 fn lines(out: &mut String, columns: usize, lines: Vec<Line>) {

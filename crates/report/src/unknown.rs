@@ -69,7 +69,7 @@ pub(crate) fn sentence(why: &Why, hints: Hints) -> String {
             );
         }
         Why::AppendOrder => {
-            "no violation was found, but nobody saw in which order the last appends to some keys took effect (a \
+            "no violation was found, but no read shows in which order the last appends to some keys took effect (a \
              final read of every key would show it)"
         }
         Why::PairsLeftOut => {

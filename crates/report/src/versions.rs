@@ -70,22 +70,26 @@ pub(crate) fn ordered(view: &WitnessView<'_>, first: OpId, second: OpId, why: Ve
 
 /// How one knows that a version is later.
 pub(crate) fn reason(view: &WitnessView<'_>, why: VersionReason) -> String {
-    let told = |op: OpId| format!("{} {}", view.name(view.history.txn_of(op)), did(view, op));
+    let reported = |op: OpId| format!("{} {}", view.name(view.history.txn_of(op)), did(view, op));
     match why {
         VersionReason::Initial => "the initial state comes first".to_owned(),
-        VersionReason::Shown { read } => format!("{} shows the order", told(read)),
+        VersionReason::Shown { read } => format!("{} shows the order", reported(read)),
         VersionReason::Missing { read: Some(read) } => {
-            format!("{}, the most that anybody saw, so it came later", told(read))
+            format!("{}, the longest version that was read, so it came later", reported(read))
         }
-        VersionReason::Missing { read: None } => "nobody saw anything of it".to_owned(),
+        VersionReason::Missing { read: None } => "no read shows any of it".to_owned(),
         VersionReason::ReadThenWritten { read } => {
-            format!("{} before it wrote, and writes follow reads", told(read))
+            format!("{} before it wrote, and writes follow reads", reported(read))
         }
         VersionReason::Session { before, after } => {
-            format!("in one session {}, then {}, and each key is sequential", told(before), told(after))
+            format!(
+                "in one session {}, then {}, and each key is sequential",
+                reported(before),
+                reported(after)
+            )
         }
         VersionReason::RealTime { before, after } => {
-            format!("{}, and after that {}, and each key is linearizable", told(before), told(after))
+            format!("{}, and after that {}, and each key is linearizable", reported(before), reported(after))
         }
         VersionReason::Given => "by the order of transactions that was given".to_owned(),
         VersionReason::Stamps => "by their commit timestamps".to_owned(),

@@ -48,26 +48,26 @@ fn mentions(text: &str, who: &str) -> bool {
         || who == "initial state" && text.contains(who)
 }
 
-/// Every cycle told goes around, through transactions that are listed, and each link has a sentence.
-fn look(told: &str, listed: &BTreeSet<String>, met: &mut Met, context: &str) {
-    for around in cycles(told) {
-        let of_refutation = told.contains('→');
+/// Every cycle reported goes around, through transactions that are listed, and each link has a sentence.
+fn look(reported: &str, listed: &BTreeSet<String>, met: &mut Met, context: &str) {
+    for around in cycles(reported) {
+        let of_refutation = reported.contains('→');
         *(if of_refutation { &mut met.refutations } else { &mut met.dependencies }) += 1;
-        assert_eq!(around.first(), around.last(), "{context}\n{told}");
+        assert_eq!(around.first(), around.last(), "{context}\n{reported}");
         for link in around.windows(2).filter(|link| link[0] != link[1]) {
             for who in link {
                 let known = listed.contains(who) || who == "initial state";
-                assert!(known, "{who} is not in the example, which lists {listed:?}: {context}\n{told}");
+                assert!(known, "{who} is not in the example, which lists {listed:?}: {context}\n{reported}");
             }
             // The arrows of a cycle give no reasons; what follows them in parentheses does.
             let reasons = |line: &'_ str| match line.contains('→') {
                 true => line.split_once('(').map_or(String::new(), |(_, reasons)| reasons.to_owned()),
                 false => line.to_owned(),
             };
-            let lines: Vec<String> = told.lines().map(reasons).collect();
+            let lines: Vec<String> = reported.lines().map(reasons).collect();
             let mut sentences = lines.iter().flat_map(|line| line.split(';'));
             let has_reason = sentences.any(|s| link.iter().all(|who| mentions(s, who)));
-            assert!(has_reason, "no reason for {} before {}: {context}\n{told}", link[0], link[1]);
+            assert!(has_reason, "no reason for {} before {}: {context}\n{reported}", link[0], link[1]);
         }
     }
 }
@@ -85,8 +85,8 @@ fn listed(example: &str) -> BTreeSet<String> {
 }
 
 /// The transactions of `Let T1 = 1:1, T2 = 2:1.`.
-fn introduced(told: &str) -> BTreeSet<String> {
-    let first = told.lines().find(|l| l.contains("Let T1 = ")).unwrap_or_default();
+fn introduced(reported: &str) -> BTreeSet<String> {
+    let first = reported.lines().find(|l| l.contains("Let T1 = ")).unwrap_or_default();
     let words: Vec<&str> = first.split(' ').collect();
     words.windows(2).filter(|pair| pair[1] == "=").map(|pair| pair[0].to_owned()).collect()
 }
@@ -145,16 +145,18 @@ fn outputs(history: &History, judgement: &Judgement, met: &mut Met, context: &st
     }
     let sarif: Value = serde_json::from_str(&anomalist_report::sarif(&[subject])).unwrap();
     for result in sarif["runs"][0]["results"].as_array().unwrap() {
-        let told = result["message"]["text"].as_str().unwrap();
-        look(told, &introduced(told), met, context);
+        let reported = result["message"]["text"].as_str().unwrap();
+        look(reported, &introduced(reported), met, context);
     }
     let junit = anomalist_report::junit(&[subject]).replace("&gt;", ">").replace("&lt;", "<");
-    for told in junit.replace("</failure>", "\n\n").split("\n\n").map(|told| told.replace("&apos;", "'")) {
-        look(&told, &introduced(&told), met, context);
+    for reported in
+        junit.replace("</failure>", "\n\n").split("\n\n").map(|reported| reported.replace("&apos;", "'"))
+    {
+        look(&reported, &introduced(&reported), met, context);
     }
     let github = anomalist_report::github(&[subject]);
-    for told in github.lines().map(|line| line.replace("%0A", "\n")) {
-        look(&told, &introduced(&told), met, context);
+    for reported in github.lines().map(|line| line.replace("%0A", "\n")) {
+        look(&reported, &introduced(&reported), met, context);
     }
 }
 

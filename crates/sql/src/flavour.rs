@@ -1,4 +1,4 @@
-//! The databases that are told apart: what a dialect of SQL leaves open and instrumentation has to know.
+//! The databases that are distinguished: what a dialect of SQL leaves open and instrumentation has to know.
 
 use anomalist_sqltext::Dialect;
 use std::fmt;

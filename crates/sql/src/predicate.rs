@@ -138,7 +138,7 @@ fn left_out(
     }
 }
 
-/// Whether a statement wrote a row, as far as it told.
+/// Whether a statement wrote a row, as far as its result says.
 fn touched(step: &Step, row: &str) -> bool {
     let writes = !matches!(step.effect, Effect::Read | Effect::LockingRead | Effect::None);
     let named = step.rows.iter().chain(&step.deleted).any(|v| &*v.row == row);

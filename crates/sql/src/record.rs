@@ -1,4 +1,4 @@
-//! What a run observed: every transaction with its statements, and what each of them told.
+//! What a run observed: every transaction with its statements, and what each of them returned.
 
 use crate::instrument::{Capture, Effect, Told};
 use anomalist_driver::{Error, Reply, Value};
@@ -123,8 +123,8 @@ impl Step {
             self.visible.push(row);
             let mut rest = added.into_iter();
             let mut versions = Vec::new();
-            for told in &capture.aux {
-                match told {
+            for reported in &capture.aux {
+                match reported {
                     Told::Pair => {
                         if let (Some(Value::Text(row)), Some(Value::Text(list))) = (rest.next(), rest.next())
                         {
@@ -224,7 +224,7 @@ pub struct Run {
 }
 
 impl Step {
-    /// What it told of rows, as text: the versions it read or made, and those that it deleted.
+    /// What it returned of rows, as text: the versions it read or made, and those that it deleted.
     pub fn versions(&self) -> (Vec<String>, Vec<String>) {
         let text = |v: &Version| format!("{}=[{}]", v.row, v.list.trim_end_matches(','));
         (self.rows.iter().map(text).collect(), self.deleted.iter().map(text).collect())

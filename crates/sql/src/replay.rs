@@ -75,7 +75,7 @@ impl Replayed {
     }
 }
 
-/// What a session is told to do.
+/// A command to a session.
 struct Order {
     line: usize,
     step: PlannedLine,

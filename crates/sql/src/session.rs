@@ -1,4 +1,4 @@
-//! A session of the database under test: instruments statements, runs them, records what they told.
+//! A session of the database under test: instruments statements, runs them, records what they returned.
 
 use crate::Flavour;
 use crate::instrument::{Capture, Effect, Instrumented, Instrumenter, Mark};

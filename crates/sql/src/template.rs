@@ -3,7 +3,7 @@
 //!
 //! A script that was shrunk is nearly standard SQL. What is left of its dialect is rewritten here: numbered
 //! columns, shared locks, upserts by `ON DUPLICATE KEY`. What another database has no equal statement for
-//! is told, not guessed.
+//! is reported, not guessed.
 
 use crate::Flavour;
 use crate::instrument::query::printed;

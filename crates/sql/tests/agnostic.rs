@@ -128,11 +128,17 @@ fn compare(database: &dyn Database, flavour: Flavour, isolation: &str, seeds: st
         let end = decided(isolation, &plain, &other);
         cut += u32::from(end != usize::MAX);
         for (a, b) in plain.iter().zip(&other).take_while(|(a, _)| a.line < end) {
-            let told = |e: &Event| {
+            let reported = |e: &Event| {
                 let failure = e.failed.as_ref().map(|f| f.kind);
                 (rows(e), e.waited, e.skipped, failure)
             };
-            assert_eq!(told(a), told(b), "{isolation}, seed {seed}, line {}:\n{}", a.line, script.print());
+            assert_eq!(
+                reported(a),
+                reported(b),
+                "{isolation}, seed {seed}, line {}:\n{}",
+                a.line,
+                script.print()
+            );
             compared += 1;
             waited += u32::from(a.waited);
             failed += u32::from(a.failed.is_some());

@@ -130,7 +130,7 @@ impl World {
         step.rows.push(version.clone());
         step.table = Some("t".to_owned());
         step.columns = vec!["v".to_owned()];
-        // Values are told with most versions, not with all: unknown ones must not mislead.
+        // Values are recorded with most versions, not with all: unknown ones must not mislead.
         if self.rng.u8(0..8) > 0 {
             step.whole.push(WholeRow { version, values: vec![Value::Int(value)] });
         }
@@ -300,12 +300,12 @@ fn what_is_inferred_follows_from_the_definitions() {
         for q in queries.iter().filter(|q| q.statement == 1) {
             for (row, made) in &world.rows {
                 let born_later = !q.snapshot.contains_key(row) && made.len() == 1 && made[0].writer != q.txn;
-                let told = |t: &Executed| {
+                let reported = |t: &Executed| {
                     t.steps.iter().any(|s| {
                         s.whole.iter().any(|w| *w.version.row == **row && *w.version.list == *made[0].list)
                     })
                 };
-                let known = run.transactions.iter().any(told);
+                let known = run.transactions.iter().any(reported);
                 if born_later && known && matches(made[0].value, q.lower, q.bound) {
                     let seen = found.iter().any(|l| {
                         l.row == *row && id(l.reader.0) == q.txn && id(l.writer.0) == made[0].writer

@@ -25,7 +25,7 @@ mod plan;
 pub mod random;
 pub mod skip;
 
-/// A number from the environment: how the oracle tests are told the number of cases and the seed.
+/// A number from the environment: how the oracle tests get the number of cases and the seed.
 ///
 /// ```
 /// assert_eq!(anomalist_testkit::number("ANOMALIST_NOT_SET", 7), 7);

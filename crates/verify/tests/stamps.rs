@@ -71,7 +71,7 @@ fn run(family: &str, shape: &StampedShape) {
         let history = stamped(&mut rng, shape);
         let verifier = Verifier::new(&history);
         for (tie, exclusive) in [(Tie::Inclusive, false), (Tie::Exclusive, true)] {
-            let told = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {tie:?}");
+            let reported = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {tie:?}");
             let levels = vec![
                 Level::SnapshotIsolation,
                 Level::StrongSessionSnapshotIsolation,
@@ -82,11 +82,11 @@ fn run(family: &str, shape: &StampedShape) {
             let (judgement, _) = judge(&history, &request, &Budget::unlimited()).unwrap();
             verifier
                 .stamps(&judgement, exclusive)
-                .unwrap_or_else(|f| panic!("{told}: {}", f.message(&history)));
+                .unwrap_or_else(|f| panic!("{reported}: {}", f.message(&history)));
             for l in judgement.levels.iter().filter(|l| l.verdict == Verdict::Holds) {
                 if let Some(proof) = certificate(&history, l.level, tie) {
                     let checked = verifier.certificate(l.level, &proof);
-                    checked.unwrap_or_else(|f| panic!("{told}, {}: {}", l.level, f.message(&history)));
+                    checked.unwrap_or_else(|f| panic!("{reported}, {}: {}", l.level, f.message(&history)));
                     proven += 1;
                 }
             }
@@ -104,7 +104,7 @@ fn run(family: &str, shape: &StampedShape) {
                         let got = verifier.stamps_anomaly(&anomaly, exclusive).is_ok();
                         assert!(
                             !got || !may_hold(code == "SESSION"),
-                            "{told}, serial {serial}: {anomaly:?} in some choice only"
+                            "{reported}, serial {serial}: {anomaly:?} in some choice only"
                         );
                         if got { accepted += 1 } else { refused += 1 }
                     }
@@ -129,7 +129,7 @@ fn run(family: &str, shape: &StampedShape) {
                         history.ops(txn).any(|(o, x)| o != op && x.key == history.op(op).key)
                     };
                     let agrees = got == expected || !got && expected && external;
-                    assert!(agrees, "{told}, serial {serial}: {anomaly:?} {got} {expected}");
+                    assert!(agrees, "{reported}, serial {serial}: {anomaly:?} {got} {expected}");
                     if got { accepted += 1 } else { refused += 1 }
                 }
             }

@@ -285,7 +285,7 @@ fn wrote(view: CommittedView<'_>, t: TxnId, key: KeyId) -> bool {
     view.history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write)
 }
 
-/// The numbers that the database gave the versions of each key, as writers were told or readers saw. A
+/// The numbers that the database gave the versions of each key, as writers or readers received them. A
 /// version that was shown under several numbers has none.
 fn numbers(view: CommittedView<'_>) -> Vec<(KeyId, Vec<(i64, Version)>)> {
     let mut shown: FxHashMap<(KeyId, Version), Option<i64>> = FxHashMap::default();

@@ -347,8 +347,8 @@ impl Stage<'_> {
             let next = |i: usize| nodes[(i + 1) % nodes.len()];
             // Having seen a write says more than having overwritten one.
             let seen = |i: usize| query.count != AntiCount::None && graph.labels(nodes[i], next(i)) & WR != 0;
-            let told = |(i, &label): (usize, &Labels)| if label == WW && seen(i) { WR } else { label };
-            let labels = walk.labels.iter().enumerate().map(told).collect();
+            let reported = |(i, &label): (usize, &Labels)| if label == WW && seen(i) { WR } else { label };
+            let labels = walk.labels.iter().enumerate().map(reported).collect();
             let mut walk = Walk { nodes, labels };
             match &mut named.shortest {
                 Some(best) if query.length(best) > query.length(&walk) => std::mem::swap(best, &mut walk),

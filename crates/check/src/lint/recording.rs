@@ -54,7 +54,8 @@ fn faults(history: &History, index: &Index, findings: &mut Vec<Finding>) {
     aborted.report(history, "aborted-write-observed", advice, message, findings);
     let advice = "Record every write, also of transactions that failed and of those that loaded the data; or say what \
                   keys held before.";
-    let message = |n| format!("{} a value that nobody wrote", number(n, "read returns", "reads return"));
+    let message =
+        |n| format!("{} a value that no transaction wrote", number(n, "read returns", "reads return"));
     thin_air.report(history, "thin-air-read", advice, message, findings);
 }
 
@@ -81,7 +82,7 @@ fn outcomes(history: &History, findings: &mut Vec<Finding>) {
     let txns = history.txn_count() as u64;
     let ratio = share(unknown.count, txns);
     if ratio > MANY_INDETERMINATE {
-        let advice = "Raise the client's timeout, or ask the database what became of them: what nobody observed of such \
+        let advice = "Raise the client's timeout, or ask the database what became of them: what no client observed of such \
                       a transaction cannot be judged.";
         let message =
             |n: u64| format!("{n} of {txns} transactions ({:.0} %) have an unknown outcome", ratio * 100.0);

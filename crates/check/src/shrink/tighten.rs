@@ -52,7 +52,7 @@ pub fn tighten(history: &History, judgement: &mut Judgement, budget: &Budget<'_>
     }
 }
 
-/// The refutation of the shrunk history, told about the whole; `None` if it is not smaller, or not one of
+/// The refutation of the shrunk history, translated to the whole; `None` if it is not smaller, or not one of
 /// the whole.
 fn smaller(
     history: &History,

@@ -187,7 +187,7 @@ impl Excerpt {
         Excerpt { history, txns, ops }
     }
 
-    /// The refutation of the level in the small history, told about the large one; `None` if it is not
+    /// The refutation of the level in the small history, translated to the large one; `None` if it is not
     /// violated there.
     fn refute(&self, rules: Rules<'_>, budget: &Budget<'_>) -> Option<Refutation> {
         let mut declared = Vec::new();

@@ -335,7 +335,8 @@ impl<'a> AllClocks<'a> {
                 *entry = (*entry).min(number);
             }
         }
-        // Everything later has told this component by now, so its row is complete and can be passed on.
+        // Everything later has passed its row on to this component by now, so its row is complete and can
+        // be passed on.
         for t in self.committed(group) {
             let c = self.components.of(t.0);
             let sources = self.view.reads(t).filter_map(|r| r.from);

@@ -1,5 +1,5 @@
-//! A contradiction told as a refutation: for levels that are violated although no anomaly of theirs has an
-//! instance.
+//! A contradiction written as a refutation: for levels that are violated although no anomaly of theirs has
+//! an instance.
 //!
 //! By Plume's letter read atomic is an axiom (Definition 5), but its patterns TAP-k and TAP-l need two keys
 //! (Table 1), so a reader that overlooks an earlier transaction of its session shows none of them. The cycle

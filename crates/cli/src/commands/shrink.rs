@@ -83,13 +83,13 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     destination.append(&shrunk.history)?;
     destination.finish()?;
     if !global.quiet {
-        terminal::tell(&told(&history, &shrunk, goal));
+        terminal::tell(&reported(&history, &shrunk, goal));
     }
     Ok(Exit::Holds)
 }
 
 /// What was done, for people.
-fn told(before: &History, shrunk: &Shrunk, goal: Goal) -> String {
+fn reported(before: &History, shrunk: &Shrunk, goal: Goal) -> String {
     let after = &shrunk.history;
     let names: Vec<String> = shrunk.origin.txns.iter().map(|&t| before.txn_name(t)).collect();
     let mut text = format!(

@@ -76,12 +76,12 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         });
         terminal::print(&format!("{answer:#}\n"))?;
     } else {
-        terminal::print(&told(&judgement, flaw.as_deref()))?;
+        terminal::print(&reported(&judgement, flaw.as_deref()))?;
     }
     Ok(if flaw.is_none() { Exit::Holds } else { Exit::Violated })
 }
 
-fn told(judgement: &Judgement, flaw: Option<&str>) -> String {
+fn reported(judgement: &Judgement, flaw: Option<&str>) -> String {
     if let Some(flaw) = flaw {
         return format!("Not proven: {flaw}.\n");
     }

@@ -18,7 +18,7 @@ pub(crate) fn writer(sink: Sink, lossy: bool) -> Result<Box<dyn HistoryWriter>, 
         lossy,
         out: stream(Format::Anomalist, sink)?,
         default: None,
-        told: FxHashSet::default(),
+        reported: FxHashSet::default(),
         marks: false,
         written: 0,
     }))
@@ -31,7 +31,7 @@ pub(crate) fn recorder(sink: Sink) -> Result<Box<dyn HistoryWriter>, WriteError>
         lossy: false,
         out: stream(Format::Anomalist, sink)?,
         default: None,
-        told: FxHashSet::default(),
+        reported: FxHashSet::default(),
         marks: true,
         written: 0,
     }))
@@ -43,7 +43,7 @@ struct AnomalistWriter {
     /// The initial value in the first header.
     default: Option<String>,
     /// Keys and initial values written.
-    told: FxHashSet<String>,
+    reported: FxHashSet<String>,
     /// The end is announced, and marked.
     marks: bool,
     /// Transactions so far.
@@ -69,7 +69,7 @@ impl AnomalistWriter {
             pair.push(',');
             value(&mut pair, history, initial);
             pair.push(']');
-            if self.told.insert(pair.clone()) {
+            if self.reported.insert(pair.clone()) {
                 pairs.push(pair);
             }
         }

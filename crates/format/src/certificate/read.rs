@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 /// ```
 pub fn read(history: &History, text: &[u8]) -> Result<Statement, CertificateError> {
     let document: Value = serde_json::from_slice(text).map_err(|error| {
-        // The place is told before it.
+        // The place is reported before it.
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
         CertificateError::Syntax { line: error.line(), column: error.column(), message: message.to_owned() }

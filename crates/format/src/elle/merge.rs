@@ -38,7 +38,7 @@ impl Oddity {
         self.count += 1;
     }
 
-    /// "1 operation has", "3 operations have": the two forms of a message, told if it occurred.
+    /// "1 operation has", "3 operations have": the two forms of a message, reported if it occurred.
     fn tell(&self, reading: &mut Reading<'_>, one: &str, many: &str, then: &str) {
         match self.count {
             0 => {}
@@ -130,8 +130,8 @@ impl Merger {
         }
         let mops = event.mops.clone();
         // An ok without a value did what it was asked to do, and does not say what it read.
-        let told = event.kind == EventKind::Ok && event.recorded;
-        if told || open.is_none() || client.asked.is_empty() {
+        let reported = event.kind == EventKind::Ok && event.recorded;
+        if reported || open.is_none() || client.asked.is_empty() {
             assembler.add(draft, columns, mops, event.kind == EventKind::Ok);
             return;
         }

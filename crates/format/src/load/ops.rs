@@ -169,7 +169,7 @@ impl Columns {
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Holds {
     Unknown,
-    /// It was read as a list, but nobody appended to it yet.
+    /// It was read as a list, but no transaction appended to it yet.
     Lists,
     /// It was written, or read as something that is no list.
     Register,

@@ -1,7 +1,7 @@
 //! Writing histories, and refusing to lose anything silently.
 //!
 //! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a
-//! history with them and names what would be lost. A writer refuses then, unless told `lossy`: it leaves
+//! history with them and names what would be lost. A writer refuses then, unless `lossy` is set: it leaves
 //! out what has no place and gives numbers to names that are not numbers. The value of keys that nobody
 //! wrote is each format's own, so a read of it is written as the format has it. What sessions and
 //! transactions are called is no part of that: formats number them as they must, and only which

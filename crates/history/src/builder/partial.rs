@@ -1,9 +1,9 @@
 //! What a part of an input shows.
 //!
-//! A read of a value that nobody wrote is an anomaly, if all writes are known. Where the input was cut off
-//! they are not: most formats have one session after another, so the writer may be in what is missing.
-//! Without such reads the rest is part of a history, and what holds of the whole holds of it: orders of
-//! commits can be restricted.
+//! A read of a value that no transaction wrote is an anomaly, if all writes are known. Where the input was
+//! cut off they are not: most formats have one session after another, so the writer may be in what is
+//! missing. Without such reads the rest is part of a history, and what holds of the whole holds of it:
+//! orders of commits can be restricted.
 
 use super::Builder;
 use crate::ids::KeyId;

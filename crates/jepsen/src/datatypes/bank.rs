@@ -47,7 +47,7 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
             })
             .collect();
         let torn = torn_transfers(events, &ops, op.shown(), total - expected).unwrap_or_default();
-        let torn: Vec<String> = torn.iter().map(|half| told(events, &half.transfer)).collect();
+        let torn: Vec<String> = torn.iter().map(|half| reported(events, &half.transfer)).collect();
         let such =
             if torn.is_empty() { String::new() } else { format!(" (it may be {})", torn.join(" and ")) };
         let other = recorder.stand_in(&format!("some transfer before {}", op.shown()));
@@ -63,6 +63,6 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
 }
 
 /// A transfer with its place in the file.
-fn told(events: &Events, transfer: &Operation) -> String {
+fn reported(events: &Events, transfer: &Operation) -> String {
     format!("{} in line {}", events.argument(transfer), events.get(transfer.shown()).line)
 }

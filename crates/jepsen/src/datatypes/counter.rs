@@ -1,4 +1,4 @@
-//! Counters: additions that cannot be told apart, and reads of their sum.
+//! Counters: additions that cannot be distinguished, and reads of their sum.
 //!
 //! If only numbers above zero are added, the counter only grows, and values that were read are versions in
 //! their order: a transaction stands for whichever addition made each. Who read a smaller value precedes

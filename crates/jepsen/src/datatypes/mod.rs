@@ -113,7 +113,7 @@ pub struct Lowered {
     pub anomalies: Vec<Anomaly>,
     /// Why a level that holds for the transactions may not hold for the recording; none if it does.
     pub doubt: Option<Why>,
-    /// How many transactions stand for ones of which nobody knows which they are.
+    /// How many transactions stand for ones that could not be identified.
     pub stand_ins: usize,
     /// Of predicates: what is needed to look whether an order explains all reads.
     pub(crate) recording: Option<predicates::Recording>,
@@ -300,12 +300,10 @@ pub fn check_with(
     if lowered.stand_ins > 0 {
         let (n, name) = (lowered.stand_ins, lowered.datatype.name());
         judgement.notes.push(match n {
-            1 => format!(
-                "One transaction stands for an operation on the {name} of which nobody knows which it is."
-            ),
-            _ => format!(
-                "{n} transactions stand for operations on the {name} of which nobody knows which they are."
-            ),
+            1 => {
+                format!("One transaction stands for an operation on the {name} that could not be identified.")
+            }
+            _ => format!("{n} transactions stand for operations on the {name} that could not be identified."),
         });
     }
     judgement

@@ -4,10 +4,10 @@
 //! Types are tried in Elle's order, and one is left out if a type already found in the component implies
 //! it, or if a model without cycles forbids it. Elle walks an edge by any of its relations, and afterwards
 //! *tells* it by the one of highest precedence: a step that is real time but also an anti-dependency is
-//! told as that. A cycle that is then of another type than the one searched for is dropped, except for G0
-//! and G1c. So here cycles are searched for as they are told, and those two types by all relations as well.
-//! (Elle also gives the type up when the first cycle it meets is told otherwise, and which that is depends
-//! on its hashing.)
+//! reported as that. A cycle that is then of another type than the one searched for is dropped, except for
+//! G0 and G1c. So here cycles are searched for as they are reported, and those two types by all relations
+//! as well. (Elle also gives the type up when the first cycle it meets is reported otherwise, and which
+//! that is depends on its hashing.)
 
 use super::elle_history::{ALL, ElleHistory, label, labels};
 use super::steps::Step;
@@ -55,16 +55,16 @@ pub(super) fn search(
     for members in whole.cyclic_components(Labels::MAX) {
         let graph = whole.induced(&members);
         let told_by = |set: Labels| precedence.iter().copied().find(|&edge| set & label(edge) != 0);
-        let told = graph.map_labels(|set| told_by(set).map_or(0, label));
-        let component = Component { graph, told, members, numbered, inference };
+        let reported = graph.map_labels(|set| told_by(set).map_or(0, label));
+        let component = Component { graph, reported, members, numbered, inference };
         component.search(budget, findings);
     }
 }
 
 struct Component<'a, 'h> {
     graph: Labelled,
-    /// The same with the one relation by which each edge is told.
-    told: Labelled,
+    /// The same with the one relation by which each edge is reported.
+    reported: Labelled,
     /// The nodes of the whole graph.
     members: Vec<u32>,
     numbered: &'a ElleHistory<'h>,
@@ -97,7 +97,7 @@ impl Component<'_, '_> {
             let Some((spec, order)) = spec_of(kind) else { continue };
             let query = query(spec, order);
             let find = |graph| search_component(graph, &query, &mut Effort::new(EFFORT, &stop));
-            let mut result = find(&self.told);
+            let mut result = find(&self.reported);
             if spec.anti_dependencies == AntiDependencies::None && result == Found::Nothing {
                 result = find(&self.graph);
             }
@@ -146,8 +146,8 @@ impl Component<'_, '_> {
         let next = |i: usize| walk.nodes[(i + 1) % walk.nodes.len()];
         let mut merged: Vec<(u32, u32, Edge)> = Vec::new();
         for i in 0..walk.nodes.len() {
-            let told = self.told.labels(walk.nodes[i], next(i));
-            let relation = ALL.into_iter().find(|&edge| told == label(edge)).unwrap_or(Edge::Realtime);
+            let reported = self.reported.labels(walk.nodes[i], next(i));
+            let relation = ALL.into_iter().find(|&edge| reported == label(edge)).unwrap_or(Edge::Realtime);
             let (from, to) = (self.members[walk.nodes[i] as usize], self.members[next(i) as usize]);
             match merged.last_mut() {
                 Some(last) if last.2 == relation && matches!(relation, Edge::Process | Edge::Realtime) => {

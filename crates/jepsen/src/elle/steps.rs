@@ -1,4 +1,5 @@
-//! Why one transaction precedes another: the operations behind an edge, found again when a cycle is told.
+//! Why one transaction precedes another: the operations behind an edge, found again when a cycle is
+//! reported.
 
 use super::elle_history::ElleHistory;
 use anomalist_history::{KeyId, OpId, OpKind, TxnId, Value};

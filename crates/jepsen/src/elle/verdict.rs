@@ -27,8 +27,8 @@ pub(crate) fn answer(findings: Findings, prohibited: &[AnomalyKind], objection: 
         reportable.iter().copied().filter(|&kind| model_of(kind).is_none()).collect();
     let broken = elle::impossible(&named);
     // That some cycle exists is worth telling only if no named anomaly says as much.
-    let told = |kind| model_of(kind).is_none_or(|model| !broken.contains(&model));
-    found.retain(|&(kind, _)| reportable.contains(&kind) && told(kind));
+    let described = |kind| model_of(kind).is_none_or(|model| !broken.contains(&model));
+    found.retain(|&(kind, _)| reportable.contains(&kind) && described(kind));
     let validity = if all.iter().any(forbidden) {
         Validity::Invalid
     } else if !found.is_empty() || objection.is_some() {

@@ -90,11 +90,11 @@ fn search(edges: &Edges, datatype: Datatype) -> Option<BTreeSet<AnomalyKind>> {
         if ruled_out.contains(&kind) || types.iter().any(|t| t.implies(kind)) {
             continue;
         }
-        if cycles.told.contains(&kind) {
+        if cycles.reported.contains(&kind) {
             types.push(kind);
-        } else if let Some((_, told)) = cycles.by_any_relation.iter().find(|(k, _)| *k == kind) {
-            let new: Vec<AnomalyKind> = told.iter().copied().filter(|t| !types.contains(t)).collect();
-            if !new.is_empty() && told.len() > 1 {
+        } else if let Some((_, reported)) = cycles.by_any_relation.iter().find(|(k, _)| *k == kind) {
+            let new: Vec<AnomalyKind> = reported.iter().copied().filter(|t| !types.contains(t)).collect();
+            if !new.is_empty() && reported.len() > 1 {
                 return None;
             }
             types.extend(new);
@@ -106,15 +106,15 @@ fn search(edges: &Edges, datatype: Datatype) -> Option<BTreeSet<AnomalyKind>> {
 
 /// The types of all simple cycles.
 struct Cycles {
-    /// As they are told.
-    told: BTreeSet<AnomalyKind>,
-    /// For the kinds without anti-dependencies: what cycles of the kind by any relations are told as.
+    /// As they are reported.
+    reported: BTreeSet<AnomalyKind>,
+    /// For the kinds without anti-dependencies: what cycles of the kind by any relations are reported as.
     by_any_relation: Vec<(AnomalyKind, BTreeSet<AnomalyKind>)>,
 }
 
 impl Cycles {
     fn enumerate(n: usize, edges: &Edges, datatype: Datatype) -> Cycles {
-        let mut cycles = Cycles { told: BTreeSet::new(), by_any_relation: Vec::new() };
+        let mut cycles = Cycles { reported: BTreeSet::new(), by_any_relation: Vec::new() };
         for first in 0..n {
             cycles.extend(&mut vec![first], edges, datatype);
         }
@@ -147,8 +147,8 @@ impl Cycles {
                 precedence.iter().copied().filter(|&e| edges.contains(&(ends.0, ends.1, e))).collect()
             })
             .collect();
-        let told = kind(&relations.iter().map(|r| r[0]).collect::<Vec<_>>());
-        self.told.insert(told);
+        let reported = kind(&relations.iter().map(|r| r[0]).collect::<Vec<_>>());
+        self.reported.insert(reported);
         let mut choices: Vec<Vec<Edge>> = vec![Vec::new()];
         for step in &relations {
             choices = choices.iter().flat_map(|c| step.iter().map(|&e| [&c[..], &[e]].concat())).collect();
@@ -156,8 +156,8 @@ impl Cycles {
         for choice in choices.iter().filter(|c| !c.contains(&Edge::Rw)) {
             let kind = kind(choice);
             match self.by_any_relation.iter_mut().find(|(k, _)| *k == kind) {
-                Some((_, all)) => _ = all.insert(told),
-                None => self.by_any_relation.push((kind, BTreeSet::from([told]))),
+                Some((_, all)) => _ = all.insert(reported),
+                None => self.by_any_relation.push((kind, BTreeSet::from([reported]))),
             }
         }
     }

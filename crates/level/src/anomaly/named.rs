@@ -82,7 +82,7 @@ pub(crate) static TABLE: [AnomalyInfo; 22] = [
         ..never(
             A::GCursor,
             "G-cursor",
-            "A transaction read a version of a key and wrote the key after somebody else had: a cycle of one rw \
+            "A transaction read a version of a key and wrote the key after another transaction had: a cycle of one rw \
              edge and ww edges, all about one key.",
             &[L::CursorStability],
         )

@@ -28,7 +28,7 @@ pub(crate) static TABLE: [AnomalyInfo; 18] = [
         code: "TAP-a",
         aliases: &["garbage-read"],
         everyday: "garbage read",
-        definition: "A read returned a value that nobody wrote.",
+        definition: "A read returned a value that no transaction wrote.",
         instance: PER_READ,
         source: PLUME,
         // Adya's G1a is a read of what no committed transaction wrote; here there is not even an aborted

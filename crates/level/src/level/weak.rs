@@ -177,7 +177,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     LevelInfo {
         aliases: &["tcc", "cc", "causal-cerone", "transactional-causal-consistency"],
         session_order: true,
-        definition: "Whoever sees an effect sees its causes, and all agree on one winner among concurrent \
+        definition: "A transaction that sees an effect sees its causes, and all agree on one winner among concurrent \
                      writes. In the axiom, visible means connected to the reader by any chain of session \
                      order and reads (hb).",
         source: "Biswas & Enea 2019; Plume, Theorem 5",

@@ -54,7 +54,7 @@ fn rule(kind: AnomalyKind) -> Doc {
 
 fn result(subject: &Subject<'_>, anomaly: &Anomaly, kinds: &[AnomalyKind]) -> Doc {
     let at = kinds.binary_search(&anomaly.kind).unwrap_or(0) as u64;
-    let told = format!(
+    let reported = format!(
         "{}, {}{}.\n{}",
         anomaly.kind.title(),
         times(anomaly.count),
@@ -75,7 +75,7 @@ fn result(subject: &Subject<'_>, anomaly: &Anomaly, kinds: &[AnomalyKind]) -> Do
         ("ruleId", anomaly.kind.name().into()),
         ("ruleIndex", at.into()),
         ("level", if subject.fails(anomaly) { "error" } else { "note" }.into()),
-        ("message", message(told)),
+        ("message", message(reported)),
         ("locations", Doc::Array(vec![Doc::Object(location(subject, subject.line(anomaly)))])),
         ("relatedLocations", Doc::Array(related)),
         ("occurrenceCount", anomaly.count.max(1).into()),

@@ -5,7 +5,7 @@ use crate::explain;
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Witness};
 
-fn told(kinds: &[AnomalyKind]) -> String {
+fn reported(kinds: &[AnomalyKind]) -> String {
     let tell = |&kind: &AnomalyKind| {
         let c = example(kind);
         format!(
@@ -20,14 +20,14 @@ fn told(kinds: &[AnomalyKind]) -> String {
 
 #[test]
 fn reads_that_no_write_explains() {
-    insta::assert_snapshot!(told(&AnomalyKind::TAPS[..6]), @r"
+    insta::assert_snapshot!(reported(&AnomalyKind::TAPS[..6]), @r"
     TAP-a  r(x,1)
     Let T1 = 1:1 (line 1).
-    1. T1 read x = 1, but nobody wrote 1 to x.
+    1. T1 read x = 1, but no transaction wrote 1 to x.
 
     TAP-b  w(x,1) !abort || r(x,1)
     Let T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).
-    1. T2 read x = 1, which T1 wrote. T1 aborted, so nobody should have seen that.
+    1. T2 read x = 1, which T1 wrote. T1 aborted, so no transaction should have seen that.
 
     TAP-c  r(x,1) w(x,1)
     Let T1 = 1:1 (line 1).
@@ -49,7 +49,7 @@ fn reads_that_no_write_explains() {
 
 #[test]
 fn patterns_of_several_transactions() {
-    insta::assert_snapshot!(told(&AnomalyKind::TAPS[6..]), @r"
+    insta::assert_snapshot!(reported(&AnomalyKind::TAPS[6..]), @r"
     TAP-g  r(x,1) w(y,1) || r(y,1) w(x,1)
     Let T1 = 1:1 (line 1), T2 = 2:1 (line 2).
     1. T2 read y = 1, which T1 wrote: T1 comes before T2.
@@ -110,7 +110,7 @@ fn session_guarantees() {
         AnomalyKind::NonMonotonicWrites,
         AnomalyKind::WritesDontFollowReads,
     ];
-    insta::assert_snapshot!(told(&kinds), @r"
+    insta::assert_snapshot!(reported(&kinds), @r"
     RYW  w(x,1); r(x,0)
     Let T1 = 1:1 (line 1), T2 = 1:2 (line 2).
     1. T1 comes before T2 in session 1, so T2 must see T1.
@@ -166,10 +166,10 @@ fn lists() {
     3. At position 1 one has 1 and the other 2: no single order of appends gives both.
 
     Let T1 = 2:1 (line 2).
-    1. T1 read x = [1 7], but nobody appended 7 to x.
+    1. T1 read x = [1 7], but no transaction appended 7 to x.
 
     Let T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).
-    1. T2 read x = [1], to which T1 appended 1. T1 aborted, so nobody should have seen that.
+    1. T2 read x = [1], to which T1 appended 1. T1 aborted, so no transaction should have seen that.
 
     Let T1 = 1:1 (line 1).
     1. T1 read x = [1], and only after that appended 1 to x.
@@ -218,17 +218,17 @@ fn edges_of_other_engines() {
 fn long_cycles_are_told_in_few_steps() {
     let text: Vec<String> = (0..12).map(|i| format!("w(k{i},1) r(k{},1)", (i + 11) % 12)).collect();
     let c = checked(&text.join(" || "));
-    let told = explain(&c.history, c.anomaly(AnomalyKind::CyclicCo));
-    assert_eq!(told.lines().count(), 2, "{told}");
-    assert_eq!(told.matches("which").count(), 12, "{told}");
+    let reported = explain(&c.history, c.anomaly(AnomalyKind::CyclicCo));
+    assert_eq!(reported.lines().count(), 2, "{reported}");
+    assert_eq!(reported.matches("which").count(), 12, "{reported}");
 }
 
 #[test]
 fn a_hundred_transactions_still_fit_on_a_screen() {
     let text: Vec<String> = (0..100).map(|i| format!("w(k{i},1) r(k{},1)", (i + 99) % 100)).collect();
     let c = checked(&text.join(" || "));
-    let told = explain(&c.history, c.anomaly(AnomalyKind::CyclicCo));
-    assert!(told.len() < 2_000 && told.contains("T8 < … < T94"), "{told}");
+    let reported = explain(&c.history, c.anomaly(AnomalyKind::CyclicCo));
+    assert!(reported.len() < 2_000 && reported.contains("T8 < … < T94"), "{reported}");
     let shown = crate::text(&c.subject(), &crate::Style::default());
     // Two anomalies: it is a cycle of reads with sessions (TAP-g), and without (G1c).
     assert!(shown.lines().count() < 150 && shown.contains("… 84 more transactions"), "{shown}");
@@ -243,9 +243,9 @@ fn what_nobody_planned_for_is_told_operation_by_operation() {
         ..Witness::default()
     };
     let anomaly = Anomaly { kind: AnomalyKind::WriteSkew, count: 1, witness };
-    let told = explain(&h, &anomaly);
+    let reported = explain(&h, &anomaly);
     let last = AnomalyKind::WriteSkew.info().definition;
-    assert!(told.contains("1. T1 read x = 0 and wrote x = 1.") && told.ends_with(last), "{told}");
+    assert!(reported.contains("1. T1 read x = 0 and wrote x = 1.") && reported.ends_with(last), "{reported}");
     let anomaly = Anomaly { kind: AnomalyKind::LostUpdate, ..anomaly };
     insta::assert_snapshot!(explain(&h, &anomaly), @r"
     Let T1 = 1:1 (line 1), T2 = 2:1 (line 2).

@@ -130,12 +130,12 @@ fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
 
     thin-air-read (TAP-a): garbage read, once. Here:
       T1 (2:3, line 5)  r(q,9)
-      1. T1 read q = 9, but nobody wrote 9 to q.
+      1. T1 read q = 9, but no transaction wrote 9 to q.
 
     aborted-read (TAP-b): dirty read, once. Here:
       T1 (1:2, line 2, aborted)  … w(y,1) …
       T2 (2:1, line 3)           r(y,1) …
-      1. T2 read y = 1, which T1 wrote. T1 aborted, so nobody should have seen that.
+      1. T2 read y = 1, which T1 wrote. T1 aborted, so no transaction should have seen that.
 
     not-my-own-write (TAP-d): own write ignored, once. Here:
       T1 (1:1, line 1)  … w(x,1) …
@@ -332,18 +332,21 @@ fn one_example_is_shown_once() {
 #[test]
 fn what_required_levels_allow_is_named_not_told() {
     let c = checked(SKEW).requiring(&[Level::SnapshotIsolation]);
-    let told = text(&c.subject(), &PLAIN);
-    assert!(!told.contains("contradiction") && told.contains("allowed by what is required"), "{told}");
-    let told = text(&c.requiring(&[Level::Serializable]).subject(), &PLAIN);
-    assert!(told.contains("contradiction"), "{told}");
+    let reported = text(&c.subject(), &PLAIN);
+    assert!(
+        !reported.contains("contradiction") && reported.contains("allowed by what is required"),
+        "{reported}"
+    );
+    let reported = text(&c.requiring(&[Level::Serializable]).subject(), &PLAIN);
+    assert!(reported.contains("contradiction"), "{reported}");
 }
 
 #[test]
 fn the_strongest_of_some_levels_is_called_that() {
     let mut c = checked("w(x,1) || r(x,1)").requiring(&[Level::ReadCommitted]);
     c.judgement.levels.retain(|l| l.level == Level::ReadCommitted);
-    let told = text(&c.subject(), &PLAIN);
-    assert!(told.contains("strongest of the levels asked: read-committed"), "{told}");
+    let reported = text(&c.subject(), &PLAIN);
+    assert!(reported.contains("strongest of the levels asked: read-committed"), "{reported}");
     assert_eq!(json(&[c.subject()])["strongest_of"], "levels asked");
 }
 
@@ -351,8 +354,8 @@ fn the_strongest_of_some_levels_is_called_that() {
 fn what_holds_without_a_test_says_so() {
     let mut c = checked("w(x,1) || w(y,1)");
     c.facts.vacuous = Some("no transaction read what another wrote");
-    let told = text(&c.subject(), &PLAIN);
-    assert!(told.contains("but no transaction read what another wrote"), "{told}");
+    let reported = text(&c.subject(), &PLAIN);
+    assert!(reported.contains("but no transaction read what another wrote"), "{reported}");
     assert_eq!(json(&[c.subject()])["vacuous"], "no transaction read what another wrote");
     assert!(summary_table(&[c.subject()], &PLAIN).contains("(no write was read)"));
 }

@@ -133,8 +133,8 @@ impl Capture {
     }
 
     fn of(aux: &[Aux]) -> Capture {
-        let told = |a: &Aux| if matches!(a, Aux::Pair(..)) { Told::Pair } else { Told::Rows };
-        Capture { aux: aux.iter().map(told).collect(), values: None }
+        let reported = |a: &Aux| if matches!(a, Aux::Pair(..)) { Told::Pair } else { Told::Rows };
+        Capture { aux: aux.iter().map(reported).collect(), values: None }
     }
 }
 

@@ -104,9 +104,9 @@ impl Instrumenter {
         let mut visible = Vec::new();
         let mut aux = Vec::new();
         for (i, arm) in arms.iter_mut().enumerate() {
-            let (columns, told) = self.single(arm, catalog, form)?;
+            let (columns, reported) = self.single(arm, catalog, form)?;
             if i == 0 {
-                (visible, aux) = (columns.unwrap_or_default(), told);
+                (visible, aux) = (columns.unwrap_or_default(), reported);
             }
         }
         if arms.iter().any(|a| a.projection.iter().any(super::stars::is_star)) {

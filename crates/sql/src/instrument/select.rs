@@ -70,7 +70,7 @@ impl Instrumenter {
             select.projection.extend(items(self.flavour, &format!("{text} AS wRows"))?);
             return Ok((visible, vec![Aux::Rows("wRows".to_owned())]));
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (i, aux) in exprs.iter().enumerate() {
             let number = if i == 0 { String::new() } else { (i + 1).to_string() };
             let (text, name) = match aux {
@@ -89,9 +89,9 @@ impl Instrumenter {
                 }
             };
             select.projection.extend(items(self.flavour, &text)?);
-            told.push(name);
+            reported.push(name);
         }
-        Ok((visible, told))
+        Ok((visible, reported))
     }
 
     /// The relations of a `FROM` clause; queries in it are instrumented on the way.

@@ -292,8 +292,8 @@ fn aggregates_and_distinct_tell_the_rows_behind_a_row() {
         "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY c1)",
     ] {
         let query = format!("SELECT {aggregate} FROM t");
-        let told = format!("SELECT {aggregate}, STRING_AGG(rowId || '=' || wList, ';') AS wRows FROM t");
-        becomes(Flavour::PostgreSql, &query, &[&told]);
+        let reported = format!("SELECT {aggregate}, STRING_AGG(rowId || '=' || wList, ';') AS wRows FROM t");
+        becomes(Flavour::PostgreSql, &query, &[&reported]);
     }
     // For MySQL's kin, HAVING alone is another WHERE.
     let having = "SELECT id, v FROM t HAVING v > 5";

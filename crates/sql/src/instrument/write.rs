@@ -347,7 +347,7 @@ fn targets(update: &Update) -> Result<Vec<String>, Unsupported> {
     Ok(found)
 }
 
-/// How many values a row of a query has, if that can be told without knowing its tables.
+/// How many values a row of a query has, if that can be known without knowing its tables.
 fn width(source: &Query) -> Option<usize> {
     match source.body.as_ref() {
         SetExpr::Values(values) => values.rows.first().map(|row| row.content.len()),

@@ -404,7 +404,8 @@ impl<'a> Facts<'a> {
     /// True if `a` had ended, as its client knows, when `b` began. `None`: nobody measured.
     pub fn ended_before(&self, a: usize, b: usize) -> Option<bool> {
         let intervals = self.history.intervals()?;
-        // An indeterminate transaction may take effect at any later time, whatever its client was told when.
+        // An indeterminate transaction may take effect at any later time, whatever answer its client got
+        // and when.
         let over = self.history.outcome(anomalist_history::TxnId(a as u32)) == Outcome::Committed;
         Some(over && intervals[a].completed.is_some_and(|end| end < intervals[b].invoked))
     }

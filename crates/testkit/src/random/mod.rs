@@ -49,7 +49,7 @@ pub struct Shape {
     pub indeterminate: f64,
     /// Share of writes that repeat a value already written to the key, or the initial one.
     pub repeated: f64,
-    /// Share of reads of a value that nobody wrote.
+    /// Share of reads of a value that no transaction wrote.
     pub thin_air: f64,
     /// Share of reads without a result.
     pub unknown: f64,

@@ -25,7 +25,7 @@ pub fn start(engine: Engine, global: &Global) -> Result<Server, Failure> {
     Server::start(engine, &Setup::default()).map_err(Failure::input)
 }
 
-/// The URL that was given, else that of `DATABASE_URL`, which is told.
+/// The URL that was given, else that of `DATABASE_URL`, which is reported.
 pub fn named(url: Option<&String>, global: &Global) -> Option<String> {
     if let Some(url) = url {
         return Some(url.clone());

@@ -22,11 +22,11 @@ pub(super) fn document(history: &History, answer: &Answer, beyond: Option<&Beyon
         .reported
         .iter()
         .map(|(kind, cases)| {
-            let told = match cases.as_slice() {
+            let described = match cases.as_slice() {
                 [Case::EmptyGraph] => Json::Bool(true),
                 cases => cases.iter().map(|c| case(history, kind.code(), c)).collect(),
             };
-            (kind.code().to_owned(), told)
+            (kind.code().to_owned(), described)
         })
         .collect();
     if let Some(beyond) = beyond.filter(|_| extended) {

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What is to be told.
+/// What is to be reported.
 pub struct Facts<'a> {
     pub level: Level,
     /// `Some(true)`: everything was tried, `Some(false)`: some of it.

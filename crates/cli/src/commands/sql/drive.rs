@@ -54,10 +54,10 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         {
             terminal::tell(&format!("{isolation}: according to the server, {level} is in force"));
         }
-        let mut told = Instant::now();
+        let mut reported = Instant::now();
         let mut progress = |summary: &Summary| {
-            if !global.quiet && !flags.json && told.elapsed() > Duration::from_secs(10) {
-                told = Instant::now();
+            if !global.quiet && !flags.json && reported.elapsed() > Duration::from_secs(10) {
+                reported = Instant::now();
                 let found: Vec<&str> = summary.counts.keys().map(|name| name.kind()).collect();
                 let found = if found.is_empty() { "nothing yet".to_owned() } else { found.join(", ") };
                 terminal::tell(&format!("{}: {} rounds, {found}", summary.isolation, summary.rounds));

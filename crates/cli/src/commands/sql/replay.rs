@@ -41,10 +41,10 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
         last = Some((replayed, promise, judged));
     }
     let Some((replayed, promise, judged)) = last else { return Ok(Exit::Holds) };
-    let told = Told { flags, script: &script, promise, shown, replayed, judged };
+    let reported = Told { flags, script: &script, promise, shown, replayed, judged };
     match flags.json {
-        true => terminal::print(&format!("{:#}", told.document()))?,
-        false => terminal::print(&told.text())?,
+        true => terminal::print(&format!("{:#}", reported.document()))?,
+        false => terminal::print(&reported.text())?,
     }
     // A script that is about an anomaly, and never showed it, has not done what it is for.
     Ok(if script.expects.is_some() && shown == 0 { Exit::Undecided } else { Exit::Holds })

@@ -104,12 +104,12 @@ fn text(opened: &Opened, isolations: &[Isolation], all: &[Tried]) -> String {
     let names: Vec<&str> = isolations.iter().map(Isolation::name).collect();
     let mut out = format!("{}, {} scripts at {}\n", opened.product, all.len(), names.join(", "));
     for t in all {
-        let told = match &t.shown {
+        let reported = match &t.shown {
             Ok(levels) if levels.is_empty() => "does not happen".to_owned(),
             Ok(levels) => format!("happens at {}", levels.join(", ")),
             Err(why) => format!("not tried: {why}"),
         };
-        _ = writeln!(out, "\n{}\n  {} {told}", t.name, t.expects);
+        _ = writeln!(out, "\n{}\n  {} {reported}", t.name, t.expects);
     }
     out
 }

@@ -15,7 +15,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Transactions of a run, unless told otherwise.
+/// Transactions of a run, unless set otherwise.
 const TRANSACTIONS: u64 = 5_000;
 
 /// Flags of `test`.

@@ -124,7 +124,7 @@ impl Live {
             let judged = judge::unfinished(&history, GLANCE, &global);
             let kinds =
                 |judged: judge::Judged| judged.found.judgement.anomalies.iter().map(|a| a.kind).collect();
-            _ = sender.send(judged.map_or(String::new(), |judged| told(kinds(judged))));
+            _ = sender.send(judged.map_or(String::new(), |judged| reported(kinds(judged))));
         });
         found
     }
@@ -139,7 +139,7 @@ impl Live {
 ///
 /// A transaction is written when it has ended, so some that others have read from are not there yet: a
 /// value that nobody wrote says nothing.
-fn told(mut kinds: Vec<AnomalyKind>) -> String {
+fn reported(mut kinds: Vec<AnomalyKind>) -> String {
     kinds.retain(|&kind| kind != AnomalyKind::ThinAirRead);
     let forbidding = |kind: &AnomalyKind| Level::ALL.iter().filter(|level| level.forbids(*kind)).count();
     match (kinds.len(), kinds.iter().max_by_key(|kind| forbidding(kind))) {
@@ -168,17 +168,17 @@ mod tests {
 
     #[test]
     fn who_is_not_written_yet_is_no_anomaly() {
-        assert_eq!(told(vec![AnomalyKind::ThinAirRead]), "no anomaly so far; ");
-        assert_eq!(told(vec![AnomalyKind::G2Item, AnomalyKind::ThinAirRead]), "G2-item so far; ");
+        assert_eq!(reported(vec![AnomalyKind::ThinAirRead]), "no anomaly so far; ");
+        assert_eq!(reported(vec![AnomalyKind::G2Item, AnomalyKind::ThinAirRead]), "G2-item so far; ");
         let several = vec![AnomalyKind::G2Item, AnomalyKind::G1c, AnomalyKind::GSingleItem];
-        assert_eq!(told(several), "3 kinds, worst G1c; ");
+        assert_eq!(reported(several), "3 kinds, worst G1c; ");
     }
 
     #[test]
     fn what_is_needed_fits_in_80_columns() {
         let head = "REPEATABLE READ with innodb_snapshot_isolation";
         let kinds = vec![AnomalyKind::GNonadjacentItemRealtime, AnomalyKind::G2ItemRealtime];
-        let needed = format!("{}123456/s, 123456 aborted, 123 faults", told(kinds));
+        let needed = format!("{}123456/s, 123456 aborted, 123 faults", reported(kinds));
         assert!(
             fitted(head, &needed, "7 unknown", 80).chars().take(80).collect::<String>().contains(&needed)
         );

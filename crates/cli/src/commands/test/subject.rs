@@ -70,7 +70,7 @@ impl Kind {
             Kind::Showcase(_) | Kind::Database(_) | Kind::Server(_) => return Ok(()),
             Kind::Simulated(_) => ("simulated:", true),
             Kind::Weak(_) => ("weakdb:", false),
-            // A program is told the level, and knows no others.
+            // A program gets the level, and knows no others.
             Kind::Exec(_) => ("exec:", true),
         };
         for (flag, given, possible) in [
@@ -353,12 +353,12 @@ impl TestBed {
             (targets.len() == 1).then(|| claim::claimed(&product.name, isolation.name()))
         };
         let mut session = first.connect().map_err(reached)?;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for isolation in chosen {
             let in_force = claim::in_force(&mut *session, &isolation).map_err(reached)?;
-            told.push((claimed(&isolation), in_force, isolation));
+            reported.push((claimed(&isolation), in_force, isolation));
         }
-        let runs = told.into_iter().map(|(claim, in_force, isolation)| {
+        let runs = reported.into_iter().map(|(claim, in_force, isolation)| {
             let targets = targets.clone();
             let mut head = match name {
                 Some(name) => format!("{name} {isolation}"),

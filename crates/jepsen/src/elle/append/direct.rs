@@ -160,7 +160,7 @@ fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut 
             let (key, element) = (numbered.history.show_key(id), numbered.history.show(element));
             let reader = numbered.history.txn_name(numbered.history.txn_of(read));
             return Some(format!(
-                "transaction {reader} read {element} from key {key}, and nobody appended it: Elle stops here"
+                "transaction {reader} read {element} from key {key}, and no transaction appended it: Elle stops here"
             ));
         };
         let t = numbered.txn(numbered.node_of(write));

@@ -221,7 +221,7 @@ impl<'a> Raw<'a> {
         permutations(&written.iter().copied().filter(is_last).collect::<Vec<_>>())
     }
 
-    /// `seen`: whose reads count. What a transaction of unknown outcome read, nobody was told.
+    /// `seen`: whose reads count. What a transaction of unknown outcome read is not known to any client.
     pub fn interpret(&self, exists: &[bool], seen: &[bool], orders: &Orders) -> Interpretation {
         let mut edges = vec![vec![0u8; self.n]; self.n];
         let mut unfolded = Unfolded::new(self.ops.iter().map(|o| o.txn).collect(), self.n);
