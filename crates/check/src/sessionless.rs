@@ -1,4 +1,4 @@
-//! Models of Elle's lattice that are a level of ours but for session order.
+//! Models of Elle's lattice that are a level of this program but for session order.
 //!
 //! In a history whose every transaction is a session of its own, session order says nothing, so:
 //! - *consistent view* (Adya's PL-2+: neither G1 nor G-single) is parallel snapshot isolation there,

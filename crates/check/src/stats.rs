@@ -40,7 +40,7 @@ pub struct Stats {
     pub transactions: u64,
     /// Those that certainly did not take effect.
     pub aborted: u64,
-    /// Those whose outcome nobody knows.
+    /// Those whose outcome is not known.
     pub indeterminate: u64,
     /// Operations.
     pub operations: u64,

@@ -255,7 +255,7 @@ fn what_a_faulty_own_read_shows_counts() {
     assert_eq!(Verifier::new(&forgiven).try_everything(Level::AdyaReadCommitted), Some(true));
 }
 
-/// Nobody knows when the write took effect: perhaps after the session's next transaction.
+/// It is not known when the write took effect: perhaps after the session's next transaction.
 #[test]
 fn nothing_follows_a_transaction_of_unknown_outcome() {
     let history = mini::history("w(x,1) !info; r(x,0) || r(x,1)");

@@ -1,5 +1,5 @@
 //! What is assumed about registers, against the definitions: every order of versions that agrees with the
-//! assumptions is tried, and every fate of transactions whose outcome nobody knows.
+//! assumptions is tried, and every fate of transactions whose outcome is not known.
 //!
 //! A reported anomaly is in all of them, a level holds if it does in one of them, and versions are circular
 //! if there is none. `ANOMALIST_ORACLE_CASES` and `ANOMALIST_SEED` as in `oracle.rs`.

@@ -176,7 +176,7 @@ fn found_before() {
         "w(x,2) r(x,2) w(x,3) a(y,4) !info || r(x,0); r(x,8) w(x,1); r(y,[6 7]) r(y,[6 7 4]) \
          || w(x,5) a(y,6) a(y,7); r(x,5) w(x,8) r(y,[6 4]) r(x,8)",
         "a(x,1) a(x,2) || r(x,[2])",
-        // A list that shows nothing but an own append shows that nobody else's was there.
+        // A list that shows nothing but an own append shows that no other transaction's was there.
         "r(y,[1]) a(y,1) r(y,[1]) || a(y,1)",
         // A list after an own append shows what others appended before.
         "a(y,1); a(x,2) || a(x,3) r(x,[2 3]) r(y,[])",
@@ -189,13 +189,13 @@ fn found_before() {
         "a(y,2) a(x,3) a(y,4) || a(y,1); a(y,5) r(y,[5 4]) a(y,4) a(y,6)",
         "w(x,0) w(x,3); w(x,5) r(x,0); w(x,6) r(x,6) w(x,0)",
         "a(x,3) a(x,4); a(x,1) a(x,7) || a(x,1) a(x,2); a(x,2) r(x,[3]) a(x,5); r(x,[3 4 1 7 2 5 1 2])",
-        // What was read instead may be of somebody of unknown outcome.
+        // What was read instead may be of an indeterminate transaction.
         "w(x,3) w(x,4) w(x,5) r(x,1) || w(x,0) w(x,1) !info || w(x,1) r(x,1) !info",
         // A list may show one append twice, or two equal ones.
         "r(y,0) r(z,[1 1 2]); a(z,2) r(z,[1 1 2]) r(y,0) || a(z,1) a(z,1) r(y,0) !info",
         // A list with garbage still shows one transaction's append between those of another.
         "a(z,1) r(x,[]) a(x,2) a(z,3); r(x,[2]) a(x,4) a(x,5); a(x,5) a(z,6); a(z,7) r(y,[]) r(z,[1000 1 8 3 7]) a(z,8); r(x,[2 5])",
-        // An element of a list with garbage may be from somebody of unknown outcome.
+        // An element of a list with garbage may be from an indeterminate transaction.
         "r(y,[]) w(z,0); r(y,[3]) a(y,4); r(y,[1000 3 4 1 3]) || a(y,1) a(y,3); a(y,3) !info; r(z,0)",
     ] {
         compare(&mini::history(text), "found before");

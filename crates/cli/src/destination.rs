@@ -1,7 +1,7 @@
 //! Where a history goes: standard output, a file that appears only when it is complete, or a folder
 //! likewise.
 //!
-//! A history is written to a temporary name beside its own and renamed at the end, so nobody ever finds
+//! A history is written to a temporary name beside its own and renamed at the end, so no reader ever finds
 //! half a file under the name they asked for. Names ending in `.gz` or `.zst` are compressed.
 
 use crate::exit::Failure;
@@ -163,7 +163,7 @@ pub fn can_be_written<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Resul
     Ok(())
 }
 
-/// A name beside `path` that nobody else uses.
+/// A name beside `path` that is not in use.
 fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or("anomalist".as_ref()));
@@ -177,7 +177,7 @@ struct Shared(Arc<Mutex<State>>);
 
 struct State {
     packed: Option<Packed>,
-    /// The first error, in case whoever wrote did not look.
+    /// The first error, in case the writer did not check.
     error: Option<io::Error>,
 }
 

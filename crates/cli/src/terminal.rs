@@ -53,7 +53,7 @@ pub fn is_closed() -> bool {
     CLOSED.load(Relaxed)
 }
 
-/// Writes a message to standard error; if that is closed there is nobody to tell.
+/// Writes a message to standard error; if that is closed, the message is lost.
 pub fn tell(message: &str) {
     let mut err = io::stderr().lock();
     _ = writeln!(err, "{message}");

@@ -183,7 +183,7 @@ fn declared_levels_are_proven_required_and_shrunk() {
     anomalist(&["shrink", &bad, "--declared", "--to", "anomalist", "-o", &small]).expect(0);
     anomalist(&["check", &small, "--declared"]).expect(1);
     anomalist(&["shrink", &good, "--declared", "-o", &small]).expect(1);
-    // Nobody declares anything: nothing is known about that.
+    // No transaction declares a level: nothing is known about that.
     let plain = scratch.file("plain.txt", GOOD);
     anomalist(&["check", &plain, "--declared"]).expect(2);
 }

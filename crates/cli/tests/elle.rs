@@ -120,7 +120,7 @@ fn the_answer_has_elles_keys() {
 
 #[test]
 fn what_anomalist_finds_beyond_counts_if_asked() {
-    // Nobody wrote 7. Elle does not look.
+    // No transaction wrote 7. Elle does not look.
     let history = one_after_another(&[(0, json!([["w", "x", 1]])), (1, json!([["r", "x", 7]]))]);
     let plain = answer(&REGISTER, &history);
     assert_eq!(plain["valid?"], true);

@@ -28,7 +28,7 @@ for client in ["a", "b"]:
     [n] = run(["read", key])
     run(["write", key, (n or 0) + 1])
     run(["commit"])
-# Asked in SQL nobody would see keys, so the last client looks as it writes: what it wrote is the sum.
+# Asked in SQL no client would see keys, so the last client looks as it writes: what it wrote is the sum.
 total = 2 if fixed else (n or 0) + 1
 print("total", total)
 sys.exit(0 if total == 2 else 1)

@@ -40,7 +40,7 @@ fn reading_an_endless_history_can_be_interrupted() {
     let mut child = start(&["check", "-", "--level", "causal"]);
     interrupt(&child);
     let mut stdin = child.stdin.take().expect("piped");
-    // The signal arrives at some moment while this is read; then nobody reads any more.
+    // The signal arrives at some moment while this is read; then reading stops.
     for n in 0_u64.. {
         if writeln!(stdin, "w({},{n},0,{n})", n % 1000).is_err() {
             break;

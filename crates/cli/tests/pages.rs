@@ -1,5 +1,5 @@
 //! Reports as a browser draws them: headless Chromium lays the pages out, wide and as narrow as a
-//! telephone, and a script of ours in the page around them measures what there is to see.
+//! telephone, and a test script in the page around them measures what there is to see.
 //!
 //! Without Chromium these tests say so and pass, except in CI.
 

@@ -1,4 +1,4 @@
-//! `anomalist check` of registers whose versions have an order that somebody vouches for; names of
+//! `anomalist check` of registers whose versions have an order that the caller vouches for; names of
 //! patterns; examples per component.
 
 mod support;

@@ -89,7 +89,7 @@ fn scenarios_and_scripts_run_on_sqlite() {
     std::fs::write(&script, text).unwrap();
     let out = Run::new(&["sql", "replay", &script], b"", &[("DATABASE_URL", "")]).expect(0).text();
     assert!(out.contains("no anomaly") && out.contains("T2 (session T2): Aborted"), "{out}");
-    // A folder of scripts is tried as it is, whoever's SQL it was.
+    // A folder of scripts is tried as it is, whatever its dialect.
     let folder = scratch.path("templates");
     std::fs::create_dir(&folder).unwrap();
     for (name, lines) in

@@ -199,7 +199,7 @@ fn which_of_several_writers_committed_is_a_choice() {
     anomalist(&["check", &path, "--level", "session-si", "--verify"]).expect(1);
     let run = anomalist_with(&["watch", "-", "--json"], either.trim_start().as_bytes()).expect(2);
     assert!(String::from_utf8_lossy(&run.stdout).contains(r#""verdict":"unknown","reason":"#));
-    // If nobody read y, either will do: offline that is found out, a stream leaves it open.
+    // If no transaction read y, either will do: offline that is found out, a stream leaves it open.
     let fine = two.replace(r#",["r","y",5]"#, "");
     let path = scratch.file("fine.jsonl", fine.trim_start());
     anomalist(&["check", &path, "--level", "session-si,session-ser", "--verify"]).expect(0);

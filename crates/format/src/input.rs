@@ -138,8 +138,8 @@ impl Input {
                         Ok(0) => break,
                         Ok(n) => length += n,
                         Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                        // A damaged archive may still have a good beginning; whoever reads on learns of the
-                        // damage.
+                        // A damaged archive may still have a good beginning; a reader that goes on learns
+                        // of the damage.
                         Err(e) if stream.packed && length > 0 => {
                             stream.rest = Box::new(Failing(Some(e)));
                             break;

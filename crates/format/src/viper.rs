@@ -8,8 +8,8 @@
 //! row. A write that did not succeed is left out.
 //!
 //! Values loaded before the run are nowhere written. A transaction with `"isInitial": true` lists them;
-//! without one, the first value of a key that is read and that nobody wrote is its initial value, and a
-//! second such value is thin air. O(n).
+//! without one, the first value of a key that is read and that no transaction wrote is its initial value,
+//! and a second such value is thin air. O(n).
 
 use crate::cobra::session_labels;
 use crate::load::ops::{Assembler, Cell, Columns, Mop};

@@ -168,7 +168,7 @@ fn lossy_writes_what_it_can() {
 
 #[test]
 fn zero_is_not_nil() {
-    // Initially nil, and somebody wrote 0, which Plume would take for the initial value.
+    // Initially nil, and a transaction wrote 0, which Plume would take for the initial value.
     let mut b = Builder::new();
     b.set_initial_default(Some(Value::NIL));
     let (one, zero) = (b.int(1), b.int(0));

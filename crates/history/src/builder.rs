@@ -135,12 +135,12 @@ impl Builder {
         SessionId(self.sessions.intern(label))
     }
 
-    /// The value of every key that nobody has written.
+    /// The value of every key that no transaction has written.
     pub fn set_initial_default(&mut self, value: Option<Value>) {
         self.initial.default = value;
     }
 
-    /// The value of one key before anybody wrote it.
+    /// The value of one key before any transaction wrote it.
     pub fn set_initial(&mut self, key: KeyId, value: Value) {
         self.initial.keys.insert(key, value);
     }

@@ -51,7 +51,7 @@ fn small(value: Value) -> Option<u64> {
     }
 }
 
-/// By value: one more than its key, and the [`Seen`] writer below. 0: nobody wrote it.
+/// By value: one more than its key, and the [`Seen`] writer below. 0: no transaction wrote it.
 pub(crate) struct Table(Vec<u64>);
 
 impl Table {
@@ -80,7 +80,7 @@ fn table(history: &History, size: usize) -> Option<Table> {
     let mut writes = Vec::new();
     for t in history.txns() {
         let ops = history.op_range(t);
-        // Whether an operation is a read is anybody's guess, the processor's too: picking out the writes
+        // Whether an operation is a read cannot be predicted by the processor: picking out the writes
         // without a branch takes half the time.
         writes.resize(writes.len().max(ops.len() + 1), (KeyId(0), Value::NIL));
         let mut count = 0;

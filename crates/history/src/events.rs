@@ -24,7 +24,7 @@ pub enum EventKind {
     Ok,
     /// It was not done, and never will be.
     Fail,
-    /// Nobody knows; it may still be done.
+    /// Not known; it may still be done.
     Info,
 }
 

@@ -68,20 +68,20 @@ pub struct ReadFault {
     pub op: OpId,
     /// What is wrong with it.
     pub kind: FaultKind,
-    /// The write it took its value from, if anybody wrote it; for two contradicting reads, the other read.
+    /// The write it took its value from, if there is one; for two contradicting reads, the other read.
     pub other: Option<OpId>,
 }
 
 /// What is wrong with a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
-    /// Nobody wrote the value (an element of the list), and it is not the initial one.
+    /// No transaction wrote the value (an element of the list), and it is not the initial one.
     ThinAir,
     /// Only an aborted transaction wrote it.
     Aborted,
     /// The same transaction wrote it, later.
     Future,
-    /// The transaction wrote the key before, but reads somebody else's value.
+    /// The transaction wrote the key before, but reads another transaction's value.
     NotMyOwnWrite,
     /// The transaction reads its own write, but not its latest.
     NotMyLastWrite,
@@ -160,7 +160,7 @@ impl Index {
         &self.faults
     }
 
-    /// True if the transaction committed, or is indeterminate and somebody saw its effects.
+    /// True if the transaction committed, or is indeterminate and a transaction saw its effects.
     #[inline]
     pub fn is_committed(&self, t: TxnId) -> bool {
         self.committed[t.index()]

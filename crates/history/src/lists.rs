@@ -31,7 +31,7 @@ pub(crate) struct Append {
     pub replaced: bool,
 }
 
-/// Who appended each element. A table per key, side by side: whoever looks up a list stays in a few cache
+/// Who appended each element. A table per key, side by side: looking up a list stays in a few cache
 /// lines.
 #[derive(Default)]
 pub(crate) struct Appends {
@@ -89,7 +89,7 @@ impl Appends {
         }
         let mut end = 0;
         for start in &mut self.start[1..] {
-            // Never full, or the search for an element that nobody appended would not end.
+            // Never full, or the search for an element that no transaction appended would not end.
             end += if *start == 0 { 0 } else { (*start + *start / 2 + 1).next_power_of_two() };
             *start = end;
         }

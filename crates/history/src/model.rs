@@ -129,7 +129,7 @@ pub struct Interval {
 /// Free-form facts about one transaction; the entry `level` declares the isolation level it ran at.
 pub type Metadata = BTreeMap<Box<str>, Box<str>>;
 
-/// The value of a key that nobody has written yet.
+/// The value of a key that no transaction has written yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Initial {
     /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that

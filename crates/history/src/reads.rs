@@ -180,8 +180,8 @@ impl<'a> Shared<'a> {
             PackedSource::FAULT => return Judged::Fault(FaultKind::ThinAir, None),
             PackedSource::INITIAL if own.is_some() => return Judged::Fault(FaultKind::NotMyOwnWrite, None),
             special @ (PackedSource::INITIAL | PackedSource::AMBIGUOUS) => {
-                // With an own write before it, an ambiguous read of a foreign value is wrong whoever wrote
-                // it.
+                // With an own write before it, an ambiguous read of a foreign value is wrong regardless of
+                // which transaction wrote it.
                 return match own {
                     Some(_) => Judged::Fault(FaultKind::NotMyOwnWrite, None),
                     None => Judged::Source(special),
@@ -340,7 +340,7 @@ impl<'a> Shared<'a> {
         shown.into_iter().any(|(e, count)| count > 1 && count > appended(e))
     }
 
-    /// What is wrong with an element, whoever else appended it.
+    /// What is wrong with an element, regardless of other appends of it.
     fn fault_of_element(
         &self,
         t: TxnId,

@@ -348,7 +348,7 @@ impl Shared<'_> {
         }
     }
 
-    /// A list was read from whoever appended its last element.
+    /// A list was read from the transaction that appended its last element.
     fn resolve_list_reads(&self, key: KeyId, bucket: &[Entry]) {
         for read in bucket.iter().filter(|e| !e.is_write()) {
             let source = match self.history.list(read.value) {

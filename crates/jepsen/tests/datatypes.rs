@@ -163,7 +163,7 @@ fn serial(events: &Events, bound: Bound, explains: &dyn Fn(&Datum, &[i64]) -> bo
             return true;
         }
         for next in (0..ops.len()).filter(|i| !taken.contains(i)).collect::<Vec<_>>() {
-            // Whoever was left out and must come before has lost its turn.
+            // A transaction that was left out and must come before has lost its turn.
             let late =
                 (0..ops.len()).any(|i| ops[i].is_ok() && !taken.contains(&i) && before(&ops[i], &ops[next]));
             let Some(effect) = step(&ops[next], added) else { continue };

@@ -160,7 +160,7 @@ fn wide_and_long_histories_are_decided() {
     assert!(matches!(linearizable(&calls, 0, &unlimited), Linearity::Yes(order) if order.len() == 201));
     calls.push(Call { action: Action::Read(999), began: 2002, ended: Some(2003) });
     assert!(matches!(linearizable(&calls, 0, &unlimited), Linearity::No(r) if r.call == 201));
-    // A long run with lost writes that nobody sees: none of them costs anything.
+    // A long run with lost writes that no read returns: none of them costs anything.
     let mut calls = Vec::new();
     for i in 0..20_000usize {
         let at = 10 * i;

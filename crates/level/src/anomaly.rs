@@ -1,8 +1,8 @@
 //! Anomalies: the enum, the questions one asks about an anomaly, and its rows, one file per family.
 //!
-//! "`a` implies `b`" means: whoever forbids `b` thereby forbids `a`, because `a` is `b` or something worse.
-//! For Elle's anomalies these are Elle's implications; Plume's patterns are tied to Adya's phenomena where
-//! they are instances of them.
+//! "`a` implies `b`" means: a level that forbids `b` thereby forbids `a`, because `a` is `b` or something
+//! worse. For Elle's anomalies these are Elle's implications; Plume's patterns are tied to Adya's phenomena
+//! where they are instances of them.
 
 mod adya;
 mod data;

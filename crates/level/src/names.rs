@@ -1,5 +1,5 @@
 //! What levels and anomalies share: an enum with one name per variant, and finding a variant by what
-//! somebody typed.
+//! a user typed.
 
 /// Declares an enum whose variants have names. The name is written here and nowhere else.
 macro_rules! vocabulary {

@@ -1,4 +1,4 @@
-//! Proofs of verdicts: what a checker hands over so that somebody else can check it.
+//! Proofs of verdicts: what a checker hands over so that another program can check it.
 //!
 //! **Holds** is shown by an [`Execution`]: an order of commits (or of snapshots and commits) in which the
 //! level's definition can be looked up read by read, and a source for each read whose value several
@@ -26,15 +26,15 @@
 //!
 //! Where transactions declare levels of their own, everything is asked of each by its own level: whether it
 //! begins at a point of its own, what it follows, which reads of it are forbidden, and the axiom about its
-//! reads. Snapshot isolation's rule about writes then is one about it and whoever writes its keys: a
-//! transaction at another level is in the way with its commit alone.
+//! reads. Snapshot isolation's rule about writes then is one about it and every transaction that writes its
+//! keys: a transaction at another level is in the way with its commit alone.
 //!
 //! # How steps are checked
 //!
 //! A clause may hold more literals than its reason asks for. *Known* order: `Begin(t) < Commit(t)`; the
 //! writer's commit before the reader's begin, for a certain read; for levels with session order the commit
 //! of the earlier before the begin of the later; for levels with real time the same if the one committed
-//! and completed before the other was invoked (when one of unknown outcome took effect nobody knows); and
+//! and completed before the other was invoked (when one of unknown outcome took effect is not known); and
 //! every `Before` that is a whole clause of an earlier step. Checking costs time linear in the refutation
 //! and the history.
 
@@ -145,7 +145,7 @@ pub enum Literal {
     ReadsFrom(Choice),
     /// The read did not return this write.
     NotReadsFrom(Choice),
-    /// This transaction, whose outcome nobody knows, took effect.
+    /// This transaction, whose outcome is not known, took effect.
     Committed(TxnId),
     /// It did not.
     NotCommitted(TxnId),
@@ -267,8 +267,8 @@ pub enum Reason {
     /// What is read took effect: the clause has `NotReadsFrom` of the choice, which is a write, and
     /// `Committed` of the writer.
     Observed(Choice),
-    /// The choice's writer wrote the key again: at every level that refutations are about, nobody else
-    /// reads what is not final. The clause has its `NotReadsFrom`.
+    /// The choice's writer wrote the key again: at every level that refutations are about, no other
+    /// transaction reads what is not final. The clause has its `NotReadsFrom`.
     Intermediate(Choice),
     /// The read can have no source (TAP-a to TAP-e, or a list that shows an element too often), so its
     /// transaction did not take effect: the clause has `NotCommitted` of it, which is empty if it certainly

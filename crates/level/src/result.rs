@@ -138,7 +138,7 @@ pub enum Evidence {
         /// Why it is later.
         reason: VersionReason,
     },
-    /// Somebody else says so: an analyser that a user of the library supplied.
+    /// Another source says so: an analyser that a user of the library supplied.
     Given {
         /// Its reason, as a sentence without a full stop.
         reason: Box<str>,

@@ -11,7 +11,7 @@ fn rows_stand_in_the_order_of_the_enum_and_are_filled_in() {
         assert_eq!((level.index(), info.level, info.name), (position, level, level.name()));
         assert!(!info.definition.is_empty() && !info.source.is_empty(), "{level}");
         assert_eq!(level.is_canonical(), level.family().is_some(), "{level}");
-        assert!(level.is_canonical() || info.elle_name.is_some(), "{level} is nobody's");
+        assert!(level.is_canonical() || info.elle_name.is_some(), "{level} is neither canonical nor of Elle");
         assert!(!level.is_canonical() || info.example_rejects.is_some(), "{level} has no example");
     }
     for (position, &kind) in AnomalyKind::ALL.iter().enumerate() {

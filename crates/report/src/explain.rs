@@ -25,7 +25,7 @@ const MANY_STEPS: usize = 8;
 /// # let t = b.transaction(session);
 /// # b.op(t, OpKind::Read, key, v);
 /// # let history = b.finish()?;
-/// // One transaction, which reads 7 from key 5; nobody writes anything.
+/// // One transaction, which reads 7 from key 5; no transaction writes anything.
 /// let indexed = Indexed::new(&history, 1.try_into()?);
 /// # use anomalist_check::{Budget, Request, check};
 /// let judgement = check(&indexed, &Request::default(), &Budget::unlimited());

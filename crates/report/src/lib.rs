@@ -98,7 +98,7 @@ pub struct HistoryFacts {
     pub transactions: u64,
     /// Those that aborted.
     pub aborted: u64,
-    /// Those of which nobody knows whether they took effect.
+    /// Those of which it is not known whether they took effect.
     pub indeterminate: u64,
     /// Number of operations.
     pub operations: u64,

@@ -356,7 +356,7 @@ impl Teller<'_> {
                 self.key(*read),
                 self.value(*read)
             ),
-            // Told by `cycle` and by the steps that imply it.
+            // Explained by `cycle` and by the steps that imply it.
             Reason::Cycle(_) | Reason::Implied(_) => String::new(),
         }
     }

@@ -120,8 +120,8 @@ impl<'a> WitnessView<'a> {
         parts
     }
 
-    /// True if something of the witness follows from this transaction's having taken effect. That somebody
-    /// saw its writes is how one knows: without a known outcome it counts only then.
+    /// True if something of the witness follows from this transaction's having taken effect. That a
+    /// transaction saw its writes is how one knows: without a known outcome it counts only then.
     fn observed(&self, t: TxnId) -> bool {
         let mut met = false;
         for_each_edge(&self.anomaly.witness.edges, &mut |e| met |= [e.from, e.to].contains(&Node::Txn(t)));

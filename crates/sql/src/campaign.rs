@@ -96,7 +96,7 @@ pub struct Summary {
     pub committed: usize,
     /// Transactions that had no effect.
     pub aborted: usize,
-    /// Transactions of which nobody knows.
+    /// Transactions of which it is not known.
     pub unknown: usize,
     /// Statements.
     pub statements: usize,
@@ -279,7 +279,7 @@ pub struct Subject<'a> {
     pub product: String,
     /// Where tables go.
     pub namespace: Namespace,
-    /// Whether somebody wants the end; asked all the time.
+    /// Whether the run should stop; polled often.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 

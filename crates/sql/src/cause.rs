@@ -55,7 +55,7 @@ pub fn cause(flavour: Flavour, run: &Run, links: &[Link]) -> Option<Cause> {
     if let Some(link) = links.iter().find(|l| l.relation == Relation::VersionOrder) {
         let (first, second) = (&run.transactions[link.from], &run.transactions[link.to]);
         let answered = second.steps[link.second].interval.1;
-        // Only an answer that came before COMMIT was even sent proves that nobody waited.
+        // Only an answer that came before COMMIT was even sent proves that no session waited.
         return Some(match answered < commit_sent(first) {
             true => Cause::NoLock,
             false => Cause::CommitTiming,

@@ -1,7 +1,7 @@
 //! Conditions on rows, evaluated here: whether a version of a row matches a `WHERE` clause.
 //!
 //! Three-valued logic as SQL has it, on integers and plain texts. Whatever databases may disagree about
-//! (collations, implicit conversions, functions) is not evaluated, and the answer is that nobody knows: a
+//! (collations, implicit conversions, functions) is not evaluated, and the answer is unknown: a
 //! wrong one would be a false alarm.
 
 use anomalist_driver::Value;

@@ -98,7 +98,7 @@ impl Name {
         }
     }
 
-    /// Whether it is what somebody expects: by its name, or by Adya's code, which several have in common.
+    /// Whether it is what a test expects: by its name, or by Adya's code, which several have in common.
     pub fn is_called(self, expected: &str) -> bool {
         let same = |kind: AnomalyKind| match self.code() {
             AnomalyKind::GSingleItem => matches!(kind, AnomalyKind::GSingleItem | AnomalyKind::GSingle),

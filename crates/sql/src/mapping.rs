@@ -2,15 +2,15 @@
 //!
 //! A key is a row, its value the list of statements that wrote it. A query is a read of every row behind
 //! its result. A statement that writes appends its element `txn.statement` to each row it wrote, which is
-//! known from what it returned or, where the database returns nothing, from the lists that anybody saw the
-//! element in: an element that nobody ever saw is in no dependency. A `DELETE` appends the last element of
-//! its rows. Nobody can see that one in a later list, so the version order gets it through a read by its
+//! known from what it returned or, where the database returns nothing, from the lists that any transaction
+//! saw the element in: an element that no read shows is in no dependency. A `DELETE` appends the last
+//! element of its rows. No later list shows that one, so the version order gets it through a read by its
 //! own transaction, after its own append; such a read says nothing about what the transaction read from
 //! others that the order of versions does not say as well.
 //!
 //! What was rolled back to a savepoint, or failed as a statement, was written by an aborted transaction of
-//! its own, so that whoever saw it has an aborted read. Elements of whole transactions that were rolled
-//! back are kept the same way.
+//! its own, so that any transaction that saw it has an aborted read. Elements of whole transactions that
+//! were rolled back are kept the same way.
 //!
 //! What was *read* before a rollback to a savepoint still counts: the client has seen it, and PostgreSQL
 //! keeps its predicate locks, InnoDB its row locks. There is one exception. If the savepoint is older than
@@ -18,7 +18,7 @@
 //! InnoDB's whole transaction: snapshot and locks are gone, at SERIALIZABLE too, against the manual ("does
 //! not release the row locks"). The rest is a new transaction of the database, and what was read before is
 //! left out; `tests/savepoints.rs` shows it. Reads of what the transaction itself wrote and took back are
-//! nobody's.
+//! of none of them.
 
 use crate::instrument::Effect;
 use crate::record::{Executed, Outcome, Run, Step, Version, writer_of};
@@ -112,7 +112,7 @@ pub fn map(run: &Run, reads: Reads) -> Result<Mapped, TooLarge> {
     Ok(Mapped::new(mapper.builder.finish()?, &mapper.drafts))
 }
 
-/// Per transaction and statement, the rows it wrote, as far as anybody saw it.
+/// Per transaction and statement, the rows it wrote, as far as any transaction saw it.
 type Written<'r> = BTreeMap<(u64, usize), FxHashSet<&'r str>>;
 
 fn written(run: &Run) -> Written<'_> {

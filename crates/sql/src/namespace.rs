@@ -1,4 +1,4 @@
-//! A place of its own for the tables of a run, so that nobody's tables are touched.
+//! A place of its own for the tables of a run, so that no other tables are touched.
 
 use crate::Flavour;
 use anomalist_driver::{Connection, Error, Kind, Value};
@@ -42,7 +42,7 @@ impl Namespace {
         }
     }
 
-    /// Statements that make it anew. A file of SQLite stays as it is: it may be somebody's.
+    /// Statements that make it anew. A file of SQLite stays as it is: it may hold data of the user.
     pub fn clear(&self) -> Vec<String> {
         match self.flavour {
             Flavour::Sqlite => Vec::new(),
@@ -63,8 +63,8 @@ impl Namespace {
         statements.iter().rev().filter_map(created).collect()
     }
 
-    /// Refuses statements that would create what is there already. It is somebody's, and would be dropped
-    /// in the end.
+    /// Refuses statements that would create what is there already. It belongs to the user, and would be
+    /// dropped in the end.
     pub(crate) fn refuse_existing(
         &self,
         connection: &mut dyn Connection,

@@ -260,7 +260,7 @@ fn versions<'r>(
         let (txn, number) = writer_of(element.trim_end_matches(','))?;
         let place = *places.get(&txn)?;
         let txn = &run.transactions[place];
-        // Whoever wrote an element that no statement of the run can have written is not of this run.
+        // The writer of an element that no statement of the run can have written is not of this run.
         let step = number.checked_sub(1).filter(|step| *step < txn.steps.len())?;
         if txn.outcome != Outcome::Committed {
             return None;

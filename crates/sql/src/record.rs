@@ -1,6 +1,6 @@
 //! What a run observed: every transaction with its statements, and what each of them returned.
 
-use crate::instrument::{Capture, Effect, Told};
+use crate::instrument::{AuxColumns, Capture, Effect};
 use anomalist_driver::{Error, Reply, Value};
 
 /// A version of a row: its name, and the list of who wrote it.
@@ -125,13 +125,13 @@ impl Step {
             let mut versions = Vec::new();
             for reported in &capture.aux {
                 match reported {
-                    Told::Pair => {
+                    AuxColumns::Pair => {
                         if let (Some(Value::Text(row)), Some(Value::Text(list))) = (rest.next(), rest.next())
                         {
                             versions.push(Version { row: row.into(), list: list.into() });
                         }
                     }
-                    Told::Rows => {
+                    AuxColumns::Rows => {
                         if let Some(Value::Text(rows)) = rest.next() {
                             versions.extend(rows.split(';').filter_map(version));
                         }
@@ -195,7 +195,7 @@ pub enum Outcome {
     Committed,
     /// It certainly had no effect.
     Aborted,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 

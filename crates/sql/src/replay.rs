@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// other: longer than any lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often somebody who waits asks whether to stop.
+/// How often a waiting session asks whether to stop.
 const ASK: Duration = Duration::from_millis(50);
 
 /// What a line of the script did.
@@ -226,7 +226,7 @@ impl Stage<'_> {
             let conductor = Conductor { stage: self, orders, inbox, answered: 0 };
             let replayed = conductor.conduct(&mut monitor);
             if replayed.is_err() {
-                // Whoever waits would be waited for.
+                // A session that waits would be waited for.
                 cancellers.iter().for_each(|canceller| _ = canceller.cancel());
             }
             let done = |t: ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -320,9 +320,9 @@ impl Conductor<'_> {
             *answered += 1;
             transactions.extend(answer.executed);
         };
-        // A line that released locks: whoever waited for them gets on before the next line is sent.
+        // A line that released locks: the sessions that waited for them go on before the next line is sent.
         let mut released = false;
-        // Since when nobody has answered.
+        // Since when no session has answered.
         let mut idle = None;
         while !left.is_empty() || busy.iter().any(Option::is_some) {
             while let Ok(answer) = self.inbox.try_recv() {
@@ -409,7 +409,7 @@ struct Monitor<'a> {
 
 impl Monitor<'_> {
     /// How long it takes until an answer about waiting is not an old one: InnoDB's table is made anew only
-    /// when nobody has read it for a tenth of a second.
+    /// when it was not read for a tenth of a second.
     fn settles(&self) -> Duration {
         Duration::from_millis(if self.flavour.is_mysql() { 150 } else { 10 })
     }

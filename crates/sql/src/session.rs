@@ -30,7 +30,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Of rounds: whoever waits for nothing holds the others up.
+    /// Of rounds: a session that waits for nothing holds the others up.
     pub const ROUND: Patience = Patience { seconds: 2, deadlock: 10 };
     /// Of replays: who waits must be seen to wait first.
     pub const REPLAY: Patience = Patience { seconds: 15, deadlock: 50 };
@@ -73,7 +73,7 @@ impl Session {
         Ok(Session { connection, instrumenter, flavour, isolation, number, start, open: None })
     }
 
-    /// The connection, for somebody else.
+    /// The connection, for another use.
     pub fn into_connection(self) -> Box<dyn Connection> {
         self.connection
     }

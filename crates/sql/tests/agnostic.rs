@@ -116,7 +116,7 @@ fn compare(database: &dyn Database, flavour: Flavour, isolation: &str, seeds: st
     for seed in seeds {
         let script = script(flavour, seed);
         // InnoDB removes deleted rows when it finds time, and with them what others wait for; not while
-        // somebody may see them.
+        // a transaction may see them.
         let mut witness = database.connect().unwrap();
         if flavour.is_mysql() {
             witness.run("START TRANSACTION WITH CONSISTENT SNAPSHOT").unwrap();

@@ -1,4 +1,4 @@
-//! What tests of checkers need: small histories in one line, answers nobody has to trust an engine for, and
+//! What tests of checkers need: small histories in one line, answers that need no trust in an engine, and
 //! endless input.
 //!
 //! [`mini`] writes a history as people do on a whiteboard. [`oracle`] decides levels and counts anomalies

@@ -5,8 +5,8 @@
 //! | <code>\|\|</code> | next session |
 //! | `;` | next transaction of the session |
 //! | `w(x,1)` `r(x,1)` `a(x,1)` | write, read, append to a list |
-//! | `r(x,[1 2])` `r(x,?)` | read of a list; read whose result nobody recorded |
-//! | `!abort` `!info` | after the operations: it aborted; nobody knows |
+//! | `r(x,[1 2])` `r(x,?)` | read of a list; read whose result was not recorded |
+//! | `!abort` `!info` | after the operations: it aborted; its outcome is not known |
 //! | `t1:` | before the operations: the transaction's label |
 //! | `nop` | a transaction without operations |
 //! | `init=none:` `init=7:` | before everything: registers have no initial value, or this one instead of 0 |

@@ -22,8 +22,8 @@ pub fn certificate(proof: &Certificate, history: &History, rng: &mut Rng) -> Cer
     }
 }
 
-/// An execution with one thing changed: two events exchanged, one dropped, repeated or somebody else's;
-/// another choice.
+/// An execution with one thing changed: two events exchanged, one dropped, repeated or another
+/// transaction's; another choice.
 pub fn execution(proof: &Execution, history: &History, rng: &mut Rng) -> Execution {
     let mut mutant = proof.clone();
     if rng.u32(..4) == 0 {

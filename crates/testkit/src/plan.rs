@@ -48,7 +48,7 @@ impl Txn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     pub sessions: Vec<Vec<Txn>>,
-    /// When each transaction ran, session by session; nothing if nobody measured.
+    /// When each transaction ran, session by session; nothing if it was not measured.
     pub intervals: Vec<Vec<Interval>>,
 }
 

@@ -79,7 +79,7 @@ fn indeterminate_transactions_exist_once_they_are_read() {
         ("a", "r(y,9) w(x,1) !info || r(x,1)"),
         ("a", "r(y,9) w(x,1) !info || r(x,1) w(z,1) !info || r(z,1)"),
         ("", "r(y,9) w(x,1) !info || r(x,1) w(z,1) !info"),
-        // An own write explains the read: nobody saw the indeterminate transaction.
+        // An own write explains the read: no transaction saw the indeterminate transaction.
         ("", "r(y,9) w(x,1) !info || w(x,1) r(x,1)"),
     ] {
         assert_eq!(taps(&history(text)).to_string(), expected, "{text}");

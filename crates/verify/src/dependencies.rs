@@ -199,7 +199,7 @@ impl Scene<'_> {
     }
 
     /// Orders of registers are known only to transactions that do not read in circles; lists show theirs to
-    /// anybody.
+    /// any transaction.
     fn shown_by_list(&self, edge: &Edge) -> bool {
         match edge.evidence {
             Evidence::Version { read, .. }
@@ -238,7 +238,7 @@ impl Scene<'_> {
                 }
             }
         }
-        // Somebody of unknown outcome may have appended it as well.
+        // An indeterminate transaction may have appended it as well.
         if open.iter().any(|e| appended.contains_key(e)) {
             return None;
         }

@@ -71,7 +71,7 @@ impl<'a> Commits<'a> {
         Ok(())
     }
 
-    /// Nobody reads from a later transaction.
+    /// No transaction reads from a later transaction.
     pub fn reads_earlier(&self) -> Result<(), Flaw> {
         for &t in self.order.iter().filter(|&&t| self.asks(t)) {
             let ahead = self.reads(t).find(|&r| self.place_read(r) > self.place(t));
@@ -109,7 +109,7 @@ impl<'a> Commits<'a> {
     }
 
     /// PL-2 forgives a transaction's ignoring its own writes. What it read instead must still be final, and
-    /// of somebody earlier.
+    /// of an earlier transaction.
     pub fn ignores_own_writes_only(&self, t: TxnId) -> Result<(), Flaw> {
         let reading = self.reading;
         let faulty = |op: &OpId| matches!(reading.source(*op), Source::Fault(_));
@@ -350,7 +350,7 @@ pub(crate) fn reads_latest(commits: &Commits<'_>, t: TxnId, latest: &[Option<Txn
 }
 
 /// Replays begins and commits: a transaction reads what was latest when it began, and (not for prefix
-/// consistency) nobody else writes its keys before it commits.
+/// consistency) no other transaction writes its keys before it commits.
 fn snapshots(commits: &Commits<'_>, definition: Definition, events: &[Point]) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];
@@ -421,9 +421,9 @@ fn snapshots_keep_sessions(reading: &Reading<'_>, events: &[Point]) -> Result<()
     Ok(())
 }
 
-/// Whoever had completed when another was invoked commits before the other begins. From the last point to
-/// the first, with the earliest completion among commits that come later. With `single`, a commit is its
-/// transaction's begin as well.
+/// Any transaction that had completed when another was invoked commits before the other begins. From the
+/// last point to the first, with the earliest completion among commits that come later. With `single`, a
+/// commit is its transaction's begin as well.
 fn real_time(
     commits: &Commits<'_>,
     points: impl DoubleEndedIterator<Item = Point>,

@@ -25,7 +25,7 @@ impl Levels<'_> {
         matches!(self, Levels::Declared(_))
     }
 
-    /// Whether real time matters to anybody.
+    /// Whether real time matters to any level.
     pub fn real_time(self) -> bool {
         match self {
             Levels::One(level) => keeps_real_time(level),
@@ -52,8 +52,8 @@ pub(crate) fn keeps_sessions(level: Level) -> bool {
     definition(level).is_some_and(|definition| definition.sessions)
 }
 
-/// The levels that transactions declare in their metadata; whoever declares nothing promises nothing.
-/// `None`: nobody does, or somebody declares what is no level.
+/// The levels that transactions declare in their metadata; any transaction that declares nothing promises
+/// nothing. `None`: no transaction does, or one declares what is no level.
 pub(crate) fn declared(history: &History) -> Option<Vec<Level>> {
     let mut levels = vec![Level::ReadUncommitted; history.txn_count()];
     let mut any = false;

@@ -119,7 +119,7 @@ impl<'a> Verifier<'a> {
             Certificate::Violated(refutation) => {
                 let certain = Reading::new(&self.facts, &[])?;
                 let levels = Levels::Declared(&levels);
-                // Nobody but us has defined what a mix is.
+                // The papers do not define what a mix is.
                 let terms = Terms { definitions: Definitions::Anomalist, ..self.terms };
                 refutation::check(&self.facts, &certain, levels, refutation, terms)
             }

@@ -97,8 +97,8 @@ pub(crate) fn check(reading: &Reading<'_>, levels: &[Level], order: &Order) -> R
 }
 
 /// Replays begins and commits: whose level has a snapshot reads what was latest when it began, a
-/// serializable transaction what was latest when it committed; and where the level says so, nobody else has
-/// written its keys since it began.
+/// serializable transaction what was latest when it committed; and where the level says so, no other
+/// transaction has written its keys since it began.
 fn replay(commits: &Commits<'_>, levels: &[Level], events: &[Point]) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let mut latest: Vec<Option<TxnId>> = vec![None; history.key_count()];

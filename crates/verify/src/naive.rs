@@ -89,7 +89,7 @@ fn next_choices(facts: &Facts<'_>, reading: &Reading<'_>, made: &[Choice]) -> Ve
     let history = facts.history;
     for t in reading.txns() {
         for (read, op) in history.ops(t) {
-            // A read that is wrong whoever wrote the value still shows that somebody did.
+            // A read that is wrong regardless of its writer still shows that a transaction wrote the value.
             let open = match reading.source(read) {
                 Source::Open => true,
                 Source::Fault(_) => !facts.is_list_key(op.key) && reading.remains(read).is_none(),

@@ -152,15 +152,16 @@ impl<'a> Facts<'a> {
         self.is_final[op.index()]
     }
 
-    /// True if one transaction had taken effect when another began. Nobody knows when one of unknown
+    /// True if one transaction had taken effect when another began. It is not known when one of unknown
     /// outcome did.
     pub fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
         let Some(intervals) = self.history.intervals() else { return false };
         self.end(a).is_some_and(|end| end < intervals[b.index()].invoked)
     }
 
-    /// True if no transaction was invoked before an earlier one of its session. Then whoever had ended when
-    /// one began had ended when the next of its session began, so leaving out the one loses nothing.
+    /// True if no transaction was invoked before an earlier one of its session. Then each transaction that
+    /// had ended when one began had ended when the next of its session began, so leaving out the one loses
+    /// nothing.
     pub fn sessions_follow_the_clock(&self) -> bool {
         let Some(intervals) = self.history.intervals() else { return true };
         let invoked = |t: TxnId| intervals[t.index()].invoked;
@@ -353,8 +354,8 @@ impl<'a> Reading<'a> {
     }
 
     /// What a faulty read shows of writes that count, oldest first: of a list all elements below the
-    /// reader's own at its end, each where it is first, without those that nobody wrote. `None`: that is
-    /// open.
+    /// reader's own at its end, each where it is first, without those that no transaction wrote. `None`:
+    /// that is open.
     pub fn remains(&self, read: OpId) -> Option<&[OpId]> {
         self.remains.get(&read).map_or(Some(&[]), |remains| remains.as_deref())
     }

@@ -103,8 +103,8 @@ struct Proof<'a> {
     possible: &'a Reading<'a>,
     levels: Levels<'a>,
     terms: Terms,
-    /// Whoever did not take effect can be put into any order of the others: not if sessions ran against the
-    /// clock.
+    /// Any transaction that did not take effect can be put into any order of the others: not if sessions
+    /// ran against the clock.
     places_all: bool,
     clauses: Vec<Vec<Literal>>,
     /// Clauses of one literal.

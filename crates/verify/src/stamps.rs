@@ -22,7 +22,7 @@ pub(crate) struct Stamped<'a> {
     stamps: &'a [Stamps],
     /// A snapshot does not contain what committed at its very timestamp.
     exclusive: bool,
-    /// By key, whoever wrote it and did not abort.
+    /// By key, the transactions that wrote it and did not abort.
     writers: FxHashMap<KeyId, Vec<TxnId>>,
     /// Who counts, under snapshot isolation and under serializability.
     counts: [OnceCell<Option<Vec<bool>>>; 2],
@@ -125,7 +125,7 @@ impl<'a> Stamped<'a> {
                 reader == txn && self.within(reader, read.index()) == Some(Err(false))
             }
             (AnomalyKind::ExtStamp | AnomalyKind::ExtCommit, Some((reader, read))) => {
-                // Wrong whoever else committed, or right only where something else is wrong.
+                // Wrong regardless of which others committed, or right only where something else is wrong.
                 reader == txn
                     && reading(read)? == Some(Reading::Wrong)
                     && (self.one_of(txn, read, serial, counts).is_empty()

@@ -361,7 +361,7 @@ impl Scene<'_> {
                     && edge.from == Node::Txn(self.owner(first))
                     && edge.to == Node::Txn(self.owner(second))
             }
-            // What the caller assumed, or somebody else vouches for, is not in the history.
+            // What the caller assumed, or an analyser vouches for, is not in the history.
             (Evidence::Overwritten { .. } | Evidence::Session, Relation::VersionOrder) => {
                 self.trusting && self.anomaly.kind == AnomalyKind::CyclicVersions
             }

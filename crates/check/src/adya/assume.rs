@@ -31,8 +31,8 @@ pub struct Inference {
     pub writes_follow_reads: bool,
     /// Each key by itself is sequentially consistent: no session goes back to an older version.
     pub sequential_keys: bool,
-    /// Each key by itself is linearizable: nobody goes back to an older version than was seen or written
-    /// before.
+    /// Each key by itself is linearizable: no transaction returns to an older version than was seen or
+    /// written before.
     pub linearizable_keys: bool,
     /// Versions are in the order of commit timestamps.
     pub commit_stamps: bool,

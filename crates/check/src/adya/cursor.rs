@@ -1,4 +1,5 @@
-//! Cursor stability (PL-CS): whoever read a version of a key and wrote the key installed the next version.
+//! Cursor stability (PL-CS): any transaction that read a version of a key and wrote the key installed the
+//! next version.
 //!
 //! Adya's G-cursor is a cycle of one anti-dependency and `ww` edges, all about one key: a transaction read
 //! a version, another overwrote it, and the first overwrote that without having seen it. Every read counts
@@ -18,7 +19,7 @@ use anomalist_history::{KeyId, OpId, OpKind, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Edge};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// That a transaction read a list, and appended to it after somebody else had.
+/// That a transaction read a list, and appended to it after another transaction had.
 struct Missed {
     reader: TxnId,
     read: OpId,
@@ -130,7 +131,7 @@ pub(crate) fn stable_order(deps: &Dependencies<'_>, sorted: &[TxnId]) -> Option<
     Some(chosen)
 }
 
-/// Versions that were made by who had read another; the initial version is nobody's.
+/// Versions that were made by who had read another; the initial version is of none of them.
 #[derive(Default)]
 struct Made {
     next: FxHashMap<(KeyId, Option<TxnId>), TxnId>,

@@ -6,11 +6,11 @@
 //!
 //! What proves a level when version orders are not total:
 //! - *PL-1, PL-2 and their session and real-time forms*: registers may be given versions in the order of
-//!   any topological sort, and so may appends that nobody saw. So no cycle of what is certain means the
-//!   level holds, always.
+//!   any topological sort, and so may appends that no transaction saw. So no cycle of what is certain means
+//!   the level holds, always.
 //! - *Serializable and prefix*, lists only: as well (`docs/spec/algorithms.md` 3.3).
 //! - *Snapshot isolation*, lists only: two writers of a key must not overlap, so the order of appends that
-//!   nobody saw is a choice. The order of a sort is tried; if that fails the level is unknown.
+//!   no transaction saw is a choice. The order of a sort is tried; if that fails the level is unknown.
 
 use super::cursor;
 use super::cycles::{Cyclic, Names};
@@ -271,7 +271,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// The graph with appends that nobody saw in the order of a sort; `None` if that makes a cycle.
+    /// The graph with appends that no transaction saw in the order of a sort; `None` if that makes a cycle.
     fn completed(&mut self, shape: Shape, bound: Bound, sorted: &[u32]) -> Option<Vec<u32>> {
         let order = self.shapes.commit_order(shape, sorted);
         let mut place = vec![0u32; self.shapes.deps.graph.len()];
@@ -334,7 +334,7 @@ impl Judge<'_, '_> {
                 (false, true) => {
                     self.prove_by(Shape::FLOW, bound, level);
                     if level == Level::ConsistentView {
-                        // Nobody knows when transactions started: perhaps all before any committed.
+                        // It is not known when transactions started: perhaps all before any committed.
                         self.builder.hold(Level::ForwardConsistentView);
                     }
                 }

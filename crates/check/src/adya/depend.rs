@@ -5,8 +5,8 @@
 //! `rw` from a reader to the writer of the version after the one it read. Only what holds in every
 //! interpretation of the history becomes an edge. An edge is its two ends and a set of labels; the
 //! operations that prove it are looked up again when a witness needs them (`witness.rs`). O(operations),
-//! but for a list key with many appends that nobody saw and many readers that did not see them, whose edges
-//! are cut off at a limit.
+//! but for a list key with many appends that no transaction saw and many readers that did not see them,
+//! whose edges are cut off at a limit.
 
 use super::extra::Given;
 use super::lists::{Lists, Place};
@@ -35,7 +35,7 @@ pub(crate) struct Dependencies<'a> {
     pub given: Given,
     /// A register whose writers are in no known order.
     pub open_register: Option<KeyId>,
-    /// A list with appends of several transactions that nobody saw: their order is open.
+    /// A list with appends of several transactions that no transaction saw: their order is open.
     pub open_list: Option<KeyId>,
     /// A read that ignored an own write returned what several others wrote, or a list where elements
     /// repeat: whom it depends on was not looked at.
@@ -140,8 +140,8 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// True if the version order of every key is known, up to appends that nobody saw, and whom every read
-    /// depends on.
+    /// True if the version order of every key is known, up to appends that no transaction saw, and whom
+    /// every read depends on.
     pub fn is_ordered(&self) -> bool {
         self.open_register.is_none() && self.lists.damaged().is_empty() && !self.unattributed && !self.cut_off
     }
@@ -182,7 +182,7 @@ fn add_reads(view: CommittedView<'_>, lists: &Lists, edges: &mut Edges) -> Vec<R
             }
         }
     }
-    // A transaction that ignored its own write still read somebody's.
+    // A transaction that ignored its own write still read another transaction's.
     for fault in index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite) {
         if let Some(write) = fault.other
             && lists.place(fault.op).is_none()
@@ -242,7 +242,7 @@ fn add_register_orders(
     edges: &mut Edges,
 ) {
     for readers in merged(initial).chunk_by(|a, b| a.0 == b.0) {
-        // On a list key that nobody read as a list, an initial value is no version of it.
+        // On a list key that no transaction read as a list, an initial value is no version of it.
         edges.product(readers, view.index.writers(readers[0].0));
     }
     if registers.pairs().next().is_none() {

@@ -43,7 +43,7 @@ pub(crate) fn lost_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Ano
                 {
                     updates.push(Update { key, version, txn, read: OpId(read), write: op });
                 }
-                // What comes after an own write is no version that somebody else could have read.
+                // What comes after an own write is no version that another transaction could have read.
                 first.set(key.index(), (0, DONE));
             } else if first.get(key.index()).is_none() {
                 let version = match (lists.place(op), index.source(op)) {

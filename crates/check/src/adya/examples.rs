@@ -58,7 +58,8 @@ impl Cyclic<'_> {
         if let Some(walk) = cycle(&only_updates) {
             return Some(walk);
         }
-        // A reader closes a cycle if whoever overwrote what it read leads to whom it read from.
+        // A reader closes a cycle if a transaction that overwrote what it read leads to one that it read
+        // from.
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         let mut readers: Vec<u32> = Vec::new();
         let mut sources: Vec<Vec<u32>> = vec![Vec::new(); self.graph.len()];

@@ -66,7 +66,7 @@ pub trait Analyser {
     }
 }
 
-/// A dependency that somebody vouches for.
+/// A dependency that the caller vouches for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraEdge {
     /// The transaction that comes first.
@@ -130,8 +130,9 @@ fn label(relation: Relation) -> Labels {
     }
 }
 
-/// Keys whose integer values only grow: whoever saw or wrote a smaller value comes before whoever saw or
-/// wrote the next larger one. For counters and versions that a database promises to be monotonic.
+/// Keys whose integer values only grow: any transaction that saw or wrote a smaller value comes before any
+/// transaction that saw or wrote the next larger one. For counters and versions that a database promises to
+/// be monotonic.
 #[derive(Clone, Debug, Default)]
 pub struct MonotonicKeys {
     /// The keys; empty: all.

@@ -2,9 +2,9 @@
 //! particular cycles.
 //!
 //! The same version orders and places as in `depend.rs`, which keeps only which transactions are related.
-//! One difference: a read after an own append returns the own version: it is no `wr` from whoever wrote the
-//! one before, which is a `ww` already, and its `rw` goes to who wrote the one after. O(operations), and
-//! the readers of a key's last version times its appends that nobody saw.
+//! One difference: a read after an own append returns the own version: it is no `wr` from the transaction
+//! that wrote the one before, which is a `ww` already, and its `rw` goes to who wrote the one after.
+//! O(operations), and the readers of a key's last version times its appends that no transaction saw.
 
 use super::lists::{Lists, Place};
 use crate::view::CommittedView;

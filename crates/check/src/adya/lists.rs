@@ -382,8 +382,8 @@ fn in_program_order(history: &History, key: KeyId, appends: &[Append]) -> bool {
 
 type Appended = FxHashMap<(KeyId, Value), Option<Append>>;
 
-/// The committed append of every element of these keys; none where there are several, or somebody of
-/// unknown outcome also appended it.
+/// The committed append of every element of these keys; none where there are several, or an indeterminate
+/// transaction also appended it.
 fn committed_appends(history: &History, index: &Index, keys: &[KeyId]) -> Appended {
     let mut appended: Appended = FxHashMap::default();
     let appends = |txn: TxnId| {

@@ -7,9 +7,9 @@
 //!
 //! *Violated*: the graph of what is certain has a cycle; `cycles.rs` gives it a name. *Holds*
 //! (`decide.rs`): it has none, and whatever is not certain can be chosen without making one; a topological
-//! order is the proof. For lists that is so at nearly every level, because appends that nobody saw are in
-//! no relation but to what they follow. For registers it is so up to PL-2: from there on the order of
-//! versions is a search, and not this engine's.
+//! order is the proof. For lists that is so at nearly every level, because appends that no transaction saw
+//! are in no relation but to what they follow. For registers it is so up to PL-2: from there on the order
+//! of versions is a search, and not this engine's.
 //!
 //! Cost: O(operations) to build, O(edges) per level; on histories with cycles, the searches of `cycles.rs`,
 //! which count their steps. Predicates and sets are other modules' business.

@@ -4,7 +4,7 @@
 //! began" is quadratic if written out. Instead the completions form a chain of their own, one node each: a
 //! transaction leads to the node of its completion, each node to the next, and the last node before an
 //! invocation to that transaction. Three edges per transaction, whatever the concurrency. A transaction
-//! whose outcome nobody learnt may take effect at any later time: nothing follows it.
+//! whose outcome no client learnt may take effect at any later time: nothing follows it.
 
 use crate::view::CommittedView;
 use anomalist_history::{Outcome, TxnId};

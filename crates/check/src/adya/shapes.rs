@@ -19,10 +19,10 @@ use anomalist_level::{Bound, Execution, Point};
 pub(crate) enum Shape {
     /// Transactions, with these relations.
     Transactions(Labels),
-    /// Transactions with all relations, but readers precede nobody if they write nothing.
+    /// Transactions with all relations, but readers that write nothing precede no transaction.
     Updates,
-    /// Begins and commits: a commit precedes the begin of whoever follows by `seen`, and the commit of
-    /// whoever follows by `installed`.
+    /// Begins and commits: a commit precedes the begin of any transaction that follows by `seen`, and the
+    /// commit of any transaction that follows by `installed`.
     Events { seen: Labels, installed: Labels },
 }
 

@@ -11,7 +11,7 @@
 //!   dependencies, G1c.)
 //! - *G-MSR*: any cycle. Every operation has a snapshot of its own; it contains the commits that it depends
 //!   on and not those that overwrote what it read, and later operations have later ones. Adya asks this of
-//!   the order in which operations began and transactions committed; where nobody recorded it, some order
+//!   the order in which operations began and transactions committed; where it was not recorded, some order
 //!   must do, and there is one iff there is no cycle. So here PL-MSR implies PL-2L.
 //!
 //! Where the order of versions is not known, what is certain refutes; else versions are put in the order of
@@ -215,7 +215,7 @@ impl<'a> Unfolded<'a> {
         Some(chosen)
     }
 
-    /// True if somebody wrote the key as a register.
+    /// True if a transaction wrote the key as a register.
     fn is_written(&self, key: KeyId) -> bool {
         let history = self.deps.view.history;
         let writes = |&t: &TxnId| history.ops(t).any(|(_, o)| o.key == key && o.kind == OpKind::Write);

@@ -6,7 +6,7 @@ use crate::stats::written_by_several_sessions;
 use anomalist_history::{History, Index, KeyId, OpId, OpKind, Outcome, Source, TxnId, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Below this share of written values that anybody read, most writes went unobserved.
+/// Below this share of written values that were read, most writes went unobserved.
 const FEW_OBSERVED: f64 = 0.25;
 
 /// What the committed transactions did at least once.
@@ -189,8 +189,7 @@ fn survey_transaction(
         matches!((first_read, first_written), (Some(r), Some(w)) if r != w || reads_two || writes_two);
 }
 
-/// Committed values that no read returned: where they belong among the versions of their key is anybody's
-/// guess.
+/// Committed values that no read returned: where they belong among the versions of their key is not known.
 fn values_never_read(history: &History, findings: &mut Vec<Finding>) {
     let mut observed: FxHashSet<(KeyId, Value)> = FxHashSet::default();
     let mut written = 0_u64;

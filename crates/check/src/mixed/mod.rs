@@ -46,7 +46,7 @@ enum Family {
     Cut,
     /// What is visible does not depend on the order.
     Weak(Visible),
-    /// It reads at its begin; with `conflicts`, nobody else writes its keys after that.
+    /// It reads at its begin; with `conflicts`, no other transaction writes its keys after that.
     Snapshot { conflicts: bool },
     /// It reads at its commit.
     Serial,
@@ -70,12 +70,12 @@ struct Declared {
     /// The level of each; read-uncommitted if it declares nothing.
     levels: Vec<Level>,
     counts: Vec<(Level, u64)>,
-    /// Somebody who declares what cannot be mixed, and what.
+    /// A transaction that declares a level that cannot be mixed, and the level.
     unclear: Option<(TxnId, Box<str>)>,
 }
 
 impl Declared {
-    /// `None` if nobody declares anything.
+    /// `None` if no transaction declares anything.
     fn of(history: &History) -> Option<Declared> {
         let mut levels = vec![Level::ReadUncommitted; history.txn_count()];
         let mut counts: Vec<(Level, u64)> = Vec::new();
@@ -146,12 +146,12 @@ pub(crate) fn decide_by_trying(view: CommittedView<'_>, budget: &Budget<'_>) -> 
     }
 }
 
-/// Is there somebody whose level forbids one of its reads, whatever the order?
+/// Is there a transaction whose level forbids one of its reads, whatever the order?
 fn faulty(view: CommittedView<'_>, declared: &[Level]) -> bool {
     let forbidden = |fault: &ReadFault| {
         let t = view.history.txn_of(fault.op);
         match (fault.kind, family(declared[t.index()])) {
-            // Versions follow one order whoever looks.
+            // Versions follow one order, the same for every reader.
             (FaultKind::IncompatibleOrder, _) => true,
             (_, Some(Family::Uncommitted | Family::Cut)) => false,
             (FaultKind::NotMyOwnWrite | FaultKind::NotMyLastWrite, Some(Family::Committed)) => false,

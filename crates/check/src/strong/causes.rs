@@ -2,10 +2,10 @@
 //! before them?
 //!
 //! Causality is session order and reads of all transactions, those included whose own levels care for
-//! neither. So it may contradict the order, and even itself: whoever is on a cycle has everything on it in
-//! its past. Per strongly connected component, how much of each session reaches it; of every session the
-//! writer that comes last in the order is the one that matters. O(m·k), and a search along the past for
-//! each constraint.
+//! neither. So it may contradict the order, and even itself: any transaction that is on a cycle has
+//! everything on it in its past. Per strongly connected component, how much of each session reaches it; of
+//! every session the writer that comes last in the order is the one that matters. O(m·k), and a search
+//! along the past for each constraint.
 
 use super::scan::{Decided, Link};
 use super::visible::{NONE, View};

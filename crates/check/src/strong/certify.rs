@@ -10,8 +10,8 @@ use super::solver::Solver;
 use anomalist_history::TxnId;
 use anomalist_level::{Choice, Execution, Order};
 
-/// The execution behind an order that misses nothing. Transactions of unknown outcome that nobody turns out
-/// to have read are left out.
+/// The execution behind an order that misses nothing. Transactions of unknown outcome that no transaction
+/// turns out to have read are left out.
 pub(crate) fn execution(model: &Model<'_>, solver: &Solver, chosen: &Sources) -> Execution {
     let (facts, rules) = (model.facts, model.rules);
     let order: Vec<u32> = solver.order.order().iter().copied().filter(|&node| model.counts(node)).collect();

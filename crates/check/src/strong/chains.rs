@@ -82,7 +82,7 @@ impl Chains {
             };
             last[place[t.index()].0 as usize] = t;
         }
-        // A cycle: somebody has no place. Whoever looks at the order finds it.
+        // A cycle: an event has no place. The users of the order find it.
         Chains { count: last.len().max(1), place: Some(place) }
     }
 

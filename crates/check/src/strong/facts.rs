@@ -125,8 +125,8 @@ pub(crate) struct Facts<'a> {
     pub alone: bool,
     /// What is assumed about the order of registers' versions.
     pub assumed: &'a [VersionEdge],
-    /// List reads that show part of another transaction's appends, up to this one: nobody may who follows
-    /// what it reads.
+    /// List reads that show part of another transaction's appends, up to this one: no transaction may that
+    /// follows what it reads.
     pub partial: Vec<(OpId, OpId)>,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The definition is in `crate::mixed`. A transaction at a snapshot level has two events, any other has
 //! one, and what a level asks it asks of its own transactions: that they follow their session, real time
-//! and what they read, that their reads are the latest, that nobody else writes their keys meanwhile, that
-//! what is visible to them is not overlooked. So the search is the one for a single level, proofs included;
-//! only saturation is left out, because sessions are no chains.
+//! and what they read, that their reads are the latest, that no other transaction writes their keys
+//! meanwhile, that what is visible to them is not overlooked. So the search is the one for a single level,
+//! proofs included; only saturation is left out, because sessions are no chains.
 
 use super::explain;
 use super::facts::Facts;

@@ -275,8 +275,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Who read the initial value of a key read it before anybody wrote the key. In a session the first
-    /// writer is enough.
+    /// A transaction that read the initial value of a key read it before any transaction wrote the key. In
+    /// a session the first writer is enough.
     fn add_initial_reads(&mut self) {
         let (facts, rules) = (self.facts, self.rules);
         let mut room = EAGER * facts.reads.len().max(facts.write_count());

@@ -1,12 +1,13 @@
-//! Lists that show an element which was appended more than once, or that only somebody of unknown outcome
+//! Lists that show an element which was appended more than once, or that only an indeterminate transaction
 //! read.
 //!
 //! Which append such an element is has to be found out together with the order of events. Whatever it is,
 //! the appends that a list shows are all those to its key up to the last, by commit and then by program
 //! order. In clauses: neighbours in the list are neighbours in their transaction, or the end of one
 //! transaction's appends and the beginning of a later one's (`open.rs` writes these down for every list);
-//! and whoever is not shown comes after the last that is (`unseen`, asked of one order after another).
-//! Together they say just that: with those, the transactions shown are in order, complete and first.
+//! and any transaction that is not shown comes after the last that is (`unseen`, asked of one order after
+//! another). Together they say just that: with those, the transactions shown are in order, complete and
+//! first.
 
 use super::facts::{Facts, Open, Origin, Pool};
 use super::model::Model;

@@ -189,7 +189,7 @@ impl<'a> Rules<'a> {
         if self.own(t).is_split() { 2 * t.0 } else { self.commit(t) }
     }
 
-    /// From here to its commit nobody else may write its keys.
+    /// From here to its commit no other transaction may write its keys.
     #[inline]
     pub fn guarded(self, t: TxnId) -> u32 {
         if self.own(t).family == Family::Snapshot { self.begin(t) } else { self.commit(t) }

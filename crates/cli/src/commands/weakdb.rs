@@ -157,7 +157,7 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         Checking::Weak => Constraints::Weak,
         Checking::Strict => Constraints::Strict,
     };
-    // Opened before anybody connects: what cannot be written should not be found out at the end.
+    // Opened before any client connects: what cannot be written should not be found out at the end.
     let record = flags
         .record
         .as_deref()

@@ -55,7 +55,7 @@ impl AnomalistWriter {
     fn header(&mut self, out: &mut String, history: &History) -> Result<(), WriteError> {
         let mut default = String::new();
         match history.initial().default {
-            // A list that nobody has appended to: the same as null, which a header can say.
+            // A list that no transaction has appended to: the same as null, which a header can say.
             Some(initial) if history.list(initial).is_some_and(<[_]>::is_empty) => default.push_str("null"),
             Some(initial) => value(&mut default, history, initial),
             None => default.push_str("{\"none\":true}"),
@@ -249,7 +249,7 @@ mod tests {
         read_bytes("h", text.as_bytes(), Format::Anomalist, &ReadOptions::default()).unwrap_err().to_string()
     }
 
-    /// A recording announces its end; without it, reads whose writer is missing are nobody's fault.
+    /// A recording announces its end; without it, reads whose writer is missing are no fault.
     #[test]
     fn a_recording_without_its_end_was_cut_off() {
         let options = ReadOptions::default();

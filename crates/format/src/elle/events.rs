@@ -104,7 +104,7 @@ fn read_json(input: Input, reading: &mut Reading<'_>, layout: Layout) -> Result<
 }
 
 fn read_edn(input: Input, reading: &mut Reading<'_>) -> Result<Events, ReadError> {
-    /// Events between two looks at whether anybody still wants the result.
+    /// Events between two looks at whether the result is still wanted.
     const PATIENCE: usize = 1 << 14;
     let text = reading.bytes(input)?;
     let (mut edn, mut shape, mut lines) = (Edn::new(&text), Shape::Unknown, LineCounter::new(&text, 1));

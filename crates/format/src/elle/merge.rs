@@ -122,7 +122,7 @@ impl Merger {
         let open = client.open.take();
         match &open {
             Some(open) => {
-                // After an `info` nobody knows when, or whether, it took effect.
+                // After an `info` it is not known when, or whether, it took effect.
                 let completed = (event.kind != EventKind::Info).then_some(here.position);
                 assembler.builder.set_interval(draft, Interval { invoked: open.position, completed });
             }

@@ -100,7 +100,7 @@ pub(crate) fn micro_op(name: &[u8], at: usize) -> Result<OpKind, Fault> {
     }
 }
 
-/// The beginning of a name that nobody knows, for a message.
+/// The beginning of an unknown name, for a message.
 pub(crate) fn lossy(name: &[u8]) -> String {
     String::from_utf8_lossy(name).chars().take(40).collect()
 }
@@ -180,7 +180,7 @@ pub(crate) fn read_edn(input: Input, options: &ReadOptions<'_>) -> Result<Loaded
 
 /// The events of a text, up to the first fault.
 fn edn_events(text: &[u8], options: &ReadOptions<'_>) -> Result<(Merger, Option<Fault>), ReadError> {
-    /// Events between two looks at whether anybody still wants the result.
+    /// Events between two looks at whether the result is still wanted.
     const PATIENCE: usize = 1 << 14;
     let (mut edn, mut shape) = (Edn::new(text), edn::Shape::Unknown);
     let (mut merger, mut columns, mut lines) =

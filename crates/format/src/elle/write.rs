@@ -2,7 +2,7 @@
 //!
 //! With real-time intervals, a transaction is an invocation and a completion, and all events are sorted by
 //! time (so they are kept until the end); without, it is a completion only, written at once. The completion
-//! of a transaction of which nobody learnt the end is written just before the next invocation of its
+//! of a transaction whose end no client learnt is written just before the next invocation of its
 //! session, or last: reading gives no meaning to its place. An index is the transaction's name where names
 //! are ascending integers, and counts on where not; processes are sessions, numbered where their names are
 //! no integers.

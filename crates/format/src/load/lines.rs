@@ -149,7 +149,7 @@ struct Feed<T> {
 }
 
 impl<T: Default> Feed<T> {
-    /// The next block, or what went wrong with it; `None` at the end, or when nobody wants more.
+    /// The next block, or what went wrong with it; `None` at the end, or when no more are wanted.
     fn next(&mut self) -> Option<Result<Block<T>, ReadError>> {
         let block = match self.used.try_recv() {
             Ok(block) => block,
@@ -163,7 +163,7 @@ impl<T: Default> Feed<T> {
     }
 }
 
-/// Reads and parses blocks until there are no more, or nobody wants them.
+/// Reads and parses blocks until there are no more, or no more are wanted.
 fn work<T: Default>(feed: &Mutex<Feed<T>>, turns: &Sender<Turn<T>>, parse: &impl Fn(&mut Block<T>)) {
     loop {
         let (result, turn) = sync_channel(1);

@@ -108,7 +108,7 @@ struct TwoKinds {
 }
 
 /// The first key that is written and also appended to or read as a list. No database has both under one
-/// name, and what a read of it may return is anybody's guess.
+/// name, and what a read of it may return is not known.
 fn two_kinds(history: &History) -> Option<TwoKinds> {
     if !history.has_lists() {
         return None;

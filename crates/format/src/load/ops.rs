@@ -5,9 +5,9 @@
 //! known there: the numbers of atoms, and whether a key holds a list or a register. `null` read from a list
 //! is the empty list, from a register it is the initial state, and the first evidence about a key (an
 //! append, a write, a read that shows something) may come after such a read: the operations of that
-//! transaction wait until then, or until the end. So do those that read a list from a key that nobody has
-//! appended to yet: if it turns out that the key is written, not appended to, it is a register and the list
-//! one composite value.
+//! transaction wait until then, or until the end. So do those that read a list from a key that no
+//! transaction has appended to yet: if it turns out that the key is written, not appended to, it is a
+//! register and the list one composite value.
 
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};

@@ -222,7 +222,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// The transaction's own number if it has one that nobody else has, otherwise a new one.
+    /// The transaction's own number if it has one that no other has, otherwise a new one.
     fn txn_number(&mut self, batch: &History, t: TxnId) -> u64 {
         let label = batch.txn_label(t).and_then(|label| write::integer(batch, label));
         let own = label.and_then(|n| i64::try_from(n).ok()).and_then(|n| u64::try_from(n).ok());

@@ -1,4 +1,4 @@
-//! What is wrong in a text, by byte offset, until somebody asks for line and column.
+//! What is wrong in a text, by byte offset, until line and column are asked for.
 
 use crate::{Diagnostic, Hint, Place};
 

@@ -2,9 +2,9 @@
 //!
 //! Formats differ in what they can say. Each declares its [`Capabilities`] once; [`check`] compares a
 //! history with them and names what would be lost. A writer refuses then, unless `lossy` is set: it leaves
-//! out what has no place and gives numbers to names that are not numbers. The value of keys that nobody
-//! wrote is each format's own, so a read of it is written as the format has it. What sessions and
-//! transactions are called is no part of that: formats number them as they must, and only which
+//! out what has no place and gives numbers to names that are not numbers. The value of keys that no
+//! transaction wrote is each format's own, so a read of it is written as the format has it. What sessions
+//! and transactions are called is no part of that: formats number them as they must, and only which
 //! transactions are in one session, and in which order, is content. No format writes that logic itself;
 //! those that know only numbers use `numbers.rs`.
 
@@ -222,7 +222,7 @@ impl Capabilities {
     }
 }
 
-/// Which keys somebody writes their initial value to.
+/// Which keys a transaction writes their initial value to.
 fn writes_initial(history: &History) -> Vec<bool> {
     let mut rewritten = vec![false; history.key_count()];
     for (head, &value) in history.heads().iter().zip(history.values()) {

@@ -72,7 +72,7 @@ impl Encoder {
         let c = &self.capabilities;
         let mut order = in_position_order(batch);
         order.retain(|&t| {
-            // Aborted writes without their transaction still say that nobody may read them.
+            // Aborted writes without their transaction still say that they must not be read.
             (c.outcome(batch, t) || (batch.outcome(t) == Outcome::Aborted && c.aborted_writes))
                 && (c.empty || !batch.op_range(t).is_empty())
         });

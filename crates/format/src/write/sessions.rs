@@ -103,7 +103,7 @@ impl Spill {
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        // What is left in the folder for temporary files is nobody's loss.
+        // What is left in the folder for temporary files does not matter.
         _ = fs::remove_file(&self.path);
     }
 }

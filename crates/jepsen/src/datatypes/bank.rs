@@ -3,8 +3,8 @@
 //!
 //! Either way there is a cycle with one anti-dependency. Half of a transfer seen is read skew: the read
 //! follows the transfer by what it saw, and precedes it by what it missed. A lost update is such a cycle
-//! between two transfers, of an anti-dependency and the order of two writes. Otherwise somebody read what
-//! was aborted or not final, which is worse. So a transaction stands for the transfer, which the read
+//! between two transfers, of an anti-dependency and the order of two writes. Otherwise a transaction read
+//! what was aborted or not final, which is worse. So a transaction stands for the transfer, which the read
 //! precedes by an anti-dependency and follows by the order of versions: that claims of the two explanations
 //! what both have. Levels that allow lost updates are not concerned.
 //!

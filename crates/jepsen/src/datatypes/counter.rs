@@ -2,10 +2,10 @@
 //!
 //! If only numbers above zero are added, the counter only grows, and values that were read are versions in
 //! their order: a transaction stands for whichever addition made each. Who read a smaller value precedes
-//! the addition that made the next larger one seen (rw), which precedes whoever read that (wr). This is the
-//! paper's inference for counters, with the anti-dependency counted as one.
+//! the addition that made the next larger one seen (rw), which precedes any transaction that read that
+//! (wr). This is the paper's inference for counters, with the anti-dependency counted as one.
 //!
-//! Sums say more. With Σ all additions that may have happened, whoever read v surely saw an addition of n
+//! Sums say more. With Σ all additions that may have happened, a read of v surely saw an addition of n
 //! if v > Σ − n, and surely missed it if v < n. And with real time (`models/counter.rs`): who reads less
 //! than all that was surely added before it began missed one of those; who reads more than all that began
 //! before it ended saw one that began later. Which one is open, so a transaction stands for it. A value

@@ -1,10 +1,10 @@
 //! What reads by predicate say about rows they did not return (Adya 1999, 4.2.3).
 //!
-//! In Adya's model a read by predicate selects one version of every row, and depends on whoever changed
-//! what matches: `wrp` from a transaction whose version, at or before the one selected, matches where the
-//! one before it did not, or the other way round; `rwp` to a transaction with such a version after it. A
-//! row that was not returned was selected in a version that does not match: unborn, deleted, or another
-//! value. Let C be those that may have been it.
+//! In Adya's model a read by predicate selects one version of every row, and depends on the transactions
+//! that changed what matches: `wrp` from a transaction whose version, at or before the one selected,
+//! matches where the one before it did not, or the other way round; `rwp` to a transaction with such a
+//! version after it. A row that was not returned was selected in a version that does not match: unborn,
+//! deleted, or another value. Let C be those that may have been it.
 //!
 //! - C is empty: the read missed a row that was there in every version (`predicate-read-miss`).
 //! - C is one version, of a writer W: since the initial version matches (else it would be in C), W changed

@@ -218,7 +218,7 @@ fn mops(events: &Events, op: &Operation) -> Result<Vec<Mop>, Malformed> {
                 found.push(Mop::Write(key.normal_key(), Some(value.clone())));
             }
             ("delete", [key] | [key, Datum::Nil]) => found.push(Mop::Write(key.normal_key(), None)),
-            // What somebody read who is not known to have committed says nothing.
+            // What a transaction read that is not known to have committed says nothing.
             ("r" | "read", [key, value]) if op.is_ok() => {
                 found.push(Mop::Read(key.normal_key(), some(value)))
             }

@@ -73,7 +73,7 @@ impl<'e> Recorder<'e> {
         draft
     }
 
-    /// A transaction that stands for one that is in the recording, but nobody knows which.
+    /// A transaction that stands for one that is in the recording, but it is not known which.
     pub fn stand_in(&mut self, name: &str) -> Draft {
         let label = self.builder.atom(AtomKind::Token, name);
         let session = self.builder.atom(AtomKind::Token, &format!("~{}", self.stand_ins + 1));

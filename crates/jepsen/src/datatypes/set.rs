@@ -1,9 +1,9 @@
 //! Grow-only sets: a register per element, absent at first, present once added.
 //!
-//! A read of the set reads every element anybody tried to add, or saw: present or absent. So who sees an
-//! element read from its writer (wr), who does not see it precedes its writer (rw), a failed add that is
-//! seen is an aborted read, and an element that nobody added comes from thin air. Elements added once have
-//! a version order, so nothing is left open.
+//! A read of the set reads every element that any client tried to add, or saw: present or absent. So who
+//! sees an element read from its writer (wr), who does not see it precedes its writer (rw), a failed add
+//! that is seen is an aborted read, and an element that no transaction added comes from thin air. Elements
+//! added once have a version order, so nothing is left open.
 //!
 //! Operations are `add` x and `read` → [x …], or transactions of `[:add k x]` and `[:r k [x …]]`.
 //! O(reads × elements), which is what there is to say; above a limit it is refused.

@@ -106,7 +106,7 @@ pub struct Graph {
 }
 
 /// Readers of one version and writers of the next are all connected, which is quadratic on a key that
-/// nobody reads any more. Beyond this many edges only some of each such bundle are kept: a hundred
+/// no transaction reads any more. Beyond this many edges only some of each such bundle are kept: a hundred
 /// megabytes in all should do.
 const MOST_EDGES: usize = 3_000_000;
 const KEPT: usize = 64;

@@ -40,7 +40,8 @@ impl Versions {
         }
     }
 
-    /// The version before this one; the last of all if nobody has seen it; `None` for the initial state.
+    /// The version before this one; the last of all if no transaction has seen it; `None` for the initial
+    /// state.
     pub fn before(&self, key: KeyId, value: Value) -> Option<Value> {
         let (order, _) = self.order.get(&key)?;
         match self.place.get(&(key, value)) {

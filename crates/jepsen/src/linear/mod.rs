@@ -9,10 +9,10 @@
 //! The search is that of Wing & Gong (1993) with Lowe's improvements ("Testing for linearizability", 2016):
 //! calls are linearised just in time, when one returns and must have taken effect, and a configuration (the
 //! value, which of the open calls took effect) is never searched twice. What keeps it small beyond that,
-//! each argued in `search.rs`: reads are linearised as soon as the value fits; writes that nobody sees hide
-//! behind others without being ordered; calls that never return are taken only when somebody is there to
-//! see them; of comparable configurations the better one is enough; and a call whose value nobody can
-//! produce, or that comes too late for it, fails at once. The problem is NP-complete (Gibbons & Korach
+//! each argued in `search.rs`: reads are linearised as soon as the value fits; writes that no read returns
+//! hide behind others without being ordered; calls that never return are taken only when a call is there to
+//! see them; of comparable configurations the better one is enough; and a call whose value no other call
+//! can produce, or that comes too late for it, fails at once. The problem is NP-complete (Gibbons & Korach
 //! 1997): in the worst case the search is exponential in the number of calls open at a time, and the
 //! [`Budget`] ends it.
 

@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
         Plan { calls, returns, open, slots, lost, lost_writes, lost_cas, last_found, doomed, width }
     }
 
-    /// False if nobody who returns after this moment found the value.
+    /// False if no call that returns after this moment found the value.
     pub fn wanted_after(&self, value: Value, moment: usize) -> bool {
         self.last_found.get(&value).is_some_and(|&last| last > moment)
     }
@@ -113,8 +113,8 @@ impl<'a> Plan<'a> {
 
 /// Lost calls in classes, and the number of their bits.
 ///
-/// A lost read changes nothing. A lost write of a value that nobody finds can be left out of any order:
-/// whatever follows it does not look at the value. "Nobody" is no read and no compare-and-set that
+/// A lost read changes nothing. A lost write of a value that no call finds can be left out of any order:
+/// whatever follows it does not look at the value. "No call" is no read and no compare-and-set that
 /// returned, and no lost compare-and-set that is itself of use.
 fn lost_calls(calls: &[Call]) -> (Vec<Lost>, usize) {
     let mut wanted: FxHashSet<Value> = FxHashSet::default();
@@ -156,8 +156,8 @@ fn lost_calls(calls: &[Call]) -> (Vec<Lost>, usize) {
     (lost, useful.len())
 }
 
-/// The first return of a call that found a value which was not there: nobody had put it, or whoever had put
-/// it was done before something else was put, all of which was done before the call began.
+/// The first return of a call that found a value which was not there: no call had put it, or the call that
+/// had put it was done before something else was put, all of which was done before the call began.
 ///
 /// Such calls are why most histories are not linearizable, and they need no search. O(n log n).
 fn doomed(calls: &[Call], returns: &[Return], initial: Value) -> Option<usize> {

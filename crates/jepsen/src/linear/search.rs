@@ -7,20 +7,20 @@
 //! Why the savings lose nothing. Take any linearisation; each step changes it into another.
 //! - *Reads at once.* A read that is open while the value is the one it returns can move to that moment: it
 //!   changes nothing, and leaves the rest as it was.
-//! - *Writes for somebody.* What follows a write either finds its value or overwrites it. If it overwrites
-//!   it, the write is *hidden*, and could stand right before any write that took effect while it was open.
-//!   So once one did, the write may return without having taken effect by itself (the bit in `pass`), and
-//!   need not be ordered among the others. If somebody finds its value, the write can wait until that call
-//!   is open, or until it must return itself; nothing takes effect in between. A lost write, which may be
-//!   left out, waits for somebody to find it in any case. And who may return hidden, with a value nobody
-//!   finds later, does.
-//! - *Comparable configurations.* At the same return with the same value, whoever used fewer lost calls,
-//!   has more writes left to use, and lets the same calls return can do everything the other can.
+//! - *Writes for a call that needs them.* What follows a write either finds its value or overwrites it. If
+//!   it overwrites it, the write is *hidden*, and could stand right before any write that took effect while
+//!   it was open. So once one did, the write may return without having taken effect by itself (the bit in
+//!   `pass`), and need not be ordered among the others. If a call finds its value, the write can wait until
+//!   that call is open, or until it must return itself; nothing takes effect in between. A lost write,
+//!   which may be left out, waits for a call to find it in any case. And who may return hidden, with a
+//!   value no call finds later, does.
+//! - *Comparable configurations.* At the same return with the same value, the one that used fewer lost
+//!   calls, has more writes left to use, and lets the same calls return can do everything the other can.
 //! - *Twins.* Of open calls with one action, the one that returns first goes first: they could swap places.
 //!   Lost calls with one action are taken in the order of invocation.
 //! - *Doomed calls* (`plan.rs`) fit nowhere, so the first configuration that gets to one shows all there is
 //!   to show.
-//! - *Nobody can produce it.* A read or compare-and-set that needs a value which is not there, and which no
+//! - *No call can produce it.* A read or compare-and-set that needs a value which is not there, and which no
 //!   open or lost call puts there, cannot take effect before it returns.
 
 use super::plan::{Plan, Return};
@@ -314,7 +314,7 @@ impl<'p, const W: usize> Search<'p, '_, W> {
             .collect();
         open.sort_unstable();
         open.dedup_by_key(|(action, ..)| *action);
-        // Whoever returns first is most urgent.
+        // The call that returns first is most urgent.
         open.sort_unstable_by_key(|&(_, ended, call, _)| std::cmp::Reverse((ended, call)));
         for (action, _, call, s) in open {
             let sensible = match action {
@@ -351,7 +351,7 @@ impl<'p, const W: usize> Search<'p, '_, W> {
         found
     }
 
-    /// The lost calls that could take effect now, for somebody.
+    /// The lost calls that could take effect now, for a call that needs them.
     fn branch_lost(&mut self, config: &Config<W>, ret: &'p Return, found: &[Value]) {
         let plan = self.plan;
         if plan.lost.is_empty() {
@@ -366,7 +366,7 @@ impl<'p, const W: usize> Search<'p, '_, W> {
         }
     }
 
-    /// False if the call that returns needs a value that nobody can produce by then.
+    /// False if the call that returns needs a value that no call can produce by then.
     fn possible(&self, config: &Config<W>, ret: &Return) -> bool {
         let plan = self.plan;
         let needed = match self.action(ret.call) {

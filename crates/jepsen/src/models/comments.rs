@@ -1,4 +1,4 @@
-//! Comments: whoever sees a write sees every write that was done before it began.
+//! Comments: a read that sees a write sees every write that was done before it began.
 //!
 //! `write` x puts x, `read` returns all that is there. For each ok read and each write it returned: every
 //! write that was ok before that one was invoked must be in the read too. A read that misses one saw an

@@ -2,7 +2,7 @@
 //!
 //! By the last ok `read`:
 //! - `lost`: acknowledged (its `add` was ok), but not there;
-//! - `unexpected`: there, but nobody tried to add it;
+//! - `unexpected`: there, but no client tried to add it;
 //! - `recovered`: there, though its `add` was not acknowledged.
 //!
 //! Invalid if anything is lost or unexpected, unknown if the set was never read. An `add` that failed and

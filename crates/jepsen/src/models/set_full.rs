@@ -8,7 +8,7 @@
 //! - *never read* otherwise;
 //! - *stale*, if it is stable and a read that began after it was known misses it.
 //!
-//! Also `duplicated` (twice in one read) and `unexpected` (read, but nobody tried to add it). Invalid if
+//! Also `duplicated` (twice in one read) and `unexpected` (read, but no client tried to add it). Invalid if
 //! anything is lost, duplicated or unexpected, or, with the option `linearizable`, stale; unknown if
 //! nothing is stable.
 //!
@@ -93,7 +93,7 @@ pub(super) fn check(events: &Events, options: &Options) -> Result<ModelResult, M
     Ok(result(events, options, &outcomes, &duplicated, unexpected.into_keys().collect()))
 }
 
-/// The elements that somebody tried to add.
+/// The elements that a client tried to add.
 fn added<'e>(events: &'e Events, ops: &[Operation], reads: &[Read]) -> HashMap<&'e Datum, Element> {
     let mut tracked: HashMap<&Datum, Element> = HashMap::new();
     let (mut next, mut open): (usize, Vec<usize>) = (0, Vec::new());
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(expect(Model::SetFull, &stale, true).get("stale-count"), Some(&Datum::Int(1)));
         let strict = Options { linearizable: true, ..Options::default() };
         assert_eq!(judge_with(Model::SetFull, &stale, &strict).valid, Valid::False);
-        // An add that nobody acknowledged and nobody saw.
+        // An add that was not acknowledged and that no read shows.
         let result = judge(Model::SetFull, "0 invoke add 1; 0 info add 1; 1 invoke read; 1 ok read []");
         assert!(matches!(result.valid, Valid::Unknown(_)));
         assert_eq!(result.details.get("never-read-count"), Some(&Datum::Int(1)));

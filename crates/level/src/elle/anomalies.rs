@@ -71,7 +71,7 @@ pub fn anomaly(name: &str) -> Option<&'static Anomaly> {
     TABLE.iter().find(|a| a.name().eq_ignore_ascii_case(&wanted))
 }
 
-const NOBODY: &[Checker] = &[];
+const NO_CHECKER: &[Checker] = &[];
 const LIST: &[Checker] = &[Checker::ListAppend];
 const REGISTER: &[Checker] = &[Checker::RwRegister];
 const PREDICATE: &[Checker] = &[Checker::ClosedPredicate];
@@ -83,16 +83,16 @@ const fn row(kind: AnomalyKind, emitted_by: &'static [Checker], depth: Option<u8
 }
 
 static TABLE: [Anomaly; 62] = [
-    row(A::GMsr, NOBODY, Some(0)),
-    row(A::GSi, NOBODY, Some(0)),
-    row(A::GSib, NOBODY, Some(0)),
-    row(A::GCursor, NOBODY, Some(0)),
-    row(A::GMonotonic, NOBODY, Some(0)),
+    row(A::GMsr, NO_CHECKER, Some(0)),
+    row(A::GSi, NO_CHECKER, Some(0)),
+    row(A::GSib, NO_CHECKER, Some(0)),
+    row(A::GCursor, NO_CHECKER, Some(0)),
+    row(A::GMonotonic, NO_CHECKER, Some(0)),
     row(A::GSingleItem, ALL, Some(0)),
-    row(A::GUpdate, NOBODY, Some(0)),
+    row(A::GUpdate, NO_CHECKER, Some(0)),
     row(A::G0, ALL, Some(0)),
     row(A::G1b, ITEM, Some(0)),
-    row(A::Gsia, NOBODY, Some(0)),
+    row(A::Gsia, NO_CHECKER, Some(0)),
     row(A::Pl1CycleExists, ALL, Some(0)),
     row(A::Pl2CycleExists, ALL, Some(0)),
     row(A::Pl299CycleExists, ALL, Some(0)),
@@ -118,28 +118,28 @@ static TABLE: [Anomaly; 62] = [
     row(A::GSingleItemProcess, ALL, Some(1)),
     row(A::G1a, ITEM, Some(1)),
     row(A::G1c, ALL, Some(1)),
-    row(A::WriteSkew, NOBODY, Some(1)),
+    row(A::WriteSkew, NO_CHECKER, Some(1)),
     row(A::GNonadjacentItemProcess, ALL, Some(2)),
     row(A::GSingle, PREDICATE, Some(2)),
     row(A::GSingleItemRealtime, ALL, Some(2)),
-    row(A::G1, NOBODY, Some(2)),
+    row(A::G1, NO_CHECKER, Some(2)),
     row(A::G2Item, ALL, Some(2)),
     row(A::GNonadjacent, PREDICATE, Some(3)),
     row(A::GNonadjacentItemRealtime, ALL, Some(3)),
-    row(A::Gsib, NOBODY, Some(3)),
+    row(A::Gsib, NO_CHECKER, Some(3)),
     row(A::G2, PREDICATE, Some(4)),
-    row(A::Gsi, NOBODY, Some(4)),
+    row(A::Gsi, NO_CHECKER, Some(4)),
     row(A::G0Process, ALL, Some(5)),
     row(A::G1cProcess, ALL, Some(6)),
     row(A::GSingleProcess, PREDICATE, Some(7)),
-    row(A::G1Process, NOBODY, Some(7)),
+    row(A::G1Process, NO_CHECKER, Some(7)),
     row(A::G2ItemProcess, ALL, Some(7)),
     row(A::GNonadjacentProcess, PREDICATE, Some(8)),
     row(A::G2Process, PREDICATE, Some(9)),
     row(A::G0Realtime, ALL, Some(10)),
     row(A::G1cRealtime, ALL, Some(11)),
     row(A::GSingleRealtime, PREDICATE, Some(12)),
-    row(A::G1Realtime, NOBODY, Some(12)),
+    row(A::G1Realtime, NO_CHECKER, Some(12)),
     row(A::G2ItemRealtime, ALL, Some(12)),
     row(A::GNonadjacentRealtime, PREDICATE, Some(13)),
     row(A::G2Realtime, PREDICATE, Some(14)),

@@ -96,7 +96,7 @@ fn rows(table: &Table, knobs: &Knobs, parent: Option<&Table>, rng: &mut Rng) -> 
     made.collect::<Vec<Vec<Literal>>>()
 }
 
-/// A value that hardly anybody has yet.
+/// A value that hardly any row has yet.
 pub(super) fn fresh(kind: Kind, knobs: &Knobs, rng: &mut Rng) -> Literal {
     let number = rng.i64(knobs.values.max(1)..knobs.values.max(1) + 5000);
     match kind {

@@ -32,7 +32,7 @@ pub(super) struct Relation {
 }
 
 impl Relation {
-    /// A table that nobody has described.
+    /// A table without a description.
     pub fn unknown() -> Relation {
         Relation { is_table: true, ..Relation::derived(None, vec![own()]) }
     }

@@ -111,14 +111,14 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Capture {
     /// In order: what each one or two columns tell.
-    pub(crate) aux: Vec<Told>,
+    pub(crate) aux: Vec<AuxColumns>,
     /// After those, the columns of the row itself: of this table, by these names.
     pub(crate) values: Option<(String, Vec<String>)>,
 }
 
 /// What an auxiliary column, or a pair of them, tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum AuxColumns {
     /// `rowId`, `wList`
     Pair,
     /// `row=list;row=list`
@@ -128,12 +128,12 @@ pub(crate) enum Told {
 impl Capture {
     /// How many columns at the end of a result are not the statement's own.
     pub fn added(&self) -> usize {
-        let aux = self.aux.iter().map(|t| if *t == Told::Pair { 2 } else { 1 });
+        let aux = self.aux.iter().map(|t| if *t == AuxColumns::Pair { 2 } else { 1 });
         aux.sum::<usize>() + self.values.as_ref().map_or(0, |(_, names)| names.len())
     }
 
     fn of(aux: &[Aux]) -> Capture {
-        let reported = |a: &Aux| if matches!(a, Aux::Pair(..)) { Told::Pair } else { Told::Rows };
+        let reported = |a: &Aux| if matches!(a, Aux::Pair(..)) { AuxColumns::Pair } else { AuxColumns::Rows };
         Capture { aux: aux.iter().map(reported).collect(), values: None }
     }
 }

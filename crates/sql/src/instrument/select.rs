@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 /// What a `SELECT` is part of, and so what it has to return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arm {
-    /// The statement itself: columns by position, nobody asks for their names.
+    /// The statement itself: columns by position, their names are not used.
     Outermost,
     /// A view, a common table expression or a query in `FROM`: columns need different names.
     Derived,

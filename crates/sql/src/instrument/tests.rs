@@ -394,7 +394,7 @@ fn statements_return_what_they_returned_before() {
         &format!("{table} DELETE FROM t ORDER BY id LIMIT 1"),
         &["DELETE FROM t ORDER BY id LIMIT 1 RETURNING rowId, wList"],
     );
-    // PostgreSQL takes fewer values than columns, and nobody else.
+    // PostgreSQL takes fewer values than columns, the others do not.
     let short = format!("{table} INSERT INTO t VALUES (1)");
     becomes(
         Flavour::PostgreSql,

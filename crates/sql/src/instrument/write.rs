@@ -227,7 +227,7 @@ impl Instrumenter {
         for row in &values.rows {
             for key in &relation.keys {
                 let Some(places) = key.iter().map(place).collect::<Option<Vec<usize>>>() else { continue };
-                // A zero is no value here but asks for the next number, which nobody has.
+                // A zero is no value here but asks for the next number, which no row has.
                 let zero = |column: &String, at: usize| {
                     relation.numbered.iter().any(|n| folded(n) == folded(column))
                         && row.content.get(at).is_some_and(|v| v.to_string() == "0")

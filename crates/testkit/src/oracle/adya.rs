@@ -1,11 +1,11 @@
 //! Adya's phenomena by definition, in every interpretation of a history.
 //!
-//! An interpretation chooses the fate of every transaction whose outcome nobody knows, and an order of
+//! An interpretation chooses the fate of every transaction whose outcome is not known, and an order of
 //! versions for every key. In it, `ww` goes from a writer to every later writer of the key, `wr` from a
 //! writer to who read its version, `rw` from a reader to the writer of every version after the one it read
-//! (Adya 1999, with all later versions for the next: an order among versions that nobody saw must not
-//! change the name of a cycle). A phenomenon is certain if every interpretation has it; a level holds if
-//! some interpretation satisfies it. All simple cycles are looked at.
+//! (Adya 1999, with all later versions for the next: an order among versions that no transaction saw must
+//! not change the name of a cycle). A phenomenon is certain if every interpretation has it; a level holds
+//! if some interpretation satisfies it. All simple cycles are looked at.
 //!
 //! A list read counts without the reader's own appends at its end, without what no committed transaction
 //! appended, and with repeated elements only once. The order of a list starts with what all reads agree on.
@@ -66,7 +66,7 @@ pub struct Interpretation {
 
 /// All interpretations, with the facts they share.
 pub struct Interpretations {
-    /// Those in which a transaction of unknown outcome took effect only if somebody saw it.
+    /// Those in which a transaction of unknown outcome took effect only if a transaction saw it.
     pub likely: Vec<Interpretation>,
     /// Those in which more of them did.
     pub unlikely: Vec<Interpretation>,

@@ -262,7 +262,7 @@ pub enum RepeatedRead {
 }
 
 /// Counts the TAPs of a history. Reads that several transactions may explain are left out: they read from
-/// nobody.
+/// no transaction.
 ///
 /// ```
 /// use anomalist_testkit::{mini::history, oracle::taps};

@@ -31,7 +31,7 @@ const INTERMEDIATE: usize = 5;
 pub(super) enum Ambiguous {
     /// One reading for each choice.
     Enumerate,
-    /// Leave it out: it reads from nobody.
+    /// Leave it out: it reads from no transaction.
     Skip,
 }
 
@@ -278,7 +278,7 @@ impl<'a> Facts<'a> {
         for t in self.history.txns().filter(|&t| self.history.outcome(t) == Outcome::Committed) {
             committed |= 1 << t.0;
         }
-        // Least fixpoint: whoever an existing transaction reads from exists.
+        // Least fixpoint: any transaction that an existing transaction reads from exists.
         let mut open = None;
         loop {
             let before = committed;
@@ -287,7 +287,8 @@ impl<'a> Facts<'a> {
                     match chosen(choices, read.op, i, candidates) {
                         Some(INITIAL) => {}
                         Some(write) => committed |= 1 << self.ops[write].txn,
-                        // Whoever wrote what a faulty read saw, the read stays faulty: nothing to choose.
+                        // The read stays faulty regardless of which transaction wrote what it saw: nothing
+                        // to choose.
                         None if matches!(read.judgement, Judgement::Fault(_)) => {}
                         None => open = open.or(Some((read.op, i, candidates))),
                     }
@@ -401,7 +402,7 @@ impl<'a> Facts<'a> {
         ops.clone().any(|i| self.history.op(OpId(i as u32)).kind != OpKind::Read && self.ops[i].key == key)
     }
 
-    /// True if `a` had ended, as its client knows, when `b` began. `None`: nobody measured.
+    /// True if `a` had ended, as its client knows, when `b` began. `None`: not measured.
     pub fn ended_before(&self, a: usize, b: usize) -> Option<bool> {
         let intervals = self.history.intervals()?;
         // An indeterminate transaction may take effect at any later time, whatever answer its client got

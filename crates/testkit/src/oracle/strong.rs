@@ -146,8 +146,8 @@ impl<'a> Game<'a> {
         false
     }
 
-    /// Is there an order of begins and commits? With `conflicts`, nobody may commit a write of a key that a
-    /// transaction which has begun, and not committed, writes too: that one could never commit.
+    /// Is there an order of begins and commits? With `conflicts`, no transaction may commit a write of a
+    /// key that a transaction which has begun, and not committed, writes too: that one could never commit.
     fn snapshots(&self, conflicts: bool) -> bool {
         let mut met: HashSet<(u32, u32, State)> = HashSet::new();
         let mut work = vec![(0u32, 0u32, self.nothing_written())];
@@ -331,7 +331,7 @@ mod tests {
             // The read's source decides: from the second session there is an order, from the first there is
             // none.
             ("w(x,1); w(y,1) || w(x,1) || r(x,1) r(y,0); r(x,1) r(y,1)", [true; 6]),
-            // Someone must have committed; nobody must have.
+            // One of them must have committed; none must have.
             ("w(x,1) !info || r(x,1); r(x,0)", [true, false, true, false, false, false]),
             ("r(y,7) w(x,1) !info || r(x,0)", [true; 6]),
             ("w(x,1) !abort || r(x,1)", [false; 6]),

@@ -1,4 +1,4 @@
-//! Histories nobody thought of: random, nearly valid, structured, and all of a tiny size.
+//! Histories that are not written by hand: random, nearly valid, structured, and all of a tiny size.
 //!
 //! Every generator takes the random numbers from its caller, so a seed names a history.
 //! * [`tiny`]: uniform, with switches in [`Shape`] for everything that can go wrong;
@@ -45,7 +45,7 @@ pub struct Shape {
     pub reads: f64,
     /// Share of transactions that abort.
     pub aborted: f64,
-    /// Share of transactions whose outcome nobody knows.
+    /// Share of transactions whose outcome is not known.
     pub indeterminate: f64,
     /// Share of writes that repeat a value already written to the key, or the initial one.
     pub repeated: f64,

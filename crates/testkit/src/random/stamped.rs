@@ -128,7 +128,7 @@ fn id(plans: &[Plan], i: usize) -> u64 {
     100 + plans.iter().enumerate().filter(|(j, p)| (p.start, *j) < (plans[i].start, i)).count() as u64
 }
 
-/// Who was running when a transaction started; now and then somebody is forgotten or made up.
+/// Who was running when a transaction started; now and then a transaction is left out or made up.
 fn set_of(rng: &mut Rng, plans: &[Plan], i: usize) -> Option<SnapshotSet> {
     let xmax = id(plans, i);
     let mut running: Vec<u64> = (0..plans.len())

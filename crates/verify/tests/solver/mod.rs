@@ -146,12 +146,12 @@ impl Problem<'_> {
                             continue;
                         }
                         let candidates = writers(o.value);
-                        let anybody = history.txns().any(|u| {
+                        let written = history.txns().any(|u| {
                             history
                                 .ops(u)
                                 .any(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == o.value)
                         });
-                        let initial = history.initial().of(o.key) == Some(o.value) && !anybody;
+                        let initial = history.initial().of(o.key) == Some(o.value) && !written;
                         if !own.is_empty() || candidates.is_empty() && !initial {
                             // Faulty. If its transaction certainly counts, that is an anomaly of its own.
                             if history.outcome(t) == Outcome::Committed {
@@ -188,7 +188,7 @@ impl Problem<'_> {
                 break;
             }
         }
-        // A faulty read of somebody who turns out to count is an anomaly of its own.
+        // A faulty read of a transaction that turns out to count is an anomaly of its own.
         let faulty = |(_, reason): &(Clause, Reason)| match reason {
             Reason::Impossible { read } => self.certain.contains(&history.txn_of(*read)),
             _ => false,

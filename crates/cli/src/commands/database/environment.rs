@@ -20,7 +20,7 @@ const PARAMETERS: [(&str, &str); 4] = [
 ];
 
 /// The target of a URL, completed. `variable` looks a name up; `account` is whom libpq takes for the user
-/// if nobody is named.
+/// if no user is named.
 pub fn completed(
     url: &str,
     mut target: Target,

@@ -1,9 +1,9 @@
 //! A command with everything that it starts: a process group, which ends as one.
 //!
 //! A shell that is killed leaves its children behind, with our pipes and the database's connections in
-//! their hands. So the run is over when the command itself has ended, or its time has, and whoever is left
-//! of its group is killed then. The group is also why Ctrl-C at the terminal reaches us alone, and never
-//! looks like a test that failed.
+//! their hands. So the run is over when the command itself has ended, or its time has, and any process that
+//! is left of its group is killed then. The group is also why Ctrl-C at the terminal reaches us alone, and
+//! never looks like a test that failed.
 
 use crate::interrupt;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};

@@ -41,7 +41,7 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
         last = Some((replayed, promise, judged));
     }
     let Some((replayed, promise, judged)) = last else { return Ok(Exit::Holds) };
-    let reported = Told { flags, script: &script, promise, shown, replayed, judged };
+    let reported = ReplayReport { flags, script: &script, promise, shown, replayed, judged };
     match flags.json {
         true => terminal::print(&format!("{:#}", reported.document()))?,
         false => terminal::print(&reported.text())?,
@@ -51,7 +51,7 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// Refuses what would run and say nothing: a script without sessions, in SQL or about an anomaly that
-/// nobody knows.
+/// that is not known.
 pub fn understood(script: &Script, path: &Path) -> Result<(), Failure> {
     let wrong = |what: &str| Err(Failure::input(format_args!("{}: {what}", path.display())));
     if script.steps.is_empty() {
@@ -85,7 +85,7 @@ fn isolation(opened: &Opened, flags: &ReplayFlags, script: &mut Script) -> Resul
     found.ok_or_else(|| Failure::input(format_args!("{} has no isolation level {named:?}", opened.product)))
 }
 
-struct Told<'a> {
+struct ReplayReport<'a> {
     flags: &'a ReplayFlags,
     script: &'a Script,
     promise: Promise,
@@ -94,7 +94,7 @@ struct Told<'a> {
     judged: Judged,
 }
 
-impl Told<'_> {
+impl ReplayReport<'_> {
     fn text(&self) -> String {
         let levels: Vec<&str> = self.replayed.levels.iter().map(Isolation::name).collect();
         let mut out = match &levels[..] {

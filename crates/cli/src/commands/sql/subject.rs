@@ -35,7 +35,7 @@ impl Opened {
                 None => scratch.insert(Scratch::new("sql")?).sqlite("?synchronous=off")?,
             },
         };
-        // SQLite waits for nobody: a busy database is an answer.
+        // SQLite does not wait: a busy database is an answer.
         let target = match target.family() {
             Family::Sqlite => target.with_statement_timeout(std::time::Duration::from_millis(200)),
             _ => target,
@@ -118,7 +118,7 @@ impl Opened {
     }
 }
 
-/// A name for the place of the tables that nobody has: it is dropped with all that is in it, and runs may
+/// A name for the place of the tables that is not in use: it is dropped with all that is in it, and runs may
 /// share a server.
 fn unused_name() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);

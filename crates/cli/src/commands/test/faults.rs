@@ -36,7 +36,7 @@ pub fn named(names: &[String], possible: impl Fn(Fault) -> bool) -> Result<Vec<F
     Ok(found)
 }
 
-/// Whoever makes the faults that were asked for.
+/// The source of the faults that were asked for.
 pub fn source(bed: &TestBed, every: Duration, seed: u64) -> Option<Box<dyn FaultSource + '_>> {
     if bed.faults.is_empty() {
         return None;

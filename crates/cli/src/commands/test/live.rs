@@ -114,7 +114,7 @@ impl Live {
         }
     }
 
-    /// Looks at what has been written so far, on a thread that nobody has to wait for.
+    /// Looks at what has been written so far, on a thread of its own.
     fn glance(&self) -> Receiver<String> {
         let (sender, found) = channel();
         let (history, global) = (self.history.clone(), self.global.clone());
@@ -138,7 +138,7 @@ impl Live {
 /// Kinds of anomaly in what has been written so far: how many, and the worst, which most levels forbid.
 ///
 /// A transaction is written when it has ended, so some that others have read from are not there yet: a
-/// value that nobody wrote says nothing.
+/// value that no transaction wrote says nothing.
 fn reported(mut kinds: Vec<AnomalyKind>) -> String {
     kinds.retain(|&kind| kind != AnomalyKind::ThinAirRead);
     let forbidding = |kind: &AnomalyKind| Level::ALL.iter().filter(|level| level.forbids(*kind)).count();

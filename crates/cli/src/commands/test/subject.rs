@@ -124,7 +124,7 @@ impl PlannedRun<'_> {
     }
 }
 
-/// Under faults nobody waits for an answer longer than this.
+/// Under faults no session waits for an answer longer than this.
 const IMPATIENCE: Duration = Duration::from_secs(5);
 
 impl TestBed {
@@ -144,12 +144,12 @@ impl TestBed {
             _ => Vec::new(),
         };
         let own = matches!(kind, Kind::Server(_));
-        // Whoever asks for all gets what is possible.
+        // `all` means all that are possible here.
         let concerned = |name: &String| name == "all" || *name == Fault::LoseCommits.name();
         let encrypted = match direct.first().filter(|_| !own && flags.fault.iter().any(concerned)) {
             Some(target) => {
                 let mut session = target.connect().map_err(|e| unreached(target, &e))?;
-                // Whoever does not say has no TLS that we know of.
+                // Without a setting, TLS is taken to be off.
                 is_encrypted(session.as_mut()).unwrap_or(false)
             }
             None => false,

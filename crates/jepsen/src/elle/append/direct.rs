@@ -143,7 +143,7 @@ fn incompatible_order(key: &Key<'_>, findings: &mut Findings) {
 }
 
 /// `dirty-update`: along the longest read of all, failed transactions' reads included, a committed element
-/// on top of a failed one. An element nobody appended makes Elle stop.
+/// on top of a failed one. An element no transaction appended makes Elle stop.
 fn dirty_update(lists: &Lists<'_, '_>, id: KeyId, key: &Key<'_>, findings: &mut Findings) -> Option<String> {
     let numbered = lists.numbered;
     let shown = [longest(&key.reads), longest(&key.failed_reads)];

@@ -152,10 +152,10 @@ impl<'a> Raw<'a> {
         let written = self.writers(op.key, op.value, |t| exists[t] && t != op.txn);
         match written.as_slice() {
             [] => {
-                let anybody = !self.writers(op.key, op.value, |_| true).is_empty();
+                let written = !self.writers(op.key, op.value, |_| true).is_empty();
                 let initial = self.history.initial().of(anomalist_history::KeyId(op.key as u32));
                 let own = !self.own_before(read).is_empty();
-                if !anybody && !own && initial == Some(op.value) { Origin::Initial } else { Origin::Nothing }
+                if !written && !own && initial == Some(op.value) { Origin::Initial } else { Origin::Nothing }
             }
             [one] => Origin::Write(*one),
             _ => Origin::Several,

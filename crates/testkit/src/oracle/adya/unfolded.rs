@@ -7,8 +7,8 @@ use crate::oracle::relation::Relation;
 /// A phenomenon that tells the operations of a transaction apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operational {
-    /// A read misses the write of somebody on whom an operation not after it depends, directly or through
-    /// others.
+    /// A read misses the write of a transaction on which an operation not after it depends, directly or
+    /// through others.
     Monotonic,
     /// No order of operations and commits has every operation after the commits it depends on and before
     /// those it misses.
@@ -47,7 +47,7 @@ impl Unfolded {
             Operational::Monotonic => self.is_monotonic_broken(),
             Operational::Snapshots => self.is_unordered(),
             Operational::Cursor => self.misses.iter().any(|(read, later)| {
-                // Its own version, after somebody else's.
+                // Its own version, after another transaction's.
                 later.iter().position(|&t| t == self.owner[*read]).is_some_and(|at| at > 0)
             }),
         }
