@@ -76,7 +76,7 @@ fn aborted(view: &WitnessView<'_>) -> Option<String> {
     let read = *reads(view).first()?;
     let write = *writes(view).first()?;
     Some(format!(
-        "{}. {} aborted, so no transaction should have seen that.",
+        "{}. {} aborted, so no read should return it.",
         saw(view, read, Some(write)),
         view.name(view.history.txn_of(write))
     ))

@@ -169,7 +169,7 @@ pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
     let implies: Vec<&str> = info.implies.iter().map(|k| k.code()).collect();
     let rows = [
         ("also called", info.aliases.join(", ")),
-        ("pluralise as", info.instance.to_owned()),
+        ("counted as", info.instance.to_owned()),
         ("is also", implies.join(", ")),
         ("rules out", names(&Level::weakest(&forbidding))),
         ("forbidden by", forbidden_by),

@@ -328,7 +328,7 @@ fn sarif_log() {
               "ruleIndex": 0,
               "level": "error",
               "message": {
-                "text": "TAP-b (dirty read), once; rules out adya-read-committed, read-your-writes, monotonic-reads, monotonic-writes, writes-follow-reads.\nLet T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).\n1. T2 read x = 1, which T1 wrote. T1 aborted, so no transaction should have seen that."
+                "text": "TAP-b (dirty read), once; rules out adya-read-committed, read-your-writes, monotonic-reads, monotonic-writes, writes-follow-reads.\nLet T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).\n1. T2 read x = 1, which T1 wrote. T1 aborted, so no read should return it."
               },
               "locations": [
                 {"physicalLocation": {"artifactLocation": {"uri": "h.txt"}, "region": {"startLine": 2}}}

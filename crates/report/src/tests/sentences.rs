@@ -27,7 +27,7 @@ fn reads_that_no_write_explains() {
 
     TAP-b  w(x,1) !abort || r(x,1)
     Let T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).
-    1. T2 read x = 1, which T1 wrote. T1 aborted, so no transaction should have seen that.
+    1. T2 read x = 1, which T1 wrote. T1 aborted, so no read should return it.
 
     TAP-c  r(x,1) w(x,1)
     Let T1 = 1:1 (line 1).
@@ -169,7 +169,7 @@ fn lists() {
     1. T1 read x = [1 7], but no transaction appended 7 to x.
 
     Let T1 = 1:1 (line 1, aborted), T2 = 2:1 (line 2).
-    1. T2 read x = [1], to which T1 appended 1. T1 aborted, so no transaction should have seen that.
+    1. T2 read x = [1], to which T1 appended 1. T1 aborted, so no read should return it.
 
     Let T1 = 1:1 (line 1).
     1. T1 read x = [1], and only after that appended 1 to x.

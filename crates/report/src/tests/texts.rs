@@ -135,7 +135,7 @@ fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
     aborted-read (TAP-b): dirty read, once. Here:
       T1 (1:2, line 2, aborted)  … w(y,1) …
       T2 (2:1, line 3)           r(y,1) …
-      1. T2 read y = 1, which T1 wrote. T1 aborted, so no transaction should have seen that.
+      1. T2 read y = 1, which T1 wrote. T1 aborted, so no read should return it.
 
     not-my-own-write (TAP-d): own write ignored, once. Here:
       T1 (1:1, line 1)  … w(x,1) …
@@ -284,7 +284,7 @@ fn an_anomaly_explained() {
 
       A read returned a value whose only writer aborted.
 
-      pluralise as    one read
+      counted as    one read
       is also       G1a
       rules out     adya-read-committed, read-your-writes, monotonic-reads,
                     monotonic-writes, writes-follow-reads
