@@ -17,7 +17,7 @@
 //! small table stays in cache (`resolve.rs`).
 //!
 //! ```
-//! use anomalist_history::{Builder, Index, Indexed, OpKind};
+//! use anomalist_history::{Builder, Indexed, OpKind};
 //! let mut b = Builder::new();
 //! let (x, v) = (b.int(1), b.int(10));
 //! let (key, session) = (b.key(x), b.session(x));
@@ -26,7 +26,7 @@
 //! b.op(t, OpKind::Read, key, v);
 //! let history = b.finish()?;
 //! let indexed = Indexed::new(&history, 2.try_into().unwrap());
-//! assert!(index.faults().is_empty());
+//! assert!(indexed.index().faults().is_empty());
 //! # Ok::<(), anomalist_history::TooLarge>(())
 //! ```
 
