@@ -153,23 +153,18 @@ const LONG_FUNCTIONS: &[&str] = &[
     "crates/driver/src/client/run.rs run",
     "crates/driver/src/client/sql/statements.rs new",
     "crates/format/src/write/mod.rs check",
-    "crates/format/tests/convert.rs histories",
     "crates/history/src/builder.rs finish_on",
     "crates/online/src/checker.rs judge_transaction",
     "crates/report/src/refuted.rs reason",
-    "crates/report/src/tests/formats.rs json_of_one_history",
     "crates/sql/src/judge.rs judge",
     "crates/sql/src/replay.rs conduct",
     "crates/timestamp/src/footprint.rs again",
-    "crates/verify/tests/solver/mod.rs encode",
-    "crates/verify/tests/solver/mod.rs look",
     "crates/weakdb-sql/src/ddl.rs alter",
     "crates/weakdb-sql/src/plan.rs statement",
     "crates/weakdb-sql/src/rewrite.rs binary",
     "crates/weakdb-sql/src/rewrite.rs post_visit_expr",
     "crates/weakdb-sql/src/rows.rs statements",
     "crates/weakdb-sql/tests/clients.rs psql_describes",
-    "crates/workload/tests/common/mod.rs facts",
 ];
 
 /// Compares what is too long with the list of what is left.
