@@ -322,6 +322,7 @@ impl Session {
                 _ => kind.coerce(value.clone(), self.dialect),
             },
             Type::Varchar(_) | Type::Char(_) => Type::Text.coerce(value.clone(), self.dialect),
+            Type::Numeric(_) => Type::Numeric(None).coerce(value.clone(), self.dialect),
             _ => Type::Float8.coerce(value.clone(), self.dialect),
         };
         params.iter().enumerate().map(coerce).collect()

@@ -61,6 +61,8 @@ pub fn encode(kind: Type, value: &Value) -> Result<Option<Vec<u8>>, SqlError> {
         return Ok(None);
     }
     let text = |value: &Value| kind.text(value, Dialect::PostgreSql).unwrap_or_default();
+    // A decimal keeps its own scale.
+    let kind = if kind.is_decimal() { Type::Numeric(None) } else { kind };
     let value = kind.coerce(value.clone(), Dialect::PostgreSql)?;
     let wrong = || invalid(kind);
     Ok(Some(match (kind, &value) {
