@@ -62,6 +62,12 @@ impl PartialOrd for Decimal {
 }
 
 impl Decimal {
+    /// An integer of which so many digits are after the point.
+    #[must_use]
+    pub fn new(digits: i64, scale: u8) -> Self {
+        Self(BigDecimal::new(digits.into(), scale.into()))
+    }
+
     /// A number as it is written: sign, digits, point, exponent. `None` if it is none, or longer than any database allows.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -21,6 +21,7 @@ use super::catalogue::{Catalogue, Table};
 use super::decimal;
 use super::error::{Code, SqlError};
 use super::functions;
+use super::pattern::Patterns;
 use super::types::Type;
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{self as store, Granularity, Value};
@@ -59,6 +60,8 @@ pub struct Shared {
     pub last_count: i64,
     /// For random(), UUIDs and their like: the seed decides them, too.
     pub random: fastrand::Rng,
+    /// Regular expressions that are compiled.
+    pub patterns: Patterns,
     /// When the transaction began, in microseconds since 1970.
     pub now: i64,
     /// The number of the connection.

@@ -57,7 +57,11 @@ impl Names<'_> {
                 kind => kind,
             },
             Expr::Substring { .. } | Expr::Trim { .. } | Expr::Overlay { .. } => Type::Text,
-            Expr::AtTimeZone { .. } => Type::Timestamp,
+            Expr::AtTimeZone { timestamp, .. } => match self.expr(timestamp) {
+                Type::Timestamp => Type::TimestampTz,
+                _ => Type::Timestamp,
+            },
+            Expr::SimilarTo { .. } => Type::Bool,
             Expr::Interval(_) => Type::Text,
             Expr::Exists { .. }
             | Expr::IsNull(_)
@@ -78,6 +82,13 @@ impl Names<'_> {
             | Expr::AllOp { .. } => Type::Bool,
             _ => Type::Unknown,
         }
+    }
+
+    /// Whether the difference of two is an interval.
+    pub(super) fn are_moments(&self, a: Type, b: Type) -> bool {
+        let moment = |kind| matches!(kind, Type::Timestamp | Type::TimestampTz);
+        self.dialect == Dialect::PostgreSql
+            && ((moment(a) && (moment(b) || b == Type::Date)) || (a == Type::Date && moment(b)))
     }
 
     fn number(&self, text: &str) -> Type {
@@ -102,6 +113,7 @@ impl Names<'_> {
                 Type::Float8
             }
             Op::Minus if a == Type::Date && b == Type::Date => Type::Int4,
+            Op::Minus if self.are_moments(a, b) => Type::Text,
             Op::Plus | Op::Minus if a == Type::Date => Type::Date,
             Op::Divide if self.dialect == Dialect::MySql => match common(a, b) {
                 Type::Float4 | Type::Float8 => Type::Float8,

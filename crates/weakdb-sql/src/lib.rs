@@ -37,6 +37,7 @@ mod error;
 mod exact;
 mod functions;
 mod infer;
+mod interval;
 mod names;
 mod operators;
 mod parameters;
@@ -67,6 +68,7 @@ use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{Options, Store};
 use catalogue::Catalogue;
 use engine::Shared;
+use pattern::Patterns;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -146,6 +148,7 @@ impl Database {
         let connection = self.connections.fetch_add(1, Ordering::SeqCst) + 1;
         let store = self.store.session(name);
         let shared = Shared {
+            patterns: Patterns::default(),
             random: self.random(store.number()),
             store,
             catalogue: self.catalogue.clone(),

@@ -20,6 +20,9 @@ impl Rewriter<'_, '_> {
                 let shifted = shift(take(left), take(right), sign);
                 *expr = shifted;
             }
+            Op::Minus if self.names.are_moments(of_left, of_right) => {
+                *expr = call("weak_between", vec![take(right), take(left)]);
+            }
             Op::Plus | Op::Minus
                 if of_left == Type::Date && (of_right.is_integer() || of_right == Type::Date) =>
             {
@@ -40,12 +43,8 @@ impl Rewriter<'_, '_> {
                 *expr = Expr::IsNotDistinctFrom(Box::new(take(left)), Box::new(take(right)));
             }
             Op::Xor => {
-                let (a, b) = (not(take(left)), not(take(right)));
-                *expr = Expr::Nested(Box::new(Expr::BinaryOp {
-                    left: Box::new(a),
-                    op: Op::NotEq,
-                    right: Box::new(b),
-                }));
+                let (left, right) = (Box::new(not(take(left))), Box::new(not(take(right))));
+                *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op: Op::NotEq, right }));
             }
             Op::HashArrow | Op::HashLongArrow => {
                 let plain = i64::from(*op == Op::HashLongArrow);

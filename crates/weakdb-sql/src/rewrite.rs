@@ -370,8 +370,11 @@ impl VisitorMut for Rewriter<'_, '_> {
                 args.extend(trim_what.as_deref_mut().map(take));
                 *expr = call(name, args);
             }
-            Expr::Collate { expr: inner, .. } | Expr::AtTimeZone { timestamp: inner, .. } => {
-                *expr = take(inner)
+            Expr::Collate { expr: inner, .. } => *expr = take(inner),
+            Expr::AtTimeZone { timestamp: inner, time_zone } => {
+                let name =
+                    if self.names.expr(inner) == Type::Timestamp { "weak_global" } else { "weak_local" };
+                *expr = call(name, vec![take(inner), take(time_zone)]);
             }
             Expr::IsUnknown(inner) => *expr = Expr::IsNull(Box::new(take(inner))),
             Expr::IsNotUnknown(inner) => *expr = Expr::IsNotNull(Box::new(take(inner))),
@@ -394,7 +397,11 @@ impl VisitorMut for Rewriter<'_, '_> {
                 None => return refuse("this form of a subscript"),
             },
             Expr::MatchAgainst { .. } => return refuse("MATCH AGAINST"),
-            Expr::SimilarTo { .. } => return refuse("SIMILAR TO"),
+            Expr::SimilarTo { negated, expr: inner, pattern, escape_char } => {
+                let escape = escape_char.take().map_or_else(|| text("\\"), |escape| *escape);
+                let found = call("weak_similar", vec![take(inner), take(pattern), escape]);
+                *expr = if *negated { not(found) } else { found };
+            }
             Expr::Prefixed { value, .. } => *expr = take(value),
             Expr::Overlay { .. } => return refuse("OVERLAY"),
             _ => {}

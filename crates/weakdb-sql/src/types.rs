@@ -277,11 +277,11 @@ impl Type {
             Self::Varchar(Some(length)) => fit(plain(&value), length),
             Self::Char(length) => fit(plain(&value).trim_end_matches(' ').to_owned(), length),
             Self::Bytes => Ok(Value::Bytes(bytes(&value, dialect).into())),
-            Self::Date => time::date(&plain(&value)).map(Value::from).ok_or_else(|| invalid(&value)),
-            Self::Time => time::time(&plain(&value)).map(Value::from).ok_or_else(|| invalid(&value)),
+            Self::Date => time::date(&plain(&value)).map(Value::from).ok_or_else(|| no_moment(self, &value)),
+            Self::Time => time::time(&plain(&value)).map(Value::from).ok_or_else(|| no_moment(self, &value)),
             Self::Timestamp | Self::TimestampTz => time::timestamp(&plain(&value), self == Self::TimestampTz)
                 .map(Value::from)
-                .ok_or_else(|| invalid(&value)),
+                .ok_or_else(|| no_moment(self, &value)),
             Self::Uuid => uuid(&plain(&value)).map(Value::from).ok_or_else(|| invalid(&value)),
             Self::Json => Ok(Value::from(plain(&value))),
             Self::List(element) => {
@@ -340,6 +340,24 @@ impl Type {
             }
             (_, value) => plain(value),
         })
+    }
+}
+
+/// That a text is no date or time: it has no such form, or the calendar has no such day.
+fn no_moment(kind: Type, value: &Value) -> SqlError {
+    let shown = plain(value);
+    let formed = shown.starts_with(|c: char| c.is_ascii_digit())
+        && shown.contains(['-', ':', '/'])
+        && !shown.contains(|c: char| c.is_alphabetic());
+    match formed {
+        true => {
+            let text = format!("date/time field value out of range: \"{shown}\"");
+            SqlError::new(Code::MomentOverflow, text)
+        }
+        false => {
+            let text = format!("invalid input syntax for type {}: \"{shown}\"", kind.name());
+            SqlError::new(Code::InvalidMoment, text)
+        }
     }
 }
 
@@ -475,6 +493,7 @@ mod tests {
         assert_eq!(code(Type::Varchar(Some(2)), "ab   "), Ok(Value::from("ab")));
         assert_eq!(code(Type::Uuid, "x"), Err(Code::InvalidValue));
         assert_eq!(code(Type::Bool, "yes"), Ok(Value::Bool(true)));
-        assert_eq!(code(Type::Date, "2026-02-30"), Err(Code::InvalidValue));
+        assert_eq!(code(Type::Date, "2026-02-30"), Err(Code::MomentOverflow));
+        assert_eq!(code(Type::Timestamp, "soon"), Err(Code::InvalidMoment));
     }
 }

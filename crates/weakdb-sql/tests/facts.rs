@@ -156,3 +156,13 @@ fn decimals_are_announced_and_bound_as_decimals() {
         assert_eq!(shown[1][0], text("12345678.91"));
     });
 }
+
+#[test]
+fn dates_and_patterns_as_postgres() {
+    as_postgres(include_str!("facts/times.postgres"));
+}
+
+#[test]
+fn dates_and_patterns_as_mysql() {
+    as_mysql(include_str!("facts/times.mysql"));
+}
