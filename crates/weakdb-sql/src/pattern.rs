@@ -23,7 +23,7 @@ pub struct Patterns(FxHashMap<(String, bool), Option<Regex>>);
 impl Patterns {
     /// Like [`matches`].
     pub fn matches(&mut self, text: &str, pattern: &str, insensitive: bool) -> Option<bool> {
-        self.find(text, pattern, insensitive, |pattern| translate(pattern))
+        self.find(text, pattern, insensitive, translate)
     }
 
     /// Whether the whole text is SIMILAR TO the pattern. `None`: the pattern is not understood.
