@@ -1,11 +1,13 @@
 //! Names and values of a stream, sixteen bytes each, without a table of names.
 //!
-//! A table that interns whatever was ever seen grows as long as the stream does. So an integer is itself, a text of at most
-//! 15 bytes is itself with its kind, and a longer one is a fingerprint of 126 bits of its kind and text: SipHash-2-4-128 of
-//! the crate `siphasher` (Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012). By the birthday bound two
-//! of n different long texts share a fingerprint with probability at most n²/2¹²⁷, 2⁻⁶³ after 2³² texts; nothing else about
-//! the checker is probable. The key is fixed, so that checkpoints are read again by any process and the same stream gives the
-//! same report: the bound is one for texts that were not chosen to collide.
+//! A table that interns whatever was ever seen grows as long as the stream does. So an integer is itself, a
+//! text of at most 15 bytes is itself with its kind, and a longer one is a fingerprint of 126 bits of its
+//! kind and text: SipHash-2-4-128 of the crate `siphasher` (Aumasson and Bernstein, SipHash: a fast
+//! short-input PRF,
+//! 2012). By the birthday bound two of n different long texts share a fingerprint with probability at most
+//! n²/2¹²⁷, 2⁻⁶³ after 2³² texts; nothing else about the checker is probable. The key is fixed, so that
+//! checkpoints are read again by any process and the same stream gives the same report: the bound is one
+//! for texts that were not chosen to collide.
 //!
 //! Reports keep the texts they need: a key its name, a transaction its id.
 

@@ -1,8 +1,8 @@
 //! A statement with its tokens, which all that look at it share.
 //!
-//! Whether a statement steers transactions, sets a variable or has words that the parser does not know is decided by its first
-//! tokens, by several recognisers one after another. They take a [`Lexed`], so the text is gone through once. (The parser
-//! has a lexer of its own.)
+//! Whether a statement steers transactions, sets a variable or has words that the parser does not know is
+//! decided by its first tokens, by several recognisers one after another. They take a [`Lexed`], so the
+//! text is gone through once. (The parser has a lexer of its own.)
 
 use crate::Dialect;
 use crate::control::{self, Control};
@@ -110,7 +110,8 @@ impl<'a> Lexed<'a> {
         self.parse_edited(Vec::new())
     }
 
-    /// The tree of one statement, after some parts of the text, which must not overlap, were replaced. No edit may add operators.
+    /// The tree of one statement, after some parts of the text, which must not overlap, were replaced. No
+    /// edit may add operators.
     ///
     /// # Errors
     /// As [`crate::parse`].

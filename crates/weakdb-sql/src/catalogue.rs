@@ -164,7 +164,8 @@ impl Table {
         })
     }
 
-    /// A value as this column holds it. In a key or a unique constraint a number has one text, whatever its scale.
+    /// A value as this column holds it. In a key or a unique constraint a number has one text, whatever its
+    /// scale.
     ///
     /// # Errors
     /// If it is no value of the column's type, or has more digits than the column.

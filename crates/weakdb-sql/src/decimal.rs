@@ -1,18 +1,20 @@
 //! Exact decimal numbers, with the scales that PostgreSQL and MySQL give to results.
 //!
-//! A decimal is kept as its text, `-12.50`: the digits after the point are part of the value that a client sees, but not of the
-//! number, so `1.5 = 1.50`. In SQLite the texts compare by the collation [`COLLATION`]. Arithmetic is the crate
-//! `bigdecimal`'s, on integers of any length: PostgreSQL allows 131,072 digits before the point, MySQL 65 in all, which
-//! is more than decimals of fixed size hold. Here are the rules that the databases add:
+//! A decimal is kept as its text, `-12.50`: the digits after the point are part of the value that a client
+//! sees, but not of the number, so `1.5 = 1.50`. In SQLite the texts compare by the collation [`COLLATION`].
+//! Arithmetic is the crate `bigdecimal`'s, on integers of any length: PostgreSQL allows 131,072 digits
+//! before the point, MySQL 65 in all, which is more than decimals of fixed size hold. Here are the rules
+//! that the databases add:
 //!
 //! | operation | scale in PostgreSQL | scale in MySQL |
 //! |---|---|---|
 //! | `+ - %` | the larger | the larger |
 //! | `*` | the sum | the sum, at most 38 |
-//! | `/` | at least 16 significant digits, at least both scales (`select_div_scale` in numeric.c) | the dividend's and 4 more |
+//! | `/` | 16 significant digits or more, at least both scales | the dividend's and 4 more |
 //! | `avg` | that of the sum divided by the count | likewise |
 //!
-//! All round half away from zero. NaN and the infinities of PostgreSQL's NUMERIC are refused.
+//! PostgreSQL's rule for quotients is `select_div_scale` in its numeric.c. All round half away from zero.
+//! NaN and the infinities of PostgreSQL's NUMERIC are refused.
 
 use super::error::{Code, SqlError};
 use super::types::plain;
@@ -68,7 +70,8 @@ impl Decimal {
         Self(BigDecimal::new(digits.into(), scale.into()))
     }
 
-    /// A number as it is written: sign, digits, point, exponent. `None` if it is none, or longer than any database allows.
+    /// A number as it is written: sign, digits, point, exponent. `None` if it is none, or longer than any
+    /// database allows.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -126,8 +129,8 @@ impl Decimal {
         self.0.sign() == Sign::NoSign
     }
 
-    /// With so many digits after the point; half is rounded away from zero. Of a negative number of digits as many before
-    /// the point become zeros.
+    /// With so many digits after the point; half is rounded away from zero. Of a negative number of digits
+    /// as many before the point become zeros.
     #[must_use]
     pub fn round(&self, scale: i64) -> Self {
         self.to_scale(scale, RoundingMode::HalfUp)

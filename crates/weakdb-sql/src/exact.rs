@@ -1,9 +1,10 @@
-//! Decimals in the tree: operators and functions of decimals become calls that compute exactly, and comparisons go by the
-//! collation of decimals.
+//! Decimals in the tree: operators and functions of decimals become calls that compute exactly, and
+//! comparisons go by the collation of decimals.
 //!
-//! SQLite has no decimals. They are texts there (`decimal.rs`), and every expression that is one carries the collation:
-//! columns by their definition, all others by COLLATE. So ORDER BY, GROUP BY, DISTINCT, min, max, joins and indexes compare
-//! numbers, and `1.5` equals `1.50`. In a comparison the other side is made a decimal first.
+//! SQLite has no decimals. They are texts there (`decimal.rs`), and every expression that is one carries
+//! the collation: columns by their definition, all others by COLLATE. So ORDER BY, GROUP BY, DISTINCT, min,
+//! max, joins and indexes compare numbers, and `1.5` equals `1.50`. In a comparison the other side is made
+//! a decimal first.
 
 use super::decimal::COLLATION;
 use super::functions::Function;
@@ -124,7 +125,8 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    /// Where the parts of a UNION, or the rows of VALUES, have decimals and integers in one column, all become decimals.
+    /// Where the parts of a UNION, or the rows of VALUES, have decimals and integers in one column, all
+    /// become decimals.
     pub(super) fn exact_parts(&self, query: &mut Query) {
         if !matches!(*query.body, SetExpr::SetOperation { .. } | SetExpr::Values(_)) {
             return;

@@ -1,7 +1,8 @@
 //! Intervals, and moments moved by them.
 //!
-//! An interval has months, days and microseconds, which are added in this order: a month after January 31 is the last day of
-//! February, and `1 month 1 day` is the day after it. A fraction of a month is one of 30 days, a fraction of a day one of 24 hours.
+//! An interval has months, days and microseconds, which are added in this order: a month after January 31
+//! is the last day of February, and `1 month 1 day` is the day after it. A fraction of a month is one of 30
+//! days, a fraction of a day one of 24 hours.
 
 use super::time::{DAY, at, micros, parse_time};
 use jiff::{SignedDuration, Span};

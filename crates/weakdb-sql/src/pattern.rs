@@ -1,8 +1,9 @@
 //! Regular expressions of PostgreSQL (`~`, SIMILAR TO) and MySQL (REGEXP), by the crate `regex`.
 //!
-//! The forms differ in few places, and those are translated: PostgreSQL's escapes for the ends of words, braces that repeat
-//! nothing, and brackets, in which POSIX knows no operators. A dot matches a line's end, as in PostgreSQL. The search takes
-//! time linear in the text. What the crate does not have (references to groups, looking around) is refused, not guessed.
+//! The forms differ in few places, and those are translated: PostgreSQL's escapes for the ends of words,
+//! braces that repeat nothing, and brackets, in which POSIX knows no operators. A dot matches a line's end,
+//! as in PostgreSQL. The search takes time linear in the text. What the crate does not have (references to
+//! groups, looking around) is refused, not guessed.
 
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
@@ -125,8 +126,8 @@ fn class<'p>(rest: &'p str, regular: &mut String) -> Option<&'p str> {
     }
 }
 
-/// SIMILAR TO as an expression that is found only if it matches everything: `%` and `_` as in LIKE; alternatives, groups,
-/// repetitions and brackets as in expressions; all else is itself.
+/// SIMILAR TO as an expression that is found only if it matches everything: `%` and `_` as in LIKE;
+/// alternatives, groups, repetitions and brackets as in expressions; all else is itself.
 fn similar(pattern: &str, escape: Option<char>) -> Option<String> {
     let mut regular = String::from("^(?:");
     let mut rest = pattern;

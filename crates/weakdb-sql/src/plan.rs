@@ -368,8 +368,8 @@ fn numbers(lexed: &Lexed<'_>) -> Vec<Edit> {
     places.enumerate().map(|(at, token)| (token.end()..token.end(), (at + 1).to_string())).collect()
 }
 
-/// PostgreSQL's weaker row locks, which the parser does not know, as the stronger ones: FOR NO KEY UPDATE as FOR UPDATE, FOR
-/// KEY SHARE as FOR SHARE.
+/// PostgreSQL's weaker row locks, which the parser does not know, as the stronger ones: FOR NO KEY UPDATE
+/// as FOR UPDATE, FOR KEY SHARE as FOR SHARE.
 fn plain_locks(lexed: &Lexed<'_>) -> Vec<Edit> {
     let words = lexed.tokens();
     let mut edits = Vec::new();

@@ -1,7 +1,8 @@
 //! Dates and times as texts in ISO order, and their arithmetic.
 //!
-//! A moment is a number of microseconds since 1970. The calendar, time zones and names of days come from the crate `jiff`:
-//! years 1 to 9999 of the proleptic Gregorian calendar, and the time zones that the system has files for.
+//! A moment is a number of microseconds since 1970. The calendar, time zones and names of days come from
+//! the crate `jiff`: years 1 to 9999 of the proleptic Gregorian calendar, and the time zones that the
+//! system has files for.
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::{Offset, TimeZone};
@@ -163,7 +164,8 @@ pub fn timestamp(text: &str, zoned: bool) -> Option<String> {
     }
 }
 
-/// A field of a moment, as an integer and how many of its digits are after the point: `year`, `epoch`, `dow` …
+/// A field of a moment, as an integer and how many of its digits are after the point: `year`, `epoch`,
+/// `dow` …
 #[must_use]
 pub fn field(moment: i64, name: &str) -> Option<(i64, u8)> {
     let (civil, of_day) = (at(moment)?, moment.rem_euclid(DAY));
@@ -239,7 +241,8 @@ pub fn between(from: i64, to: i64) -> String {
     }
 }
 
-/// The week of a year that begins on Sunday, or on Monday and has most of its days in the year, as MySQL counts from 0.
+/// The week of a year that begins on Sunday, or on Monday and has most of its days in the year, as MySQL
+/// counts from 0.
 fn week(date: Date, monday: bool) -> i64 {
     let iso = date.iso_week_date();
     match (monday, iso.year().cmp(&date.year())) {
@@ -252,7 +255,8 @@ fn week(date: Date, monday: bool) -> i64 {
     }
 }
 
-/// The same week of Sundays, and its year; days before the first Sunday belong to the last week of the year before.
+/// The same week of Sundays, and its year; days before the first Sunday belong to the last week of the year
+/// before.
 fn sunday_week(date: Date) -> (i16, i64) {
     let last = Date::new(date.year() - 1, 12, 31);
     match (week(date, false), last) {

@@ -1,7 +1,7 @@
 //! Answers over the protocols are those of real servers.
 //!
-//! The files in `facts` hold statements with the answers of a real PostgreSQL and a real MariaDB: `=` and the rows, or `!` and
-//! the code of the error. All of a file run in one session here.
+//! The files in `facts` hold statements with the answers of a real PostgreSQL and a real MariaDB: `=` and
+//! the rows, or `!` and the code of the error. All of a file run in one session here.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! A statement goes through the lexer once: only sessions make a `Lexed` of a text, and the planner's recognisers take
-//! that. `parse` goes through texts that the planner itself writes.
+//! A statement goes through the lexer once: only sessions make a `Lexed` of a text, and the planner's
+//! recognisers take that. `parse` goes through texts that the planner itself writes.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Decimals: exact arithmetic, which the rewriter puts in the place of operators and functions whose result is one.
+//! Decimals: exact arithmetic, which the rewriter puts in the place of operators and functions whose result
+//! is one.
 //!
 //! Arguments are texts of decimals, or integers. Results are texts; see `decimal.rs` for their scales.
 

@@ -2,7 +2,8 @@
 //!
 //! A row gives the names that statements call it by, the type of its result, and how it is done: by SQLite, by a function of
 //! this folder that SQLite calls, or by a form that the rewriter puts in its place (`calls.rs`, `sets.rs`). Functions whose
-//! first name begins with `weak_` or `exact_` are those that the rewriter puts in the place of operators, and those whose plain name means
+//! first name begins with `weak_` or `exact_` are those that the rewriter puts in the place of operators,
+//! and those whose plain name means
 //! something else to SQLite.
 
 mod decimals;

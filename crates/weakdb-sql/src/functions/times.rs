@@ -175,8 +175,8 @@ fn shown(moment: i64) -> Value {
     time::show(moment).map_or(Value::Null, Value::from)
 }
 
-/// A zone as `convert_tz` takes it: an offset of at most 14 hours, or UTC. NULL for zones by name, as on a server without
-/// their tables.
+/// A zone as `convert_tz` takes it: an offset of at most 14 hours, or UTC. NULL for zones by name, as on a
+/// server without their tables.
 fn mysql_zone(name: &Value) -> Option<TimeZone> {
     let name = plain(name);
     if name.eq_ignore_ascii_case("system") || name.eq_ignore_ascii_case("utc") {
