@@ -132,10 +132,7 @@ const LONG_FILES: &[&str] = &[
     "crates/history/src/builder.rs",
     "crates/weakdb-sql/src/catalogue.rs",
     "crates/weakdb-sql/src/ddl.rs",
-    "crates/weakdb-sql/src/names.rs",
-    "crates/weakdb-sql/src/rewrite.rs",
     "crates/weakdb-sql/src/session.rs",
-    "crates/weakdb-sql/src/types.rs",
 ];
 
 /// Functions of more than 80 lines that are left from before the limit. May only shrink.
@@ -158,7 +155,6 @@ const LONG_FUNCTIONS: &[&str] = &[
     "crates/timestamp/src/footprint.rs again",
     "crates/weakdb-sql/src/ddl.rs alter",
     "crates/weakdb-sql/src/plan.rs statement",
-    "crates/weakdb-sql/src/rewrite.rs binary",
     "crates/weakdb-sql/src/rewrite.rs post_visit_expr",
     "crates/weakdb-sql/src/rows.rs statements",
     "crates/weakdb-sql/tests/clients.rs psql_describes",
