@@ -1,6 +1,6 @@
 //! What a URL leaves out, the environment may say: libpq's variables, and those of MySQL's clients.
 
-use anomalist_driver::{Family, Target, UrlError};
+use anomalist_databases::{Family, Target, UrlError};
 
 /// The variables of a family: user, password, host, port, database.
 fn variables(family: Family) -> Option<[&'static str; 5]> {

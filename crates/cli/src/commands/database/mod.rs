@@ -6,9 +6,9 @@ mod environment;
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::terminal;
-use anomalist_driver::remains::Folder;
-use anomalist_driver::server::{Engine, Server, Setup};
-use anomalist_driver::{Error, Family, Target};
+use anomalist_client::remains::Folder;
+use anomalist_databases::{Error, Family, Target};
+use anomalist_lab::server::{Engine, Server, Setup};
 
 /// A throw-away server by the name of its kind.
 pub fn throwaway(name: &str) -> Result<Engine, String> {
