@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
+#[path = "tidy/portable.rs"]
+mod portable;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
