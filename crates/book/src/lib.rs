@@ -26,6 +26,7 @@ pages! {
     crate_format: "../../format/README.md"
     crate_graph: "../../graph/README.md"
     crate_history: "../../history/README.md"
+    crate_http: "../../http/README.md"
     crate_incremental: "../../incremental/README.md"
     crate_lab: "../../lab/README.md"
     crate_level: "../../level/README.md"

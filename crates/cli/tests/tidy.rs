@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("online", 3),
     ("incremental", 3),
     ("workload", 3),
+    ("http", 0),
     ("client", 4),
     ("databases", 5),
     ("lab", 6),

@@ -1,5 +1,5 @@
-//! What the standard library has for some systems only: positioned reads and writes, identities of files, sockets in
-//! the file system, accounts.
+//! What the standard library has for some systems only: positioned reads and writes, identities of files,
+//! sockets in the file system, accounts.
 //!
 //! The same functions on every system. Where one cannot work it fails and says what it needs.
 

@@ -1,4 +1,5 @@
-//! Systems that are not Unix: a command cannot be ended together with everything that it starts, so none is run.
+//! Systems that are not Unix: a command cannot be ended together with everything that it starts, so none is
+//! run.
 
 use super::command::End;
 use std::io;

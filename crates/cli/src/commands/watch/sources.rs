@@ -25,7 +25,7 @@ pub const LONGEST_LINE: usize = 64 << 20;
 pub struct Known {
     names: Mutex<Vec<Arc<str>>>,
     /// Connections that are open.
-    pub open: AtomicUsize,
+    pub open: Arc<AtomicUsize>,
     /// Why a source could not be read to its end, if one could not.
     pub lost: Mutex<Option<String>>,
     /// How many lines of each source that has given itself a name have been taken in.
