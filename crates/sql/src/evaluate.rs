@@ -3,7 +3,7 @@
 //! Three-valued logic as SQL has it, on integers and plain texts. Whatever databases may disagree about (collations, implicit
 //! conversions, functions) is not evaluated, and the answer is that nobody knows: a wrong one would be a false alarm.
 
-use anomalist_driver::Value;
+use anomalist_databases::Value;
 use anomalist_sqltext::ast::{BinaryOperator, Expr, UnaryOperator, Value as Constant};
 
 /// A row: the names of its columns and their values.

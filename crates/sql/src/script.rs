@@ -19,7 +19,7 @@
 //! `-- expects: …` (the name of an anomaly). Transactions are numbered in the order in which they begin.
 
 use crate::Flavour;
-use anomalist_driver::Isolation;
+use anomalist_databases::Isolation;
 use anomalist_sqltext::{Control, Kind, Scope, control, settings, split, tokens};
 use std::fmt::Write as _;
 

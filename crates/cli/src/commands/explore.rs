@@ -1,6 +1,10 @@
 //! `anomalist explore`: run a test command against the mock weak database many times, find and explain failures.
 
 mod command;
+#[cfg(unix)]
+mod process;
+#[cfg(not(unix))]
+#[path = "explore/elsewhere.rs"]
 mod process;
 mod render;
 
