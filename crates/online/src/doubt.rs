@@ -10,7 +10,7 @@
 //! so the read that asked for it is right in the choice, by a version of another transaction that had not
 //! arrived: else this one would have been asked for as well. Its arrival is a doubt. So without a doubt all
 //! that counts here is part of every choice that breaks no axiom, and more transactions only add violations
-//! (`anomalist-check`, `stamps/open.rs`).
+//! (`anomalist-timestamp`, `offline/open.rs`).
 //!
 //! Costs one entry per key with such a read, and one look per write that arrives.
 

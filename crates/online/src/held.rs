@@ -1,6 +1,6 @@
 //! Transactions of unknown outcome.
 //!
-//! The rule is the offline check's (`anomalist-check`, `stamps/open.rs`): one counts only if a read of a transaction that
+//! The rule is the offline check's (`anomalist-timestamp`, `offline/open.rs`): one counts only if a read of a transaction that
 //! counts is wrong without it and no other such transaction can make it right. Until then it is held: its operations in the
 //! store, in memory what it would leave of its keys. A wrong read that asks for one of those is *open*: no violation, and it
 //! stays pending. When it settles, and asks for one transaction alone, that one counts. At the end this is done in rounds, as

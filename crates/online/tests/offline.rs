@@ -5,14 +5,14 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_check::Budget;
-use anomalist_check::stamps::find;
 use anomalist_history::{History, Outcome, SnapshotSet, TxnId, Value, View};
+use anomalist_level::Budget;
 use anomalist_online::{
     Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, Restored, TxnKey,
 };
 use anomalist_testkit::number;
 use anomalist_testkit::random::{StampedShape, stamped};
+use anomalist_timestamp::offline::find;
 use anomalist_timestamp::{Axiom, Identity, Mode, Rule, Tie};
 use anomalist_workload::{Arrival, Arrivals, Distribution, Kind, SimLevel, Spec, generate};
 use fastrand::Rng;

@@ -46,6 +46,7 @@
 
 mod footprint;
 pub mod list;
+pub mod offline;
 mod rule;
 mod violation;
 

@@ -5,9 +5,9 @@
 //! snapshot is a set, and no value was written to a key twice (else the proof would have to say which write each read returned).
 
 use super::timeline::later_ties;
+use crate::{Mode, Rule, Tie};
 use anomalist_history::{History, OpKind, TxnId, Value};
 use anomalist_level::{Certificate, Execution, Level, Point};
-use anomalist_timestamp::{Mode, Rule, Tie};
 use rustc_hash::FxHashSet;
 
 /// The proof of a level that holds by timestamps; `None` where it is not plain.

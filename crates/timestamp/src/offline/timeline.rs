@@ -1,14 +1,14 @@
 //! Transactions in order of commit, and how much of that order each of them sees.
 //!
-//! A *place* is a transaction's rank in the order of [`Place`](anomalist_timestamp::Place). What a timestamp sees are the places
+//! A *place* is a transaction's rank in the order of [`Place`](crate::Place). What a timestamp sees are the places
 //! below a bound; for serializability, those below the transaction's own, as far as no commits are equal. The order is found
 //! by a sort that takes ascending runs as they are (a session's commits are one), the bounds by galloping back from each place.
 //!
 //! Transactions of unknown outcome that write have a place too; which of them count is decided later (`open.rs`).
 
 use super::Findings;
+use crate::{Axiom, Mode, Place, Rule, Tie, Violation};
 use anomalist_history::{History, Outcome, SessionId, Snapshot, Stamps, Timestamp, TxnId};
-use anomalist_timestamp::{Axiom, Mode, Place, Rule, Tie, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 

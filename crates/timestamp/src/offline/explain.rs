@@ -3,8 +3,8 @@
 //! One scan of all writes, keeping those whose key and value some listed read returned.
 
 use super::timeline::Timeline;
+use crate::{Axiom, Class, Violation};
 use anomalist_history::{KeyId, OpId, OpKind, TxnId, Value};
-use anomalist_timestamp::{Axiom, Class, Violation};
 use rustc_hash::FxHashMap;
 
 type Writers = FxHashMap<(KeyId, Value), Vec<OpId>>;

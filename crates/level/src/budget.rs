@@ -1,12 +1,12 @@
 //! How long a check may go on. Checkers read no clock: they poll. Between two polls they publish what
 //! is known, for callers that cannot wait.
 
-use anomalist_level::Judgement;
+use crate::Judgement;
 
 /// Asked now and then whether to go on.
 ///
 /// ```
-/// use anomalist_check::Budget;
+/// use anomalist_level::Budget;
 /// assert!(!Budget::unlimited().is_spent());
 /// assert!(Budget::new(&|| true).is_spent());
 /// ```
@@ -47,20 +47,20 @@ impl<'a> Budget<'a> {
     }
 
     /// Passes on what is known, if anybody wants to know.
-    pub(crate) fn tell(&self, known: impl FnOnce() -> Judgement) {
+    pub fn tell(&self, known: impl FnOnce() -> Judgement) {
         if let Some(tell) = self.known {
             tell(known());
         }
     }
 
     /// The budget of searches.
-    pub(crate) fn search(&self) -> Budget<'a> {
+    pub fn search(&self) -> Budget<'a> {
         Budget { spent: self.search, ..*self }
     }
 
     /// True if all work should stop, not only a search that takes too long: what is cheap may still be
     /// tried.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         (self.over)()
     }
 

@@ -5,13 +5,13 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_check::Budget;
-use anomalist_check::stamps::{ByStamps, Findings, certificate, find, judge};
 use anomalist_history::{History, OpKind};
+use anomalist_level::Budget;
 use anomalist_level::Level;
 use anomalist_testkit::number;
 use anomalist_testkit::oracle::{StampFault, StampRule, stamp_faults};
 use anomalist_testkit::random::{StampedShape, stamped};
+use anomalist_timestamp::offline::{ByStamps, Findings, certificate, find, judge};
 use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 use anomalist_verify::Verifier;
 use std::collections::BTreeSet;

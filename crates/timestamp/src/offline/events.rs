@@ -8,9 +8,9 @@
 use super::Findings;
 use super::key::Checker;
 use super::timeline::Timeline;
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Access, Axiom, Effect, Footprint, Operations, Violation};
 use anomalist_history::{History, KeyId, OpId, OpKind, TxnId, Value};
-use anomalist_timestamp::{Access, Axiom, Effect, Footprint, Operations, Violation};
+use anomalist_level::{Budget, OutOfBudget};
 use std::ops::Range;
 
 /// What a transaction does to a key: reads what others wrote, or leaves a version behind.

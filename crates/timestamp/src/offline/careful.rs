@@ -13,9 +13,9 @@
 use super::Findings;
 use super::events::Event;
 use super::key::{Checker, Match};
+use crate::list::{Block, Fit, is_concatenation};
+use crate::{Class, Mode};
 use anomalist_history::{KeyId, Snapshot, Value};
-use anomalist_timestamp::list::{Block, Fit, is_concatenation};
-use anomalist_timestamp::{Class, Mode};
 
 /// Bounds on the ids of a key's versions.
 pub(crate) struct Ids {

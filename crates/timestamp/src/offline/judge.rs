@@ -5,12 +5,12 @@
 //! the abstract execution that it asks for.
 
 use super::{Findings, find};
-use crate::budget::Budget;
+use crate::{Axiom, Mode, Rule, Tie, Violation};
 use anomalist_history::{History, KeyId, OpId, TxnId};
+use anomalist_level::Budget;
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Edge, Evidence, Judgement, Level, LevelVerdict, Relation, Verdict, Why, Witness,
 };
-use anomalist_timestamp::{Axiom, Mode, Rule, Tie, Violation};
 use std::num::NonZeroUsize;
 
 /// How many violations of an axiom are listed, unless told otherwise.

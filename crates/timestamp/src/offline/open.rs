@@ -21,10 +21,10 @@ use super::events::Event;
 use super::key::{Checker, Match, appended};
 use super::timeline::Timeline;
 use super::{Findings, Run};
-use crate::budget::OutOfBudget;
+use crate::list::suppliers;
+use crate::{Axiom, Violation};
 use anomalist_history::{KeyId, OpId, TxnId, Value};
-use anomalist_timestamp::list::suppliers;
-use anomalist_timestamp::{Axiom, Violation};
+use anomalist_level::OutOfBudget;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Operations looked at while choices are tried.

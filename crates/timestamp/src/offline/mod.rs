@@ -15,7 +15,7 @@
 //! runs as it finds them. Ranges of keys are checked in parallel. Every violation is counted; at most `limit` of each axiom
 //! are listed, the first in order of key (EXT, NOCONFLICT, TIE) or of commit, whatever the number of threads.
 //!
-//! What is judged, and what ties mean, is said in [`anomalist_timestamp`].
+//! What is judged, and what ties mean, is said in the [crate documentation](crate).
 
 mod careful;
 mod events;
@@ -26,9 +26,9 @@ mod open;
 mod proof;
 mod timeline;
 
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Axiom, Rule, Violation};
 use anomalist_history::{History, TxnId};
-use anomalist_timestamp::{Axiom, Rule, Violation};
+use anomalist_level::{Budget, OutOfBudget};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,7 +86,7 @@ impl Findings {
     }
 }
 
-/// The transactions that count, in order of commit, ties broken as [`Place`](anomalist_timestamp::Place) says; `None` if the
+/// The transactions that count, in order of commit, ties broken as [`Place`](crate::Place) says; `None` if the
 /// history has no timestamps. If a serializable level holds by timestamps and no writer shares its commit, this order is the
 /// proof.
 pub fn commit_order(history: &History, rule: Rule) -> Option<Vec<TxnId>> {
@@ -108,9 +108,9 @@ const OPS_PER_THREAD: usize = 50_000;
 /// Finds every violation; `None` if the history has no timestamps.
 ///
 /// ```
-/// use anomalist_check::{Budget, stamps};
+/// use anomalist_level::Budget;
 /// use anomalist_history::{Builder, OpKind, Stamps, Timestamp};
-/// use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
+/// use crate::{Axiom, Mode, Rule, Tie};
 ///
 /// // Two transactions that overlap write one key.
 /// let mut b = Builder::new();
@@ -126,7 +126,7 @@ const OPS_PER_THREAD: usize = 50_000;
 /// }
 /// let history = b.finish()?;
 /// let rule = Rule { mode: Mode::Si, tie: Tie::Inclusive };
-/// let found = stamps::find(&history, rule, 1000, 2.try_into()?, &Budget::unlimited()).unwrap().unwrap();
+/// let found = offline::find(&history, rule, 1000, 2.try_into()?, &Budget::unlimited()).unwrap().unwrap();
 /// assert_eq!(found.count(Axiom::NoConflict), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -221,8 +221,8 @@ impl Run<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::{Mode, Tie};
     use anomalist_testkit::random::{StampedShape, stamped};
-    use anomalist_timestamp::{Mode, Tie};
 
     #[test]
     fn ranges_and_threads_change_nothing() {

@@ -14,8 +14,8 @@ use super::Findings;
 use super::careful::Scope;
 use super::events::Event;
 use super::timeline::Timeline;
+use crate::{Axiom, Class, Mode, Violation};
 use anomalist_history::{History, KeyId, OpKind, TxnId, Value};
-use anomalist_timestamp::{Axiom, Class, Mode, Violation};
 
 /// Checks keys one after another; keeps its buffers.
 pub(crate) struct Checker<'a> {
