@@ -159,7 +159,6 @@ const LONG_FUNCTIONS: &[&str] = &[
     "crates/report/src/tests/formats.rs json_of_one_history",
     "crates/sql/src/judge.rs judge",
     "crates/sql/src/replay.rs conduct",
-    "crates/timestamp/src/footprint.rs again",
     "crates/verify/tests/solver/mod.rs encode",
     "crates/verify/tests/solver/mod.rs look",
     "crates/weakdb-sql/src/ddl.rs alter",

@@ -8,7 +8,8 @@
 use crate::carried::Carried;
 use crate::held::Holding;
 use crate::ids::Ids;
-use crate::key::{Effect, Key, Seen, Slot};
+use crate::key::{Key, Seen, Slot};
+use crate::ops::{Ops, written};
 use crate::pending::Pending;
 use crate::suspects::Suspects;
 use crate::world::{Id, Session, Txn, World, show};
@@ -17,7 +18,7 @@ use crate::{
     TxnKey,
 };
 use anomalist_history::{OpKind, Outcome, Timestamp};
-use anomalist_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Mode, Operations};
+use anomalist_timestamp::{Access, Axiom, Footprint, Identity, Mode, Operations};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Checks transactions as they arrive. See the [crate documentation](crate).
@@ -56,50 +57,6 @@ pub struct Checker<S> {
     pub(crate) full_at: usize,
     footprint: Footprint<u32>,
     slots: Vec<u32>,
-}
-
-/// The operations of one transaction, keys by their numbers.
-struct Ops<'a> {
-    batch: &'a Batch,
-    first: usize,
-    slots: &'a [u32],
-}
-
-impl Operations for Ops<'_> {
-    type Key = u32;
-    type Value = Datum;
-
-    fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    fn key(&self, op: usize) -> u32 {
-        self.slots[op]
-    }
-
-    fn access(&self, op: usize) -> Access<'_, Datum> {
-        let op = &self.batch.ops[self.first + op];
-        match (op.kind, op.cell) {
-            (OpKind::Read, Cell::Unknown) => Access::Unknown,
-            (OpKind::Read, Cell::One(value)) => Access::Read(value),
-            (OpKind::Read, Cell::List(start, end)) => {
-                Access::ReadList(&self.batch.elements[start as usize..end as usize])
-            }
-            (OpKind::Write, cell) => Access::Write(written(cell)),
-            (OpKind::Append, cell) => Access::Append(written(cell)),
-        }
-    }
-
-    fn is_nil(&self, value: Datum) -> bool {
-        value == Datum::NIL
-    }
-}
-
-fn written(cell: Cell) -> Datum {
-    match cell {
-        Cell::One(value) => value,
-        Cell::Unknown | Cell::List(..) => Datum::NIL,
-    }
 }
 
 /// Texts of values are kept up to this many bytes, for reports.
@@ -298,7 +255,7 @@ impl<S: Store> Checker<S> {
             .map(|&key| self.keys[key as usize].versions.warm() ^ self.keys[key as usize].reads.warm());
         std::hint::black_box(warm.fold(0, |all, one| all ^ one));
         let mut footprint = std::mem::take(&mut self.footprint);
-        let accesses = Ops { batch, first: ops.start, slots: &slots };
+        let accesses = Ops { batch, first: ops.start, keys: &slots };
         footprint.pass(&accesses);
         let read_only = !batch.ops[ops].iter().any(|op| op.kind != OpKind::Read);
         let txn = Txn {
@@ -338,22 +295,7 @@ impl<S: Store> Checker<S> {
             self.add_read(external.key, slot, external.op, seen, now, events)?;
         }
         for written in &footprint.writes {
-            let effect = match written.effect {
-                Wrote::Write(op) => match accesses.access(op as usize) {
-                    Access::Write(value) => Effect::Write(value),
-                    _ => Effect::Undefined,
-                },
-                Wrote::Append(..) => Effect::Append(
-                    (0..slots.len())
-                        .filter(|&op| slots[op] == written.key)
-                        .filter_map(|op| match accesses.access(op) {
-                            Access::Append(element) => Some(element),
-                            _ => None,
-                        })
-                        .collect(),
-                ),
-                Wrote::Undefined => Effect::Undefined,
-            };
+            let effect = accesses.effect(written);
             self.add_version(written.key, slot, effect, now, events)?;
         }
         self.drop_ref(slot);

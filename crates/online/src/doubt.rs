@@ -53,7 +53,7 @@ impl Reasons {
         let commit = writer.stamps.commit;
         self.0.get(&key).is_some_and(|reason| match rule.mode {
             Mode::Ser => commit <= reason.at,
-            Mode::Si => rule.sees(reason.at, commit) || writer.set_id.is_some_and(|id| id < reason.xmax),
+            Mode::Si => rule.contains(reason.at, commit) || writer.set_id.is_some_and(|id| id < reason.xmax),
         })
     }
 }

@@ -26,14 +26,6 @@ impl Effect {
             _ => None,
         }
     }
-
-    /// What was appended, if that is all.
-    pub fn appended(&self) -> Option<&[Datum]> {
-        match self {
-            Effect::Append(elements) => Some(elements),
-            _ => None,
-        }
-    }
 }
 
 /// A version of the key, in the order of [`anomalist_timestamp::Place`].

@@ -159,7 +159,7 @@ impl<S: Store> Checker<S> {
                 let txn = self.world.txn(version.txn);
                 hides &= self.options.rule.mode == Mode::Ser
                     || txn.set.is_some()
-                    || !self.options.rule.sees(txn.start, txn.commit);
+                    || !self.options.rule.contains(txn.start, txn.commit);
                 alone += 1;
                 at = before;
             }
@@ -246,13 +246,13 @@ impl<S: Store> Checker<S> {
                     (Mode::Si, set) => {
                         let overlaps = match set {
                             None => {
-                                !rule.sees(txn.start, chain.versions)
+                                !rule.contains(txn.start, chain.versions)
                                     || self.goes_on(txn) && chain.versions == txn.start
                             }
                             Some(set) => chain.set_ids >= set.view().xmin,
                         };
                         overlaps
-                            || rule.sees(chain.reads, txn.commit)
+                            || rule.contains(chain.reads, txn.commit)
                             || txn.set_id.is_some_and(|id| id < chain.xmax)
                     }
                 };

@@ -40,7 +40,7 @@ pub enum Fit {
 ///
 /// ```
 /// use anomalist_timestamp::list::suppliers;
-/// let open = [('a', vec![5]), ('b', vec![5, 6]), ('c', vec![7])];
+/// let open = [('a', &[5][..]), ('b', &[5, 6]), ('c', &[7])];
 /// assert_eq!(suppliers(&[1, 5], [1], [], &open), ['a']);
 /// assert_eq!(suppliers(&[1, 5, 6], [1], [], &open), ['b']);
 /// assert_eq!(suppliers(&[5, 7], [], [], &open), ['a']);
@@ -50,7 +50,7 @@ pub fn suppliers<T: Copy, V: Copy + Eq + Hash>(
     seen: &[V],
     there: impl IntoIterator<Item = V>,
     perhaps: impl IntoIterator<Item = V>,
-    open: &[(T, Vec<V>)],
+    open: &[(T, &[V])],
 ) -> Vec<T> {
     let mut need: FxHashMap<V, i64> = FxHashMap::default();
     seen.iter().for_each(|&element| *need.entry(element).or_default() += 1);
@@ -62,7 +62,7 @@ pub fn suppliers<T: Copy, V: Copy + Eq + Hash>(
         let count = |e: &V| block.iter().filter(|own| *own == e).count() as i64;
         block.iter().all(|e| need.get(e).is_some_and(|&need| count(e) <= need))
     };
-    let fitting: Vec<&(T, Vec<V>)> = open.iter().filter(|(_, block)| fits(block)).collect();
+    let fitting: Vec<&(T, &[V])> = open.iter().filter(|(_, block)| fits(block)).collect();
     let perhaps: FxHashSet<V> = perhaps.into_iter().collect();
     let mut best = fitting.clone();
     for element in seen.iter().filter(|e| need.get(e).is_some_and(|&n| n > 0) && !perhaps.contains(e)) {

@@ -12,10 +12,11 @@
 
 use super::Findings;
 use super::events::Event;
-use super::key::{Checker, Match};
-use crate::list::{Block, Fit, is_concatenation};
-use crate::{Class, Mode};
-use anomalist_history::{KeyId, Snapshot, Value};
+use super::key::Checker;
+use super::timeline::At;
+use crate::external::{self, Content, Match, Read, Version};
+use crate::{Mode, Sight, Stamped};
+use anomalist_history::{KeyId, SessionId, Snapshot, Timestamp, Value};
 
 /// Bounds on the ids of a key's versions.
 pub(crate) struct Ids {
@@ -64,23 +65,67 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    fn required(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
+    pub fn required(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
         (0..self.first).chain(self.listed.iter().copied())
-    }
-
-    pub fn all(&self) -> impl Iterator<Item = usize> + Clone + '_ {
-        self.required().chain(self.optional.iter().copied())
     }
 }
 
-impl Checker<'_> {
+/// A version as the rules see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Seat<'c, 'a> {
+    pub at: At<'a>,
+    pub event: Event,
+    /// What it appended.
+    pub elements: &'c [Value],
+}
+
+impl Stamped for Seat<'_, '_> {
+    type Session = SessionId;
+
+    fn start(&self) -> Timestamp {
+        self.at.start()
+    }
+
+    fn commit(&self) -> Timestamp {
+        self.at.commit()
+    }
+
+    fn session(&self) -> SessionId {
+        self.at.session()
+    }
+
+    fn position(&self) -> u32 {
+        self.at.position()
+    }
+
+    fn set(&self) -> Option<Snapshot<'_>> {
+        self.at.set()
+    }
+
+    fn id(&self) -> Option<u64> {
+        self.at.id()
+    }
+}
+
+impl Version for Seat<'_, '_> {
+    type Value = Value;
+
+    fn content(&self) -> Content<'_, Value> {
+        match (self.event.appends(), self.event.is_append()) {
+            (false, _) => Content::Written(self.event.value),
+            (true, true) => Content::Appended(self.elements),
+            (true, false) => Content::Undefined,
+        }
+    }
+}
+
+impl<'a> Checker<'a> {
     /// Judges the reads that waited, and with sets all conflicts.
-    pub fn careful(&self, key: KeyId, reads: &[Event], lists: bool, found: &mut Findings) {
+    pub fn careful(&self, key: KeyId, reads: &[Event], found: &mut Findings) {
         let ids = self.ids();
         for &read in reads {
             let scope = self.scope(read.place(), &ids);
-            let matched = self.weigh(key, read, lists, &scope);
-            self.note(key, read, matched, scope.required().next_back(), found);
+            self.note(key, read, self.judge(key, read, &scope), &scope, found);
         }
         if self.timeline.sets && self.timeline.rule.mode == Mode::Si {
             self.careful_conflicts(key, &ids, found);
@@ -96,35 +141,31 @@ impl Checker<'_> {
 
     /// The versions that a place may see.
     pub fn scope(&self, viewer: u32, ids: &Ids) -> Scope {
-        match self.timeline.rule.mode {
-            Mode::Ser => self.serial_scope(viewer),
-            Mode::Si => {
-                let (first, listed) = self.visible(viewer, ids);
-                Scope { first, listed, optional: Vec::new() }
+        let (first, end) = self.span(viewer, ids);
+        let mut scope = Scope { first, ..Scope::default() };
+        for i in first..end {
+            match self.timeline.sight(viewer, self.versions[i].place()) {
+                Sight::Seen => scope.listed.push(i),
+                Sight::Perhaps => scope.optional.push(i),
+                Sight::Unseen => {}
             }
         }
+        if self.timeline.rule.mode == Mode::Ser {
+            // They commit at one moment: their session orders them.
+            scope.listed.sort_unstable_by_key(|&i| self.seat(i).position());
+        }
+        scope
     }
 
-    /// What committed before, what committed in the same moment before it in its session, and perhaps what others
-    /// committed in that moment.
-    fn serial_scope(&self, viewer: u32) -> Scope {
+    /// A place sees every version before the first number, and none from the second on.
+    fn span(&self, viewer: u32, ids: &Ids) -> (usize, usize) {
         let timeline = self.timeline;
-        let commit = timeline.commit(viewer);
-        let first = self.versions.partition_point(|v| timeline.commit(v.place()) < commit);
-        let end = self.versions.partition_point(|v| timeline.commit(v.place()) <= commit);
-        let (mut own, mut optional): (Vec<usize>, Vec<usize>) = (first..end)
-            .partition(|&i| timeline.session(self.versions[i].place()) == timeline.session(viewer));
-        let txn = |i: &usize| timeline.history.issue(self.txn(self.versions[*i]));
-        let own_txn = timeline.txn_of[viewer as usize];
-        own.retain(|i| txn(i).1 < timeline.history.issue_rank(own_txn));
-        own.sort_unstable_by_key(txn);
-        optional.sort_unstable_by_key(txn);
-        Scope { first, listed: own, optional }
-    }
-
-    /// The versions that a place sees: all before the first number, and those listed.
-    fn visible(&self, viewer: u32, ids: &Ids) -> (usize, Vec<usize>) {
-        let timeline = self.timeline;
+        if timeline.rule.mode == Mode::Ser {
+            let commit = timeline.commit(viewer);
+            let first = self.versions.partition_point(|v| timeline.commit(v.place()) < commit);
+            let end = self.versions.partition_point(|v| timeline.commit(v.place()) <= commit);
+            return (first, end);
+        }
         let (start, end) = match timeline.set(viewer) {
             set @ Some(_) => (ids.start(set), ids.end(set)),
             None => {
@@ -140,9 +181,7 @@ impl Checker<'_> {
         let start = start.min(end);
         // The viewer itself may be among the first ones of a set that counts its own id as ended.
         let own = self.versions[..start].binary_search_by_key(&viewer, |v| v.place());
-        let start = own.unwrap_or(start);
-        let sees = |i: &usize| timeline.sees(viewer, self.versions[*i].place());
-        (start, (start..end).filter(sees).collect())
+        (own.unwrap_or(start), end)
     }
 
     /// The versions that commit before a place starts.
@@ -151,59 +190,36 @@ impl Checker<'_> {
         self.versions.partition_point(|v| self.timeline.commit(v.place()) < start)
     }
 
-    /// Compares a read with what it may see.
-    pub fn weigh(&self, key: KeyId, read: Event, lists: bool, scope: &Scope) -> Match {
-        let commit = |i: usize| self.timeline.commit(self.versions[i].place());
-        let last = scope.required().next_back();
-        let group = |last: usize| scope.required().rev().take_while(|&i| commit(i) == commit(last)).collect();
-        let mut candidates = last.map_or_else(Vec::new, |last| self.last_ones(group(last)));
-        if lists && scope.all().all(|i| self.versions[i].is_append()) {
-            let several = candidates.len().max(1) + scope.optional.len() > 1;
-            return match self.weigh_list(key, read, scope) {
-                Match::Right if several => Match::Tied,
-                matched => matched,
-            };
-        }
-        candidates.extend(&scope.optional);
-        let before = last.is_none().then(|| self.is_initial(key, read.value, self.foreign(key, read)));
-        match lists {
-            true => self.written_over(read, candidates, before),
-            false if candidates.is_empty() => self.initial(key, read.value),
-            false => self.any_of(read, candidates, before),
+    /// A version as the rules see it.
+    pub fn seat(&self, i: usize) -> Seat<'_, 'a> {
+        let event = self.versions[i];
+        let elements = if event.is_append() { self.block(i) } else { &[] };
+        Seat { at: self.timeline.at(event.place()), event, elements }
+    }
+
+    /// A read as the rules see it.
+    pub fn read(&self, key: KeyId, read: Event) -> Read<'a, Value, impl Fn(Value) -> bool + use<>> {
+        let shows = move |value: Value| value == read.value;
+        Read { seen: self.seen(key, read), initial: self.initial(key), shows }
+    }
+
+    /// What a read may see, as the rules see it.
+    pub fn seen_by<'c>(
+        &'c self,
+        scope: &'c Scope,
+    ) -> external::Scope<impl Iterator<Item = Seat<'c, 'a>>, Seat<'c, 'a>> {
+        external::Scope {
+            required: scope.required().rev().map(|i| self.seat(i)),
+            optional: scope.optional.iter().map(|&i| self.seat(i)).collect(),
+            cut: false,
+            mixed: self.content.get(scope.first).is_some_and(|content| content.mixed),
         }
     }
 
-    /// A read that sees nothing but appends.
-    fn weigh_list(&self, key: KeyId, read: Event, scope: &Scope) -> Match {
-        let required: Vec<usize> = scope.required().collect();
-        let Some(seen) = self.foreign(key, read) else {
-            return if required.is_empty() { self.initial(key, read.value) } else { Match::Wrong(None) };
-        };
-        let mut all: Vec<(usize, bool)> = required.iter().map(|&i| (i, true)).collect();
-        all.extend(scope.optional.iter().map(|&i| (i, false)));
-        all.sort_by_key(|&(i, _)| {
-            let issue = self.timeline.history.issue(self.txn(self.versions[i]));
-            (self.timeline.commit(self.versions[i].place()), issue)
-        });
-        let block = |&(i, required): &(usize, bool)| {
-            let place = self.versions[i].place();
-            let (commit, session) = (self.timeline.commit(place), self.timeline.session(place));
-            Block { commit, session, required, elements: self.block(i) }
-        };
-        let fit = seen
-            .strip_prefix(self.initial_list(key))
-            .map_or(Fit::No, |rest| is_concatenation(all.iter().map(block), rest));
-        match fit {
-            Fit::Yes => Match::Right,
-            Fit::GaveUp => Match::GaveUp,
-            Fit::No => {
-                let initial = self.initial_list(key).iter();
-                let elements = required.iter().flat_map(|&i| self.block(i));
-                let expected: Vec<Value> = initial.chain(elements).copied().collect();
-                // The order of a tie is not the one expected.
-                Match::Wrong(Some(self.compare(key, read, &expected).unwrap_or(Class::Mixed)))
-            }
-        }
+    /// Compares a read with what it may see.
+    pub fn judge(&self, key: KeyId, read: Event, scope: &Scope) -> Match {
+        let judged = external::judge(&self.read(key, read), self.seen_by(scope));
+        judged.map_or(Match::Unjudged, |(matched, _)| matched)
     }
 
     /// What a version appended.
@@ -222,7 +238,7 @@ impl Checker<'_> {
                 None => self.versions.partition_point(|v| v.place() < timeline.bound[place as usize]),
             };
             for &other in &self.versions[from.min(j)..j] {
-                if !timeline.sees(place, other.place()) && !timeline.sees(other.place(), place) {
+                if timeline.conflict(place, other.place()) {
                     self.conflict(key, place, other, found);
                 }
             }

@@ -110,7 +110,7 @@ const OPS_PER_THREAD: usize = 50_000;
 /// ```
 /// use anomalist_level::Budget;
 /// use anomalist_history::{Builder, OpKind, Stamps, Timestamp};
-/// use crate::{Axiom, Mode, Rule, Tie};
+/// use anomalist_timestamp::{Axiom, Mode, Rule, Tie, offline};
 ///
 /// // Two transactions that overlap write one key.
 /// let mut b = Builder::new();
