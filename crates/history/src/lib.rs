@@ -32,6 +32,7 @@ mod model;
 mod part;
 mod reads;
 mod resolve;
+mod sink;
 mod snapshots;
 mod value;
 
@@ -43,5 +44,6 @@ pub use index::{FaultKind, Index, ReadFault, Source};
 pub use lists::VersionOrder;
 pub use model::{History, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Show, Stamps, Timestamp};
 pub use part::{Kept, Origin};
+pub use sink::{Facts, TransactionSink, Untimed};
 pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};

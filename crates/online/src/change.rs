@@ -10,7 +10,7 @@ use crate::key::{Effect, Key, Read, Slot, Verdict, Version};
 use crate::pending::{Away, Waiting};
 use crate::ring::{Cursor, Ring};
 use crate::rules::Reader;
-use crate::{Datum, Event, Finding, Store, StoreError, TxnKey};
+use crate::{Event, Finding, Key128, Store, StoreError, TxnKey};
 use anomalist_history::Timestamp;
 use anomalist_timestamp::external::Cut;
 use anomalist_timestamp::{Axiom, Identity, Mode, Sight};
@@ -168,7 +168,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// A written value that decides alone what others must read, up to the version after it: nobody is tied with it.
-    fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Datum, Option<Timestamp>)> {
+    fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Key128, Option<Timestamp>)> {
         let versions = &key.versions;
         let value = versions.get(at)?.effect.written()?;
         let next = versions.get(versions.next(at));
@@ -415,7 +415,7 @@ impl<S: Store> Checker<S> {
         key: Option<u32>,
         other: Option<Slot>,
         read: Option<u32>,
-    ) -> Identity<TxnKey, Datum> {
+    ) -> Identity<TxnKey, Key128> {
         let txn_key = |slot: Slot| {
             let txn = self.world.txn(slot);
             (self.world.sessions[txn.session as usize].name, txn.position)

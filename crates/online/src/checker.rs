@@ -14,7 +14,7 @@ use crate::pending::Pending;
 use crate::suspects::Suspects;
 use crate::world::{Id, Session, Txn, World, show};
 use crate::{
-    Batch, Cell, Datum, Event, Fault, Finding, Gc, Options, Origin, Shape, Shown, Stats, Store, StoreError,
+    Batch, Cell, Event, Fault, Finding, Gc, Key128, Options, Origin, Shape, Shown, Stats, Store, StoreError,
     TxnKey,
 };
 use anomalist_history::{OpKind, Outcome, Timestamp};
@@ -27,7 +27,7 @@ pub struct Checker<S> {
     pub(crate) world: World,
     pub(crate) keys: Vec<Key>,
     pub(crate) free_keys: Vec<u32>,
-    pub(crate) index: FxHashMap<Datum, u32>,
+    pub(crate) index: FxHashMap<Key128, u32>,
     /// Some keys are in the store's map only.
     pub(crate) evicted: bool,
     pub(crate) ids: Ids,
@@ -49,7 +49,7 @@ pub struct Checker<S> {
     /// Commits of some transactions in memory, to find out what is old.
     pub(crate) samples: Vec<Timestamp>,
     /// What was reported (or retracted) after the checkpoint that this checker began with.
-    pub(crate) carried: FxHashMap<Identity<TxnKey, Datum>, Carried>,
+    pub(crate) carried: FxHashMap<Identity<TxnKey, Key128>, Carried>,
     /// Transactions of unknown outcome.
     pub(crate) holding: Holding,
     pub(crate) text_bytes: usize,
@@ -135,7 +135,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// What keys hold before any write, unless the stream says so itself.
-    pub fn set_initial(&mut self, initial: Option<Datum>) {
+    pub fn set_initial(&mut self, initial: Option<Key128>) {
         self.world.initial = initial;
     }
 
@@ -240,7 +240,7 @@ impl<S: Store> Checker<S> {
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
         let (head, ops) = &batch.heads[i];
-        let text = |name: Datum| batch.texts.get(&name).cloned();
+        let text = |name: Key128| batch.texts.get(&name).cloned();
         let ops = ops.start as usize..ops.end as usize;
         self.stats.checked += 1;
         self.stats.operations += ops.len() as u64;
@@ -311,7 +311,7 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    fn session(&mut self, name: Datum, batch: &Batch) -> u32 {
+    fn session(&mut self, name: Key128, batch: &Batch) -> u32 {
         if let Some(&session) = self.world.session_index.get(&name) {
             return session;
         }
@@ -332,14 +332,14 @@ impl<S: Store> Checker<S> {
 
     /// A key's number.
     #[inline]
-    fn key(&mut self, name: Datum, batch: &Batch) -> Result<u32, StoreError> {
+    fn key(&mut self, name: Key128, batch: &Batch) -> Result<u32, StoreError> {
         match self.index.get(&name) {
             Some(&key) => Ok(key),
             None => self.new_key(name, batch),
         }
     }
 
-    fn new_key(&mut self, name: Datum, batch: &Batch) -> Result<u32, StoreError> {
+    fn new_key(&mut self, name: Key128, batch: &Batch) -> Result<u32, StoreError> {
         let text = batch.texts.get(&name).cloned();
         let key = match self.evicted {
             true => self.bring_back(name, text)?,
@@ -380,7 +380,7 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    fn show_access(&self, access: Access<'_, Datum>) -> Option<Shown> {
+    fn show_access(&self, access: Access<'_, Key128>) -> Option<Shown> {
         match access {
             Access::Read(value) | Access::Write(value) | Access::Append(value) => {
                 self.world.show_value(value)

@@ -9,9 +9,9 @@ use anomalist_history::AtomKind;
 
 /// A value, or the name of a key, session or transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Datum(u64, u64);
+pub struct Key128(u64, u64);
 
-/// What a [`Datum`] is known to hold.
+/// What a [`Key128`] is known to hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// No value.
@@ -27,25 +27,25 @@ const NIL: u64 = 1;
 /// Set in the first word of every fingerprint.
 const TEXT: u64 = 1 << 63;
 
-impl Datum {
+impl Key128 {
     /// No value.
-    pub const NIL: Datum = Datum(NIL, 0);
+    pub const NIL: Key128 = Key128(NIL, 0);
 
     /// An integer.
     #[inline]
-    pub const fn int(value: i64) -> Datum {
-        Datum(INT, value as u64)
+    pub const fn int(value: i64) -> Key128 {
+        Key128(INT, value as u64)
     }
 
     /// Anything else, by kind and text.
-    pub fn text(kind: AtomKind, text: &str) -> Datum {
+    pub fn text(kind: AtomKind, text: &str) -> Key128 {
         let kind = match kind {
             AtomKind::Text => 1,
             AtomKind::Keyword => 2,
             AtomKind::Token => 3,
             AtomKind::Compound => 4,
         };
-        Datum(hash(text.as_bytes(), kind) | TEXT, hash(text.as_bytes(), kind ^ 0x5851_F42D_4C95_7F2D))
+        Key128(hash(text.as_bytes(), kind) | TEXT, hash(text.as_bytes(), kind ^ 0x5851_F42D_4C95_7F2D))
     }
 
     /// What it holds.
@@ -57,14 +57,14 @@ impl Datum {
         }
     }
 
-    /// The two words, for [`Datum::from_words`].
+    /// The two words, for [`Key128::from_words`].
     pub(crate) fn words(self) -> (u64, u64) {
         (self.0, self.1)
     }
 
-    /// What [`Datum::words`] took apart; `None` if nothing has these words.
-    pub(crate) fn from_words(a: u64, b: u64) -> Option<Datum> {
-        (a == INT || (a == NIL && b == 0) || a & TEXT != 0).then_some(Datum(a, b))
+    /// What [`Key128::words`] took apart; `None` if nothing has these words.
+    pub(crate) fn from_words(a: u64, b: u64) -> Option<Key128> {
+        (a == INT || (a == NIL && b == 0) || a & TEXT != 0).then_some(Key128(a, b))
     }
 }
 
@@ -98,15 +98,15 @@ mod tests {
         let mut seen = FxHashSet::default();
         for kind in [AtomKind::Text, AtomKind::Keyword, AtomKind::Token, AtomKind::Compound] {
             for n in 0..5_000 {
-                assert!(seen.insert(Datum::text(kind, &format!("{n}"))));
-                assert!(seen.insert(Datum::text(kind, &format!("a longer text with number {n} in it"))));
+                assert!(seen.insert(Key128::text(kind, &format!("{n}"))));
+                assert!(seen.insert(Key128::text(kind, &format!("a longer text with number {n} in it"))));
             }
-            assert!(seen.insert(Datum::text(kind, "")) && seen.insert(Datum::text(kind, "\0")));
+            assert!(seen.insert(Key128::text(kind, "")) && seen.insert(Key128::text(kind, "\0")));
         }
         assert!(seen.iter().all(|d| d.shape() == Shape::Text));
-        assert_eq!(Datum::int(-3).shape(), Shape::Int(-3));
-        let d = Datum::text(AtomKind::Text, "x");
-        assert_eq!(Datum::from_words(d.words().0, d.words().1), Some(d));
-        assert_eq!(Datum::from_words(7, 7), None);
+        assert_eq!(Key128::int(-3).shape(), Shape::Int(-3));
+        let d = Key128::text(AtomKind::Text, "x");
+        assert_eq!(Key128::from_words(d.words().0, d.words().1), Some(d));
+        assert_eq!(Key128::from_words(7, 7), None);
     }
 }

@@ -16,7 +16,7 @@ use crate::key::{Effect, Read, Verdict};
 use crate::ops::Ops;
 use crate::ring::Cursor;
 use crate::rules::Seat;
-use crate::{Batch, Datum, Event, Location, Store, StoreError};
+use crate::{Batch, Event, Key128, Location, Store, StoreError};
 use anomalist_history::{OpKind, SnapshotSet, Timestamp};
 use anomalist_timestamp::external::Cut;
 use anomalist_timestamp::{Footprint, asked};
@@ -35,11 +35,11 @@ pub(crate) struct Held {
     /// Its operations.
     pub body: Location,
     /// What it would leave of its keys.
-    pub effects: Vec<(Datum, Effect)>,
+    pub effects: Vec<(Key128, Effect)>,
 }
 
 impl Held {
-    fn effect(&self, key: Datum) -> &Effect {
+    fn effect(&self, key: Key128) -> &Effect {
         self.effects.iter().find(|(name, _)| *name == key).map_or(&Effect::Undefined, |(_, effect)| effect)
     }
 }
@@ -51,7 +51,7 @@ pub(crate) struct Holding {
     pub held: FxHashMap<u64, Held>,
     pub next: u64,
     /// Who would leave something of a key, in the order of arrival.
-    writers: FxHashMap<Datum, Vec<u64>>,
+    writers: FxHashMap<Key128, Vec<u64>>,
     /// Keys of reads by which a transaction was found to count.
     reasons: Reasons,
     /// The end has come, and nothing has arrived since.
@@ -95,10 +95,10 @@ impl Holding {
 }
 
 /// What a transaction would leave of its keys.
-fn effects(batch: &Batch, i: usize) -> Vec<(Datum, Effect)> {
+fn effects(batch: &Batch, i: usize) -> Vec<(Key128, Effect)> {
     let (_, range) = &batch.heads[i];
     let range = range.start as usize..range.end as usize;
-    let keys: Vec<Datum> = batch.ops[range.clone()].iter().map(|op| op.key).collect();
+    let keys: Vec<Key128> = batch.ops[range.clone()].iter().map(|op| op.key).collect();
     let ops = Ops { batch, first: range.start, keys: &keys };
     let mut footprint = Footprint::default();
     footprint.pass(&ops);
@@ -126,7 +126,7 @@ impl<S: Store> Checker<S> {
         let body = self.store.append(&out.0)?;
         let number = self.holding.next;
         self.holding.next += 1;
-        let keys: Vec<Datum> = effects.iter().map(|(key, _)| *key).collect();
+        let keys: Vec<Key128> = effects.iter().map(|(key, _)| *key).collect();
         let held = Held {
             session,
             position,
@@ -146,7 +146,12 @@ impl<S: Store> Checker<S> {
     }
 
     /// Wrong reads of a key may be right by what has arrived.
-    fn open_wrong_reads(&mut self, name: Datum, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+    fn open_wrong_reads(
+        &mut self,
+        name: Key128,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
         let key = match self.index.get(&name) {
             Some(&key) => key,
             None if self.evicted => {

@@ -1,7 +1,7 @@
 //! The operations of one transaction, and what it leaves of a key.
 
 use crate::key::Effect;
-use crate::{Batch, Cell, Datum};
+use crate::{Batch, Cell, Key128};
 use anomalist_history::OpKind;
 use anomalist_timestamp::{Access, Effect as Wrote, Operations, Written};
 use std::hash::Hash;
@@ -15,7 +15,7 @@ pub(crate) struct Ops<'a, K> {
 
 impl<K: Copy + Eq + Hash> Operations for Ops<'_, K> {
     type Key = K;
-    type Value = Datum;
+    type Value = Key128;
 
     fn len(&self) -> usize {
         self.keys.len()
@@ -25,7 +25,7 @@ impl<K: Copy + Eq + Hash> Operations for Ops<'_, K> {
         self.keys[op]
     }
 
-    fn access(&self, op: usize) -> Access<'_, Datum> {
+    fn access(&self, op: usize) -> Access<'_, Key128> {
         let op = &self.batch.ops[self.first + op];
         match (op.kind, op.cell) {
             (OpKind::Read, Cell::Unknown) => Access::Unknown,
@@ -62,9 +62,9 @@ impl<K: Copy + Eq + Hash> Ops<'_, K> {
 }
 
 /// The one value of a cell.
-pub(crate) fn written(cell: Cell) -> Datum {
+pub(crate) fn written(cell: Cell) -> Key128 {
     match cell {
         Cell::One(value) => value,
-        Cell::Unknown | Cell::List(..) => Datum::NIL,
+        Cell::Unknown | Cell::List(..) => Key128::NIL,
     }
 }

@@ -6,18 +6,18 @@
 use crate::held::Held;
 use crate::key::{Effect, Read, Seen, Version};
 use crate::world::{Last, Txn, World};
-use crate::{Datum, Shape};
+use crate::{Key128, Shape};
 use anomalist_history::{Snapshot, SnapshotSet, Timestamp};
 use anomalist_timestamp::external::{self, Content};
 use anomalist_timestamp::{Mode, Nil, Stamped};
 
-impl Nil for Datum {
-    const NIL: Datum = Datum::NIL;
+impl Nil for Key128 {
+    const NIL: Key128 = Key128::NIL;
 }
 
 impl Effect {
     /// What it leaves.
-    pub fn content(&self) -> Content<'_, Datum> {
+    pub fn content(&self) -> Content<'_, Key128> {
         match self {
             Effect::Write(value) => Content::Written(*value),
             Effect::Append(elements) => Content::Appended(elements),
@@ -28,7 +28,7 @@ impl Effect {
 
 impl Seen {
     /// The same, borrowed.
-    pub fn view(&self) -> external::Seen<'_, Datum> {
+    pub fn view(&self) -> external::Seen<'_, Key128> {
         match self {
             Seen::One(value) => external::Seen::One(*value),
             Seen::List(elements) => external::Seen::List(elements),
@@ -38,7 +38,7 @@ impl Seen {
     /// Whether it is a value that was written. An array that was written as one value has a fingerprint of its
     /// own, and no list that was read is compared with that: such a read counts as right.
     #[inline]
-    pub fn is(&self, value: Datum) -> bool {
+    pub fn is(&self, value: Key128) -> bool {
         match self {
             Seen::One(one) => *one == value,
             Seen::List(_) => value.shape() == Shape::Text,
@@ -59,10 +59,12 @@ impl Stamped for Txn {
         self.commit
     }
 
+    #[inline]
     fn session(&self) -> u32 {
         self.session
     }
 
+    #[inline]
     fn position(&self) -> u32 {
         self.position
     }
@@ -72,6 +74,7 @@ impl Stamped for Txn {
         self.set.as_deref().map(SnapshotSet::view)
     }
 
+    #[inline]
     fn id(&self) -> Option<u64> {
         self.set_id
     }
@@ -97,10 +100,12 @@ impl Stamped for Reader<'_> {
         if self.world.rule.mode == Mode::Ser { self.read.at } else { self.world.txn(self.read.txn).commit }
     }
 
+    #[inline]
     fn session(&self) -> u32 {
         self.world.txn(self.read.txn).session
     }
 
+    #[inline]
     fn position(&self) -> u32 {
         self.world.txn(self.read.txn).position
     }
@@ -110,6 +115,7 @@ impl Stamped for Reader<'_> {
         None
     }
 
+    #[inline]
     fn id(&self) -> Option<u64> {
         self.world.txn(self.read.txn).set_id
     }
@@ -127,6 +133,7 @@ pub(crate) enum Seat<'a> {
 impl Stamped for Seat<'_> {
     type Session = u32;
 
+    #[inline]
     fn start(&self) -> Timestamp {
         match self {
             Seat::Counted(world, version) => world.txn(version.txn).start,
@@ -142,6 +149,7 @@ impl Stamped for Seat<'_> {
         }
     }
 
+    #[inline]
     fn session(&self) -> u32 {
         match self {
             Seat::Counted(world, version) => world.txn(version.txn).session,
@@ -149,6 +157,7 @@ impl Stamped for Seat<'_> {
         }
     }
 
+    #[inline]
     fn position(&self) -> u32 {
         match self {
             Seat::Counted(world, version) => world.txn(version.txn).position,
@@ -156,6 +165,7 @@ impl Stamped for Seat<'_> {
         }
     }
 
+    #[inline]
     fn set(&self) -> Option<Snapshot<'_>> {
         match self {
             Seat::Counted(world, version) => world.txn(version.txn).set(),
@@ -173,9 +183,10 @@ impl Stamped for Seat<'_> {
 }
 
 impl external::Version for Seat<'_> {
-    type Value = Datum;
+    type Value = Key128;
 
-    fn content(&self) -> Content<'_, Datum> {
+    #[inline]
+    fn content(&self) -> Content<'_, Key128> {
         match self {
             Seat::Counted(_, version) => version.effect.content(),
             Seat::Open(_, effect) => effect.content(),
@@ -193,24 +204,30 @@ pub(crate) struct InSession<'a> {
 impl Stamped for InSession<'_> {
     type Session = ();
 
+    #[inline]
     fn start(&self) -> Timestamp {
         self.last.start
     }
 
+    #[inline]
     fn commit(&self) -> Timestamp {
         self.last.commit
     }
 
+    #[inline]
     fn session(&self) {}
 
+    #[inline]
     fn position(&self) -> u32 {
         self.last.position
     }
 
+    #[inline]
     fn set(&self) -> Option<Snapshot<'_>> {
         self.set.map(SnapshotSet::view)
     }
 
+    #[inline]
     fn id(&self) -> Option<u64> {
         self.last.set_id
     }

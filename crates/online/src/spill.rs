@@ -11,7 +11,7 @@ use crate::checker::{Checker, key_weight};
 use crate::codec::{In, Out};
 use crate::key::{BEGIN, Chain, Key, Read, Slot, Verdict, Weight};
 use crate::world::Txn;
-use crate::{Datum, Gc, Store, StoreError};
+use crate::{Gc, Key128, Store, StoreError};
 use anomalist_history::Timestamp;
 use anomalist_timestamp::Mode;
 
@@ -298,7 +298,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// A key of this name, with what the store has of it.
-    pub(crate) fn bring_back(&mut self, name: Datum, text: Option<Box<str>>) -> Result<Key, StoreError> {
+    pub(crate) fn bring_back(&mut self, name: Key128, text: Option<Box<str>>) -> Result<Key, StoreError> {
         let mut key = Key::new(name, text);
         if let Some(bytes) = self.store.get(&key_name(name))? {
             let mut from = In(&bytes);
@@ -310,7 +310,7 @@ impl<S: Store> Checker<S> {
 }
 
 /// Where the store's map has a key.
-pub(crate) fn key_name(name: Datum) -> Vec<u8> {
+pub(crate) fn key_name(name: Key128) -> Vec<u8> {
     let mut out = Out(b"k".to_vec());
     out.datum(name);
     out.0

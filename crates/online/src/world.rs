@@ -6,7 +6,7 @@ use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
 use crate::rules::Seat;
 use crate::trail::Trail;
-use crate::{Datum, Shape, Shown, TxnName};
+use crate::{Key128, Shape, Shown, TxnName};
 use anomalist_history::{SnapshotSet, Timestamp};
 use anomalist_timestamp::external::{self, Cut, Match, Scope};
 use anomalist_timestamp::{Mode, Place, Rule, Sight, Stamped};
@@ -37,14 +37,14 @@ pub(crate) struct Txn {
 /// A transaction's own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Id {
-    pub name: Datum,
+    pub name: Key128,
     pub text: Option<Box<str>>,
 }
 
 /// A session.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    pub name: Datum,
+    pub name: Key128,
     /// The name as text: sessions are ordered by it.
     pub text: Box<str>,
     /// Transactions so far, whatever their outcome.
@@ -74,14 +74,14 @@ pub(crate) struct World {
     txns: Vec<Txn>,
     free: Vec<Slot>,
     pub sessions: Vec<Session>,
-    pub session_index: FxHashMap<Datum, u32>,
+    pub session_index: FxHashMap<Key128, u32>,
     /// Sessions with transactions of unknown outcome.
     pub trails: FxHashMap<u32, Trail>,
     /// What a register holds before any write; `None`: nothing.
-    pub initial: Option<Datum>,
-    pub initial_keys: FxHashMap<Datum, Seen>,
+    pub initial: Option<Key128>,
+    pub initial_keys: FxHashMap<Key128, Seen>,
     /// How to write values; forgotten now and then.
-    pub texts: FxHashMap<Datum, Box<str>>,
+    pub texts: FxHashMap<Key128, Box<str>>,
 }
 
 /// What `judge` found.
@@ -102,7 +102,7 @@ impl World {
             sessions: Vec::new(),
             session_index: FxHashMap::default(),
             trails: FxHashMap::default(),
-            initial: Some(Datum::NIL),
+            initial: Some(Key128::NIL),
             initial_keys: FxHashMap::default(),
             texts: FxHashMap::default(),
         }
@@ -227,7 +227,7 @@ impl World {
         &'a self,
         key: &Key,
         read: &'a Read,
-    ) -> external::Read<'a, Datum, impl Fn(Datum) -> bool + use<'a>> {
+    ) -> external::Read<'a, Key128, impl Fn(Key128) -> bool + use<'a>> {
         let shows = |value| read.seen.is(value);
         external::Read { seen: read.seen.view(), initial: self.initial(key.name), shows }
     }
@@ -300,7 +300,7 @@ impl World {
     }
 
     /// What a key begins as.
-    fn initial(&self, key: Datum) -> Option<external::Seen<'_, Datum>> {
+    fn initial(&self, key: Key128) -> Option<external::Seen<'_, Key128>> {
         match self.initial_keys.get(&key) {
             Some(seen) => Some(seen.view()),
             None => self.initial.map(external::Seen::One),
@@ -320,7 +320,7 @@ impl World {
     }
 
     /// A value as people write it, as far as that is remembered.
-    pub fn show_value(&self, value: Datum) -> Option<Shown> {
+    pub fn show_value(&self, value: Key128) -> Option<Shown> {
         match value.shape() {
             Shape::Text => self.texts.get(&value).map(|text| Shown::Text(text.clone())),
             _ => Some(show(value, None)),
@@ -335,7 +335,7 @@ impl World {
         }
     }
 
-    fn show_list<'a>(&self, elements: impl ExactSizeIterator<Item = &'a Datum>) -> Option<String> {
+    fn show_list<'a>(&self, elements: impl ExactSizeIterator<Item = &'a Key128>) -> Option<String> {
         const MOST: usize = 64;
         let more = elements.len().saturating_sub(MOST);
         let shown: Option<Vec<String>> =
@@ -353,7 +353,7 @@ impl World {
     }
 
     /// What the key holds at first, as people write it.
-    pub fn show_initial(&self, name: Datum) -> Option<Shown> {
+    pub fn show_initial(&self, name: Key128) -> Option<Shown> {
         match self.initial_keys.get(&name) {
             Some(seen) => self.show_seen(seen),
             None => self.show_value(self.initial?),
@@ -362,7 +362,7 @@ impl World {
 }
 
 /// A name as people write it.
-pub(crate) fn show(name: Datum, text: Option<&str>) -> Shown {
+pub(crate) fn show(name: Key128, text: Option<&str>) -> Shown {
     match name.shape() {
         Shape::Int(i) => Shown::Int(i),
         Shape::Nil => Shown::Nil,

@@ -38,26 +38,32 @@ pub trait Stamped {
 impl<T: Stamped> Stamped for &T {
     type Session = T::Session;
 
+    #[inline]
     fn start(&self) -> Timestamp {
         T::start(self)
     }
 
+    #[inline]
     fn commit(&self) -> Timestamp {
         T::commit(self)
     }
 
+    #[inline]
     fn session(&self) -> T::Session {
         T::session(self)
     }
 
+    #[inline]
     fn position(&self) -> u32 {
         T::position(self)
     }
 
+    #[inline]
     fn set(&self) -> Option<Snapshot<'_>> {
         T::set(self)
     }
 
+    #[inline]
     fn id(&self) -> Option<u64> {
         T::id(self)
     }
