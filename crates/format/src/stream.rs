@@ -145,7 +145,7 @@ mod tests {
         let theirs =
             r#"{"ops":[{"t":"w","k":1,"v":2}],"tid":"7","sid":3,"sts":{"p":1,"l":0},"cts":{"p":"9","l":0}}"#;
         assert_eq!(show(theirs), "None 3 7 Some(9) Write 1 2");
-        assert_eq!(show(r#"{"anomalist":1,"initial":0,"initial_keys":[["x",1]]}"#), "Some(0)");
+        assert_eq!(show(r#"{"anomalist":1,"initial":0,"initial_keys":[["x",1]]}"#), "Some(Int(0))");
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub(crate) struct Transaction {
 }
 
 impl From<Transaction> for Recorded {
+    #[inline]
     fn from(t: Transaction) -> Recorded {
         let facts = Facts { id: Some(t.tid), stamps: Some(t.stamps), number: t.sno, ..Facts::default() };
         Recorded { session: t.sid, mops: t.mops, facts, meta: Vec::new() }

@@ -169,6 +169,7 @@ impl Builder {
     }
 
     /// Notes all that is known about a transaction.
+    #[inline]
     pub fn set_facts(&mut self, draft: Draft, facts: Facts<Value>) {
         let Facts { id, outcome, stamps, number, xid, snapshot, interval, line } = facts;
         if let Some(id) = id {

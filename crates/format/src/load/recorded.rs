@@ -17,6 +17,7 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     /// Moves it into a history.
+    #[inline]
     pub fn assemble(self, assembler: &mut Assembler, columns: &mut Columns, line: u32) -> Draft {
         let Recorded { session, mops, facts, meta } = self;
         let session = assembler.value(columns, session);
