@@ -2,8 +2,8 @@
 //!
 //! The text of one transaction, in Anomalist's own format or TimeKiller's, is written to a
 //! [`TransactionSink`]. The grammar is that of the files (the same parsers are used), and each text stands
-//! alone, so a malformed one says what is wrong with it and costs nothing but itself. Which of the two formats
-//! a text is in shows in its field names; a stream may mix them.
+//! alone, so a malformed one says what is wrong with it and costs nothing but itself. Which of the two
+//! formats a text is in shows in its field names; a stream may mix them.
 
 use crate::anomalist::line::{self, Line};
 use crate::load::ops::Columns;

@@ -1,8 +1,9 @@
 //! Where transactions go: readers of files and of streams write to a [`TransactionSink`].
 //!
-//! A sink has names (of keys, sessions and transactions, and single values) and values (a name, a list, or the
-//! unknown result of a read) in its own form: numbers of interned texts in a [`Builder`], fingerprints in a
-//! stream that must not grow. A transaction begins, has operations, and ends with all else that is known.
+//! A sink has names (of keys, sessions and transactions, and single values) and values (a name, a list, or
+//! the unknown result of a read) in its own form: numbers of interned texts in a [`Builder`], fingerprints
+//! in a stream that must not grow. A transaction begins, has operations, and ends with all else that is
+//! known.
 
 use crate::{AtomKind, Builder, Draft, Interval, OpKind, Outcome, SnapshotSet, Stamps, Value};
 use std::fmt;
@@ -109,7 +110,8 @@ pub trait TransactionSink {
     /// Adds an operation to the transaction that has begun.
     fn operation(&mut self, kind: OpKind, key: Self::Name, value: Self::Value);
 
-    /// Ends the transaction that has begun. Where it has no timestamps and the sink needs them, it is left out.
+    /// Ends the transaction that has begun. Where it has no timestamps and the sink needs them, it is left
+    /// out.
     fn end(&mut self, facts: Facts<Self::Name>) -> Result<(), Untimed>;
 }
 

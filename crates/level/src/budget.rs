@@ -29,8 +29,8 @@ impl<'a> Budget<'a> {
         Budget { spent: &|| false, over: &|| false, search: &|| false, known: None }
     }
 
-    /// The same with a limit of its own for the levels whose decision can take exponential time; the function must also be
-    /// true when the whole budget is spent.
+    /// The same with a limit of its own for the levels whose decision can take exponential time; the
+    /// function must also be true when the whole budget is spent.
     pub fn with_search(self, search: &'a (dyn Fn() -> bool + Sync)) -> Budget<'a> {
         Budget { search, ..self }
     }
@@ -46,7 +46,7 @@ impl<'a> Budget<'a> {
         Budget { known: None, ..self }
     }
 
-    /// Passes on what is known, if anybody wants to know.
+    /// Passes on what is known, if a function for it was given.
     pub fn tell(&self, known: impl FnOnce() -> Judgement) {
         if let Some(tell) = self.known {
             tell(known());

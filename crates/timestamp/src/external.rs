@@ -1,16 +1,18 @@
-//! EXT (Definition 4 of the paper): a transaction's first read of a key returns the last version visible to it.
+//! EXT (Definition 4 of the paper): a transaction's first read of a key returns the last version visible to
+//! it.
 //!
-//! Where several visible versions share the largest commit, each of them may be the last that no later one of
-//! its session follows: the order of equal commits is unknown and keeps sessions. Under serializability, what
-//! other sessions commit at the reader's own moment may come before it or not. So a read is right if some such
-//! order explains it, read by read, and a read that is right by one of several versions is a TIE.
+//! Where several visible versions share the largest commit, each of them may be the last that no later one
+//! of its session follows: the order of equal commits is unknown and keeps sessions. Under serializability,
+//! what other sessions commit at the reader's own moment may come before it or not. So a read is right if
+//! some such order explains it, read by read, and a read that is right by one of several versions is a TIE.
 //!
 //! A read that sees no version returns the initial state; the empty list will do, unless the key began as
-//! another list. Of a list, all visible versions are its content ([`list`](crate::list)). What a key holds that
-//! was both written and appended to is the database's business, unless the last versions are written values.
+//! another list. Of a list, all visible versions are its content ([`list`](crate::list)). What a key holds
+//! that was both written and appended to is the database's business, unless the last versions are written
+//! values.
 //!
-//! Costs the versions of the last commit for a written value, all visible versions for a list. Both checks look
-//! first whether one written value is last by itself, which is nearly always so.
+//! Costs the versions of the last commit for a written value, all visible versions for a list. Both checks
+//! look first whether one written value is last by itself, which is nearly always so.
 
 use crate::Stamped;
 use crate::list::{Block, Fit, is_concatenation};
@@ -103,7 +105,8 @@ impl Match {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut;
 
-/// Judges a read. Also returns the last version in the order of commits that it sees; `None`: the initial state.
+/// Judges a read. Also returns the last version in the order of commits that it sees; `None`: the initial
+/// state.
 pub fn judge<R, F>(
     read: &Read<'_, R::Value, F>,
     scope: Scope<impl Iterator<Item = R>, R>,
@@ -201,7 +204,8 @@ pub fn initial_list<'a, V>(initial: Option<Seen<'a, V>>) -> &'a [V] {
     }
 }
 
-/// Whether a list is what the key held at first, what the versions appended and perhaps what the optional ones did.
+/// Whether a list is what the key held at first, what the versions appended and perhaps what the optional
+/// ones did.
 fn is_list<R: Version>(
     initial: Option<Seen<'_, R::Value>>,
     versions: &[R],

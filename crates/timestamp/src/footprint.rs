@@ -1,8 +1,9 @@
-//! One pass over a transaction: what it read of others, what it leaves behind, and where it contradicts itself.
+//! One pass over a transaction: what it read of others, what it leaves behind, and where it contradicts
+//! itself.
 //!
-//! An *external* read is the first operation on its key; what the transaction did before determines any other read, and INT
-//! asks that it does (paper, section II-B). A read that breaks INT is what later reads are compared with, as in Algorithm 2,
-//! line 22. Linear in the number of operations.
+//! An *external* read is the first operation on its key; what the transaction did before determines any
+//! other read, and INT asks that it does (paper, section II-B). A read that breaks INT is what later reads
+//! are compared with, as in Algorithm 2, line 22. Linear in the number of operations.
 
 use crate::Nil;
 use rustc_hash::FxHashMap;

@@ -1,21 +1,21 @@
 //! Which transactions of unknown outcome count.
 //!
-//! A level holds if some choice of which of them committed breaks no axiom. One more that commits can only add
-//! violations, with one exception: a read that is wrong so far may be right because of it. So each wrong read
-//! asks for *one of* some transactions:
+//! A level holds if some choice of which of them committed breaks no axiom. One more that commits can only
+//! add violations, with one exception: a read that is wrong so far may be right because of it. So each wrong
+//! read asks for *one of* some transactions:
 //! * of a register, those whose version would be the last one that it sees, with the value that it returned;
 //! * of a list, those that appended an element that is missing otherwise, and nothing that was not read.
 //!
-//! If it asks for none, it is a violation. If it asks for one, that transaction committed, or the read is wrong
-//! anyway, so it counts.
+//! If it asks for none, it is a violation. If it asks for one, that transaction committed, or the read is
+//! wrong anyway, so it counts.
 
 use crate::external::{Content, Cut, Match, Read, Scope, Seen, Version, initial_list, judge};
 use crate::list::suppliers;
 use crate::{Rule, Sight, Stamped};
 use std::hash::Hash;
 
-/// Of transactions of unknown outcome, each with its version of the key, those one of which must have committed
-/// if a read that is wrong so far is right. `scope` gives what else the reader sees.
+/// Of transactions of unknown outcome, each with its version of the key, those one of which must have
+/// committed if a read that is wrong so far is right. `scope` gives what else the reader sees.
 pub fn asked<T, R, F, I>(
     rule: Rule,
     reader: &impl Stamped<Session = R::Session>,

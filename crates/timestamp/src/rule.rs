@@ -88,9 +88,9 @@ impl Rule {
     }
 }
 
-/// A transaction's place in the total order: by commit, then writers before read-only transactions, then by start, session
-/// (its name as text, or its rank among those), and position in the session. The fields are in that order, and so derived
-/// comparison is the order.
+/// A transaction's place in the total order: by commit, then writers before read-only transactions, then by
+/// start, session (its name as text, or its rank among those), and position in the session. The fields are
+/// in that order, and so derived comparison is the order.
 ///
 /// `S` is a timestamp or its rank; `N` a session's name or its rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

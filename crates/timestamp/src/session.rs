@@ -3,8 +3,8 @@
 use crate::{Mode, Rule, Stamped};
 
 /// Which transaction before it in its session one fails to follow: `last` is the last before it that counts,
-/// `writer` the last of those that writes. A set can only be expected to contain writers, since a transaction
-/// that wrote nothing may have no id.
+/// `writer` the last of those that writes. A set can only be expected to contain writers, since a
+/// transaction that wrote nothing may have no id.
 pub fn unfollowed<T, O>(rule: Rule, txn: &T, last: Option<O>, writer: Option<O>) -> Option<O>
 where
     T: Stamped,

@@ -1,17 +1,17 @@
 //! Visibility (Definition 6 of the paper) and the axioms that follow from it without looking at values:
 //! TIMESTAMP and NOCONFLICT.
 //!
-//! Visibility must be a strict partial order that contains the order of each session (Definition 3). So equal
-//! timestamps of one session are in its order: a later transaction of the viewer's own session is not visible
-//! to it, even if it commits at the viewer's start timestamp. Under serializability a transaction is one point,
-//! its commit, and transactions of different sessions with equal commits may be in either order.
+//! Visibility must be a strict partial order that contains the order of each session (Definition 3). So
+//! equal timestamps of one session are in its order: a later transaction of the viewer's own session is not
+//! visible to it, even if it commits at the viewer's start timestamp. Under serializability a transaction is
+//! one point, its commit, and transactions of different sessions with equal commits may be in either order.
 
 use crate::{Mode, Rule};
 use anomalist_history::{Snapshot, Timestamp};
 use std::cmp::Ordering;
 
-/// A transaction as the rules see it. Where looking something up is expensive, an implementation may do so in
-/// the method: the rules ask for stamps first, and for sessions only where stamps are equal.
+/// A transaction as the rules see it. Where looking something up is expensive, an implementation may do so
+/// in the method: the rules ask for stamps first, and for sessions only where stamps are equal.
 pub trait Stamped {
     /// Names a session.
     type Session: Copy + Ord;
@@ -130,8 +130,8 @@ impl Rule {
     }
 }
 
-/// Whether `other` is a later transaction of the viewer's session and commits at the viewer's start timestamp:
-/// the session, not the timestamp, orders the two. (A set of ids decides by itself about ids.)
+/// Whether `other` is a later transaction of the viewer's session and commits at the viewer's start
+/// timestamp: the session, not the timestamp, orders the two. (A set of ids decides by itself about ids.)
 #[inline]
 pub fn is_later_tie<V, O>(viewer: &V, other: &O) -> bool
 where

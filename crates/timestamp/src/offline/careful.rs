@@ -4,11 +4,11 @@
 //! is right if some order of those that keeps sessions explains it: the transactions before it in its
 //! session count, those of other sessions may.
 //!
-//! Here every version of the key is known. A set decides about each version by its id, so the last visible one is looked for
-//! from the end. Two bounds keep that short on a real history, where ids and commits grow together: behind a position where
-//! all ids are at or above `xmax` nothing is seen, and before one where all are below `xmin` everything is. A key costs as
-//! many steps as versions committed while the oldest transaction that its readers saw running ran; where the ids are in
-//! disarray, versions × readers.
+//! Here every version of the key is known. A set decides about each version by its id, so the last visible
+//! one is looked for from the end. Two bounds keep that short on a real history, where ids and commits grow
+//! together: behind a position where all ids are at or above `xmax` nothing is seen, and before one where
+//! all are below `xmin` everything is. A key costs as many steps as versions committed while the oldest
+//! transaction that its readers saw running ran; where the ids are in disarray, versions × readers.
 
 use super::Findings;
 use super::events::Event;
@@ -20,7 +20,8 @@ use anomalist_history::{KeyId, SessionId, Snapshot, Timestamp, Value};
 
 /// Bounds on the ids of a key's versions.
 pub(crate) struct Ids {
-    /// The largest id among the first so many versions and one more; a version without id counts as the largest.
+    /// The largest id among the first so many versions and one more; a version without id counts as the
+    /// largest.
     largest: Vec<u64>,
     /// The smallest id from a version on; a version without id counts as the smallest.
     smallest: Vec<u64>,
@@ -55,7 +56,8 @@ impl Ids {
     }
 }
 
-/// The versions that a read may see: all before `first`, those listed, and as it pleases those that are optional.
+/// The versions that a read may see: all before `first`, those listed, and as it pleases those that are
+/// optional.
 #[derive(Default, Debug)]
 pub(crate) struct Scope {
     pub first: usize,

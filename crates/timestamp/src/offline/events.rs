@@ -1,9 +1,9 @@
 //! From transactions to keys: external reads and final writes, in order of commit, for one range of keys.
 //!
-//! A range has room for every operation on its keys; transactions are visited in order of their places, so each key's events
-//! come out in that order, a transaction's read before its write. Sixteen bytes per event. Where there are no lists, an
-//! operation costs one look at its key, which knows what the transaction did to it before; lists take the longer way through
-//! [`Footprint`].
+//! A range has room for every operation on its keys; transactions are visited in order of their places, so
+//! each key's events come out in that order, a transaction's read before its write. Sixteen bytes per event.
+//! Where there are no lists, an operation costs one look at its key, which knows what the transaction did to
+//! it before; lists take the longer way through [`Footprint`].
 
 use super::Findings;
 use super::key::Checker;

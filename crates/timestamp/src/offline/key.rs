@@ -1,4 +1,5 @@
-//! One key: its versions in order of commit, the reads that should have returned them, and writers that overlap.
+//! One key: its versions in order of commit, the reads that should have returned them, and writers that
+//! overlap.
 //!
 //! Events come in order of places. A read at place `p` with bound `b ≤ p + 1` sees the versions so far up to
 //! `b`, and those beyond are the ones that committed while its transaction ran: it walks back over them.
@@ -7,8 +8,8 @@
 //! serializability, others commit when they do; see `careful.rs`. Versions with one commit are in any order
 //! that keeps sessions.
 //!
-//! Two writers conflict if neither sees the other. For a writer that starts before it commits, those are the versions
-//! between its bound and its place, so they are counted without being visited.
+//! Two writers conflict if neither sees the other. For a writer that starts before it commits, those are the
+//! versions between its bound and its place, so they are counted without being visited.
 
 use super::Findings;
 use super::careful::Scope;
@@ -232,7 +233,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Counts the versions so far that the writer at `place` conflicts with, and lists as many as there is room for.
+    /// Counts the versions so far that the writer at `place` conflicts with, and lists as many as there is
+    /// room for.
     fn conflicts(&self, key: KeyId, place: u32, bound: u32, found: &mut Findings) {
         if self.timeline.is_later_tied(place) {
             self.later_conflicts(key, place, found);

@@ -1,19 +1,19 @@
 //! Transactions of unknown outcome: which of them must have committed.
 //!
-//! A level holds if some choice of which of them committed breaks no axiom (Definition 4 asks for *an* abstract execution of
-//! what committed). One more that commits can only add violations, with one exception: a read that is wrong so far may be
-//! right because of it. So the least choice is to leave all of them out, and each wrong read then asks for *one of* some
-//! transactions ([`asked`]).
+//! A level holds if some choice of which of them committed breaks no axiom (Definition 4 asks for *an*
+//! abstract execution of what committed). One more that commits can only add violations, with one exception:
+//! a read that is wrong so far may be right because of it. So the least choice is to leave all of them out,
+//! and each wrong read then asks for *one of* some transactions ([`asked`]).
 //!
-//! None: the read is wrong in every choice, which is a violation. One: that transaction committed, or the read is wrong
-//! anyway. It counts from now on, and all is looked at again, until nothing changes. (As versions are added, those that a
-//! read asks for become fewer, so what was a violation stays one.) Several: a choice. If nothing else is wrong, choices are
-//! tried in turn, each as far as it leads, up to a number of operations looked at. One without violations is the proof that
-//! the level holds. If every choice breaks something, these reads are violations. Else they are counted as open, and the
-//! level is unknown.
+//! None: the read is wrong in every choice, which is a violation. One: that transaction committed, or the
+//! read is wrong anyway. It counts from now on, and all is looked at again, until nothing changes. (As
+//! versions are added, those that a read asks for become fewer, so what was a violation stays one.) Several:
+//! a choice. If nothing else is wrong, choices are tried in turn, each as far as it leads, up to a number of
+//! operations looked at. One without violations is the proof that the level holds. If every choice breaks
+//! something, these reads are violations. Else they are counted as open, and the level is unknown.
 //!
-//! A round costs as much as a check of the history without such transactions, and, for each wrong read and each candidate, the
-//! versions of a key.
+//! A round costs as much as a check of the history without such transactions, and, for each wrong read and
+//! each candidate, the versions of a key.
 
 use super::careful::Seat;
 use super::events::{Event, Part};
@@ -145,7 +145,8 @@ fn search(
 /// What wrong reads ask for.
 struct Asked<'a> {
     timeline: &'a Timeline<'a>,
-    /// Of keys with wrong reads: versions that count, and those of transactions of unknown outcome, by place.
+    /// Of keys with wrong reads: versions that count, and those of transactions of unknown outcome, by
+    /// place.
     versions: FxHashMap<KeyId, (Vec<Event>, Vec<Event>)>,
 }
 

@@ -1,10 +1,12 @@
 //! Transactions in order of commit, and how much of that order each of them sees.
 //!
-//! A *place* is a transaction's rank in the order of [`Place`](crate::Place). What a timestamp sees are the places
-//! below a bound; for serializability, those below the transaction's own, as far as no commits are equal. The order is found
-//! by a sort that takes ascending runs as they are (a session's commits are one), the bounds by galloping back from each place.
+//! A *place* is a transaction's rank in the order of [`Place`](crate::Place). What a timestamp sees are the
+//! places below a bound; for serializability, those below the transaction's own, as far as no commits are
+//! equal. The order is found by a sort that takes ascending runs as they are (a session's commits are one),
+//! the bounds by galloping back from each place.
 //!
-//! Transactions of unknown outcome that write have a place too; which of them count is decided later (`open.rs`).
+//! Transactions of unknown outcome that write have a place too; which of them count is decided later
+//! (`open.rs`).
 
 use super::Findings;
 use crate::{
@@ -214,8 +216,8 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Whether two sets exist of which neither contains the other, as far as transactions of this history go. Then no order
-    /// of commits explains what they see.
+    /// Whether two sets exist of which neither contains the other, as far as transactions of this history
+    /// go. Then no order of commits explains what they see.
     pub fn forks(&self) -> bool {
         if !self.sets {
             return false;
