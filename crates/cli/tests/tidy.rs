@@ -154,7 +154,6 @@ const LONG_FUNCTIONS: &[&str] = &[
     "crates/format/src/write/mod.rs check",
     "crates/format/tests/convert.rs histories",
     "crates/history/src/builder.rs finish_on",
-    "crates/online/src/checker.rs judge_transaction",
     "crates/report/src/refuted.rs reason",
     "crates/report/src/tests/formats.rs json_of_one_history",
     "crates/sql/src/judge.rs judge",

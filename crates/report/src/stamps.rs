@@ -1,7 +1,8 @@
 //! Sentences for what contradicts timestamps.
 //!
-//! A witness of these kinds begins with the read, then the write that it should have returned; whose value it returned
-//! instead is an edge. That is what `anomalist-timestamp` makes; anything else is told operation by operation.
+//! A witness of these kinds begins with the read, then the write that it should have returned; whose value
+//! it returned instead is an edge. That is what `anomalist-timestamp` makes; anything else is told operation
+//! by operation.
 
 use crate::cast::{Cast, stamp};
 use crate::explain::{did, saw};
