@@ -26,7 +26,6 @@
 //! ```
 
 mod adya;
-mod budget;
 mod cross;
 mod direct;
 pub mod lint;
@@ -34,14 +33,13 @@ mod mixed;
 mod sessionless;
 pub mod shrink;
 mod sought;
-pub mod stamps;
 pub mod stats;
 mod strong;
 mod verdicts;
 mod weak;
 
 pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, dependencies};
-pub use budget::{Budget, OutOfBudget};
+pub use anomalist_level::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
 use anomalist_history::Indexed;

@@ -18,7 +18,7 @@ use crate::record::{Finished, empty, transaction};
 use crate::{Answer, Ended, Op};
 use anomalist_format::{Sink, WriteError};
 use anomalist_history::{Builder, Draft, OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
-use anomalist_online::{Batch, Cell, Checker, Datum, Event, Head, Initial, MemoryStore, Options, Origin};
+use anomalist_online::{Batch, Cell, Checker, Event, Head, Initial, Key128, MemoryStore, Options, Origin};
 use anomalist_timestamp::Axiom;
 use anomalist_workload::client::Workload;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -120,7 +120,7 @@ pub(crate) fn follow(
         builder: empty(),
         summary: OnlineSummary::default(),
     };
-    joiner.batch.initial(Initial { default: Some(Some(Datum::NIL)), keys: Vec::new() });
+    joiner.batch.initial(Initial { default: Some(Some(Key128::NIL)), keys: Vec::new() });
     let since = Instant::now();
     let mut events = Vec::new();
     let mut over: Option<Instant> = None;
@@ -293,24 +293,24 @@ impl Joiner {
             self.builder.set_snapshot(draft, number, Some(set.clone()));
         }
         for (i, op) in finished.ops.iter().enumerate() {
-            let int = |key: u64| Datum::int(key as i64);
+            let int = |key: u64| Key128::int(key as i64);
             let (kind, key, cell) = match (*op, finished.answers.get(i)) {
                 (Op::Read(key), Some(Answer::Value(value))) => {
-                    (OpKind::Read, key, Cell::One(value.map_or(Datum::NIL, Datum::int)))
+                    (OpKind::Read, key, Cell::One(value.map_or(Key128::NIL, Key128::int)))
                 }
                 (Op::ReadList(key), Some(Answer::List(list))) => {
-                    (OpKind::Read, key, self.batch.list(list.iter().map(|&v| Datum::int(v))))
+                    (OpKind::Read, key, self.batch.list(list.iter().map(|&v| Key128::int(v))))
                 }
                 (Op::Read(key) | Op::ReadList(key), _) => (OpKind::Read, key, Cell::Unknown),
-                (Op::Write(key, value), _) => (OpKind::Write, key, Cell::One(Datum::int(value))),
-                (Op::Append(key, value), _) => (OpKind::Append, key, Cell::One(Datum::int(value))),
+                (Op::Write(key, value), _) => (OpKind::Write, key, Cell::One(Key128::int(value))),
+                (Op::Append(key, value), _) => (OpKind::Append, key, Cell::One(Key128::int(value))),
                 _ => continue,
             };
             self.batch.op(kind, int(key), cell);
         }
         self.batch.transaction(Head {
-            session: Datum::int(finished.process as i64),
-            id: Some(Datum::int(label)),
+            session: Key128::int(finished.process as i64),
+            id: Some(Key128::int(label)),
             outcome: Outcome::Committed,
             stamps,
             number: None,

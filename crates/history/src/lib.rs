@@ -34,6 +34,7 @@ mod operation;
 mod part;
 mod reads;
 mod resolve;
+mod sink;
 mod snapshots;
 mod value;
 
@@ -47,5 +48,6 @@ pub use lists::VersionOrder;
 pub use model::{History, Show};
 pub use operation::{Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};
 pub use part::{Kept, Origin};
+pub use sink::{Facts, TransactionSink, Untimed};
 pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};

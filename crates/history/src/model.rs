@@ -264,15 +264,6 @@ impl History {
         self.numbers.as_deref()
     }
 
-    /// Whether a transaction does not follow the one before it by their numbers, which count from 0 or 1: one in between was
-    /// not recorded, or two have one number.
-    pub fn breaks_numbers(&self, before: Option<TxnId>, t: TxnId) -> bool {
-        self.numbers().is_some_and(|numbers| match before {
-            Some(before) => numbers[before.index()].checked_add(1) != Some(numbers[t.index()]),
-            None => numbers[t.index()] > 1,
-        })
-    }
-
     /// True if some transaction's snapshot is a set of ids rather than a timestamp.
     pub fn has_snapshots(&self) -> bool {
         self.snapshots.as_ref().is_some_and(|s| s.sets)

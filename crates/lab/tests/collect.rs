@@ -7,11 +7,12 @@
 
 mod suite;
 
-use anomalist_check::{Budget, stamps};
 use anomalist_databases::collect::{self, Commit, Seen};
 use anomalist_databases::{Connection, Database, Error, Isolation, Value};
 use anomalist_history::{Builder, History, OpKind, Stamps, Timestamp};
 use anomalist_lab::server::{Engine, Server, Setup};
+use anomalist_level::Budget;
+use anomalist_timestamp::offline;
 use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 use std::collections::HashMap;
 use std::thread;
@@ -141,9 +142,9 @@ fn history(done: &[Done], commits: &[Commit]) -> History {
     builder.finish().unwrap()
 }
 
-fn violations(history: &History) -> stamps::Findings {
+fn violations(history: &History) -> offline::Findings {
     let rule = Rule { mode: Mode::Si, tie: Tie::Inclusive };
-    stamps::find(history, rule, 5, 1.try_into().unwrap(), &Budget::unlimited()).unwrap().unwrap()
+    offline::find(history, rule, 5, 1.try_into().unwrap(), &Budget::unlimited()).unwrap().unwrap()
 }
 
 #[test]

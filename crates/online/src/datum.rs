@@ -17,9 +17,9 @@ use std::hash::Hasher;
 
 /// A value, or the name of a key, session or transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Datum(u64, u64);
+pub struct Key128(u64, u64);
 
-/// What a [`Datum`] is known to hold.
+/// What a [`Key128`] is known to hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// No value.
@@ -39,18 +39,18 @@ const SHORT: u64 = 1 << 62;
 /// The longest of these, in bytes.
 const LONGEST: usize = 15;
 
-impl Datum {
+impl Key128 {
     /// No value.
-    pub const NIL: Datum = Datum(NIL, 0);
+    pub const NIL: Key128 = Key128(NIL, 0);
 
     /// An integer.
     #[inline]
-    pub const fn int(value: i64) -> Datum {
-        Datum(INT, value as u64)
+    pub const fn int(value: i64) -> Key128 {
+        Key128(INT, value as u64)
     }
 
     /// Anything else, by kind and text.
-    pub fn text(kind: AtomKind, text: &str) -> Datum {
+    pub fn text(kind: AtomKind, text: &str) -> Key128 {
         let kind = match kind {
             AtomKind::Text => 0,
             AtomKind::Keyword => 1,
@@ -58,26 +58,26 @@ impl Datum {
             AtomKind::Compound => 3,
         };
         if text.len() <= LONGEST {
-            Datum::short(kind, text.as_bytes())
+            Key128::short(kind, text.as_bytes())
         } else {
-            Datum::long(kind, text.as_bytes())
+            Key128::long(kind, text.as_bytes())
         }
     }
 
-    fn short(kind: u8, text: &[u8]) -> Datum {
+    fn short(kind: u8, text: &[u8]) -> Key128 {
         let mut bytes = [0; 16];
         bytes[0] = kind << 4 | text.len() as u8;
         bytes[1..=text.len()].copy_from_slice(text);
         let both = u128::from_be_bytes(bytes);
-        Datum((both >> 64) as u64 | TEXT | SHORT, both as u64)
+        Key128((both >> 64) as u64 | TEXT | SHORT, both as u64)
     }
 
-    fn long(kind: u8, text: &[u8]) -> Datum {
+    fn long(kind: u8, text: &[u8]) -> Key128 {
         let mut hasher = SipHasher24::new_with_keys(0x616e_6f6d_616c_6973, 0x7420_6f6e_6c69_6e65);
         hasher.write(&[kind]);
         hasher.write(text);
         let found = hasher.finish128();
-        Datum((found.h1 | TEXT) & !SHORT, found.h2)
+        Key128((found.h1 | TEXT) & !SHORT, found.h2)
     }
 
     /// What it holds.
@@ -89,14 +89,14 @@ impl Datum {
         }
     }
 
-    /// The two words, for [`Datum::from_words`].
+    /// The two words, for [`Key128::from_words`].
     pub(crate) fn words(self) -> (u64, u64) {
         (self.0, self.1)
     }
 
-    /// What [`Datum::words`] took apart; `None` if nothing has these words.
-    pub(crate) fn from_words(a: u64, b: u64) -> Option<Datum> {
-        (a == INT || (a == NIL && b == 0) || a & TEXT != 0).then_some(Datum(a, b))
+    /// What [`Key128::words`] took apart; `None` if nothing has these words.
+    pub(crate) fn from_words(a: u64, b: u64) -> Option<Key128> {
+        (a == INT || (a == NIL && b == 0) || a & TEXT != 0).then_some(Key128(a, b))
     }
 }
 
@@ -110,29 +110,29 @@ mod tests {
         let mut seen = FxHashSet::default();
         for kind in [AtomKind::Text, AtomKind::Keyword, AtomKind::Token, AtomKind::Compound] {
             for n in 0..5_000 {
-                assert!(seen.insert(Datum::text(kind, &format!("{n}"))));
-                assert!(seen.insert(Datum::text(kind, &format!("a longer text with number {n} in it"))));
+                assert!(seen.insert(Key128::text(kind, &format!("{n}"))));
+                assert!(seen.insert(Key128::text(kind, &format!("a longer text with number {n} in it"))));
             }
-            assert!(seen.insert(Datum::text(kind, "")) && seen.insert(Datum::text(kind, "\0")));
+            assert!(seen.insert(Key128::text(kind, "")) && seen.insert(Key128::text(kind, "\0")));
             // Around the longest that is held itself, and texts that differ in their ends only.
             for length in 12..20 {
-                assert!(seen.insert(Datum::text(kind, &"x".repeat(length))));
-                assert!(seen.insert(Datum::text(kind, &("x".repeat(length) + "\0"))));
+                assert!(seen.insert(Key128::text(kind, &"x".repeat(length))));
+                assert!(seen.insert(Key128::text(kind, &("x".repeat(length) + "\0"))));
             }
         }
         assert!(seen.iter().all(|d| d.shape() == Shape::Text));
-        assert_eq!(Datum::int(-3).shape(), Shape::Int(-3));
+        assert_eq!(Key128::int(-3).shape(), Shape::Int(-3));
         for text in ["x", "fifteen letters", "sixteen letters!"] {
-            let d = Datum::text(AtomKind::Text, text);
-            assert_eq!(Datum::from_words(d.words().0, d.words().1), Some(d));
+            let d = Key128::text(AtomKind::Text, text);
+            assert_eq!(Key128::from_words(d.words().0, d.words().1), Some(d));
         }
-        assert_eq!(Datum::from_words(7, 7), None);
+        assert_eq!(Key128::from_words(7, 7), None);
     }
 
     /// Checkpoints hold these words: another hash, key or layout needs another version of them.
     #[test]
     fn words_stay_what_they_are() {
-        let words = |text| Datum::text(AtomKind::Text, text).words();
+        let words = |text| Key128::text(AtomKind::Text, text).words();
         assert_eq!(words("ab"), (0xC261_6200_0000_0000, 0));
         assert_eq!(
             words("a text of more than fifteen bytes"),

@@ -1,12 +1,14 @@
 //! Sentences for what contradicts timestamps.
 //!
-//! A witness of these kinds begins with the read, then the write that it should have returned; whose value it returned
-//! instead is an edge. That is what `anomalist-check` makes; anything else is told operation by operation.
+//! A witness of these kinds begins with the read, then the write that it should have returned; whose value
+//! it returned instead is an edge. That is what `anomalist-timestamp` makes; anything else is told operation
+//! by operation.
 
 use crate::cast::{Cast, stamp};
 use crate::explain::{did, saw};
 use anomalist_history::{OpId, OpKind, Stamps, TxnId};
 use anomalist_level::{AnomalyKind, Evidence};
+use anomalist_timestamp::breaks_numbers;
 
 /// The steps for a kind of the timestamp check.
 pub(crate) fn steps(cast: &Cast<'_>) -> Option<Vec<String>> {
@@ -106,7 +108,11 @@ fn conflict(cast: &Cast<'_>) -> Option<Vec<String>> {
 fn number(cast: &Cast<'_>) -> Option<Vec<String>> {
     let (&t, before) = cast.anomaly.witness.transactions.split_last()?;
     let before = before.first().copied();
-    let numbers = cast.history.numbers().filter(|_| cast.history.breaks_numbers(before, t))?;
+    let numbers = cast.history.numbers()?;
+    let number = |t: TxnId| Some(numbers[t.index()]);
+    if !breaks_numbers(before.map(number), number(t)) {
+        return None;
+    }
     let told = format!("{} is number {} of session {}", cast.name(t), numbers[t.index()], cast.session(t));
     Some(vec![match before {
         Some(before) => {

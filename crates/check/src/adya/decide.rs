@@ -19,7 +19,7 @@ use super::orders::Clock;
 use super::registers::Registers;
 use super::shapes::{Shape, Shapes, Sorted};
 use super::unfolded::{Answers, Unfolded};
-use crate::budget::Budget;
+use crate::Budget;
 use crate::verdicts::Board;
 use crate::weak::Problem;
 use anomalist_graph::Components;

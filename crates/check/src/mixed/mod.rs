@@ -21,8 +21,8 @@
 mod demands;
 mod search;
 
+use crate::Budget;
 use crate::Request;
-use crate::budget::Budget;
 use crate::strong;
 use crate::weak::Problem;
 use anomalist_history::{FaultKind, History, ReadFault, TxnId};

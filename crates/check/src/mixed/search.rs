@@ -4,7 +4,7 @@
 //! is tried again; when that contradicts itself, the other side. No recursion: decisions lie on a stack.
 
 use super::demands::{Demands, Edge, Point};
-use crate::budget::Budget;
+use crate::Budget;
 use crate::weak::Problem;
 use anomalist_history::TxnId;
 use std::cmp::Reverse;

@@ -11,7 +11,7 @@ use super::model::{Family, Rules};
 use super::refute::Prover;
 use super::search::{self, Found, Progress, Ways};
 use super::story::known_cycle;
-use crate::budget::Budget;
+use crate::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::ExternalReads;
 use anomalist_history::{Builder, Draft, History, Indexed, KeyId, OpId, OpKind, TxnId};

@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::model::Rules;
 use super::search::{self, Found, Progress, Ways};
 use super::story;
-use crate::budget::Budget;
+use crate::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::returned;
 use anomalist_history::{FaultKind, Index, OpId, TxnId};

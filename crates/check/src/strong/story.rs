@@ -9,7 +9,7 @@ use super::facts::{Facts, Found, From};
 use super::model::{Edge, Model, Rules, Why};
 use super::refute::{Prover, price};
 use super::search;
-use crate::budget::Budget;
+use crate::Budget;
 use crate::weak::Problem;
 use crate::weak::problem::returned;
 use anomalist_graph::{Graph, components};

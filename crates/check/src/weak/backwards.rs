@@ -14,7 +14,7 @@ use super::Weak;
 use super::clocks::{Chains, Clocks};
 use super::plume::OtherKeys;
 use super::problem::{Problem, Read, Stamped};
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_graph::Csr;
 use anomalist_history::{KeyId, OpId, TxnId};
 use anomalist_level::Definitions;

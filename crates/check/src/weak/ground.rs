@@ -11,7 +11,7 @@ use super::required::{self, Required, RequiredEdge};
 use super::sessions::{Guarantee, SessionSeen};
 use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_demands};
 use super::taps::LevelGraph;
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_graph::components;
 use anomalist_history::TxnId;
 use anomalist_level::Definitions;

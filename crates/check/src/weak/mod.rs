@@ -24,7 +24,7 @@ mod simulate;
 mod taps;
 pub(crate) mod witness;
 
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_history::TxnId;
 use anomalist_level::{Anomaly, AnomalyKind, Bound, Definitions, Family, Level, Visible, Witness};
 use ground::{Broken, Conclusion, Ground, Rule};

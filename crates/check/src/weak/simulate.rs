@@ -11,7 +11,7 @@ use super::clocks::{AllClocks, Chains, Clocks};
 use super::order::Units;
 use super::problem::{Problem, Read, Stamped};
 use super::required::{Required, RequiredEdge};
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_history::{KeyId, OpId, SessionId, TxnId};
 
 /// Which transactions a read must take into account.

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use anomalist_history::AtomKind;
 use anomalist_http::Server;
-use anomalist_online::{Batch, Checker, Datum, Event, Gc, Options, Restored, StoreError, checkpoint_extra};
+use anomalist_online::{Batch, Checker, Event, Gc, Key128, Options, Restored, StoreError, checkpoint_extra};
 use anomalist_timestamp::{Mode, Rule};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IsTerminal};
@@ -133,15 +133,15 @@ fn gc(flags: &Flags) -> Result<Gc, Failure> {
 }
 
 /// What `--initial` says: a JSON scalar, nil or none.
-fn initial(text: Option<&str>) -> Result<Option<Datum>, Failure> {
-    let Some(text) = text else { return Ok(Some(Datum::NIL)) };
+fn initial(text: Option<&str>) -> Result<Option<Key128>, Failure> {
+    let Some(text) = text else { return Ok(Some(Key128::NIL)) };
     match (text, serde_json::from_str::<serde_json::Value>(text)) {
         ("none", _) => Ok(None),
-        ("nil", _) | (_, Ok(serde_json::Value::Null)) => Ok(Some(Datum::NIL)),
-        (_, Ok(serde_json::Value::String(text))) => Ok(Some(Datum::text(AtomKind::Text, &text))),
+        ("nil", _) | (_, Ok(serde_json::Value::Null)) => Ok(Some(Key128::NIL)),
+        (_, Ok(serde_json::Value::String(text))) => Ok(Some(Key128::text(AtomKind::Text, &text))),
         (_, Ok(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)))) => {
-            let token = || Datum::text(AtomKind::Token, text);
-            Ok(Some(value.as_i64().filter(|i| i.to_string() == text).map_or_else(token, Datum::int)))
+            let token = || Key128::text(AtomKind::Token, text);
+            Ok(Some(value.as_i64().filter(|i| i.to_string() == text).map_or_else(token, Key128::int)))
         }
         _ => Err(Failure::input(format_args!("--initial {text}: a number, a string in quotes, nil or none"))),
     }

@@ -1,4 +1,5 @@
-//! One key: its versions in order of commit, the reads that should have returned them, and writers that overlap.
+//! One key: its versions in order of commit, the reads that should have returned them, and writers that
+//! overlap.
 //!
 //! Events come in order of places. A read at place `p` with bound `b ≤ p + 1` sees the versions so far up to
 //! `b`, and those beyond are the ones that committed while its transaction ran: it walks back over them.
@@ -7,15 +8,16 @@
 //! serializability, others commit when they do; see `careful.rs`. Versions with one commit are in any order
 //! that keeps sessions.
 //!
-//! Two writers conflict if neither sees the other. For a writer that starts before it commits, those are the versions
-//! between its bound and its place, so they are counted without being visited.
+//! Two writers conflict if neither sees the other. For a writer that starts before it commits, those are the
+//! versions between its bound and its place, so they are counted without being visited.
 
 use super::Findings;
 use super::careful::Scope;
 use super::events::Event;
 use super::timeline::Timeline;
+use crate::external::{Match, Seen, initial_list, is_initial};
+use crate::{Axiom, Class, Mode, Violation};
 use anomalist_history::{History, KeyId, OpKind, TxnId, Value};
-use anomalist_timestamp::{Axiom, Class, Mode, Violation};
 
 /// Checks keys one after another; keeps its buffers.
 pub(crate) struct Checker<'a> {
@@ -43,18 +45,6 @@ pub(crate) struct Content {
     pub tied: bool,
 }
 
-/// How a read compares with what it should have returned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Match {
-    Right,
-    /// Right, and several versions share the commit.
-    Tied,
-    Unjudged,
-    /// Too many orders of equal commits to try.
-    GaveUp,
-    Wrong(Option<Class>),
-}
-
 impl<'a> Checker<'a> {
     pub fn new(timeline: &'a Timeline<'a>, limit: usize) -> Checker<'a> {
         Checker {
@@ -75,6 +65,7 @@ impl<'a> Checker<'a> {
         self.versions.clear();
         self.waiting.clear();
         self.looks_ahead = false;
+        self.content.clear();
         let lists = history.has_lists()
             && events.iter().any(|e| if e.is_version() { e.appends() } else { e.value.is_list() });
         if lists {
@@ -108,37 +99,31 @@ impl<'a> Checker<'a> {
                     false => self.register(key, event, seen),
                     true => self.list(key, event, seen),
                 };
-                self.note(key, event, matched, seen.checked_sub(1), found);
+                if matched != Match::Right {
+                    self.note(key, event, matched, &Scope { first: seen, ..Scope::default() }, found);
+                }
             }
         }
         if !self.waiting.is_empty() || timeline.sets {
             let waiting = std::mem::take(&mut self.waiting);
-            self.careful(key, &waiting, lists, found);
+            self.careful(key, &waiting, found);
             self.waiting = waiting;
         }
     }
 
-    /// Takes these versions of a key for all there are. Whether it is a key with lists.
-    pub fn load(&mut self, key: KeyId, versions: &[Event]) -> bool {
+    /// Takes these versions of a key for all there are.
+    pub fn load(&mut self, key: KeyId, versions: &[Event]) {
         self.versions.clear();
         self.versions.extend_from_slice(versions);
+        self.content.clear();
         if self.timeline.history.has_lists() {
             self.start_list(key);
             versions.iter().for_each(|&version| self.grow_list(key, version));
         }
-        versions.iter().any(|version| version.appends())
     }
 
-    /// Writes down what a read turned out to be. `expected` is the version it should have returned.
-    #[inline]
-    pub fn note(
-        &self,
-        key: KeyId,
-        read: Event,
-        matched: Match,
-        expected: Option<usize>,
-        found: &mut Findings,
-    ) {
+    /// Writes down what a read with this scope turned out to be.
+    pub fn note(&self, key: KeyId, read: Event, matched: Match, scope: &Scope, found: &mut Findings) {
         let (axiom, class) = match matched {
             Match::Right => return,
             Match::Unjudged => {
@@ -150,8 +135,9 @@ impl<'a> Checker<'a> {
                 return;
             }
             Match::Tied => (Axiom::Tie, None),
-            Match::Wrong(class) => (Axiom::Ext, class),
+            Match::Wrong => (Axiom::Ext, self.class(key, read, scope)),
         };
+        let expected = scope.required().next_back();
         let t = self.txn(read);
         let violation = Violation {
             key: Some(key),
@@ -170,69 +156,24 @@ impl<'a> Checker<'a> {
     /// A register read that sees the first `seen` versions.
     #[inline]
     fn register(&self, key: KeyId, read: Event, seen: usize) -> Match {
-        let Some(last) = seen.checked_sub(1) else {
-            return self.initial(key, read.value);
-        };
-        if self.timeline.is_tied(self.versions[last].place()) {
-            return self.any_of(read, self.last_ones((self.tie(last)..seen).collect()), None);
+        match seen.checked_sub(1).map(|last| self.versions[last]) {
+            None => Match::of(is_initial(self.initial(key), Seen::One(read.value))),
+            Some(last) if !self.timeline.is_tied(last.place()) => Match::of(last.value == read.value),
+            Some(_) => self.judge(key, read, &Scope { first: seen, ..Scope::default() }),
         }
-        if self.versions[last].value == read.value { Match::Right } else { Match::Wrong(None) }
     }
 
-    /// A read that sees no version. An empty list is right unless the key began as another one.
-    pub fn initial(&self, key: KeyId, value: Value) -> Match {
-        let seen = self.timeline.history.list(value);
-        if self.is_initial(key, value, seen) { Match::Right } else { Match::Wrong(None) }
-    }
-
-    /// Whether a value, or this list, is what a key held at first.
-    pub fn is_initial(&self, key: KeyId, value: Value, seen: Option<&[Value]>) -> bool {
+    /// What a key held at first.
+    pub fn initial(&self, key: KeyId) -> Option<Seen<'a, Value>> {
         let history = self.timeline.history;
-        let initial = history.initial().of(key);
-        match initial.and_then(|initial| history.list(initial)) {
-            Some(list) => seen.map_or(value == Value::NIL && list.is_empty(), |seen| seen == list),
-            None => initial == Some(value) || seen.is_some_and(<[Value]>::is_empty),
-        }
-    }
-
-    /// The first version with the commit of version `last`.
-    fn tie(&self, last: usize) -> usize {
-        let commit = |i: usize| self.timeline.commit(self.versions[i].place());
-        let mut first = last;
-        while first > 0 && commit(first - 1) == commit(last) {
-            first -= 1;
-        }
-        first
-    }
-
-    /// Of versions with one commit, those that may be the last: of each session the last.
-    pub fn last_ones(&self, mut versions: Vec<usize>) -> Vec<usize> {
-        let session = |i: usize| self.timeline.session(self.versions[i].place());
-        let history = self.timeline.history;
-        versions.sort_unstable_by_key(|&i| history.issue(self.txn(self.versions[i])));
-        versions.chunk_by(|&a, &b| session(a) == session(b)).filter_map(|own| own.last().copied()).collect()
-    }
-
-    /// A read that may return any of these versions, or what was there before them, if that is asked: is it that?
-    pub fn any_of(&self, read: Event, candidates: Vec<usize>, before: Option<bool>) -> Match {
-        let several = candidates.len() + usize::from(before.is_some()) > 1;
-        match before == Some(true) || candidates.iter().any(|&i| self.versions[i].value == read.value) {
-            true if several => Match::Tied,
-            true => Match::Right,
-            false => Match::Wrong(None),
-        }
+        history.initial().of(key).map(|value| history.list(value).map_or(Seen::One(value), Seen::List))
     }
 
     pub fn start_list(&mut self, key: KeyId) {
         self.elements.clear();
-        self.elements.extend_from_slice(self.initial_list(key));
+        self.elements.extend_from_slice(initial_list(self.initial(key)));
         self.content.clear();
         self.content.push(Content { elements: self.elements.len() as u32, mixed: false, tied: false });
-    }
-
-    pub fn initial_list(&self, key: KeyId) -> &'a [Value] {
-        let history = self.timeline.history;
-        history.initial().of(key).and_then(|value| history.list(value)).unwrap_or_default()
     }
 
     pub fn grow_list(&mut self, key: KeyId, version: Event) {
@@ -249,66 +190,51 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// A read of a key with lists that sees the first `seen` versions.
+    /// A read of a key with lists that sees the first `seen` versions. Where no two of them commit together,
+    /// there is one order to compare with.
     fn list(&self, key: KeyId, read: Event, seen: usize) -> Match {
-        if seen == 0 && !read.value.is_list() {
-            return self.initial(key, read.value);
-        }
         let content = self.content[seen];
-        if content.tied && !self.is_plainly(key, read, seen) {
-            return self.weigh(key, read, true, &Scope { first: seen, ..Scope::default() });
-        }
-        if content.mixed {
-            return self.written_over(read, vec![seen - 1], None);
-        }
-        let expected = &self.elements[..content.elements as usize];
-        match self.compare(key, read, expected) {
-            None => Match::Right,
-            Some(class) => Match::Wrong(Some(class)),
-        }
-    }
-
-    /// Whether a read returned what these versions appended one after the other, and the last of them commits alone.
-    fn is_plainly(&self, key: KeyId, read: Event, seen: usize) -> bool {
-        let (content, last) = (self.content[seen], seen - 1);
-        self.timeline.ties_keep_sessions
+        if let Seen::List(rest) = self.seen(key, read)
             && !content.mixed
-            && !self.timeline.is_tied(self.versions[last].place())
-            && self.compare(key, read, &self.elements[..content.elements as usize]).is_none()
-    }
-
-    /// A read that sees versions of both kinds. If the last ones are written values it should return one of those; a value
-    /// that was appended to is anybody's guess.
-    pub fn written_over(&self, read: Event, last: Vec<usize>, before: Option<bool>) -> Match {
-        match last.iter().any(|&i| self.versions[i].appends()) {
-            true => Match::Unjudged,
-            false => self.any_of(read, last, before),
+        {
+            let equal = rest == &self.elements[..content.elements as usize];
+            let last_is_tied = || self.timeline.is_tied(self.versions[seen - 1].place());
+            if !content.tied || equal && self.timeline.ties_keep_sessions && !last_is_tied() {
+                return Match::of(equal);
+            }
         }
+        self.judge(key, read, &Scope { first: seen, ..Scope::default() })
     }
 
-    /// What others wrote of a list that was read.
-    pub fn foreign(&self, key: KeyId, read: Event) -> Option<&'a [Value]> {
+    /// What a read returned of others' work.
+    pub fn seen(&self, key: KeyId, read: Event) -> Seen<'a, Value> {
         let history = self.timeline.history;
-        let list = history.list(read.value)?;
-        let own = own_appends(history, self.txn(read), key, read);
-        Some(&list[..list.len() - own.min(list.len())])
+        history.list(read.value).map_or(Seen::One(read.value), |list| {
+            let own = own_appends(history, self.txn(read), key, read);
+            Seen::List(&list[..list.len() - own.min(list.len())])
+        })
     }
 
-    /// How a read differs from the list expected, if it does.
-    pub fn compare(&self, key: KeyId, read: Event, expected: &[Value]) -> Option<Class> {
-        let Some(rest) = self.foreign(key, read) else { return Some(Class::Mixed) };
-        if rest == expected {
-            None
-        } else if expected.starts_with(rest) {
-            Some(Class::Stale)
-        } else if rest.starts_with(expected) {
-            Some(Class::Future)
-        } else {
-            Some(Class::Mixed)
+    /// How a wrong list differs from what it should have been, if all that it sees or may see was appended.
+    fn class(&self, key: KeyId, read: Event, scope: &Scope) -> Option<Class> {
+        let Seen::List(rest) = self.seen(key, read) else { return None };
+        let content = self.content.get(scope.first).filter(|content| !content.mixed)?;
+        let mut others = scope.listed.iter().chain(&scope.optional);
+        if !others.all(|&i| self.versions[i].is_append()) {
+            return None;
         }
+        let mut expected = self.elements[..content.elements as usize].to_vec();
+        scope.listed.iter().for_each(|&i| expected.extend_from_slice(self.block(i)));
+        Some(match () {
+            () if rest.len() < expected.len() && expected.starts_with(rest) => Class::Stale,
+            () if rest.len() > expected.len() && rest.starts_with(&expected) => Class::Future,
+            // Also where the order of a tie is not the one expected.
+            () => Class::Mixed,
+        })
     }
 
-    /// Counts the versions so far that the writer at `place` conflicts with, and lists as many as there is room for.
+    /// Counts the versions so far that the writer at `place` conflicts with, and lists as many as there is
+    /// room for.
     fn conflicts(&self, key: KeyId, place: u32, bound: u32, found: &mut Findings) {
         if self.timeline.is_later_tied(place) {
             self.later_conflicts(key, place, found);
@@ -337,8 +263,8 @@ impl<'a> Checker<'a> {
             return;
         }
         for &other in unseen {
-            // Does the earlier one, against all order, see this one?
-            if !self.timeline.sees(other.place(), place) {
+            // The earlier one may, against all order, see this one.
+            if self.timeline.conflict(place, other.place()) {
                 self.conflict(key, place, other, found);
             }
         }
@@ -350,7 +276,7 @@ impl<'a> Checker<'a> {
         let (timeline, start) = (self.timeline, self.timeline.start(place));
         let from = self.versions[self.before_start(place)..].iter();
         for &other in from.take_while(|v| timeline.commit(v.place()) == start) {
-            if timeline.is_later_tie(place, other.place()) && !timeline.sees(other.place(), place) {
+            if timeline.is_later_tie(place, other.place()) && timeline.conflict(place, other.place()) {
                 self.conflict(key, place, other, found);
             }
         }

@@ -1,12 +1,12 @@
 //! How long a check may go on. Checkers read no clock: they poll. Between two polls they publish what
 //! is known, for callers that cannot wait.
 
-use anomalist_level::Judgement;
+use crate::Judgement;
 
 /// Asked now and then whether to go on.
 ///
 /// ```
-/// use anomalist_check::Budget;
+/// use anomalist_level::Budget;
 /// assert!(!Budget::unlimited().is_spent());
 /// assert!(Budget::new(&|| true).is_spent());
 /// ```
@@ -29,8 +29,8 @@ impl<'a> Budget<'a> {
         Budget { spent: &|| false, over: &|| false, search: &|| false, known: None }
     }
 
-    /// The same with a limit of its own for the levels whose decision can take exponential time; the function must also be
-    /// true when the whole budget is spent.
+    /// The same with a limit of its own for the levels whose decision can take exponential time; the
+    /// function must also be true when the whole budget is spent.
     pub fn with_search(self, search: &'a (dyn Fn() -> bool + Sync)) -> Budget<'a> {
         Budget { search, ..self }
     }
@@ -46,21 +46,21 @@ impl<'a> Budget<'a> {
         Budget { known: None, ..self }
     }
 
-    /// Passes on what is known, if anybody wants to know.
-    pub(crate) fn tell(&self, known: impl FnOnce() -> Judgement) {
+    /// Passes on what is known, if a function for it was given.
+    pub fn tell(&self, known: impl FnOnce() -> Judgement) {
         if let Some(tell) = self.known {
             tell(known());
         }
     }
 
     /// The budget of searches.
-    pub(crate) fn search(&self) -> Budget<'a> {
+    pub fn search(&self) -> Budget<'a> {
         Budget { spent: self.search, ..*self }
     }
 
     /// True if all work should stop, not only a search that takes too long: what is cheap may still be
     /// tried.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         (self.over)()
     }
 

@@ -1,13 +1,14 @@
 //! A level that holds by timestamps as a proof that needs none: the order of begins and commits.
 //!
-//! What a transaction sees is what committed before it began, so the timestamps in order are the execution that Definition 4
-//! asks for. Given only where that is plain: keys are registers or lists, every writer commits at a moment of its own and after its start, no
-//! snapshot is a set, and no value was written to a key twice (else the proof would have to say which write each read returned).
+//! What a transaction sees is what committed before it began, so the timestamps in order are the execution
+//! that Definition 4 asks for. Given only where that is plain: keys are registers or lists, every writer
+//! commits at a moment of its own and after its start, no snapshot is a set, and no value was written to a
+//! key twice (else the proof would have to say which write each read returned).
 
 use super::timeline::later_ties;
+use crate::{Mode, Rule, Tie};
 use anomalist_history::{History, OpKind, TxnId, Value};
 use anomalist_level::{Certificate, Execution, Level, Point};
-use anomalist_timestamp::{Mode, Rule, Tie};
 use rustc_hash::FxHashSet;
 
 /// The proof of a level that holds by timestamps; `None` where it is not plain.
@@ -60,8 +61,8 @@ pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certific
     in_order.then(|| Certificate::Holds(Execution::events(points)))
 }
 
-/// Whether each transaction begins after those before it in its session have committed. Equal timestamps may be in the order of
-/// sessions by Definition 4 and yet not in this one.
+/// Whether each transaction begins after those before it in its session have committed. Equal timestamps may
+/// be in the order of sessions by Definition 4 and yet not in this one.
 fn follows_sessions(history: &History, points: impl Iterator<Item = Point>) -> bool {
     // Per session the rank of the last that began, and whether it has committed.
     let mut last: Vec<Option<(u32, bool)>> = vec![None; history.session_count()];
@@ -80,8 +81,8 @@ fn follows_sessions(history: &History, points: impl Iterator<Item = Point>) -> b
     true
 }
 
-/// Keys are registers or lists, and no value was written to a key by two transactions, nor an element appended twice. (By
-/// timestamps nil is the empty list; by values it is not.)
+/// Keys are registers or lists, and no value was written to a key by two transactions, nor an element
+/// appended twice. (By timestamps nil is the empty list; by values it is not.)
 fn is_plain(history: &History) -> bool {
     let mut is_list = vec![false; history.key_count()];
     for (head, value) in history.heads().iter().zip(history.values()) {

@@ -1,30 +1,28 @@
 //! Transactions of unknown outcome: which of them must have committed.
 //!
-//! A level holds if some choice of which of them committed breaks no axiom (Definition 4 asks for *an* abstract execution of
-//! what committed). One more that commits can only add violations, with one exception: a read that is wrong so far may be
-//! right because of it. So the least choice is to leave all of them out, and each wrong read then asks for *one of* some
-//! transactions:
-//! * of a register, those whose version would be the last one that it sees, with the value that it returned;
-//! * of a list, those that appended an element that is missing otherwise, and nothing that was not read.
+//! A level holds if some choice of which of them committed breaks no axiom (Definition 4 asks for *an*
+//! abstract execution of what committed). One more that commits can only add violations, with one exception:
+//! a read that is wrong so far may be right because of it. So the least choice is to leave all of them out,
+//! and each wrong read then asks for *one of* some transactions ([`asked`]).
 //!
-//! None: the read is wrong in every choice, which is a violation. One: that transaction committed, or the read is wrong
-//! anyway. It counts from now on, and all is looked at again, until nothing changes. (As versions are added, those that a
-//! read asks for become fewer, so what was a violation stays one.) Several: a choice. If nothing else is wrong, choices are
-//! tried in turn, each as far as it leads, up to a number of operations looked at. One without violations is the proof that
-//! the level holds. If every choice breaks something, these reads are violations. Else they are counted as open, and the
-//! level is unknown.
+//! None: the read is wrong in every choice, which is a violation. One: that transaction committed, or the
+//! read is wrong anyway. It counts from now on, and all is looked at again, until nothing changes. (As
+//! versions are added, those that a read asks for become fewer, so what was a violation stays one.) Several:
+//! a choice. If nothing else is wrong, choices are tried in turn, each as far as it leads, up to a number of
+//! operations looked at. One without violations is the proof that the level holds. If every choice breaks
+//! something, these reads are violations. Else they are counted as open, and the level is unknown.
 //!
-//! A round costs as much as a check of the history without such transactions, and, for each wrong read and each candidate, the
-//! versions of a key.
+//! A round costs as much as a check of the history without such transactions, and, for each wrong read and
+//! each candidate, the versions of a key.
 
-use super::events::Event;
-use super::key::{Checker, Match, appended};
+use super::careful::Seat;
+use super::events::{Event, Part};
+use super::key::{Checker, appended};
 use super::timeline::Timeline;
 use super::{Findings, Run};
-use crate::budget::OutOfBudget;
+use crate::{Axiom, Footprint, Violation, asked};
 use anomalist_history::{KeyId, OpId, TxnId, Value};
-use anomalist_timestamp::list::suppliers;
-use anomalist_timestamp::{Axiom, Violation};
+use anomalist_level::OutOfBudget;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Operations looked at while choices are tried.
@@ -147,7 +145,8 @@ fn search(
 /// What wrong reads ask for.
 struct Asked<'a> {
     timeline: &'a Timeline<'a>,
-    /// Of keys with wrong reads: versions that count, and those of transactions of unknown outcome, by place.
+    /// Of keys with wrong reads: versions that count, and those of transactions of unknown outcome, by
+    /// place.
     versions: FxHashMap<KeyId, (Vec<Event>, Vec<Event>)>,
 }
 
@@ -157,20 +156,18 @@ impl<'a> Asked<'a> {
         let wrong = found.listed.iter().filter(|v| v.axiom == Axiom::Ext);
         let keys: FxHashSet<KeyId> = wrong.filter_map(|v| v.key).collect();
         let mut versions: FxHashMap<KeyId, (Vec<Event>, Vec<Event>)> = FxHashMap::default();
-        let mut written: Vec<KeyId> = Vec::new();
+        let (mut ops, mut footprint): (Vec<u32>, Footprint<KeyId>) = Default::default();
         let open = |counts: &bool| !counts;
         let any_open = timeline.counts.iter().any(open);
         for (place, &t) in timeline.txn_of.iter().enumerate().filter(|_| any_open && !keys.is_empty()) {
-            written.clear();
-            for head in &history.heads()[history.op_range(t)] {
-                if !head.is_read() && keys.contains(&head.key()) && !written.contains(&head.key()) {
-                    written.push(head.key());
-                }
-            }
-            for &key in &written {
-                let (counted, open) = versions.entry(key).or_default();
+            ops.clear();
+            let wanted = |&i: &u32| keys.contains(&history.heads()[i as usize].key());
+            ops.extend(history.op_range(t).map(|i| i as u32).filter(wanted));
+            footprint.pass(&Part { history, ops: &ops });
+            for written in &footprint.writes {
+                let (counted, open) = versions.entry(written.key).or_default();
                 let list = if timeline.counts[place] { counted } else { open };
-                list.extend(Event::version(history, place as u32, t, key));
+                list.push(Event::version(history, place as u32, &ops, written));
             }
         }
         Asked { timeline, versions }
@@ -216,65 +213,23 @@ struct Question<'a, 'b> {
 impl Question<'_, '_> {
     /// The transactions one of which must have committed if this read is right.
     fn ask(self, t: TxnId, read: u32) -> Vec<TxnId> {
-        let (timeline, key) = (self.checker.timeline, self.key);
+        let Question { key, counted, open, checker } = self;
+        let timeline = checker.timeline;
         let history = timeline.history;
         let Some(place) = timeline.place(t) else { return Vec::new() };
         let op = OpId(history.op_range(t).start as u32 + read);
         let read = Event::read(place, op, history.values()[op.index()]);
-        // Everything at once tells who can be seen.
-        let mut all = [self.counted, self.open].concat();
-        all.sort_unstable_by_key(|e| e.place());
-        self.checker.load(key, &all);
-        let scope = self.checker.scope(place, &self.checker.ids());
-        let seen: Vec<Event> = scope.all().map(|i| self.checker.versions[i]).collect();
-        let is_open = |e: &Event| !timeline.counts[e.place() as usize];
-        let open: Vec<Event> = seen.iter().copied().filter(|e| is_open(e) && e.place() != place).collect();
-        if seen.iter().all(|e| e.is_append()) {
-            return match self.checker.foreign(key, read) {
-                Some(list) => {
-                    let counted: Vec<Event> = seen.iter().copied().filter(|e| !is_open(e)).collect();
-                    self.checker.load(key, self.counted);
-                    let optional = self.checker.scope(place, &self.checker.ids()).optional;
-                    let optional: Vec<u32> =
-                        optional.iter().map(|&i| self.checker.versions[i].place()).collect();
-                    missing(self.checker, key, list, &counted, &optional, &open)
-                }
-                None => Vec::new(),
-            };
-        }
-        let mixed = seen.iter().any(|e| e.appends());
-        let checker = self.checker;
-        let mut helps = |e: &Event| {
-            if e.appends() {
-                return mixed;
-            }
-            let at = self.counted.partition_point(|c| c.place() < e.place());
-            let with = [&self.counted[..at], &[*e], &self.counted[at..]].concat();
-            let lists = checker.load(key, &with) || read.value.is_list();
-            let scope = checker.scope(place, &checker.ids());
-            !matches!(checker.weigh(key, read, lists, &scope), Match::Wrong(_))
+        checker.load(key, counted);
+        let appended = |e: &Event| appended(history, checker.txn(*e), key).collect();
+        let elements: Vec<Vec<Value>> = open.iter().map(appended).collect();
+        let seat = |(event, elements): (&Event, _)| {
+            (checker.txn(*event), Seat { at: timeline.at(event.place()), event: *event, elements })
         };
-        let helpful: Vec<Event> = open.into_iter().filter(|e| helps(e)).collect();
-        helpful.into_iter().map(|e| checker.txn(e)).collect()
+        let open: Vec<(TxnId, Seat<'_, '_>)> =
+            open.iter().zip(elements.iter().map(Vec::as_slice)).map(seat).collect();
+        let scope = checker.scope(place, &checker.ids());
+        let seen_by = || checker.seen_by(&scope);
+        let asked = asked(timeline.rule, &timeline.at(place), &checker.read(key, read), &open, seen_by);
+        asked.unwrap_or_default()
     }
-}
-
-/// Of transactions that appended to a list, those one of which must be there, as far as elements tell: what is missing must
-/// come from somewhere.
-fn missing(
-    checker: &Checker<'_>,
-    key: KeyId,
-    list: &[Value],
-    counted: &[Event],
-    optional: &[u32],
-    open: &[Event],
-) -> Vec<TxnId> {
-    let history = checker.timeline.history;
-    let elements = |e: &Event| appended(history, checker.txn(*e), key);
-    let (perhaps, required): (Vec<&Event>, Vec<&Event>) =
-        counted.iter().partition(|e| optional.contains(&e.place()));
-    let there = checker.initial_list(key).iter().copied().chain(required.into_iter().flat_map(elements));
-    let open: Vec<(TxnId, Vec<Value>)> =
-        open.iter().map(|e| (checker.txn(*e), elements(e).collect())).collect();
-    suppliers(list, there, perhaps.into_iter().flat_map(elements), &open)
 }

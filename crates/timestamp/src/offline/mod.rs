@@ -1,21 +1,24 @@
 //! Snapshot isolation and serializability by timestamps (Chronos, section III-B of the paper), key by key.
 //!
-//! The paper plays all start and commit events in one sweep. But the axioms speak of one transaction (INT, TIMESTAMP), one
-//! session (SESSION) or one key (EXT, NOCONFLICT), so nothing needs to be played together:
-//! 1. `timeline.rs` puts transactions in order of commit and finds, for each, how much of that order it sees: a *bound*,
-//!    since what a timestamp sees is a prefix. SESSION and TIMESTAMP are decided on the way.
-//! 2. `events.rs` moves external reads and final writes to their keys, in that order, for one range of keys at a time. INT is
-//!    decided on the way.
-//! 3. `key.rs` walks along a key: a read looks back from its own place to its bound, past the few versions that committed
-//!    while its transaction ran; a write conflicts with just those. `careful.rs` is for what sees no prefix of the past.
+//! The paper plays all start and commit events in one sweep. But the axioms speak of one transaction (INT,
+//! TIMESTAMP), one session (SESSION) or one key (EXT, NOCONFLICT), so nothing needs to be played together:
+//! 1. `timeline.rs` puts transactions in order of commit and finds, for each, how much of that order it
+//!    sees: a *bound*, since what a timestamp sees is a prefix. SESSION and TIMESTAMP are decided on the
+//!    way.
+//! 2. `events.rs` moves external reads and final writes to their keys, in that order, for one range of keys
+//!    at a time. INT is decided on the way.
+//! 3. `key.rs` walks along a key: a read looks back from its own place to its bound, past the few versions
+//!    that committed while its transaction ran; a write conflicts with just those. `careful.rs` is for what
+//!    sees no prefix of the past.
 //! 4. `open.rs` finds out which transactions of unknown outcome must have committed.
 //! 5. `explain.rs` says of each listed EXT what was read instead.
 //!
-//! Nothing is sorted but transactions: O(N log N + M), and O(N + M) where sessions are in order of commit, as the sort takes
-//! runs as it finds them. Ranges of keys are checked in parallel. Every violation is counted; at most `limit` of each axiom
-//! are listed, the first in order of key (EXT, NOCONFLICT, TIE) or of commit, whatever the number of threads.
+//! Nothing is sorted but transactions: O(N log N + M), and O(N + M) where sessions are in order of commit,
+//! as the sort takes runs as it finds them. Ranges of keys are checked in parallel. Every violation is
+//! counted; at most `limit` of each axiom are listed, the first in order of key (EXT, NOCONFLICT, TIE) or of
+//! commit, whatever the number of threads.
 //!
-//! What is judged, and what ties mean, is said in [`anomalist_timestamp`].
+//! What is judged, and what ties mean, is said in the [crate documentation](crate).
 
 mod careful;
 mod events;
@@ -26,9 +29,9 @@ mod open;
 mod proof;
 mod timeline;
 
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Axiom, Rule, Violation};
 use anomalist_history::{History, TxnId};
-use anomalist_timestamp::{Axiom, Rule, Violation};
+use anomalist_level::{Budget, OutOfBudget};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,11 +47,12 @@ pub struct Findings {
     pub counts: [u64; Axiom::ALL.len()],
     /// The first of each axiom, axiom by axiom.
     pub listed: Vec<Violation>,
-    /// Reads of a register value that was appended to: nobody can say what they should have returned.
+    /// Reads of a register value that was appended to: what they should have returned is not defined.
     pub unjudged: u64,
     /// Reads of a list to which very many appended at one moment: too many orders to try.
     pub unmatched: u64,
-    /// Reads that are right only if some transaction of unknown outcome committed, and there is a choice of which.
+    /// Reads that are right only if some transaction of unknown outcome committed, and there is a choice of
+    /// which.
     pub open: u64,
     /// Snapshots that are sets do not all contain one another: visibility is no order of commits.
     pub forks: bool,
@@ -86,9 +90,9 @@ impl Findings {
     }
 }
 
-/// The transactions that count, in order of commit, ties broken as [`Place`](anomalist_timestamp::Place) says; `None` if the
-/// history has no timestamps. If a serializable level holds by timestamps and no writer shares its commit, this order is the
-/// proof.
+/// The transactions that count, in order of commit, ties broken as [`Place`](crate::Place) says; `None` if
+/// the history has no timestamps. If a serializable level holds by timestamps and no writer shares its
+/// commit, this order is the proof.
 pub fn commit_order(history: &History, rule: Rule) -> Option<Vec<TxnId>> {
     let mut timeline = Timeline::new(history, rule)?;
     let run = Run { limit: 0, threads: 1, ranges: 1, budget: &Budget::unlimited() };
@@ -99,8 +103,8 @@ pub fn commit_order(history: &History, rule: Rule) -> Option<Vec<TxnId>> {
     Some(timeline.txn_of.iter().enumerate().filter_map(counts).collect())
 }
 
-/// Operations in one range of keys: few enough that their events stay small beside the history, many enough that a scan of
-/// all operations per range costs little.
+/// Operations in one range of keys: few enough that their events stay small beside the history, many enough
+/// that a scan of all operations per range costs little.
 const OPS_PER_RANGE: usize = 12_000_000;
 /// Operations that are worth a thread.
 const OPS_PER_THREAD: usize = 50_000;
@@ -108,9 +112,9 @@ const OPS_PER_THREAD: usize = 50_000;
 /// Finds every violation; `None` if the history has no timestamps.
 ///
 /// ```
-/// use anomalist_check::{Budget, stamps};
+/// use anomalist_level::Budget;
 /// use anomalist_history::{Builder, OpKind, Stamps, Timestamp};
-/// use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
+/// use anomalist_timestamp::{Axiom, Mode, Rule, Tie, offline};
 ///
 /// // Two transactions that overlap write one key.
 /// let mut b = Builder::new();
@@ -126,7 +130,7 @@ const OPS_PER_THREAD: usize = 50_000;
 /// }
 /// let history = b.finish()?;
 /// let rule = Rule { mode: Mode::Si, tie: Tie::Inclusive };
-/// let found = stamps::find(&history, rule, 1000, 2.try_into()?, &Budget::unlimited()).unwrap().unwrap();
+/// let found = offline::find(&history, rule, 1000, 2.try_into()?, &Budget::unlimited()).unwrap().unwrap();
 /// assert_eq!(found.count(Axiom::NoConflict), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -221,8 +225,8 @@ impl Run<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::{Mode, Tie};
     use anomalist_testkit::random::{StampedShape, stamped};
-    use anomalist_timestamp::{Mode, Tie};
 
     #[test]
     fn ranges_and_threads_change_nothing() {

@@ -3,8 +3,8 @@
 //! One scan of all writes, keeping those whose key and value some listed read returned.
 
 use super::timeline::Timeline;
+use crate::{Axiom, Class, Sight, Violation};
 use anomalist_history::{KeyId, OpId, OpKind, TxnId, Value};
-use anomalist_timestamp::{Axiom, Class, Violation};
 use rustc_hash::FxHashMap;
 
 type Writers = FxHashMap<(KeyId, Value), Vec<OpId>>;
@@ -68,12 +68,11 @@ impl Scene<'_> {
         let (Some(at), Some(written)) = (self.timeline.place(reader), self.timeline.place(writer)) else {
             return Class::Future;
         };
-        if self.timeline.sees(at, written) {
-            Class::Stale
-        } else if written < at && !self.timeline.is_later_tie(at, written) {
-            Class::Overlapping
-        } else {
-            Class::Future
+        match self.timeline.sight(at, written) {
+            Sight::Seen => Class::Stale,
+            Sight::Perhaps if written < at => Class::Stale,
+            Sight::Unseen if written < at && !self.timeline.is_later_tie(at, written) => Class::Overlapping,
+            Sight::Perhaps | Sight::Unseen => Class::Future,
         }
     }
 

@@ -1,17 +1,17 @@
 //! The check by timestamps against the definitions, on many small random histories.
 //!
-//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure prints the history and
-//! both answers.
+//! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed; a failure
+//! prints the history and both answers.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_check::Budget;
-use anomalist_check::stamps::{ByStamps, Findings, certificate, find, judge};
 use anomalist_history::{History, OpKind};
+use anomalist_level::Budget;
 use anomalist_level::Level;
 use anomalist_testkit::number;
 use anomalist_testkit::oracle::{StampFault, StampRule, stamp_faults};
 use anomalist_testkit::random::{StampedShape, stamped};
+use anomalist_timestamp::offline::{ByStamps, Findings, certificate, find, judge};
 use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 use anomalist_verify::Verifier;
 use std::collections::BTreeSet;
@@ -60,14 +60,14 @@ fn identities(found: &Findings) -> BTreeSet<StampFault> {
 }
 
 /// Whether there is a proof that the level holds; if so, it has to convince the verifier.
-fn is_proven(history: &History, rule: Rule, told: &str) -> bool {
+fn is_proven(history: &History, rule: Rule, shown_case: &str) -> bool {
     let level = match rule.mode {
         Mode::Si => Level::StrongSessionSnapshotIsolation,
         Mode::Ser => Level::StrongSessionSerializable,
     };
     let Some(proof) = certificate(history, level, rule.tie) else { return false };
     let verified = Verifier::new(history).certificate(level, &proof);
-    assert!(verified.is_ok(), "{verified:?}\n{proof:?}\n{told}");
+    assert!(verified.is_ok(), "{verified:?}\n{proof:?}\n{shown_case}");
     true
 }
 
@@ -88,34 +88,34 @@ fn compare(history: &History, context: &str, tally: &mut Tally) {
             let rule = Rule { mode, tie };
             let find = |limit| find(history, rule, limit, 2.try_into().unwrap(), &Budget::unlimited());
             let found = find(usize::MAX).unwrap().unwrap();
-            let told = || format!("{context}, {rule:?}\n{}", shown(history));
+            let shown_case = || format!("{context}, {rule:?}\n{}", shown(history));
             if let [(expected, unjudged)] = &choices[..] {
-                assert_eq!(identities(&found), *expected, "{}", told());
-                assert_eq!(found.listed.len(), expected.len(), "one entry each: {}", told());
-                assert_eq!(found.unjudged, *unjudged, "{}", told());
+                assert_eq!(identities(&found), *expected, "{}", shown_case());
+                assert_eq!(found.listed.len(), expected.len(), "one entry each: {}", shown_case());
+                assert_eq!(found.unjudged, *unjudged, "{}", shown_case());
                 for axiom in Axiom::ALL {
                     let count = expected.iter().filter(|f| f.code == axiom.code()).count();
-                    assert_eq!(found.count(axiom), count as u64, "{axiom:?} {}", told());
+                    assert_eq!(found.count(axiom), count as u64, "{axiom:?} {}", shown_case());
                 }
-                assert_eq!((found.open, found.unmatched), (0, 0), "{}", told());
+                assert_eq!((found.open, found.unmatched), (0, 0), "{}", shown_case());
             } else {
                 for sessions in [false, true] {
-                    tally.open[judge_choices(&found, &choices, sessions, &told())] += 1;
+                    tally.open[judge_choices(&found, &choices, sessions, &shown_case())] += 1;
                 }
             }
-            verify_all(history, rule, &told());
+            verify_all(history, rule, &shown_case());
             let holds = found.listed.is_empty() && found.open + found.unjudged == 0;
-            tally.proofs += usize::from(holds && is_proven(history, rule, &told()));
+            tally.proofs += usize::from(holds && is_proven(history, rule, &shown_case()));
             // Counts do not depend on how many are listed, and those listed are the first.
             let few = find(1).unwrap().unwrap();
-            assert_eq!(few.counts, found.counts, "{}", told());
+            assert_eq!(few.counts, found.counts, "{}", shown_case());
             for axiom in Axiom::ALL {
                 let first = |f: &Findings| f.listed.iter().find(|v| v.axiom == axiom).copied();
                 assert_eq!(
                     first(&few).map(|v| v.identity()),
                     first(&found).map(|v| v.identity()),
                     "{}",
-                    told()
+                    shown_case()
                 );
             }
         }
@@ -127,25 +127,25 @@ fn judge_choices(
     found: &Findings,
     choices: &[(BTreeSet<StampFault>, u64)],
     sessions: bool,
-    told: &str,
+    shown_case: &str,
 ) -> usize {
     let forbids = |code: &str| code != "TIE" && (sessions || code != "SESSION");
     let clean = |faults: &BTreeSet<StampFault>| !faults.iter().any(|f| forbids(f.code));
     let may_hold = choices.iter().any(|(faults, unjudged)| clean(faults) && *unjudged == 0);
     let may_be_clean = choices.iter().any(|(faults, _)| clean(faults));
     if identities(found).iter().any(|f| forbids(f.code)) {
-        assert!(!may_be_clean, "violated, sessions {sessions}: {:?}\n{told}", found.listed);
+        assert!(!may_be_clean, "violated, sessions {sessions}: {:?}\n{shown_case}", found.listed);
         1
     } else if found.open + found.unjudged + found.unmatched > 0 {
         2
     } else {
-        assert!(may_hold, "holds, sessions {sessions}\n{told}");
+        assert!(may_hold, "holds, sessions {sessions}\n{shown_case}");
         0
     }
 }
 
 /// Every violation that is shown convinces the verifier.
-fn verify_all(history: &History, rule: Rule, told: &str) {
+fn verify_all(history: &History, rule: Rule, shown_case: &str) {
     let levels = match rule.mode {
         Mode::Si => vec![Level::SnapshotIsolation, Level::StrongSessionSnapshotIsolation],
         Mode::Ser => vec![Level::Serializable, Level::StrongSessionSerializable],
@@ -153,7 +153,7 @@ fn verify_all(history: &History, rule: Rule, told: &str) {
     let request = ByStamps { levels, anomalies: None, tie: rule.tie, threads: 1.try_into().unwrap() };
     let (judgement, _) = judge(history, &request, &Budget::unlimited()).unwrap();
     let verified = Verifier::new(history).stamps(&judgement, rule.tie == Tie::Exclusive);
-    assert!(verified.is_ok(), "{verified:?}\n{judgement:?}\n{told}");
+    assert!(verified.is_ok(), "{verified:?}\n{judgement:?}\n{shown_case}");
 }
 
 fn run(family: &str, shape: StampedShape) -> Tally {
@@ -253,7 +253,9 @@ fn several_writers_of_unknown_outcome_and_one_value() {
     let shape =
         StampedShape { txns: 7, lost: 0.5, repeated: 0.7, clock: 30, wrong: 0.03, ..Default::default() };
     let tally = run("unknown outcomes", shape);
-    assert!(tally.open.iter().all(|&n| n > 0), "{:?}", tally.open);
+    // Undecided ones are rare: not every seed has one.
+    let decided = if std::env::var_os("ANOMALIST_SEED").is_some() { 2 } else { 3 };
+    assert!(tally.open[..decided].iter().all(|&n| n > 0), "{:?}", tally.open);
     run("unknown outcomes, ties", StampedShape { clock: 6, ..shape });
     run("unknown outcomes, lists", StampedShape { lists: 1.0, repeated: 0.4, ..shape });
     run("unknown outcomes, sets", StampedShape { sets: 0.5, ..shape });

@@ -1,16 +1,16 @@
 //! From transactions to keys: external reads and final writes, in order of commit, for one range of keys.
 //!
-//! A range has room for every operation on its keys; transactions are visited in order of their places, so each key's events
-//! come out in that order, a transaction's read before its write. Sixteen bytes per event. Where there are no lists, an
-//! operation costs one look at its key, which knows what the transaction did to it before; lists take the longer way through
-//! [`Footprint`].
+//! A range has room for every operation on its keys; transactions are visited in order of their places, so
+//! each key's events come out in that order, a transaction's read before its write. Sixteen bytes per event.
+//! Where there are no lists, an operation costs one look at its key, which knows what the transaction did to
+//! it before; lists take the longer way through [`Footprint`].
 
 use super::Findings;
 use super::key::Checker;
 use super::timeline::Timeline;
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Access, Axiom, Effect, Footprint, Operations, Violation, Written};
 use anomalist_history::{History, KeyId, OpId, OpKind, TxnId, Value};
-use anomalist_timestamp::{Access, Axiom, Effect, Footprint, Operations, Violation};
+use anomalist_level::{Budget, OutOfBudget};
 use std::ops::Range;
 
 /// What a transaction does to a key: reads what others wrote, or leaves a version behind.
@@ -50,21 +50,16 @@ impl Event {
         self.appends() && self.op != u32::MAX
     }
 
-    /// The version that a transaction leaves of a key.
-    pub fn version(history: &History, place: u32, t: TxnId, key: KeyId) -> Option<Event> {
-        let mut deeds = history.ops(t).filter(|(_, op)| op.kind != OpKind::Read && op.key == key);
-        let first = deeds.next()?;
-        let (mut pure, mut last) = (first.1.kind == OpKind::Append, first);
-        for deed in deeds {
-            pure &= deed.1.kind == OpKind::Append;
-            last = deed;
-        }
-        let place = place | MARK;
-        Some(match (last.1.kind, pure) {
-            (OpKind::Append, true) => Event { place, op: first.0.0 | MARK, value: first.1.value },
-            (OpKind::Append, false) => Event { place, op: u32::MAX, value: Value::NIL },
-            _ => Event { place, op: last.0.0, value: last.1.value },
-        })
+    /// The version that a transaction leaves of a key, of whose operations these were looked at.
+    pub fn version(history: &History, place: u32, ops: &[u32], written: &Written<KeyId>) -> Event {
+        let (op, mark) = match written.effect {
+            Effect::Write(op) => (op, 0),
+            Effect::Append(first, _) => (first, MARK),
+            Effect::Undefined => (u32::MAX, MARK),
+        };
+        let op = ops.get(op as usize).copied().unwrap_or(!MARK);
+        let value = history.values().get(op as usize).copied().unwrap_or(Value::NIL);
+        Event { place: place | MARK, op: op | mark, value }
     }
 
     /// A read at a place.
@@ -113,9 +108,9 @@ pub(crate) struct KeyRange {
 }
 
 /// The operations of one transaction on a range of keys.
-struct Part<'a> {
-    history: &'a History,
-    ops: &'a [u32],
+pub(crate) struct Part<'a> {
+    pub history: &'a History,
+    pub ops: &'a [u32],
 }
 
 impl Operations for Part<'_> {
@@ -142,10 +137,6 @@ impl Operations for Part<'_> {
             OpKind::Write => Access::Write(value),
             OpKind::Append => Access::Append(value),
         }
-    }
-
-    fn is_nil(&self, value: Value) -> bool {
-        value == Value::NIL
     }
 }
 
@@ -280,14 +271,7 @@ impl Gathering<'_> {
             put(read.key, Event { place, op, value: history.values()[op as usize] });
         }
         for written in &self.footprint.writes {
-            let (op, mark) = match written.effect {
-                Effect::Write(op) => (op, 0),
-                Effect::Append(first, _) => (first, MARK),
-                Effect::Undefined => (u32::MAX, MARK),
-            };
-            let op = ops.get(op as usize).copied().unwrap_or(!MARK);
-            let value = history.values().get(op as usize).copied().unwrap_or(Value::NIL);
-            put(written.key, Event { place: place | MARK, op: op | mark, value });
+            put(written.key, Event::version(history, place, ops, written));
         }
         for internal in &self.footprint.internal {
             let read = Some(ops[internal.op as usize] - history.op_range(t).start as u32);

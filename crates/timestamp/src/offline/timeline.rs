@@ -1,20 +1,26 @@
 //! Transactions in order of commit, and how much of that order each of them sees.
 //!
-//! A *place* is a transaction's rank in the order of [`Place`](anomalist_timestamp::Place). What a timestamp sees are the places
-//! below a bound; for serializability, those below the transaction's own, as far as no commits are equal. The order is found
-//! by a sort that takes ascending runs as they are (a session's commits are one), the bounds by galloping back from each place.
+//! A *place* is a transaction's rank in the order of [`Place`](crate::Place). What a timestamp sees are the
+//! places below a bound; for serializability, those below the transaction's own, as far as no commits are
+//! equal. The order is found by a sort that takes ascending runs as they are (a session's commits are one),
+//! the bounds by galloping back from each place.
 //!
-//! Transactions of unknown outcome that write have a place too; which of them count is decided later (`open.rs`).
+//! Transactions of unknown outcome that write have a place too; which of them count is decided later
+//! (`open.rs`).
 
 use super::Findings;
+use crate::{
+    Axiom, Mode, Place, Rule, Sight, Stamped, Tie, Violation, breaks_numbers, is_later_tie, unfollowed,
+};
 use anomalist_history::{History, Outcome, SessionId, Snapshot, Stamps, Timestamp, TxnId};
-use anomalist_timestamp::{Axiom, Mode, Place, Rule, Tie, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
 pub(crate) struct Timeline<'a> {
     pub history: &'a History,
     pub rule: Rule,
+    /// By transaction.
+    stamps: &'a [Stamps],
     /// By place.
     pub txn_of: Vec<TxnId>,
     /// By place: a timestamp sees the places below.
@@ -59,7 +65,7 @@ impl<'a> Timeline<'a> {
         let bound = match rule.mode {
             Mode::Ser => (0..txn_of.len() as u32).collect(),
             Mode::Si => {
-                let sees = |i: usize, at: Timestamp| rule.sees(at, commit(txn_of[i]));
+                let sees = |i: usize, at: Timestamp| rule.contains(at, commit(txn_of[i]));
                 (0..txn_of.len()).map(|i| gallop(i, txn_of.len(), |j| sees(j, start(txn_of[i])))).collect()
             }
         };
@@ -80,6 +86,7 @@ impl<'a> Timeline<'a> {
         Some(Timeline {
             history,
             rule,
+            stamps,
             txn_of,
             bound,
             counts,
@@ -107,12 +114,22 @@ impl<'a> Timeline<'a> {
         Some(self.place_of[t.index()]).filter(|&p| p != u32::MAX)
     }
 
+    /// A place as the rules see it.
+    #[inline]
+    pub fn at(&self, place: u32) -> At<'a> {
+        self.view(self.txn_of[place as usize])
+    }
+
+    fn view(&self, txn: TxnId) -> At<'a> {
+        At { history: self.history, stamps: self.stamps[txn.index()], sets: self.sets, txn }
+    }
+
     pub fn start(&self, place: u32) -> Timestamp {
-        self.history.stamps().map_or(Timestamp::default(), |s| s[self.txn_of[place as usize].index()].start)
+        self.at(place).stamps.start
     }
 
     pub fn commit(&self, place: u32) -> Timestamp {
-        self.history.stamps().map_or(Timestamp::default(), |s| s[self.txn_of[place as usize].index()].commit)
+        self.at(place).stamps.commit
     }
 
     /// Whether a later transaction of a place's session commits at its start timestamp, under snapshot
@@ -125,20 +142,13 @@ impl<'a> Timeline<'a> {
     /// Whether a place is a later transaction of the viewer's session that commits at the viewer's start
     /// timestamp.
     pub fn is_later_tie(&self, viewer: u32, place: u32) -> bool {
-        self.is_later_tied(viewer)
-            && self.history.issued_before(self.txn_of[viewer as usize], self.txn_of[place as usize])
-            && self.commit(place) == self.start(viewer)
+        self.is_later_tied(viewer) && is_later_tie(&self.at(viewer), &self.at(place))
     }
 
     /// Whether a place may share its commit with another.
     #[inline]
     pub fn is_tied(&self, place: u32) -> bool {
         !self.tied.is_empty() && self.tied[place as usize]
-    }
-
-    /// The session of a place.
-    pub fn session(&self, place: u32) -> SessionId {
-        self.history.issuer(self.txn_of[place as usize])
     }
 
     /// The set that a place's snapshot is, if it is one.
@@ -151,54 +161,51 @@ impl<'a> Timeline<'a> {
         self.history.snapshot_id(self.txn_of[place as usize])
     }
 
-    /// Whether one place sees another (Definition 6). What the viewer's own session issued later it does not
-    /// see, even if that commits at its start timestamp: the session, not the timestamp, orders the two. A
-    /// set decides by itself about ids.
-    pub fn sees(&self, viewer: u32, place: u32) -> bool {
-        if viewer == place {
-            return false;
-        }
-        match (self.set(viewer), self.id(place)) {
-            (Some(set), Some(id)) => set.sees(id),
-            _ => place < self.bound[viewer as usize] && !self.is_later_tie(viewer, place),
+    /// A transaction's number in its session, where the recording has one.
+    fn number(&self, t: TxnId) -> Option<u64> {
+        self.history.numbers().map(|numbers| numbers[t.index()])
+    }
+
+    /// What one place sees of another.
+    pub fn sight(&self, viewer: u32, place: u32) -> Sight {
+        match viewer == place {
+            true => Sight::Unseen,
+            false => self.rule.sight(&self.at(viewer), &self.at(place)),
         }
     }
 
+    /// Whether the writers at two places conflict.
+    pub fn conflict(&self, a: u32, b: u32) -> bool {
+        self.rule.conflict(&self.at(a), &self.at(b))
+    }
+
     fn check_stamps(&self, limit: usize, found: &mut Findings) {
-        let Some(stamps) = self.history.stamps().filter(|_| self.rule.mode == Mode::Si) else { return };
-        for (place, &t) in self.txn_of.iter().enumerate().filter(|(place, _)| self.counts[*place]) {
-            let at = stamps[t.index()];
-            if at.start > at.commit && self.set(place as u32).is_none() {
+        if self.rule.mode != Mode::Si {
+            return;
+        }
+        for (_, &t) in self.txn_of.iter().enumerate().filter(|(place, _)| self.counts[*place]) {
+            if self.rule.starts_late(&self.view(t)) {
                 found.add(Violation::of(Axiom::Timestamp, t), limit);
             }
         }
     }
 
     fn check_sessions(&self, limit: usize, found: &mut Findings) {
-        let Some(stamps) = self.history.stamps() else { return };
         let mut broken: Vec<(u32, Option<TxnId>)> = Vec::new();
         for session in self.history.sessions() {
-            let mut before: Option<TxnId> = None;
-            let mut writer: Option<TxnId> = None;
+            let mut before: Option<At<'_>> = None;
+            let mut writer: Option<At<'_>> = None;
             for t in self.history.issued(session) {
                 let Some(place) = self.place(t).filter(|&p| self.counts[p as usize]) else { continue };
-                let (other, holds) = match (self.rule.mode, self.set(place)) {
-                    (Mode::Ser, _) => {
-                        (before, before.is_none_or(|b| stamps[t.index()].commit >= stamps[b.index()].commit))
-                    }
-                    (Mode::Si, None) => {
-                        (before, before.is_none_or(|b| stamps[t.index()].start >= stamps[b.index()].commit))
-                    }
-                    (Mode::Si, Some(_)) => {
-                        (writer, writer.and_then(|w| self.place(w)).is_none_or(|w| self.sees(place, w)))
-                    }
-                };
-                if !holds || self.history.breaks_numbers(before, t) {
-                    broken.push((place, if holds { before } else { other }));
+                let txn = self.view(t);
+                let other = unfollowed(self.rule, &txn, before, writer);
+                let gap = breaks_numbers(before.map(|before| self.number(before.txn)), self.number(t));
+                if other.is_some() || gap {
+                    broken.push((place, other.or(before).map(|other| other.txn)));
                 }
-                before = Some(t);
+                before = Some(txn);
                 if self.sets && writes(self.history, t) {
-                    writer = Some(t);
+                    writer = Some(txn);
                 }
             }
         }
@@ -209,8 +216,8 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Whether two sets exist of which neither contains the other, as far as transactions of this history go. Then no order
-    /// of commits explains what they see.
+    /// Whether two sets exist of which neither contains the other, as far as transactions of this history
+    /// go. Then no order of commits explains what they see.
     pub fn forks(&self) -> bool {
         if !self.sets {
             return false;
@@ -234,6 +241,47 @@ impl<'a> Timeline<'a> {
                     .take_while(|&&id| id < small.xmax)
                     .any(|&id| small.sees(id))
         })
+    }
+}
+
+/// A transaction as the rules see it.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    history: &'a History,
+    stamps: Stamps,
+    /// Snapshots may be sets.
+    sets: bool,
+    txn: TxnId,
+}
+
+impl Stamped for At<'_> {
+    type Session = SessionId;
+
+    #[inline]
+    fn start(&self) -> Timestamp {
+        self.stamps.start
+    }
+
+    #[inline]
+    fn commit(&self) -> Timestamp {
+        self.stamps.commit
+    }
+
+    fn session(&self) -> SessionId {
+        self.history.issuer(self.txn)
+    }
+
+    fn position(&self) -> u32 {
+        self.history.issue_rank(self.txn)
+    }
+
+    #[inline]
+    fn set(&self) -> Option<Snapshot<'_>> {
+        if self.sets { self.history.snapshot(self.txn) } else { None }
+    }
+
+    fn id(&self) -> Option<u64> {
+        self.history.snapshot_id(self.txn)
     }
 }
 

@@ -1,19 +1,19 @@
 //! From violations to verdicts per level, with one example of each kind.
 //!
-//! Snapshot isolation and serializability differ from their strong-session variants in SESSION alone; which axiom breaks
-//! which level is in the table of `anomalist-level`. `Holds` is a proof by Definition 4: the order of commits and the views are
-//! the abstract execution that it asks for.
+//! Snapshot isolation and serializability differ from their strong-session variants in SESSION alone; which
+//! axiom breaks which level is in the table of `anomalist-level`. `Holds` is a proof by Definition 4: the
+//! order of commits and the views are the abstract execution that it asks for.
 
 use super::{Findings, find};
-use crate::budget::Budget;
+use crate::{Axiom, Mode, Rule, Tie, Violation};
 use anomalist_history::{History, KeyId, OpId, TxnId};
+use anomalist_level::Budget;
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Edge, Evidence, Judgement, Level, LevelVerdict, Relation, Verdict, Why, Witness,
 };
-use anomalist_timestamp::{Axiom, Mode, Rule, Tie, Violation};
 use std::num::NonZeroUsize;
 
-/// How many violations of an axiom are listed, unless told otherwise.
+/// How many violations of an axiom are listed by default.
 pub const LISTED: usize = 1000;
 
 /// What to find out by timestamps.
@@ -29,7 +29,8 @@ pub struct ByStamps {
     pub threads: NonZeroUsize,
 }
 
-/// Decides levels by timestamps, and returns what was found in each mode. `None` if the history has no timestamps.
+/// Decides levels by timestamps, and returns what was found in each mode. `None` if the history has no
+/// timestamps.
 pub fn judge(
     history: &History,
     request: &ByStamps,
@@ -120,8 +121,8 @@ fn anomaly(history: &History, kind: AnomalyKind, axiom: Axiom, found: &Findings)
     Anomaly { kind, count: found.count(axiom), witness }
 }
 
-/// The operations first: the read, then the write that it should have returned or that conflicts. What was read instead is an
-/// edge.
+/// The operations first: the read, then the write that it should have returned or that conflicts. What was
+/// read instead is an edge.
 fn witness(history: &History, v: &Violation) -> Witness {
     let mut witness = Witness::default();
     let first = history.op_range(v.txn).start as u32;
