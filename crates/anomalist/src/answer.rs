@@ -1,10 +1,10 @@
 //! The answer: verdicts, anomalies, proofs, as text and as JSON.
 
 use crate::history::History;
-use anomalist_check::stamps::Findings;
 use anomalist_level::{Anomaly, Judgement, Level, Verdict};
 use anomalist_report::{Outcome, Style, Subject, Timing};
 use anomalist_timestamp::Mode;
+use anomalist_timestamp::offline::Findings;
 use serde_core::{Serialize, Serializer};
 use std::fmt;
 

@@ -5,10 +5,10 @@
 
 use crate::error::Error;
 use crate::judging::Question;
-use anomalist_check::Budget;
-use anomalist_check::stamps::{self, ByStamps, Findings};
 use anomalist_history::History;
+use anomalist_level::Budget;
 use anomalist_level::{AnomalyKind, By, Judgement, Level, Verdict};
+use anomalist_timestamp::offline::{self, ByStamps, Findings};
 use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::{Flaw, Verifier};
 use std::num::NonZeroUsize;
@@ -79,11 +79,11 @@ impl Split {
             return (judgement, Vec::new());
         }
         let request = ByStamps { levels: self.stamps, anomalies, tie: self.tie, threads };
-        let Some((by_stamps, found)) = stamps::judge(history, &request, budget) else {
+        let Some((by_stamps, found)) = offline::judge(history, &request, budget) else {
             return (judgement, Vec::new());
         };
         for l in by_stamps.levels.iter().filter(|l| certificates && l.verdict == Verdict::Holds) {
-            let proof = stamps::certificate(history, l.level, self.tie);
+            let proof = offline::certificate(history, l.level, self.tie);
             judgement.certificates.extend(proof.map(|proof| (l.level, proof)));
         }
         if self.both {

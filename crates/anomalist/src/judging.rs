@@ -7,11 +7,11 @@
 use crate::basis::{self, Basis, Split};
 use crate::error::Error;
 use crate::history::Recording;
-use anomalist_check::stamps::Findings;
 use anomalist_check::{Analyser, Budget, Inference, Request};
 use anomalist_history::{History, Indexed};
 use anomalist_jepsen::datatypes::{self, Lowered};
 use anomalist_level::{AnomalyKind, By, Certificate, Definitions, Judgement, Level, Sought, Verdict, Why};
+use anomalist_timestamp::offline::Findings;
 use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::Verifier;
 use std::num::NonZeroUsize;

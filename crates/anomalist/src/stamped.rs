@@ -14,7 +14,7 @@ use anomalist_history::{
 };
 use anomalist_level::Level;
 use anomalist_online::{
-    Batch, Cell, Checker, Datum, Event, Finding, Head, Initial as Header, MemoryStore, Options, Origin,
+    Batch, Cell, Checker, Event, Finding, Head, Initial as Header, Key128, MemoryStore, Options, Origin,
     Shown, TxnKey, TxnName, moment,
 };
 use anomalist_timestamp::{Axiom, Identity, Mode, Rule, Tie};
@@ -35,7 +35,7 @@ pub(crate) struct Found {
     finding: Finding,
 }
 
-type Findings = BTreeMap<Identity<TxnKey, Datum>, Found>;
+type Findings = BTreeMap<Identity<TxnKey, Key128>, Found>;
 
 /// The axioms of one mode.
 struct Judge {
@@ -124,11 +124,11 @@ impl Stamped {
                 (Some(Cell::List(..)), OpKind::Write | OpKind::Append) | (None, _) => {
                     self.obstacle = Some("a list was written as one value");
                 }
-                (Some(cell), _) => self.batch.op(kind, Datum::int(key.index() as i64), cell),
+                (Some(cell), _) => self.batch.op(kind, Key128::int(key.index() as i64), cell),
             }
         }
         self.batch.transaction(Head {
-            session: Datum::int(session.index() as i64),
+            session: Key128::int(session.index() as i64),
             id: None,
             outcome,
             stamps,
@@ -149,7 +149,7 @@ impl Stamped {
         }
         for (key, &value) in &initial.keys {
             match self.cell(builder, value) {
-                Some(cell) => header.keys.push((Datum::int(key.index() as i64), cell)),
+                Some(cell) => header.keys.push((Key128::int(key.index() as i64), cell)),
                 None => self.obstacle = Some("a key begins as a list of lists"),
             }
         }
@@ -162,7 +162,7 @@ impl Stamped {
             _ if value == Value::UNKNOWN => Some(Cell::Unknown),
             None => Some(Cell::One(datum(builder, &mut self.batch, value)?)),
             Some(elements) => {
-                let elements: Option<Vec<Datum>> =
+                let elements: Option<Vec<Key128>> =
                     elements.iter().map(|&e| datum(builder, &mut self.batch, e)).collect();
                 Some(self.batch.list(elements?))
             }
@@ -255,17 +255,17 @@ impl Stamped {
 
 const ZERO: Timestamp = Timestamp { physical: 0, logical: 0 };
 
-fn datum(builder: &Builder, batch: &mut Batch, value: Value) -> Option<Datum> {
+fn datum(builder: &Builder, batch: &mut Batch, value: Value) -> Option<Key128> {
     match value.view() {
-        View::Int(i) => Some(Datum::int(i)),
+        View::Int(i) => Some(Key128::int(i)),
         View::Atom(_) => {
             let (kind, text) = builder.text(value)?;
-            let datum = Datum::text(kind, text);
+            let datum = Key128::text(kind, text);
             batch.text(datum, text);
             Some(datum)
         }
         View::List(_) => None,
-        _ => Some(Datum::NIL),
+        _ => Some(Key128::NIL),
     }
 }
 

@@ -8,8 +8,8 @@
 use crate::table::{Side, Table};
 use anomalist_cli::exit::Failure;
 use anomalist_cli::{interrupt, terminal};
-use anomalist_driver::server::{Engine, Server, Setup, program};
-use anomalist_driver::{Database as _, Target};
+use anomalist_databases::{Database as _, Target};
+use anomalist_lab::server::{Engine, Server, Setup, program};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,6 @@
 use crate::history::HistoryFile;
 use crate::machine;
 use crate::question::Question;
-use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Request, check};
 use anomalist_cli::cli::Global;
 use anomalist_cli::exit::{Exit, Failure};
@@ -21,6 +20,7 @@ use anomalist_cli::{interrupt, load, terminal, values};
 use anomalist_format::{Format, Input, ReadOptions};
 use anomalist_history::{History, Indexed};
 use anomalist_level::{AnomalyKind, Judgement, Level, Verdict};
+use anomalist_timestamp::offline::{self, ByStamps};
 use anomalist_timestamp::{Mode, Rule, Tie};
 use clap::Args;
 use serde_json::{Value, json};
@@ -260,12 +260,12 @@ pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
 fn by_timestamps(history: &History, levels: &[Level], threads: NonZeroUsize) -> (f64, f64, Judgement) {
     let mode = levels.iter().find_map(|&level| Mode::of(level)).unwrap_or(Mode::Si);
     let since = Instant::now();
-    let order = stamps::commit_order(history, Rule { mode, tie: Tie::Inclusive });
+    let order = offline::commit_order(history, Rule { mode, tie: Tie::Inclusive });
     let ordering = lap(since);
     drop(order);
     let request = ByStamps { levels: levels.to_vec(), anomalies: None, tie: Tie::Inclusive, threads };
     let since = Instant::now();
-    let judged = stamps::judge(history, &request, &Budget::new(&interrupt::is_requested));
+    let judged = offline::judge(history, &request, &Budget::new(&interrupt::is_requested));
     (ordering, lap(since), judged.map(|(judgement, _)| judgement).unwrap_or_default())
 }
 

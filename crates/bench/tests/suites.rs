@@ -4,9 +4,9 @@
 
 use anomalist_bench::suites::{Load, all, run, set_up};
 use anomalist_check::{Budget, Request, check};
-use anomalist_driver::Target;
-use anomalist_driver::server::{Engine, Server, ServerError, Setup};
+use anomalist_databases::Target;
 use anomalist_history::Indexed;
+use anomalist_lab::server::{Engine, Server, ServerError, Setup};
 use anomalist_level::{Level, Verdict};
 use anomalist_weakdb::{Options, Store};
 use anomalist_weakdb_sql::Database;
@@ -23,7 +23,7 @@ fn assertions_hold_where_transactions_run_one_after_another() {
     };
     for (number, suite) in all().into_iter().enumerate() {
         let name = format!("suite_{number}");
-        let mut admin = anomalist_driver::Database::connect(server.target(0)).unwrap();
+        let mut admin = anomalist_databases::Database::connect(server.target(0)).unwrap();
         admin.run(&format!("CREATE DATABASE {name}")).unwrap();
         let target = server.target(0).with_database(&name);
         set_up(suite, &target).unwrap();

@@ -43,7 +43,6 @@
 //! ```
 
 mod adya;
-mod budget;
 mod cross;
 mod direct;
 pub mod lint;
@@ -51,7 +50,6 @@ mod mixed;
 mod sessionless;
 pub mod shrink;
 mod sought;
-pub mod stamps;
 pub mod stats;
 mod strong;
 mod verdicts;
@@ -59,7 +57,7 @@ mod view;
 mod weak;
 
 pub use adya::{Analyser, Dependency, ExtraEdge, Inference, MonotonicKeys, dependencies};
-pub use budget::{Budget, OutOfBudget};
+pub use anomalist_level::{Budget, OutOfBudget};
 pub use cross::{Disagreement, compare, cross_check, cross_check_stamps};
 
 use anomalist_history::Indexed;

@@ -10,7 +10,7 @@
 //!
 //! Only what other engines left open comes here, and no history with reads that nothing explains.
 
-use crate::budget::Budget;
+use crate::Budget;
 use crate::strong;
 use crate::verdicts::JudgementBuilder;
 use crate::view::CommittedView;

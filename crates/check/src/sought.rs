@@ -7,9 +7,9 @@
 //! none of a kind follows from a level that forbids the kind and holds, so that level is decided, as if it
 //! had been asked for. Costs what the engines cost that are needed.
 
+use crate::Budget;
 use crate::Request;
 use crate::adya::{Analyser, Registers};
-use crate::budget::Budget;
 use crate::verdicts::{self, JudgementBuilder};
 use crate::view::CommittedView;
 use crate::weak::Guarantee;

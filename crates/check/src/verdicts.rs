@@ -3,9 +3,9 @@
 //! Each engine answers for the levels it decides; the lattice does the rest: a level that holds carries
 //! every level it implies, a violated level takes down every level that implies it.
 
+use crate::Budget;
 use crate::Request;
 use crate::adya::{self, Analyser};
-use crate::budget::Budget;
 use crate::direct;
 use crate::mixed;
 use crate::sessionless;

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Disagreement, Request, check, cross_check, cross_check_stamps};
 use anomalist_history::{History, Indexed};
 use anomalist_level::{Judgement, Level, Verdict};
 use anomalist_testkit::random::{self, Pattern, Reference, Shape, StampedShape};
 use anomalist_testkit::{mini, number};
 use anomalist_timestamp::Tie;
+use anomalist_timestamp::offline::{self, ByStamps};
 
 fn judge(history: &History) -> (Indexed<'_>, Request, Judgement) {
     let indexed = Indexed::new(history, 1.try_into().unwrap());
@@ -70,7 +70,7 @@ fn timestamps() {
         ];
         let (tie, threads) = (Tie::Inclusive, 1.try_into().unwrap());
         let request = ByStamps { levels, anomalies: None, tie, threads };
-        let Some((judgement, _)) = stamps::judge(&history, &request, &Budget::unlimited()) else { continue };
+        let Some((judgement, _)) = offline::judge(&history, &request, &Budget::unlimited()) else { continue };
         held += judgement.levels.iter().filter(|l| l.verdict == Verdict::Holds).count();
         let found = cross_check_stamps(&history, &judgement, &Budget::unlimited());
         assert!(found.is_empty(), "{found:?}\n{}\nANOMALIST_SEED={seed}, case {case}", mini::print(&history));

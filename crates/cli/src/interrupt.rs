@@ -9,7 +9,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 pub fn listen() {
     let handler = || {
         if INTERRUPTED.swap(true, Relaxed) {
-            anomalist_driver::remains::remove_all();
+            anomalist_client::remains::remove_all();
             std::process::exit(Exit::Undecided as i32);
         }
     };

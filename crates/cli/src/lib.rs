@@ -25,6 +25,7 @@ pub mod interrupt;
 pub mod load;
 mod progress;
 mod secret;
+mod system;
 pub mod terminal;
 pub mod values;
 

@@ -31,6 +31,21 @@ fn what_check_writes_verify_accepts() {
     }
 }
 
+/// Certificates hold verdicts by values only. Before November 2026 an empty one was called proven.
+#[test]
+fn a_certificate_without_verdicts_proves_nothing() {
+    let scratch = Scratch::new("certificate-empty");
+    let text = "{\"anomalist\":1,\"initial\":0}\n\
+                {\"session\":1,\"ops\":[[\"w\",\"x\",1]],\"start\":1,\"commit\":2}\n\
+                {\"session\":2,\"ops\":[[\"r\",\"x\",0]],\"start\":3,\"commit\":4}\n";
+    let (history, proof) = (scratch.file("timed.jsonl", text), scratch.path("proof.json"));
+    let checked = anomalist(&["check", &history, "--certificate", &proof]).expect(0);
+    assert!(checked.stderr().contains("leaves out 4 verdicts by timestamps"), "{}", checked.stderr());
+    let said = anomalist(&["verify", &history, &proof]).expect(2).text();
+    assert!(said.starts_with("Nothing is proven"), "{said}");
+    assert_eq!(anomalist(&["verify", &history, &proof, "--json"]).expect(2).json()["proven"], false);
+}
+
 #[test]
 fn what_proves_nothing_is_told_apart_from_what_cannot_be_read() {
     let scratch = Scratch::new("certificate-refuse");

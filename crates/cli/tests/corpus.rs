@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Inference, Request, check};
 use anomalist_format::{Input, ReadOptions};
 use anomalist_history::Indexed;
 use anomalist_level::{Level, Verdict, elle};
 use anomalist_testkit::skip::corpus;
+use anomalist_timestamp::offline::{self, ByStamps};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -122,7 +122,7 @@ fn timestamped_histories() {
                     tie: Default::default(),
                     threads: 2.try_into().unwrap(),
                 };
-                let (judgement, _) = stamps::judge(&loaded.history, &request, &Budget::unlimited()).unwrap();
+                let (judgement, _) = offline::judge(&loaded.history, &request, &Budget::unlimited()).unwrap();
                 let wanted = if expected == "ok" { Verdict::Holds } else { Verdict::Violated };
                 assert_eq!(judgement.verdict(level), Some(&wanted), "{} {word}", columns[0]);
                 // A TIE is a warning.

@@ -7,7 +7,7 @@
 
 mod support;
 
-use anomalist_driver::server::{Engine, Server, ServerError, Setup};
+use anomalist_lab::server::{Engine, Server, ServerError, Setup};
 use anomalist_testkit::skip;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 
 mod support;
 
-use anomalist_driver::{Database, Target, Value};
+use anomalist_databases::{Database, Target, Value};
 use support::{Run, Scratch, anomalist, anomalist_with};
 
 #[test]

@@ -5,8 +5,8 @@
 
 mod support;
 
-use anomalist_driver::Database;
-use anomalist_driver::server::{Engine, Server, ServerError, Setup};
+use anomalist_databases::Database;
+use anomalist_lab::server::{Engine, Server, ServerError, Setup};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -35,9 +35,7 @@ pub mod write;
 pub use diagnostic::{Diagnostic, Hint, Place, Severity};
 pub use elle::events::{LoadedEvents, RECORDING, RECORDING_END, datum_json, peek_events, read_events};
 pub use input::Input;
-pub use stream::{
-    Content, Elements, Header, Item, Operation, Record, StreamFault, StreamReader, Transaction,
-};
+pub use stream::{StreamError, StreamFault, StreamReader};
 pub use write::{HistoryWriter, Sink, recorder, writer};
 
 use anomalist_history::{History, TooLarge};

@@ -9,6 +9,7 @@
 //! Source: TimeKiller (Chronos and AION), `examples/`. One pass over the bytes, no tree; O(n).
 
 use crate::load::ops::{Assembler, Cell, Columns, Mop};
+use crate::load::recorded::Recorded;
 use crate::load::records::{Layout, end_before, read_records};
 use crate::load::{Reading, initial};
 use crate::text::fault::Fault;
@@ -17,7 +18,7 @@ use crate::text::value::json_value;
 use crate::write::{Capabilities, HistoryWriter, InitialRule, Intervals, Names, Sink, UnknownReads};
 use crate::write::{admit, in_position_order, stream, with_nil_initial};
 use crate::{Format, Input, Loaded, ReadError, ReadOptions, WriteError};
-use anomalist_history::{AtomKind, History, OpKind, Outcome, Stamps, Timestamp, Value};
+use anomalist_history::{AtomKind, Facts, History, OpKind, Outcome, Stamps, Timestamp, Value};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
@@ -33,6 +34,14 @@ pub(crate) struct Transaction {
     /// Its number in its session.
     pub sno: Option<u64>,
     pub mops: Range<usize>,
+}
+
+impl From<Transaction> for Recorded {
+    #[inline]
+    fn from(t: Transaction) -> Recorded {
+        let facts = Facts { id: Some(t.tid), stamps: Some(t.stamps), number: t.sno, ..Facts::default() };
+        Recorded { session: t.sid, mops: t.mops, facts, meta: Vec::new() }
+    }
 }
 
 /// True if the text looks like TimeKiller's.
@@ -239,21 +248,6 @@ fn op_kind(json: &mut Json<'_>) -> Result<OpKind, Fault> {
     }
 }
 
-/// Moves a parsed transaction into the history.
-fn merge(assembler: &mut Assembler, transaction: Transaction, columns: &mut Columns, line: u32) {
-    let sid = assembler.value(columns, transaction.sid);
-    let tid = assembler.value(columns, transaction.tid);
-    let session = assembler.builder.session(sid);
-    let draft = assembler.builder.transaction(session);
-    assembler.builder.set_label(draft, tid);
-    assembler.builder.set_line(draft, line);
-    assembler.builder.set_stamps(draft, transaction.stamps);
-    if let Some(sno) = transaction.sno {
-        assembler.builder.set_number(draft, sno);
-    }
-    assembler.add(draft, columns, transaction.mops, true);
-}
-
 /// The end of a transaction: one begins with its own names, which operations and stamps do not have.
 fn cut(text: &[u8]) -> Option<usize> {
     end_before(text, &["tid", "sid", "sno", "sts", "cts", "ops"])
@@ -269,7 +263,7 @@ pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, Re
         Layout::ObjectsCutBy(cut),
         transaction,
         |transaction, columns, line| {
-            merge(&mut assembler, transaction, columns, line);
+            Recorded::from(transaction).assemble(&mut assembler, columns, line);
             Ok(())
         },
     )?;

@@ -93,7 +93,11 @@ fn sketch(initial: Option<&str>, fill: impl FnOnce(&mut Sketch)) -> History {
 }
 
 fn histories() -> Vec<(&'static str, History)> {
-    use Outcome::{Aborted, Committed, Indeterminate};
+    [of_values(), of_outcomes(), of_times()].into_iter().flatten().collect()
+}
+
+/// What keys and values can be.
+fn of_values() -> Vec<(&'static str, History)> {
     vec![
         (
             "integers, no initial value",
@@ -167,6 +171,13 @@ fn histories() -> Vec<(&'static str, History)> {
                 s.txn(1, "r l list:5; r x 1");
             }),
         ),
+    ]
+}
+
+/// What can become of transactions and reads.
+fn of_outcomes() -> Vec<(&'static str, History)> {
+    use Outcome::{Aborted, Indeterminate};
+    vec![
         (
             "aborted writes",
             sketch(Some("0"), |s| {
@@ -204,6 +215,13 @@ fn histories() -> Vec<(&'static str, History)> {
                 s.outcome(0, "r 2 nil; w 2 1", Aborted);
             }),
         ),
+    ]
+}
+
+/// Timestamps, intervals and what else is noted about transactions.
+fn of_times() -> Vec<(&'static str, History)> {
+    use Outcome::{Aborted, Committed, Indeterminate};
+    vec![
         (
             "timestamps",
             sketch(Some("nil"), |s| {

@@ -10,7 +10,8 @@ mod partial;
 
 use crate::ids::{KeyId, SessionId, TxnId};
 use crate::labels::Labels;
-use crate::model::{History, Initial, Interval, Metadata, NO_VERSION, OpHead, OpKind, Outcome, Stamps};
+use crate::model::{History, NO_VERSION};
+use crate::operation::{Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
 use crate::snapshots::{Drafted, SnapshotSet, Snapshots};
 use crate::value::{AtomKind, Atoms, Lists, Value};
 use rustc_hash::FxHashMap;

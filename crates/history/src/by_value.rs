@@ -8,7 +8,8 @@
 use crate::ids::{KeyId, TxnId};
 use crate::index::PackedSource;
 use crate::lists::Appends;
-use crate::model::{History, Outcome};
+use crate::model::History;
+use crate::operation::Outcome;
 use crate::resolve::{Resolved, Seen, Writers};
 use crate::value::{Value, View};
 use std::hint::select_unpredictable as select;

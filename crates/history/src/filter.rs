@@ -128,7 +128,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{OpKind, Outcome};
+    use crate::operation::{OpKind, Outcome};
 
     struct Without(TxnId, i64);
 

@@ -11,7 +11,8 @@
 
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::lists::{self, VersionOrder};
-use crate::model::{History, OpKind, Outcome};
+use crate::model::History;
+use crate::operation::{OpKind, Outcome};
 use crate::value::Value;
 use crate::{by_value, reads, resolve};
 use rustc_hash::FxHashMap;

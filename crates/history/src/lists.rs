@@ -6,7 +6,8 @@
 
 use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault, Source};
-use crate::model::{History, OpKind, Outcome};
+use crate::model::History;
+use crate::operation::{OpKind, Outcome};
 use crate::resolve::Resolved;
 use crate::value::{Value, begins_with};
 use rustc_hash::FxHashMap;

@@ -1,151 +1,12 @@
 //! The history itself: columns indexed by dense ids.
 
 use crate::ids::{KeyId, OpId, SessionId, TxnId};
+use crate::operation::{Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::value::{AtomId, AtomKind, Atoms, Lists, Value, View};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-
-/// What became of a transaction, as far as its client knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[repr(u8)]
-pub enum Outcome {
-    /// It took effect.
-    Committed,
-    /// It certainly did not take effect.
-    Aborted,
-    /// The client got no answer: it may or may not have taken effect.
-    Indeterminate,
-}
-
-/// What an operation does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[repr(u8)]
-pub enum OpKind {
-    /// Returned a value.
-    Read,
-    /// Replaced the value of a key.
-    Write,
-    /// Added an element at the end of a list.
-    Append,
-}
-
-/// One operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Op {
-    /// What it does.
-    pub kind: OpKind,
-    /// The key it touches.
-    pub key: KeyId,
-    /// The value read or written; an append holds the element, a read of a list key the list.
-    pub value: Value,
-}
-
-/// Kind and key of an operation in four bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OpHead(u32);
-
-impl OpHead {
-    const KIND_SHIFT: u32 = 29;
-    /// One more than the largest [`KeyId`] that fits.
-    pub const KEY_LIMIT: u32 = 1 << Self::KIND_SHIFT;
-
-    /// Packs; the caller keeps keys under [`OpHead::KEY_LIMIT`] (the builder checks it).
-    #[inline]
-    pub fn new(kind: OpKind, key: KeyId) -> OpHead {
-        OpHead((kind as u32) << Self::KIND_SHIFT | key.0)
-    }
-
-    /// What the operation does.
-    #[inline]
-    pub fn kind(self) -> OpKind {
-        match self.0 >> Self::KIND_SHIFT {
-            0 => OpKind::Read,
-            1 => OpKind::Write,
-            _ => OpKind::Append,
-        }
-    }
-
-    /// True for a read.
-    #[inline]
-    pub fn is_read(self) -> bool {
-        self.0 < Self::KEY_LIMIT
-    }
-
-    /// The key it touches.
-    #[inline]
-    pub fn key(self) -> KeyId {
-        KeyId(self.0 & (Self::KEY_LIMIT - 1))
-    }
-}
-
-/// A hybrid clock reading, ordered by physical part, then logical part.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
-pub struct Timestamp {
-    /// Physical part.
-    pub physical: i64,
-    /// Logical part.
-    pub logical: i64,
-}
-
-impl Timestamp {
-    /// Stands for one that was not recorded; before all others.
-    pub const UNKNOWN: Timestamp = Timestamp { physical: i64::MIN, logical: i64::MIN };
-}
-
-/// When the database says a transaction took its snapshot and committed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stamps {
-    /// Start (snapshot) timestamp, or [`Timestamp::UNKNOWN`].
-    pub start: Timestamp,
-    /// Commit timestamp.
-    pub commit: Timestamp,
-}
-
-impl Stamps {
-    /// Of a transaction of which only the commit was recorded. That is enough for serializability.
-    pub const fn commit_only(commit: Timestamp) -> Stamps {
-        Stamps { start: Timestamp::UNKNOWN, commit }
-    }
-
-    /// Whether the start was recorded.
-    pub fn has_start(self) -> bool {
-        self.start != Timestamp::UNKNOWN
-    }
-}
-
-/// When the client began a transaction and learnt its outcome, in units of one common clock (or event
-/// numbers).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Interval {
-    /// The client issued it.
-    pub invoked: u64,
-    /// The client learnt that it was over; `None` if it never did.
-    pub completed: Option<u64>,
-}
-
-/// Free-form facts about one transaction; the entry `level` declares the isolation level it ran at.
-pub type Metadata = BTreeMap<Box<str>, Box<str>>;
-
-/// The value of a key that no transaction has written yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Initial {
-    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that
-    /// no write explains is thin air.
-    pub default: Option<Value>,
-    /// Keys with an initial value of their own.
-    pub keys: FxHashMap<KeyId, Value>,
-}
-
-impl Initial {
-    /// The initial value of a key.
-    #[inline]
-    pub fn of(&self, key: KeyId) -> Option<Value> {
-        if self.keys.is_empty() { self.default } else { self.keys.get(&key).copied().or(self.default) }
-    }
-}
 
 /// In a column of version numbers: the operation has none.
 pub(crate) const NO_VERSION: i64 = i64::MIN;
@@ -408,15 +269,6 @@ impl History {
     /// they are, when it has them: for all transactions or for none. Aborted ones need none.
     pub fn numbers(&self) -> Option<&[u64]> {
         self.numbers.as_deref()
-    }
-
-    /// Whether a transaction does not follow the one before it by their numbers, which count from 0 or 1:
-    /// one in between was not recorded, or two have one number.
-    pub fn breaks_numbers(&self, before: Option<TxnId>, t: TxnId) -> bool {
-        self.numbers().is_some_and(|numbers| match before {
-            Some(before) => numbers[before.index()].checked_add(1) != Some(numbers[t.index()]),
-            None => numbers[t.index()] > 1,
-        })
     }
 
     /// True if some transaction's snapshot is a set of ids rather than a timestamp.

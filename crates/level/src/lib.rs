@@ -22,6 +22,7 @@
 
 mod anomaly;
 mod berenson;
+mod budget;
 mod definitions;
 pub mod elle;
 mod level;
@@ -33,6 +34,7 @@ mod why;
 
 pub use anomaly::{AnomalyInfo, AnomalyKind, UnknownAnomaly};
 pub use berenson::{PHENOMENA, Phenomenon};
+pub use budget::{Budget, OutOfBudget};
 pub use definitions::Definitions;
 pub use level::{Bound, Family, Graph, Level, LevelInfo, UnknownLevel, Visible};
 pub use proof::{Certificate, Choice, Execution, Literal, Order, Point, Reason, Refutation, Step};

@@ -84,27 +84,25 @@ impl<S: Store> Checker<S> {
         let txn = self.world.txn(version.txn);
         let versions = &self.keys[key as usize].versions;
         let commit = version.commit;
-        let goes_on = self.goes_on(txn);
+        let (rule, goes_on) = (self.options.rule, self.goes_on(txn));
         let mut others: Vec<Slot> = Vec::new();
         let look_at = |other: &Version| {
             // Transactions lie scattered in memory, so they are looked up last.
-            if (other.low == BEGIN || other.low == commit || !self.options.rule.sees(other.low, commit))
-                && !self.world.sees(txn, other)
-                && !self.world.sees(self.world.txn(other.txn), version)
+            if (other.low == BEGIN || other.low == commit || !rule.contains(other.low, commit))
+                && rule.conflict(txn, &self.world.seat(other))
             {
                 others.push(other.txn);
             }
         };
         match &txn.set {
             None => {
-                let rule = self.options.rule;
                 let mut from = match txn.start <= commit {
                     true => at,
-                    false => versions.find(txn.start, |v| rule.sees(txn.start, v.commit)),
+                    false => versions.find(txn.start, |v| rule.contains(txn.start, v.commit)),
                 };
                 // Whatever committed between start and commit is a conflict, so there is little to walk past.
                 let unseen =
-                    |v: &Version| !rule.sees(txn.start, v.commit) || goes_on && v.commit == txn.start;
+                    |v: &Version| !rule.contains(txn.start, v.commit) || goes_on && v.commit == txn.start;
                 while let Some(before) = versions.prev(from)
                     && versions.get(before).is_some_and(unseen)
                 {

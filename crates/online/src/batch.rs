@@ -2,8 +2,8 @@
 //!
 //! Made by whoever parses, perhaps on another thread; columns, so that a batch of thousands costs a handful of allocations.
 
-use crate::Datum;
-use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps};
+use crate::Key128;
+use anomalist_history::{AtomKind, Facts, OpKind, Outcome, SnapshotSet, Stamps, TransactionSink, Untimed};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -20,9 +20,9 @@ pub struct Origin {
 #[derive(Clone, Debug)]
 pub struct Head {
     /// The session's name.
-    pub session: Datum,
+    pub session: Key128,
     /// Its own name, if it has one; no two have the same.
-    pub id: Option<Datum>,
+    pub id: Option<Key128>,
     /// What became of it. Committed transactions are checked, and those of unknown outcome once somebody has seen their work.
     pub outcome: Outcome,
     /// Start and commit.
@@ -43,7 +43,7 @@ pub enum Cell {
     /// The result of a read that was not recorded.
     Unknown,
     /// One value.
-    One(Datum),
+    One(Key128),
     /// A list that was read: a range of the batch's elements.
     List(u32, u32),
 }
@@ -51,7 +51,7 @@ pub enum Cell {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
     pub kind: OpKind,
-    pub key: Datum,
+    pub key: Key128,
     pub cell: Cell,
 }
 
@@ -59,21 +59,21 @@ pub(crate) struct Op {
 #[derive(Clone, Debug, Default)]
 pub struct Initial {
     /// `None`: not said here. `Some(None)`: nothing; a read that no write explains is wrong.
-    pub default: Option<Option<Datum>>,
+    pub default: Option<Option<Key128>>,
     /// Keys with a value of their own; a list is a range of the batch's elements.
-    pub keys: Vec<(Datum, Cell)>,
+    pub keys: Vec<(Key128, Cell)>,
 }
 
 /// Some transactions, in order of arrival.
 ///
 /// ```
 /// use anomalist_history::{OpKind, Outcome, Stamps, Timestamp};
-/// use anomalist_online::{Batch, Cell, Datum, Head, Origin};
+/// use anomalist_online::{Batch, Cell, Key128, Head, Origin};
 /// let mut batch = Batch::default();
 /// let at = |physical| Timestamp { physical, logical: 0 };
-/// batch.op(OpKind::Write, Datum::int(1), Cell::One(Datum::int(5)));
+/// batch.op(OpKind::Write, Key128::int(1), Cell::One(Key128::int(5)));
 /// batch.transaction(Head {
-///     session: Datum::int(0),
+///     session: Key128::int(0),
 ///     id: None,
 ///     outcome: Outcome::Committed,
 ///     stamps: Stamps { start: at(3), commit: at(4) },
@@ -88,10 +88,14 @@ pub struct Initial {
 pub struct Batch {
     pub(crate) heads: Vec<(Head, Range<u32>)>,
     pub(crate) ops: Vec<Op>,
-    pub(crate) elements: Vec<Datum>,
-    pub(crate) texts: FxHashMap<Datum, Box<str>>,
+    pub(crate) elements: Vec<Key128>,
+    pub(crate) texts: FxHashMap<Key128, Box<str>>,
     /// With the number of transactions before each.
     pub(crate) initial: Vec<(usize, Initial)>,
+    /// Where transactions come from that are written to it as a sink.
+    source: u32,
+    /// The session of the transaction that has begun, if it is written to as a sink.
+    session: Option<Key128>,
 }
 
 impl Batch {
@@ -116,19 +120,19 @@ impl Batch {
 
     /// Adds an operation to the transaction that [`Batch::transaction`] will end.
     #[inline]
-    pub fn op(&mut self, kind: OpKind, key: Datum, cell: Cell) {
+    pub fn op(&mut self, kind: OpKind, key: Key128, cell: Cell) {
         self.ops.push(Op { kind, key, cell });
     }
 
     /// Stores the elements of a list.
-    pub fn list(&mut self, elements: impl IntoIterator<Item = Datum>) -> Cell {
+    pub fn list(&mut self, elements: impl IntoIterator<Item = Key128>) -> Cell {
         let start = self.elements.len() as u32;
         self.elements.extend(elements);
         Cell::List(start, self.elements.len() as u32)
     }
 
     /// The values of an operation.
-    pub(crate) fn values<'a>(&'a self, cell: &'a Cell) -> &'a [Datum] {
+    pub(crate) fn values<'a>(&'a self, cell: &'a Cell) -> &'a [Key128] {
         match cell {
             Cell::Unknown => &[],
             Cell::One(value) => std::slice::from_ref(value),
@@ -136,9 +140,9 @@ impl Batch {
         }
     }
 
-    /// Remembers how to write a [`Datum`] that is not an integer.
+    /// Remembers how to write a [`Key128`] that is not an integer.
     #[inline]
-    pub fn text(&mut self, datum: Datum, text: &str) {
+    pub fn text(&mut self, datum: Key128, text: &str) {
         self.texts.entry(datum).or_insert_with(|| text.into());
     }
 
@@ -153,8 +157,76 @@ impl Batch {
         self.ops.truncate(self.heads.last().map_or(0, |(_, ops)| ops.end as usize));
     }
 
+    /// Transactions that are written to it as a [`TransactionSink`] come from this source.
+    pub fn set_source(&mut self, source: u32) {
+        self.source = source;
+    }
+
     /// Says what keys hold before any write, to transactions after this point of the batch.
     pub fn initial(&mut self, initial: Initial) {
         self.initial.push((self.heads.len(), initial));
+    }
+}
+
+impl TransactionSink for Batch {
+    type Name = Key128;
+    type Value = Cell;
+
+    const NIL: Key128 = Key128::NIL;
+    const UNKNOWN: Cell = Cell::Unknown;
+
+    #[inline]
+    fn name_int(&mut self, value: i64) -> Key128 {
+        Key128::int(value)
+    }
+
+    #[inline]
+    fn name_atom(&mut self, kind: AtomKind, text: &str) -> Key128 {
+        let name = Key128::text(kind, text);
+        self.text(name, text);
+        name
+    }
+
+    #[inline]
+    fn one(name: Key128) -> Cell {
+        Cell::One(name)
+    }
+
+    fn list_of(&mut self, elements: &[Key128]) -> Cell {
+        self.list(elements.iter().copied())
+    }
+
+    fn initially(&mut self, default: Option<Option<Key128>>, keys: impl IntoIterator<Item = (Key128, Cell)>) {
+        self.initial(Initial { default, keys: keys.into_iter().collect() });
+    }
+
+    fn begin(&mut self, session: Key128) {
+        self.discard();
+        self.session = Some(session);
+    }
+
+    #[inline]
+    fn operation(&mut self, kind: OpKind, key: Key128, value: Cell) {
+        self.op(kind, key, value);
+    }
+
+    /// Ends a transaction. Real time is the clients' and is not judged here.
+    fn end(&mut self, facts: Facts<Key128>) -> Result<(), Untimed> {
+        let Some(stamps) = facts.stamps else {
+            self.discard();
+            return Err(Untimed);
+        };
+        let session = self.session.take().unwrap_or(Key128::NIL);
+        self.transaction(Head {
+            session,
+            id: facts.id,
+            outcome: facts.outcome,
+            stamps,
+            number: facts.number,
+            set_id: facts.xid,
+            set: facts.snapshot.map(Box::new),
+            origin: Origin { source: self.source, line: facts.line },
+        });
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::batch::Op;
 use crate::codec::{In, Out};
-use crate::{Batch, Cell, Datum, Head, Origin, Shape, StoreError};
+use crate::{Batch, Cell, Head, Key128, Origin, Shape, StoreError};
 use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps};
 
 impl Out {
@@ -27,7 +27,7 @@ impl Out {
         self.u64(head.origin.source.into());
         self.u64(head.origin.line);
         self.usize(ops.len());
-        let mut named: Vec<Datum> = vec![head.session];
+        let mut named: Vec<Key128> = vec![head.session];
         named.extend(head.id);
         for op in ops {
             self.0.push(match op.kind {

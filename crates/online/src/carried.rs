@@ -9,7 +9,7 @@
 use crate::checker::Checker;
 use crate::key::{Slot, Verdict};
 use crate::world::show;
-use crate::{Datum, Event, Finding, Store, Told, TxnKey, TxnName};
+use crate::{Event, Finding, Key128, Store, Told, TxnKey, TxnName};
 use anomalist_timestamp::{Axiom, Identity};
 
 /// A violation that was reported, or retracted, since the checkpoint.
@@ -32,7 +32,7 @@ impl<S: Store> Checker<S> {
 
     /// Notes what this checker found about a violation that was reported since the checkpoint. False if it
     /// was not.
-    fn found_again(&mut self, identity: &Identity<TxnKey, Datum>, found: bool) -> bool {
+    fn found_again(&mut self, identity: &Identity<TxnKey, Key128>, found: bool) -> bool {
         let Some(carried) = self.carried.get_mut(identity) else { return false };
         carried.found = found;
         if carried.told == found {
@@ -71,7 +71,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// The same of a read that is named by its EXT.
-    pub(crate) fn carried_read(&mut self, identity: Identity<TxnKey, Datum>) -> Option<Verdict> {
+    pub(crate) fn carried_read(&mut self, identity: Identity<TxnKey, Key128>) -> Option<Verdict> {
         let mut told = |axiom| self.carried.remove(&Identity { axiom, ..identity }).map(|c| c.told);
         match (told(Axiom::Ext), told(Axiom::Tie)) {
             (None, None) => None,
@@ -112,7 +112,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// A violation of which only the identity is known.
-    fn named(&self, identity: Identity<TxnKey, Datum>) -> Finding {
+    fn named(&self, identity: Identity<TxnKey, Key128>) -> Finding {
         let name = |(session, position): TxnKey| match self.world.session_index.get(&session) {
             Some(&session) => self.world.name_of(session, position, None),
             None => TxnName { session: show(session, None), position: position + 1, id: None },

@@ -9,10 +9,11 @@ use crate::checker::Checker;
 use crate::key::{Effect, Key, Read, Slot, Verdict, Version};
 use crate::pending::{Away, Waiting};
 use crate::ring::{Cursor, Ring};
-use crate::world::{Elsewhere, is};
-use crate::{Datum, Event, Finding, Store, StoreError, TxnKey};
+use crate::rules::Reader;
+use crate::{Event, Finding, Key128, Store, StoreError, TxnKey};
 use anomalist_history::Timestamp;
-use anomalist_timestamp::{Axiom, Identity, Mode};
+use anomalist_timestamp::external::Cut;
+use anomalist_timestamp::{Axiom, Identity, Mode, Sight};
 use std::cmp::Ordering;
 
 /// Which of a key's two sequences of reads.
@@ -110,7 +111,7 @@ impl<S: Store> Checker<S> {
         mine: Cursor,
         now: u64,
         events: &mut Vec<Event>,
-    ) -> Result<(), Elsewhere> {
+    ) -> Result<(), Cut> {
         let commit = self.world.txn(slot).commit;
         let ser = self.options.rule.mode == Mode::Ser;
         let k = &self.keys[key as usize];
@@ -119,12 +120,12 @@ impl<S: Store> Checker<S> {
         // Under serializability who commits at the same moment may see it.
         let mut at = match ser {
             true => k.reads.find(commit, |r| r.at < commit),
-            false => k.reads.find(commit, |r| !self.options.rule.sees(r.at, commit)),
+            false => k.reads.find(commit, |r| !self.options.rule.contains(r.at, commit)),
         };
         while let Some(read) = self.keys[key as usize].reads.get(at) {
             let sees = |commit: Timestamp| match ser {
                 true => read.at > commit,
-                false => self.options.rule.sees(read.at, commit),
+                false => self.options.rule.contains(read.at, commit),
             };
             let may_see = |other: Timestamp| sees(other) || ser && read.at == other;
             // At that very moment there may be readers that do not see it: itself, and those whose session
@@ -132,10 +133,12 @@ impl<S: Store> Checker<S> {
             if stop.is_some_and(|stop| read.at > stop) {
                 break;
             }
-            let is_seen = || read.txn != slot && sees(commit) && !self.is_later_tie(read, slot);
+            let reader = Reader { world: &self.world, read };
+            let sight = || self.options.rule.sight(&reader, self.world.txn(slot));
+            let is_seen = || read.txn != slot && sight() == Sight::Seen;
             let verdict = match alone {
                 Some((value, next)) if !next.is_some_and(may_see) && is_seen() => {
-                    Verdict::of(is(value, &read.seen))
+                    Verdict::of(read.seen.is(value))
                 }
                 _ => self.world.judge(&self.keys[key as usize], read)?.verdict,
             };
@@ -164,17 +167,8 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// Whether the writer of a version is a later transaction of a reader's session and commits at its start
-    /// timestamp.
-    fn is_later_tie(&self, read: &Read, writer: Slot) -> bool {
-        let writer = self.world.txn(writer);
-        self.options.rule.mode == Mode::Si
-            && read.at == writer.commit
-            && writer.is_later_tie(self.world.txn(read.txn))
-    }
-
     /// A written value that decides alone what others must read, up to the version after it: nobody is tied with it.
-    fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Datum, Option<Timestamp>)> {
+    fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Key128, Option<Timestamp>)> {
         let versions = &key.versions;
         let value = versions.get(at)?.effect.written()?;
         let next = versions.get(versions.next(at));
@@ -421,7 +415,7 @@ impl<S: Store> Checker<S> {
         key: Option<u32>,
         other: Option<Slot>,
         read: Option<u32>,
-    ) -> Identity<TxnKey, Datum> {
+    ) -> Identity<TxnKey, Key128> {
         let txn_key = |slot: Slot| {
             let txn = self.world.txn(slot);
             (self.world.sessions[txn.session as usize].name, txn.position)

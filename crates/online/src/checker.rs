@@ -8,16 +8,17 @@
 use crate::carried::Carried;
 use crate::held::Holding;
 use crate::ids::Ids;
-use crate::key::{Effect, Key, Seen, Slot};
+use crate::key::{Key, Seen, Slot};
+use crate::ops::{Ops, written};
 use crate::pending::Pending;
 use crate::suspects::Suspects;
 use crate::world::{Id, Session, Txn, World, show};
 use crate::{
-    Batch, Cell, Datum, Event, Fault, Finding, Gc, Options, Origin, Shape, Shown, Stats, Store, StoreError,
+    Batch, Cell, Event, Fault, Finding, Gc, Key128, Options, Origin, Shape, Shown, Stats, Store, StoreError,
     TxnKey,
 };
 use anomalist_history::{OpKind, Outcome, Timestamp};
-use anomalist_timestamp::{Access, Axiom, Effect as Wrote, Footprint, Identity, Mode, Operations};
+use anomalist_timestamp::{Access, Axiom, Footprint, Identity, Mode, Operations};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Checks transactions as they arrive. See the [crate documentation](crate).
@@ -26,7 +27,7 @@ pub struct Checker<S> {
     pub(crate) world: World,
     pub(crate) keys: Vec<Key>,
     pub(crate) free_keys: Vec<u32>,
-    pub(crate) index: FxHashMap<Datum, u32>,
+    pub(crate) index: FxHashMap<Key128, u32>,
     /// Some keys are in the store's map only.
     pub(crate) evicted: bool,
     pub(crate) ids: Ids,
@@ -48,7 +49,7 @@ pub struct Checker<S> {
     /// Commits of some transactions in memory, to find out what is old.
     pub(crate) samples: Vec<Timestamp>,
     /// What was reported (or retracted) after the checkpoint that this checker began with.
-    pub(crate) carried: FxHashMap<Identity<TxnKey, Datum>, Carried>,
+    pub(crate) carried: FxHashMap<Identity<TxnKey, Key128>, Carried>,
     /// Transactions of unknown outcome.
     pub(crate) holding: Holding,
     pub(crate) text_bytes: usize,
@@ -56,50 +57,6 @@ pub struct Checker<S> {
     pub(crate) full_at: usize,
     footprint: Footprint<u32>,
     slots: Vec<u32>,
-}
-
-/// The operations of one transaction, keys by their numbers.
-struct Ops<'a> {
-    batch: &'a Batch,
-    first: usize,
-    slots: &'a [u32],
-}
-
-impl Operations for Ops<'_> {
-    type Key = u32;
-    type Value = Datum;
-
-    fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    fn key(&self, op: usize) -> u32 {
-        self.slots[op]
-    }
-
-    fn access(&self, op: usize) -> Access<'_, Datum> {
-        let op = &self.batch.ops[self.first + op];
-        match (op.kind, op.cell) {
-            (OpKind::Read, Cell::Unknown) => Access::Unknown,
-            (OpKind::Read, Cell::One(value)) => Access::Read(value),
-            (OpKind::Read, Cell::List(start, end)) => {
-                Access::ReadList(&self.batch.elements[start as usize..end as usize])
-            }
-            (OpKind::Write, cell) => Access::Write(written(cell)),
-            (OpKind::Append, cell) => Access::Append(written(cell)),
-        }
-    }
-
-    fn is_nil(&self, value: Datum) -> bool {
-        value == Datum::NIL
-    }
-}
-
-fn written(cell: Cell) -> Datum {
-    match cell {
-        Cell::One(value) => value,
-        Cell::Unknown | Cell::List(..) => Datum::NIL,
-    }
 }
 
 /// Texts of values are kept up to this many bytes, for reports.
@@ -178,7 +135,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// What keys hold before any write, unless the stream says so itself.
-    pub fn set_initial(&mut self, initial: Option<Datum>) {
+    pub fn set_initial(&mut self, initial: Option<Key128>) {
         self.world.initial = initial;
     }
 
@@ -283,7 +240,7 @@ impl<S: Store> Checker<S> {
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
         let (head, ops) = &batch.heads[i];
-        let text = |name: Datum| batch.texts.get(&name).cloned();
+        let text = |name: Key128| batch.texts.get(&name).cloned();
         let ops = ops.start as usize..ops.end as usize;
         self.stats.checked += 1;
         self.stats.operations += ops.len() as u64;
@@ -298,7 +255,7 @@ impl<S: Store> Checker<S> {
             .map(|&key| self.keys[key as usize].versions.warm() ^ self.keys[key as usize].reads.warm());
         std::hint::black_box(warm.fold(0, |all, one| all ^ one));
         let mut footprint = std::mem::take(&mut self.footprint);
-        let accesses = Ops { batch, first: ops.start, slots: &slots };
+        let accesses = Ops { batch, first: ops.start, keys: &slots };
         footprint.pass(&accesses);
         let read_only = !batch.ops[ops].iter().any(|op| op.kind != OpKind::Read);
         let txn = Txn {
@@ -338,22 +295,7 @@ impl<S: Store> Checker<S> {
             self.add_read(external.key, slot, external.op, seen, now, events)?;
         }
         for written in &footprint.writes {
-            let effect = match written.effect {
-                Wrote::Write(op) => match accesses.access(op as usize) {
-                    Access::Write(value) => Effect::Write(value),
-                    _ => Effect::Undefined,
-                },
-                Wrote::Append(..) => Effect::Append(
-                    (0..slots.len())
-                        .filter(|&op| slots[op] == written.key)
-                        .filter_map(|op| match accesses.access(op) {
-                            Access::Append(element) => Some(element),
-                            _ => None,
-                        })
-                        .collect(),
-                ),
-                Wrote::Undefined => Effect::Undefined,
-            };
+            let effect = accesses.effect(written);
             self.add_version(written.key, slot, effect, now, events)?;
         }
         self.drop_ref(slot);
@@ -369,7 +311,7 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    fn session(&mut self, name: Datum, batch: &Batch) -> u32 {
+    fn session(&mut self, name: Key128, batch: &Batch) -> u32 {
         if let Some(&session) = self.world.session_index.get(&name) {
             return session;
         }
@@ -390,14 +332,14 @@ impl<S: Store> Checker<S> {
 
     /// A key's number.
     #[inline]
-    fn key(&mut self, name: Datum, batch: &Batch) -> Result<u32, StoreError> {
+    fn key(&mut self, name: Key128, batch: &Batch) -> Result<u32, StoreError> {
         match self.index.get(&name) {
             Some(&key) => Ok(key),
             None => self.new_key(name, batch),
         }
     }
 
-    fn new_key(&mut self, name: Datum, batch: &Batch) -> Result<u32, StoreError> {
+    fn new_key(&mut self, name: Key128, batch: &Batch) -> Result<u32, StoreError> {
         let text = batch.texts.get(&name).cloned();
         let key = match self.evicted {
             true => self.bring_back(name, text)?,
@@ -438,7 +380,7 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    fn show_access(&self, access: Access<'_, Datum>) -> Option<Shown> {
+    fn show_access(&self, access: Access<'_, Key128>) -> Option<Shown> {
         match access {
             Access::Read(value) | Access::Write(value) | Access::Append(value) => {
                 self.world.show_value(value)

@@ -14,11 +14,12 @@ use crate::key::{Key, Verdict, Weight};
 use crate::pending::{Away, Waiting};
 use crate::spill::key_name;
 use crate::world::Session;
-use crate::{Datum, Event, Finding, Options, Shape, Shown, Stats, Store, StoreError, TxnKey, TxnName};
+use crate::{Event, Finding, Key128, Options, Shape, Shown, Stats, Store, StoreError, TxnKey, TxnName};
 use anomalist_history::AtomKind;
 use anomalist_timestamp::{Axiom, Identity};
 
-const VERSION: u64 = 6;
+/// 7: short texts are held themselves, longer ones by SipHash-2-4-128.
+const VERSION: u64 = 7;
 
 /// What a store had.
 pub enum Restored<S> {
@@ -29,7 +30,7 @@ pub enum Restored<S> {
 }
 
 /// What was reported or retracted, for [`Checker::restore`].
-pub type Told = (Identity<TxnKey, Datum>, bool);
+pub type Told = (Identity<TxnKey, Key128>, bool);
 
 impl Event {
     /// What the world is told by this event: which violation, and whether it now stands.
@@ -59,7 +60,7 @@ pub fn decode_told(bytes: &[u8]) -> Result<Told, StoreError> {
 }
 
 impl Out {
-    fn identity(&mut self, identity: &Identity<TxnKey, Datum>) {
+    fn identity(&mut self, identity: &Identity<TxnKey, Key128>) {
         let txn = |out: &mut Out, (session, position): TxnKey| {
             out.datum(session);
             out.u64(position.into());
@@ -73,10 +74,10 @@ impl Out {
 
     fn shown(&mut self, shown: &Shown) {
         match shown {
-            Shown::Int(value) => self.datum(Datum::int(*value)),
-            Shown::Nil => self.datum(Datum::NIL),
+            Shown::Int(value) => self.datum(Key128::int(*value)),
+            Shown::Nil => self.datum(Key128::NIL),
             Shown::Text(text) => {
-                self.datum(Datum::text(AtomKind::Text, text));
+                self.datum(Key128::text(AtomKind::Text, text));
                 self.text(text);
             }
         }
@@ -100,7 +101,7 @@ impl Out {
 }
 
 impl In<'_> {
-    fn identity(&mut self) -> Result<Identity<TxnKey, Datum>, StoreError> {
+    fn identity(&mut self) -> Result<Identity<TxnKey, Key128>, StoreError> {
         let txn = |from: &mut Self| Ok((from.datum()?, from.u32()?));
         let axiom = self.u64()? as usize;
         let axiom =
@@ -291,7 +292,8 @@ impl<S: Store> Checker<S> {
             records.push(bytes.to_vec());
             Ok(())
         })?;
-        let mut waiting: rustc_hash::FxHashMap<Datum, Vec<(u64, Waiting)>> = rustc_hash::FxHashMap::default();
+        let mut waiting: rustc_hash::FxHashMap<Key128, Vec<(u64, Waiting)>> =
+            rustc_hash::FxHashMap::default();
         for (seq, name, entry) in pending {
             waiting.entry(name).or_default().push((seq, entry));
         }
@@ -304,7 +306,7 @@ impl<S: Store> Checker<S> {
     fn decode_rest(
         &mut self,
         from: &mut In<'_>,
-        pending: &mut Vec<(u64, Datum, Waiting)>,
+        pending: &mut Vec<(u64, Key128, Waiting)>,
     ) -> Result<Vec<u8>, StoreError> {
         version(from)?;
         let n = from.count()?;
@@ -352,7 +354,7 @@ impl<S: Store> Checker<S> {
     fn decode_key(
         &mut self,
         record: &[u8],
-        waiting: &mut rustc_hash::FxHashMap<Datum, Vec<(u64, Waiting)>>,
+        waiting: &mut rustc_hash::FxHashMap<Key128, Vec<(u64, Waiting)>>,
     ) -> Result<(), StoreError> {
         let mut from = In(record);
         let mut key = Key::new(from.datum()?, from.option(In::text)?);

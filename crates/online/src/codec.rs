@@ -4,7 +4,7 @@
 
 use crate::key::{Chain, Effect, Read, Seen, Slot, Verdict, Version, xmax};
 use crate::world::{Id, Last, Txn};
-use crate::{Datum, Location, Shape, StoreError};
+use crate::{Key128, Location, Shape, StoreError};
 use anomalist_history::Timestamp;
 
 /// Writes.
@@ -51,7 +51,7 @@ impl Out {
         }
     }
 
-    pub fn datum(&mut self, datum: Datum) {
+    pub fn datum(&mut self, datum: Key128) {
         match datum.shape() {
             Shape::Int(i) => {
                 self.0.push(0);
@@ -67,7 +67,7 @@ impl Out {
         }
     }
 
-    pub fn data(&mut self, data: &[Datum]) {
+    pub fn data(&mut self, data: &[Key128]) {
         self.usize(data.len());
         for &datum in data {
             self.datum(datum);
@@ -245,10 +245,10 @@ impl<'a> In<'a> {
         if self.flag()? { get(self).map(Some) } else { Ok(None) }
     }
 
-    pub fn datum(&mut self) -> Got<Datum> {
+    pub fn datum(&mut self) -> Got<Key128> {
         match self.byte()? {
-            0 => Ok(Datum::int(self.i64()?)),
-            1 => Ok(Datum::NIL),
+            0 => Ok(Key128::int(self.i64()?)),
+            1 => Ok(Key128::NIL),
             2 => {
                 let mut words = [0; 2];
                 for word in &mut words {
@@ -256,7 +256,7 @@ impl<'a> In<'a> {
                     bytes.copy_from_slice(self.bytes(8)?);
                     *word = u64::from_le_bytes(bytes);
                 }
-                Datum::from_words(words[0], words[1]).map_or_else(damaged, Ok)
+                Key128::from_words(words[0], words[1]).map_or_else(damaged, Ok)
             }
             _ => damaged(),
         }
@@ -267,7 +267,7 @@ impl<'a> In<'a> {
         (0..n).map(|_| get(self)).collect()
     }
 
-    pub fn data(&mut self) -> Got<Box<[Datum]>> {
+    pub fn data(&mut self) -> Got<Box<[Key128]>> {
         self.many(In::datum).map(Vec::into_boxed_slice)
     }
 

@@ -10,12 +10,12 @@
 //! so the read that asked for it is right in the choice, by a version of another transaction that had not
 //! arrived: else this one would have been asked for as well. Its arrival is a doubt. So without a doubt all
 //! that counts here is part of every choice that breaks no axiom, and more transactions only add violations
-//! (`anomalist-check`, `stamps/open.rs`).
+//! (`anomalist-timestamp`, `offline/open.rs`).
 //!
 //! Costs one entry per key with such a read, and one look per write that arrives.
 
 use crate::codec::{In, Out};
-use crate::{Datum, Head, StoreError};
+use crate::{Head, Key128, StoreError};
 use anomalist_history::Timestamp;
 use anomalist_timestamp::{Mode, Rule};
 use rustc_hash::FxHashMap;
@@ -31,7 +31,7 @@ struct Reason {
 
 /// The reads from which something was concluded, by key.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reasons(FxHashMap<Datum, Reason>);
+pub(crate) struct Reasons(FxHashMap<Key128, Reason>);
 
 impl Reasons {
     pub fn len(&self) -> usize {
@@ -43,17 +43,17 @@ impl Reasons {
     }
 
     /// Something was concluded from a read of this key.
-    pub fn add(&mut self, key: Datum, at: Timestamp, xmax: u64) {
+    pub fn add(&mut self, key: Key128, at: Timestamp, xmax: u64) {
         let reason = self.0.entry(key).or_insert(Reason { at, xmax });
         *reason = Reason { at: reason.at.max(at), xmax: reason.xmax.max(xmax) };
     }
 
     /// Whether one of the reads of this key may see the version of a transaction.
-    pub fn may_see(&self, rule: Rule, key: Datum, writer: &Head) -> bool {
+    pub fn may_see(&self, rule: Rule, key: Key128, writer: &Head) -> bool {
         let commit = writer.stamps.commit;
         self.0.get(&key).is_some_and(|reason| match rule.mode {
             Mode::Ser => commit <= reason.at,
-            Mode::Si => rule.sees(reason.at, commit) || writer.set_id.is_some_and(|id| id < reason.xmax),
+            Mode::Si => rule.contains(reason.at, commit) || writer.set_id.is_some_and(|id| id < reason.xmax),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What the checker reports.
 
-use crate::{Datum, Origin};
+use crate::{Key128, Origin};
 use anomalist_timestamp::{Axiom, Identity};
 
 /// A name or a value as people write it. Nearly all are numbers, which need no memory of their own: a broken database makes
@@ -53,13 +53,13 @@ impl std::fmt::Display for TxnName {
 }
 
 /// By session and rank: what makes a transaction this one.
-pub type TxnKey = (Datum, u32);
+pub type TxnKey = (Key128, u32);
 
 /// A violation, with names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// What makes it this violation and no other.
-    pub identity: Identity<TxnKey, Datum>,
+    pub identity: Identity<TxnKey, Key128>,
     /// By whom.
     pub txn: TxnName,
     /// On which key.

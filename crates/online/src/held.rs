@@ -1,6 +1,6 @@
 //! Transactions of unknown outcome.
 //!
-//! The rule is the offline check's (`anomalist-check`, `stamps/open.rs`): one counts only if a read of a transaction that
+//! The rule is the offline check's (`anomalist-timestamp`, `offline/open.rs`): one counts only if a read of a transaction that
 //! counts is wrong without it and no other such transaction can make it right. Until then it is held: its operations in the
 //! store, in memory what it would leave of its keys. A wrong read that asks for one of those is *open*: no violation, and it
 //! stays pending. When it settles, and asks for one transaction alone, that one counts. At the end this is done in rounds, as
@@ -12,13 +12,14 @@ use crate::change::Side;
 use crate::checker::Checker;
 use crate::codec::{In, Out};
 use crate::doubt::Reasons;
-use crate::key::{Effect, Read, Seen, Verdict, Version};
+use crate::key::{Effect, Read, Verdict};
+use crate::ops::Ops;
 use crate::ring::Cursor;
-use crate::world::{Elsewhere, Txn};
-use crate::{Batch, Cell, Datum, Event, Location, Store, StoreError};
+use crate::rules::Seat;
+use crate::{Batch, Event, Key128, Location, Store, StoreError};
 use anomalist_history::{OpKind, SnapshotSet, Timestamp};
-use anomalist_timestamp::Mode;
-use anomalist_timestamp::list::suppliers;
+use anomalist_timestamp::external::Cut;
+use anomalist_timestamp::{Footprint, asked};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -34,28 +35,11 @@ pub(crate) struct Held {
     /// Its operations.
     pub body: Location,
     /// What it would leave of its keys.
-    pub effects: Vec<(Datum, Effect)>,
+    pub effects: Vec<(Key128, Effect)>,
 }
 
 impl Held {
-    fn txn(&self) -> Txn {
-        Txn {
-            seq: u64::MAX,
-            start: self.start,
-            commit: self.commit,
-            session: self.session,
-            position: self.position,
-            read_only: false,
-            flipped: false,
-            refs: 1,
-            arrived: 0,
-            set_id: self.set_id,
-            set: self.set.clone(),
-            id: None,
-        }
-    }
-
-    fn effect(&self, key: Datum) -> &Effect {
+    fn effect(&self, key: Key128) -> &Effect {
         self.effects.iter().find(|(name, _)| *name == key).map_or(&Effect::Undefined, |(_, effect)| effect)
     }
 }
@@ -67,7 +51,7 @@ pub(crate) struct Holding {
     pub held: FxHashMap<u64, Held>,
     pub next: u64,
     /// Who would leave something of a key, in the order of arrival.
-    writers: FxHashMap<Datum, Vec<u64>>,
+    writers: FxHashMap<Key128, Vec<u64>>,
     /// Keys of reads by which a transaction was found to count.
     reasons: Reasons,
     /// The end has come, and nothing has arrived since.
@@ -110,27 +94,15 @@ impl Holding {
     }
 }
 
-/// What operations would leave of their keys.
-fn effects(ops: &[crate::batch::Op]) -> Vec<(Datum, Effect)> {
-    let mut effects: Vec<(Datum, Effect)> = Vec::new();
-    for op in ops.iter().filter(|op| op.kind != OpKind::Read) {
-        let value = match op.cell {
-            Cell::One(value) => value,
-            Cell::Unknown | Cell::List(..) => Datum::NIL,
-        };
-        let at = effects.iter().position(|(key, _)| *key == op.key);
-        let before = at.map(|at| effects.swap_remove(at).1);
-        let effect = match (op.kind, before) {
-            (OpKind::Append, None) => Effect::Append([value].into()),
-            (OpKind::Append, Some(Effect::Append(elements))) => {
-                Effect::Append(elements.iter().copied().chain([value]).collect())
-            }
-            (OpKind::Append, Some(_)) => Effect::Undefined,
-            _ => Effect::Write(value),
-        };
-        effects.push((op.key, effect));
-    }
-    effects
+/// What a transaction would leave of its keys.
+fn effects(batch: &Batch, i: usize) -> Vec<(Key128, Effect)> {
+    let (_, range) = &batch.heads[i];
+    let range = range.start as usize..range.end as usize;
+    let keys: Vec<Key128> = batch.ops[range.clone()].iter().map(|op| op.key).collect();
+    let ops = Ops { batch, first: range.start, keys: &keys };
+    let mut footprint = Footprint::default();
+    footprint.pass(&ops);
+    footprint.writes.iter().map(|written| (written.key, ops.effect(written))).collect()
 }
 
 impl<S: Store> Checker<S> {
@@ -143,9 +115,8 @@ impl<S: Store> Checker<S> {
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
-        let (head, ops) = &batch.heads[i];
-        let ops = &batch.ops[ops.start as usize..ops.end as usize];
-        let effects = effects(ops);
+        let (head, _) = &batch.heads[i];
+        let effects = effects(batch, i);
         if effects.is_empty() {
             // No other transaction can have read from it.
             return Ok(());
@@ -155,7 +126,7 @@ impl<S: Store> Checker<S> {
         let body = self.store.append(&out.0)?;
         let number = self.holding.next;
         self.holding.next += 1;
-        let keys: Vec<Datum> = effects.iter().map(|(key, _)| *key).collect();
+        let keys: Vec<Key128> = effects.iter().map(|(key, _)| *key).collect();
         let held = Held {
             session,
             position,
@@ -175,7 +146,12 @@ impl<S: Store> Checker<S> {
     }
 
     /// Wrong reads of a key may be right by what has arrived.
-    fn open_wrong_reads(&mut self, name: Datum, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
+    fn open_wrong_reads(
+        &mut self,
+        name: Key128,
+        now: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), StoreError> {
         let key = match self.index.get(&name) {
             Some(&key) => key,
             None if self.evicted => {
@@ -196,7 +172,7 @@ impl<S: Store> Checker<S> {
         Ok(())
     }
 
-    fn open_in_memory(&mut self, key: u32, now: u64, events: &mut Vec<Event>) -> Result<(), Elsewhere> {
+    fn open_in_memory(&mut self, key: u32, now: u64, events: &mut Vec<Event>) -> Result<(), Cut> {
         for side in [Side::At, Side::Set] {
             let mut at = self.keys[key as usize].side(side).start();
             while let Some(read) = self.keys[key as usize].side(side).get(at) {
@@ -213,102 +189,36 @@ impl<S: Store> Checker<S> {
 
     /// What is to be thought of a read with this verdict by what counts.
     pub(crate) fn open_verdict(
-        &mut self,
+        &self,
         key: u32,
         side: Side,
         at: Cursor,
         verdict: Verdict,
-    ) -> Result<Verdict, Elsewhere> {
+    ) -> Result<Verdict, Cut> {
         if verdict != Verdict::Wrong || !self.holding.writers.contains_key(&self.keys[key as usize].name) {
             return Ok(verdict);
         }
-        let read = self.read(key, side, at).clone();
-        self.open_if_asked(key, &read, verdict)
+        self.open_if_asked(key, self.read(key, side, at), verdict)
     }
 
     /// The same of a read that is not among those of its key.
-    pub(crate) fn open_if_asked(
-        &mut self,
-        key: u32,
-        read: &Read,
-        verdict: Verdict,
-    ) -> Result<Verdict, Elsewhere> {
+    pub(crate) fn open_if_asked(&self, key: u32, read: &Read, verdict: Verdict) -> Result<Verdict, Cut> {
         let asks = verdict == Verdict::Wrong && !self.ask(key, read)?.is_empty();
         Ok(if asks { Verdict::Open } else { verdict })
     }
 
-    /// Of the transactions that are held, those one of which must have committed if a read that is wrong so far is right.
-    fn ask(&mut self, key: u32, read: &Read) -> Result<Vec<u64>, Elsewhere> {
-        let name = self.keys[key as usize].name;
-        let Some(writers) = self.holding.writers.get(&name) else { return Ok(Vec::new()) };
-        let mut open: Vec<(u64, Held)> = writers
-            .iter()
-            .filter_map(|number| Some((*number, self.holding.held.get(number)?)))
-            .filter(|(_, held)| self.may_see(read, held))
-            .map(|(number, held)| (number, held.clone()))
-            .collect();
-        let appends = |effect: &Effect| effect.appended().is_some();
-        if !open.is_empty() && open.iter().all(|(_, held)| appends(held.effect(name))) {
-            // Whether this is a list, everything that it sees must say.
-            if self.keys[key as usize].chain.is_some() {
-                return Err(Elsewhere);
-            }
-            let (required, optional) = self.world.scope(&self.keys[key as usize], read);
-            if required.iter().chain(&optional).all(|v| appends(&v.effect)) {
-                let Seen::List(seen) = &read.seen else { return Ok(Vec::new()) };
-                let elements = |v: &&Version| v.effect.appended().unwrap_or_default().to_vec();
-                let initial = self.world.initial_list(name).iter().copied();
-                let there = initial.chain(required.iter().flat_map(elements));
-                let blocks: Vec<(u64, Vec<Datum>)> = open
-                    .iter()
-                    .map(|(number, held)| {
-                        (*number, held.effect(name).appended().unwrap_or_default().to_vec())
-                    })
-                    .collect();
-                return Ok(suppliers(seen, there, optional.iter().flat_map(elements), &blocks));
-            }
-        }
-        let mut failed = None;
-        open.retain(|(_, held)| {
-            held.effect(name).written().is_none()
-                || match self.is_right_with(key, read, held, name) {
-                    Ok(right) => right,
-                    Err(elsewhere) => {
-                        failed = Some(elsewhere);
-                        false
-                    }
-                }
-        });
-        failed.map_or(Ok(open.into_iter().map(|(number, _)| number).collect()), Err)
-    }
-
-    /// Whether a read would see, or might, what a transaction leaves.
-    fn may_see(&self, read: &Read, held: &Held) -> bool {
-        let reader = self.world.txn(read.txn);
-        match self.options.rule.mode {
-            Mode::Ser => {
-                held.commit < reader.commit
-                    || held.commit == reader.commit
-                        && (held.session != reader.session || held.position < reader.position)
-            }
-            Mode::Si => {
-                let txn = held.txn();
-                let version = Version::of(&txn, read.txn, Effect::Undefined);
-                self.world.sees(reader, &version) && !txn.is_later_tie(reader)
-            }
-        }
-    }
-
-    /// Whether a read would not be wrong if one more transaction counted.
-    fn is_right_with(&mut self, key: u32, read: &Read, held: &Held, name: Datum) -> Result<bool, Elsewhere> {
-        let slot = self.world.add(held.txn());
-        let version = Version::of(self.world.txn(slot), slot, held.effect(name).clone());
-        let at = self.world.find(&self.keys[key as usize], slot);
-        let at = self.keys[key as usize].versions.insert(at, version);
-        let judged = self.world.judge(&self.keys[key as usize], read);
-        self.keys[key as usize].versions.remove(at);
-        self.world.forget(slot);
-        judged.map(|judged| judged.verdict != Verdict::Wrong)
+    /// Of the transactions that are held, those one of which must have committed if a read that is wrong so far
+    /// is right.
+    fn ask(&self, key: u32, read: &Read) -> Result<Vec<u64>, Cut> {
+        let (world, key) = (&self.world, &self.keys[key as usize]);
+        let Some(writers) = self.holding.writers.get(&key.name) else { return Ok(Vec::new()) };
+        let seat = |number: &u64| {
+            let held = self.holding.held.get(number)?;
+            Some((*number, Seat::Open(held, held.effect(key.name))))
+        };
+        let open: Vec<(u64, Seat<'_>)> = writers.iter().filter_map(seat).collect();
+        let scope = || world.scope_of(key, read);
+        asked(self.options.rule, world.txn(read.txn), &world.read(key, read), &open, scope)
     }
 
     /// A read that is open has settled, and stays pending: if it asks for one transaction, that one counts.
@@ -343,13 +253,13 @@ impl<S: Store> Checker<S> {
                 self.reload(key)?;
                 continue;
             };
-            let read = self.read(key, side, at).clone();
+            let read = self.read(key, side, at);
             if read.verdict != Verdict::Open {
                 return Ok(Vec::new());
             }
-            let judged = self.world.judge(&self.keys[key as usize], &read);
+            let judged = self.world.judge(&self.keys[key as usize], read);
             match judged.and_then(|judged| match judged.verdict {
-                Verdict::Wrong => self.ask(key, &read).map(Some),
+                Verdict::Wrong => self.ask(key, read).map(Some),
                 _ => Ok(None),
             }) {
                 Ok(asked) => break (at, asked),

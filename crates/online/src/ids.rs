@@ -5,7 +5,7 @@
 //! fingerprint. Where memory is bounded there are two generations, and the older is forgotten when the younger is full; a
 //! repetition is then found if it comes within so many ids.
 
-use crate::{Datum, Shape};
+use crate::{Key128, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -24,11 +24,11 @@ struct Generation {
     full: BTreeMap<i64, i64>,
     /// Other words, by what the numbers of each have in common: a bit for each number seen.
     words: FxHashMap<i64, u64>,
-    others: FxHashSet<Datum>,
+    others: FxHashSet<Key128>,
 }
 
 /// Ranges of numbers, and other ids.
-pub(crate) type Part = (Vec<(i64, i64)>, Vec<Datum>);
+pub(crate) type Part = (Vec<(i64, i64)>, Vec<Key128>);
 
 /// What an entry costs, about.
 pub(crate) const ENTRY: usize = 40;
@@ -44,7 +44,7 @@ impl Ids {
     }
 
     /// Adds an id; false if it was there.
-    pub fn insert(&mut self, id: Datum) -> bool {
+    pub fn insert(&mut self, id: Key128) -> bool {
         if self.old.contains(id) || !self.young.insert(id) {
             return false;
         }
@@ -57,7 +57,7 @@ impl Ids {
     /// Ranges of numbers, and others, older generation first.
     pub fn parts(&self) -> [Part; 2] {
         [&self.old, &self.young].map(|g| {
-            let mut others: Vec<Datum> = g.others.iter().copied().collect();
+            let mut others: Vec<Key128> = g.others.iter().copied().collect();
             others.sort_unstable();
             (g.ranges(), others)
         })
@@ -86,7 +86,7 @@ impl Generation {
         self.full.range(..=word).next_back().is_some_and(|(_, &end)| end >= word)
     }
 
-    fn contains(&self, id: Datum) -> bool {
+    fn contains(&self, id: Key128) -> bool {
         match id.shape() {
             Shape::Int(i) => {
                 let (word, bit) = (i.div_euclid(WORD), 1 << i.rem_euclid(WORD));
@@ -96,7 +96,7 @@ impl Generation {
         }
     }
 
-    fn insert(&mut self, id: Datum) -> bool {
+    fn insert(&mut self, id: Key128) -> bool {
         let Shape::Int(i) = id.shape() else { return self.others.insert(id) };
         let (word, bit) = (i.div_euclid(WORD), 1 << i.rem_euclid(WORD));
         let Some(bits) = self.words.get_mut(&word) else {
@@ -151,7 +151,7 @@ impl Generation {
         let first_full = if start == first * WORD { first } else { first + 1 };
         let last_full = if end == last * WORD + (WORD - 1) { last } else { last - 1 };
         let mut one_by_one =
-            |start: i64, end: i64| (start..=end).for_each(|i| _ = self.insert(Datum::int(i)));
+            |start: i64, end: i64| (start..=end).for_each(|i| _ = self.insert(Key128::int(i)));
         if first_full > last_full {
             return one_by_one(start, end);
         }
@@ -176,15 +176,15 @@ mod tests {
         let mut numbers: Vec<i64> = (0..1000).chain([i64::MAX, i64::MIN]).collect();
         fastrand::Rng::with_seed(1).shuffle(&mut numbers);
         for &n in &numbers {
-            assert!(ids.insert(Datum::int(n)), "{n}");
+            assert!(ids.insert(Key128::int(n)), "{n}");
         }
         assert!(ids.len() < 5, "{}", ids.len());
-        assert!(numbers.iter().all(|&n| !ids.insert(Datum::int(n))));
-        let text = Datum::text(AtomKind::Text, "5");
+        assert!(numbers.iter().all(|&n| !ids.insert(Key128::int(n))));
+        let text = Key128::text(AtomKind::Text, "5");
         assert!(ids.insert(text) && !ids.insert(text));
         let mut again = Ids::new(usize::MAX);
         again.restore(ids.parts());
-        assert!(!again.insert(text) && !again.insert(Datum::int(7)) && again.insert(Datum::int(1000)));
+        assert!(!again.insert(text) && !again.insert(Key128::int(7)) && again.insert(Key128::int(1000)));
     }
 
     #[test]
@@ -197,14 +197,14 @@ mod tests {
             for _ in 0..rng.usize(0..40) {
                 let start = base + rng.i64(0..300);
                 for i in start..=start + rng.i64(0..100) {
-                    assert_eq!(ids.insert(Datum::int(i)), seen.insert(i));
+                    assert_eq!(ids.insert(Key128::int(i)), seen.insert(i));
                 }
             }
             let mut again = Ids::new(usize::MAX);
             again.restore(ids.parts());
             assert_eq!(again.parts(), ids.parts());
             for i in (0..=400).map(|i| base + i) {
-                assert_eq!(again.insert(Datum::int(i)), seen.insert(i), "{i}");
+                assert_eq!(again.insert(Key128::int(i)), seen.insert(i), "{i}");
             }
         }
     }
@@ -213,9 +213,9 @@ mod tests {
     fn bounded_memory_forgets_the_oldest() {
         let mut ids = Ids::new(0);
         for n in 0..1_000_000 {
-            assert!(ids.insert(Datum::int(2 * n)));
+            assert!(ids.insert(Key128::int(2 * n)));
             assert!(ids.len() <= 2048);
         }
-        assert!(!ids.insert(Datum::int(2 * 999_500)) && ids.insert(Datum::int(0)));
+        assert!(!ids.insert(Key128::int(2 * 999_500)) && ids.insert(Key128::int(0)));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ring::{Bounded, Ring};
 use crate::world::Txn;
-use crate::{Datum, Location};
+use crate::{Key128, Location};
 use anomalist_history::Timestamp;
 
 /// A transaction in memory.
@@ -12,25 +12,17 @@ pub(crate) struct Slot(pub u32);
 /// What a transaction did to the key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    Write(Datum),
-    Append(Box<[Datum]>),
+    Write(Key128),
+    Append(Box<[Key128]>),
     /// Left it without a defined content.
     Undefined,
 }
 
 impl Effect {
     /// The value, if it is nothing but a written one.
-    pub fn written(&self) -> Option<Datum> {
+    pub fn written(&self) -> Option<Key128> {
         match self {
             Effect::Write(value) => Some(*value),
-            _ => None,
-        }
-    }
-
-    /// What was appended, if that is all.
-    pub fn appended(&self) -> Option<&[Datum]> {
-        match self {
-            Effect::Append(elements) => Some(elements),
             _ => None,
         }
     }
@@ -58,8 +50,8 @@ impl Version {
 /// What a read returned of others' work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Seen {
-    One(Datum),
-    List(Box<[Datum]>),
+    One(Key128),
+    List(Box<[Key128]>),
 }
 
 /// What is thought of a read.
@@ -154,7 +146,7 @@ pub(crate) const BEGIN: Timestamp = Timestamp { physical: i64::MIN, logical: i64
 /// One key.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
-    pub name: Datum,
+    pub name: Key128,
     /// How to write the name, if it is not an integer.
     pub text: Option<Box<str>>,
     /// By place.
@@ -173,7 +165,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub fn new(name: Datum, text: Option<Box<str>>) -> Key {
+    pub fn new(name: Key128, text: Option<Box<str>>) -> Key {
         Key {
             name,
             text,
@@ -201,7 +193,7 @@ pub(crate) trait Weight {
 impl Weight for Version {
     fn weight(&self) -> usize {
         let list = match &self.effect {
-            Effect::Append(elements) => size_of_val::<[Datum]>(elements) + 16,
+            Effect::Append(elements) => size_of_val::<[Key128]>(elements) + 16,
             _ => 0,
         };
         size_of::<Version>() + size_of::<i64>() + list
@@ -211,7 +203,7 @@ impl Weight for Version {
 impl Weight for Read {
     fn weight(&self) -> usize {
         let list = match &self.seen {
-            Seen::List(elements) => size_of_val::<[Datum]>(elements) + 16,
+            Seen::List(elements) => size_of_val::<[Key128]>(elements) + 16,
             Seen::One(_) => 0,
         };
         size_of::<Read>() + size_of::<i64>() + list

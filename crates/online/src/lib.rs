@@ -10,9 +10,9 @@
 //!
 //! ```
 //! use anomalist_history::{OpKind, Outcome, Stamps, Timestamp};
-//! use anomalist_online::{Batch, Cell, Checker, Datum, Event, Head, MemoryStore, Options, Origin};
+//! use anomalist_online::{Batch, Cell, Checker, Key128, Event, Head, MemoryStore, Options, Origin};
 //! let head = |session, start, commit| Head {
-//!     session: Datum::int(session),
+//!     session: Key128::int(session),
 //!     id: None,
 //!     outcome: Outcome::Committed,
 //!     stamps: Stamps {
@@ -24,7 +24,7 @@
 //!     set: None,
 //!     origin: Origin::default(),
 //! };
-//! let (x, one) = (Datum::int(7), Cell::One(Datum::int(1)));
+//! let (x, one) = (Key128::int(7), Cell::One(Key128::int(1)));
 //! let mut checker = Checker::new(Options::default(), MemoryStore::default());
 //! let mut events = Vec::new();
 //! // The reader arrives first, but the writer within the settling time.
@@ -54,14 +54,14 @@
 //!
 //! ```
 //! use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
-//! use anomalist_online::{Batch, Cell, Checker, Datum, Event, Head, MemoryStore, Options, Origin};
+//! use anomalist_online::{Batch, Cell, Checker, Key128, Event, Head, MemoryStore, Options, Origin};
 //!
 //! /// A transaction as PostgreSQL's client knows it at its end.
 //! fn ended(session: i64, snapshot: (u64, u64, &[u64]), xid: Option<u64>, position: i64) -> Head {
 //!     let at = Timestamp { physical: position, logical: 0 };
 //!     let (xmin, xmax, running) = snapshot;
 //!     Head {
-//!         session: Datum::int(session),
+//!         session: Key128::int(session),
 //!         id: None,
 //!         outcome: Outcome::Committed,
 //!         stamps: Stamps { start: at, commit: at },
@@ -71,8 +71,8 @@
 //!         origin: Origin::default(),
 //!     }
 //! }
-//! let (x, y) = (Datum::int(1), Datum::int(2));
-//! let value = |v| Cell::One(Datum::int(v));
+//! let (x, y) = (Key128::int(1), Key128::int(2));
+//! let value = |v| Cell::One(Key128::int(v));
 //! let mut batch = Batch::default();
 //! // 738 is in the log before 737, and 737 is visible before 738: no timestamp could say so.
 //! batch.op(OpKind::Write, x, value(10));
@@ -80,10 +80,10 @@
 //! batch.op(OpKind::Write, y, value(20));
 //! batch.transaction(ended(2, (737, 738, &[737]), Some(738), 1));
 //! batch.op(OpKind::Read, x, value(10));
-//! batch.op(OpKind::Read, y, Cell::One(Datum::NIL));
+//! batch.op(OpKind::Read, y, Cell::One(Key128::NIL));
 //! batch.transaction(ended(3, (738, 739, &[738]), None, 3));
 //! // This one saw both, and read an old version of y all the same.
-//! batch.op(OpKind::Read, y, Cell::One(Datum::NIL));
+//! batch.op(OpKind::Read, y, Cell::One(Key128::NIL));
 //! batch.transaction(ended(3, (739, 739, &[]), None, 4));
 //! let mut checker = Checker::new(Options::default(), MemoryStore::default());
 //! let mut events = Vec::new();
@@ -114,9 +114,11 @@ mod event;
 mod held;
 mod ids;
 mod key;
+mod ops;
 mod options;
 mod pending;
 mod ring;
+mod rules;
 mod spill;
 mod stats;
 mod store;
@@ -128,7 +130,7 @@ pub use batch::{Batch, Cell, Head, Initial, Origin};
 pub use change::moment;
 pub use checker::Checker;
 pub use checkpoint::{Restored, Told, checkpoint_extra, decode_told, encode_told};
-pub use datum::{Datum, Shape};
+pub use datum::{Key128, Shape};
 pub use event::{Event, Fault, Finding, Shown, TxnKey, TxnName};
 pub use options::{Gc, Options};
 pub use stats::{RECTIFIED_MS, Stats};

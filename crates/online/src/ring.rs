@@ -205,17 +205,6 @@ impl<T: Bounded> Ring<T> {
         Cursor { block, item: index }
     }
 
-    /// Takes out the item at a place.
-    pub fn remove(&mut self, at: Cursor) -> Option<T> {
-        let block = self.blocks.get_mut(at.block).filter(|block| at.item < block.items.len())?;
-        let item = block.drain(at.item..=at.item).next();
-        if block.items.is_empty() {
-            self.blocks.remove(at.block);
-        }
-        self.len -= usize::from(item.is_some());
-        item
-    }
-
     /// Visits items from a place on, in order: all with a lower bound of at most `low` and an upper one of at least `high`,
     /// and perhaps others.
     #[inline]

@@ -11,7 +11,7 @@ use crate::checker::{Checker, key_weight};
 use crate::codec::{In, Out};
 use crate::key::{BEGIN, Chain, Key, Read, Slot, Verdict, Weight};
 use crate::world::Txn;
-use crate::{Datum, Gc, Store, StoreError};
+use crate::{Gc, Key128, Store, StoreError};
 use anomalist_history::Timestamp;
 use anomalist_timestamp::Mode;
 
@@ -159,7 +159,7 @@ impl<S: Store> Checker<S> {
                 let txn = self.world.txn(version.txn);
                 hides &= self.options.rule.mode == Mode::Ser
                     || txn.set.is_some()
-                    || !self.options.rule.sees(txn.start, txn.commit);
+                    || !self.options.rule.contains(txn.start, txn.commit);
                 alone += 1;
                 at = before;
             }
@@ -246,13 +246,13 @@ impl<S: Store> Checker<S> {
                     (Mode::Si, set) => {
                         let overlaps = match set {
                             None => {
-                                !rule.sees(txn.start, chain.versions)
+                                !rule.contains(txn.start, chain.versions)
                                     || self.goes_on(txn) && chain.versions == txn.start
                             }
                             Some(set) => chain.set_ids >= set.view().xmin,
                         };
                         overlaps
-                            || rule.sees(chain.reads, txn.commit)
+                            || rule.contains(chain.reads, txn.commit)
                             || txn.set_id.is_some_and(|id| id < chain.xmax)
                     }
                 };
@@ -298,7 +298,7 @@ impl<S: Store> Checker<S> {
     }
 
     /// A key of this name, with what the store has of it.
-    pub(crate) fn bring_back(&mut self, name: Datum, text: Option<Box<str>>) -> Result<Key, StoreError> {
+    pub(crate) fn bring_back(&mut self, name: Key128, text: Option<Box<str>>) -> Result<Key, StoreError> {
         let mut key = Key::new(name, text);
         if let Some(bytes) = self.store.get(&key_name(name))? {
             let mut from = In(&bytes);
@@ -310,7 +310,7 @@ impl<S: Store> Checker<S> {
 }
 
 /// Where the store's map has a key.
-pub(crate) fn key_name(name: Datum) -> Vec<u8> {
+pub(crate) fn key_name(name: Key128) -> Vec<u8> {
     let mut out = Out(b"k".to_vec());
     out.datum(name);
     out.0

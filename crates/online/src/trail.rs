@@ -8,10 +8,11 @@
 use crate::checker::Checker;
 use crate::codec::{In, Out};
 use crate::key::Slot;
+use crate::rules::InSession;
 use crate::world::{Id, Last, Txn};
 use crate::{Batch, Event, Fault, Finding, Head, Store, StoreError};
 use anomalist_history::{Outcome, SnapshotSet};
-use anomalist_timestamp::{Axiom, Identity, Mode, Rule};
+use anomalist_timestamp::{Axiom, Identity, Mode, Rule, breaks_numbers, unfollowed};
 
 /// Who it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,30 +40,24 @@ pub(crate) struct Entry {
 /// Transactions of one session, in order.
 pub(crate) type Trail = Vec<Entry>;
 
-/// Whom of those before it a transaction fails to follow: the last one, or the last writer if it saw a set.
-pub(crate) fn fails_to_follow<'a>(
+fn broken(rule: Rule, trail: &Trail, i: usize) -> Option<&Last> {
+    let before = |writers: bool| {
+        let counts = |e: &&Entry| e.state != State::Open && (e.writes || !writers);
+        trail[..i].iter().rev().find(counts).map(|e| &e.last)
+    };
+    follow(rule, &trail[i].last, trail[i].set.as_deref(), before(false), before(true))
+}
+
+/// Which transaction before it one fails to follow.
+fn follow<'a>(
     rule: Rule,
     txn: &Last,
     set: Option<&SnapshotSet>,
     last: Option<&'a Last>,
     writer: Option<&'a Last>,
 ) -> Option<&'a Last> {
-    match (rule.mode, set) {
-        (Mode::Ser, _) => last.filter(|last| txn.commit < last.commit),
-        (Mode::Si, None) => last.filter(|last| txn.start < last.commit),
-        (Mode::Si, Some(set)) => writer.filter(|writer| match writer.set_id {
-            Some(id) => !set.view().sees(id),
-            None => !rule.sees(txn.start, writer.commit),
-        }),
-    }
-}
-
-fn broken(rule: Rule, trail: &Trail, i: usize) -> Option<&Last> {
-    let before = |writers: bool| {
-        let counts = |e: &&Entry| e.state != State::Open && (e.writes || !writers);
-        trail[..i].iter().rev().find(counts).map(|e| &e.last)
-    };
-    fails_to_follow(rule, &trail[i].last, trail[i].set.as_deref(), before(false), before(true))
+    let before = |last: Option<&'a Last>| last.map(|last| InSession { last, set: None });
+    unfollowed(rule, &InSession { last: txn, set }, before(last), before(writer)).map(|other| other.last)
 }
 
 impl<S: Store> Checker<S> {
@@ -71,7 +66,7 @@ impl<S: Store> Checker<S> {
         let txn = self.world.txn(slot);
         let rule = self.options.rule;
         let mut findings = Vec::new();
-        if rule.mode == Mode::Si && txn.start > txn.commit && txn.set.is_none() {
+        if rule.starts_late(txn) {
             findings.push(self.finding(Axiom::Timestamp, slot, None, None, None));
         }
         if head.outcome != Outcome::Committed {
@@ -88,13 +83,10 @@ impl<S: Store> Checker<S> {
             id: txn.id.clone(),
         };
         let (before, writer) = (session.last.as_ref(), session.last_writer.as_ref());
-        let other = fails_to_follow(rule, &last, txn.set.as_deref(), before, writer);
+        let other = follow(rule, &last, txn.set.as_deref(), before, writer);
         let told = other.is_some();
-        let unnumbered = head.number.is_some_and(|number| match session.number {
-            Some(before) => before.checked_add(1) != Some(number),
-            None => session.last.is_none() && number > 1,
-        });
-        if other.is_some() || unnumbered {
+        let gap = breaks_numbers(session.last.as_ref().map(|_| session.number), head.number);
+        if other.is_some() || gap {
             let other = other.or(session.last.as_ref());
             let name = other.map(|o| self.world.name_of(txn.session, o.position, o.id.as_ref()));
             findings.push(Finding { other: name, ..self.finding(Axiom::Session, slot, None, None, None) });

@@ -4,7 +4,7 @@
 
 use anomalist_history::{OpKind, Outcome, Stamps, Timestamp};
 use anomalist_online::{
-    Batch, Cell, Checker, Datum, Event, Head, MemoryStore, Options, Origin, Restored, Told,
+    Batch, Cell, Checker, Event, Head, Key128, MemoryStore, Options, Origin, Restored, Told,
 };
 use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 
@@ -17,19 +17,19 @@ const SERIALIZABLE: Options = Options {
     provisional: false,
     checkpoints: true,
 };
-const X: Datum = Datum::int(1);
-const Y: Datum = Datum::int(2);
+const X: Key128 = Key128::int(1);
+const Y: Key128 = Key128::int(2);
 
 /// Session, commit timestamp, outcome, and one operation.
-type Row = (i64, i64, Outcome, OpKind, Datum, i64);
+type Row = (i64, i64, Outcome, OpKind, Key128, i64);
 
 fn batch(rows: &[Row]) -> Batch {
     let mut batch = Batch::default();
     for &(session, commit, outcome, kind, key, value) in rows {
         let at = Timestamp { physical: commit, logical: 0 };
-        batch.op(kind, key, Cell::One(Datum::int(value)));
+        batch.op(kind, key, Cell::One(Key128::int(value)));
         batch.transaction(Head {
-            session: Datum::int(session),
+            session: Key128::int(session),
             id: None,
             outcome,
             stamps: Stamps { start: at, commit: at },

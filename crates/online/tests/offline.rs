@@ -5,29 +5,29 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
-use anomalist_check::Budget;
-use anomalist_check::stamps::find;
 use anomalist_history::{History, Outcome, SnapshotSet, TxnId, Value, View};
+use anomalist_level::Budget;
 use anomalist_online::{
-    Batch, Cell, Checker, Datum, Event, Gc, Head, Initial, MemoryStore, Options, Origin, Restored, TxnKey,
+    Batch, Cell, Checker, Event, Gc, Head, Initial, Key128, MemoryStore, Options, Origin, Restored, TxnKey,
 };
 use anomalist_testkit::number;
 use anomalist_testkit::random::{StampedShape, stamped};
+use anomalist_timestamp::offline::find;
 use anomalist_timestamp::{Axiom, Identity, Mode, Rule, Tie};
 use anomalist_workload::{Arrival, Arrivals, Distribution, Kind, SimLevel, Spec, generate};
 use fastrand::Rng;
 use std::collections::BTreeSet;
 
-type Found = BTreeSet<Identity<TxnKey, Datum>>;
+type Found = BTreeSet<Identity<TxnKey, Key128>>;
 
-fn datum(history: &History, value: Value) -> Datum {
+fn datum(history: &History, value: Value) -> Key128 {
     match value.view() {
-        View::Int(i) => Datum::int(i),
+        View::Int(i) => Key128::int(i),
         View::Atom(id) => {
             let (kind, text) = history.atom(id);
-            Datum::text(kind, text)
+            Key128::text(kind, text)
         }
-        _ => Datum::NIL,
+        _ => Key128::NIL,
     }
 }
 

@@ -1,13 +1,14 @@
 //! Sentences for what contradicts timestamps.
 //!
 //! A witness of these kinds begins with the read, then the write that it should have returned; whose value
-//! it returned instead is an edge. That is what `anomalist-check` makes; anything else is reported
+//! it returned instead is an edge. That is what `anomalist-timestamp` makes; anything else is reported
 //! operation by operation.
 
 use crate::explain::{did, saw};
 use crate::witness_view::{WitnessView, stamp};
 use anomalist_history::{OpId, OpKind, Stamps, TxnId};
 use anomalist_level::{AnomalyKind, Evidence};
+use anomalist_timestamp::breaks_numbers;
 
 /// The steps for a kind of the timestamp check.
 pub(crate) fn steps(view: &WitnessView<'_>) -> Option<Vec<String>> {
@@ -107,7 +108,11 @@ fn conflict(view: &WitnessView<'_>) -> Option<Vec<String>> {
 fn number(view: &WitnessView<'_>) -> Option<Vec<String>> {
     let (&t, before) = view.anomaly.witness.transactions.split_last()?;
     let before = before.first().copied();
-    let numbers = view.history.numbers().filter(|_| view.history.breaks_numbers(before, t))?;
+    let numbers = view.history.numbers()?;
+    let number = |t: TxnId| Some(numbers[t.index()]);
+    if !breaks_numbers(before.map(number), number(t)) {
+        return None;
+    }
     let reported =
         format!("{} is number {} of session {}", view.name(t), numbers[t.index()], view.session(t));
     Some(vec![match before {

@@ -14,7 +14,7 @@ use crate::script::Script;
 use crate::shrink::shrink;
 use crate::vendor::{Promise, promise};
 use anomalist_check::Budget;
-use anomalist_driver::{Database, Error, Isolation, Kind};
+use anomalist_databases::{Database, Error, Isolation, Kind};
 use anomalist_level::{Level, Verdict, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

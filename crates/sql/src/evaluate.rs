@@ -4,7 +4,7 @@
 //! (collations, implicit conversions, functions) is not evaluated, and the answer is unknown: a
 //! wrong one would be a false alarm.
 
-use anomalist_driver::Value;
+use anomalist_databases::Value;
 use anomalist_sqltext::ast::{BinaryOperator, Expr, UnaryOperator, Value as Constant};
 
 /// A row: the names of its columns and their values.

@@ -1,7 +1,7 @@
 //! A place of its own for the tables of a run, so that no other tables are touched.
 
 use crate::Flavour;
-use anomalist_driver::{Connection, Error, Kind, Value};
+use anomalist_databases::{Connection, Error, Kind, Value};
 use anomalist_sqltext::ast::{ObjectName, ObjectNamePart, Statement};
 use anomalist_sqltext::parse;
 

@@ -11,7 +11,7 @@ use crate::instrument::Effect;
 use crate::record::{Outcome, Run, Step};
 use crate::replay::replay_with;
 use crate::script::Script;
-use anomalist_driver::{Error, Isolation};
+use anomalist_databases::{Error, Isolation};
 use anomalist_sqltext::ast::{Assignment, AssignmentTarget, Statement};
 use anomalist_sqltext::parse;
 

@@ -22,7 +22,7 @@ use crate::Flavour;
 use crate::evaluate::{Row, Truth, condition};
 use crate::instrument::Effect;
 use crate::record::{Outcome, Run, Step, writer_of};
-use anomalist_driver::Value;
+use anomalist_databases::Value;
 use anomalist_sqltext::ast::{Expr, Query, SetExpr, Statement, TableFactor, Visitor};
 use anomalist_sqltext::parse;
 use anomalist_sqltext::walk;

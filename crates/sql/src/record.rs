@@ -1,7 +1,7 @@
 //! What a run observed: every transaction with its statements, and what each of them returned.
 
 use crate::instrument::{AuxColumns, Capture, Effect};
-use anomalist_driver::{Error, Reply, Value};
+use anomalist_databases::{Error, Reply, Value};
 
 /// A version of a row: its name, and the list of who wrote it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -38,7 +38,7 @@ pub struct WholeRow {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failed {
     /// `conflict`, `deadlock`, `constraint`, …
-    pub kind: anomalist_driver::Kind,
+    pub kind: anomalist_databases::Kind,
     /// The database's own words.
     pub message: String,
 }
@@ -168,7 +168,7 @@ impl Step {
 
     /// Whether the database did not understand it, or something that it names is not there.
     pub fn is_unsupported(&self) -> bool {
-        self.failed.as_ref().is_some_and(|f| f.kind == anomalist_driver::Kind::Unsupported)
+        self.failed.as_ref().is_some_and(|f| f.kind == anomalist_databases::Kind::Unsupported)
     }
 
     /// It wrote nothing.

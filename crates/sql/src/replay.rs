@@ -18,7 +18,7 @@ use crate::run::{create, undo};
 use crate::script::Script;
 use crate::script_plan::{Action, PlannedLine, ScriptPlan};
 use crate::session::{Patience, Session};
-use anomalist_driver::{Cancel, Connection, Database, Error, Isolation, Kind, Value};
+use anomalist_databases::{Cancel, Connection, Database, Error, Isolation, Kind, Value};
 use anomalist_sqltext::ast::Statement;
 use anomalist_sqltext::{control, parse};
 use std::panic::resume_unwind;

@@ -13,7 +13,7 @@ use crate::judge::Found;
 use crate::record::{Executed, Outcome, Run, WholeRow, writer_of};
 use crate::schema::{Literal, Schema, Table};
 use crate::script::{Line, Script, prelude};
-use anomalist_driver::{Isolation, Value};
+use anomalist_databases::{Isolation, Value};
 use std::collections::BTreeMap;
 
 /// The transactions that were open while one of these was, and these.

@@ -8,7 +8,7 @@ use crate::record::{Executed, Run};
 use crate::schema::Schema;
 use crate::script::Line;
 use crate::session::{Patience, Session};
-use anomalist_driver::{Connection, Database, Error, Isolation, Kind};
+use anomalist_databases::{Connection, Database, Error, Isolation, Kind};
 use anomalist_sqltext::parse;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -9,7 +9,7 @@ use crate::judge::{Name, dependencies_of, pairs_of};
 use crate::record::Outcome;
 use crate::replay::Replayed;
 use crate::script::{Line, Script, ScriptError};
-use anomalist_driver::Value;
+use anomalist_databases::Value;
 
 /// How to tell whether an anomaly happened.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@
 //! which they begin.
 
 use crate::Flavour;
-use anomalist_driver::Isolation;
+use anomalist_databases::Isolation;
 use anomalist_sqltext::{Control, Kind, Scope, control, settings, split, tokens};
 use std::fmt::Write as _;
 

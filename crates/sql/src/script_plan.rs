@@ -9,7 +9,7 @@
 
 use crate::Flavour;
 use crate::script::Script;
-use anomalist_driver::{Error, Isolation, Kind, Product};
+use anomalist_databases::{Error, Isolation, Kind, Product};
 use anomalist_sqltext::{Begin, Control, Modes, Scope, control, settings, tokens};
 use std::collections::BTreeMap;
 
@@ -264,7 +264,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use anomalist_driver::Family;
+    use anomalist_databases::Family;
 
     /// The transactions of a script, as `number level` for each line.
     fn plan(flavour: Flavour, lines: &str) -> Result<Vec<String>, String> {

@@ -3,7 +3,7 @@
 use crate::Flavour;
 use crate::instrument::{Capture, Effect, Instrumented, Instrumenter, Mark};
 use crate::record::{Executed, Failed, Outcome, Step};
-use anomalist_driver::{Cancel, Connection, Error, Fate, Isolation, Kind, Value};
+use anomalist_databases::{Cancel, Connection, Error, Fate, Isolation, Kind, Value};
 use anomalist_sqltext::{Control, Dialect, control, parse};
 use std::sync::Arc;
 use std::time::Instant;

@@ -15,8 +15,8 @@
 
 mod support;
 
-use anomalist_driver::server::Engine;
-use anomalist_driver::{Database, Error, Kind};
+use anomalist_databases::{Database, Error, Kind};
+use anomalist_lab::server::Engine;
 use anomalist_sql::Flavour;
 use anomalist_sql::generate::{End, Generator, Knobs, Mix};
 use anomalist_sql::namespace::Namespace;

@@ -4,8 +4,8 @@
 
 mod support;
 
-use anomalist_driver::server::Engine;
-use anomalist_driver::{Database, Isolation};
+use anomalist_databases::{Database, Isolation};
+use anomalist_lab::server::Engine;
 use anomalist_level::Verdict;
 use anomalist_sql::Flavour;
 use anomalist_sql::campaign::{Settings, Subject, Summary};

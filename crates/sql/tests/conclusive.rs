@@ -4,7 +4,7 @@
 
 mod support;
 
-use anomalist_driver::{Database, Error, Fate, Kind};
+use anomalist_databases::{Database, Error, Fate, Kind};
 use anomalist_level::{Level, Verdict, Why};
 use anomalist_sql::Flavour;
 use anomalist_sql::campaign::{Settings, Subject, Summary};

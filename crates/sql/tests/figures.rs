@@ -5,8 +5,8 @@
 mod support;
 
 use anomalist_check::Budget;
-use anomalist_driver::Database;
-use anomalist_driver::server::Engine;
+use anomalist_databases::Database;
+use anomalist_lab::server::Engine;
 use anomalist_level::Verdict;
 use anomalist_sql::Flavour;
 use anomalist_sql::judge::{Link, Name, dependencies_of, judge};

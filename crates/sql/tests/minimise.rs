@@ -6,8 +6,8 @@
 mod support;
 
 use anomalist_check::Budget;
-use anomalist_driver::broken::{Broken, Bug};
-use anomalist_driver::{Cancel, Connection, Database, Error, Isolation, Product, Reply, Target, Value};
+use anomalist_databases::broken::{Broken, Bug};
+use anomalist_databases::{Cancel, Connection, Database, Error, Isolation, Product, Reply, Target, Value};
 use anomalist_sql::campaign::{Class, Subject};
 use anomalist_sql::instrument::Effect;
 use anomalist_sql::judge::{Found, Name, judge};

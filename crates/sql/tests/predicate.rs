@@ -15,7 +15,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use anomalist_driver::Value;
+use anomalist_databases::Value;
 use anomalist_sql::Flavour;
 use anomalist_sql::instrument::Effect;
 use anomalist_sql::predicate::{Direction, links};

@@ -4,7 +4,7 @@
 
 mod support;
 
-use anomalist_driver::{Connection, Database, Error, Value};
+use anomalist_databases::{Connection, Database, Error, Value};
 use anomalist_sql::Flavour;
 use anomalist_sql::generate::{Generator, Knobs};
 use anomalist_sql::instrument::{Instrumenter, Mark};

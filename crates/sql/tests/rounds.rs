@@ -5,8 +5,8 @@
 mod support;
 
 use anomalist_check::Budget;
-use anomalist_driver::server::Engine;
-use anomalist_driver::{Cancel, Connection, Database, Error, Isolation, Product, Reply, Value};
+use anomalist_databases::{Cancel, Connection, Database, Error, Isolation, Product, Reply, Value};
+use anomalist_lab::server::Engine;
 use anomalist_level::Verdict;
 use anomalist_sql::Flavour;
 use anomalist_sql::generate::{Generator, Knobs};

@@ -6,7 +6,7 @@
 mod support;
 
 use anomalist_check::Budget;
-use anomalist_driver::{Database, Error, Kind};
+use anomalist_databases::{Database, Error, Kind};
 use anomalist_level::{Relation, Verdict};
 use anomalist_sql::Flavour;
 use anomalist_sql::judge::{Judged, judge};

@@ -4,8 +4,8 @@
 //! dialect does not have is not recognised; the parser then explains what is wrong with it.
 
 use crate::Dialect;
-use crate::lexer::{Kind, Token, tokens};
-use crate::settings::settings;
+use crate::lexed::Lexed;
+use crate::lexer::{Kind, Token};
 
 /// A level by its SQL name. What it means is the database's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,12 +125,12 @@ pub enum Control {
 /// What the statement does to transactions, if that is what it is for.
 #[must_use]
 pub fn control(dialect: Dialect, statement: &str) -> Option<Control> {
-    // The longest of them have fewer tokens than this; anything longer is something else.
-    const LONGEST: usize = 40;
-    let mut tokens: Vec<Token<'_>> = tokens(dialect, statement).take(LONGEST).collect();
-    while tokens.last().is_some_and(|t| t.kind == Kind::Semicolon) {
-        tokens.pop();
-    }
+    Lexed::new(dialect, statement).control()
+}
+
+/// The same, from its first tokens.
+pub(crate) fn recognise(lexed: &Lexed<'_>, tokens: &[Token<'_>]) -> Option<Control> {
+    let dialect = lexed.dialect();
     let first = tokens.first()?;
     let known = [
         "BEGIN",
@@ -149,7 +149,7 @@ pub fn control(dialect: Dialect, statement: &str) -> Option<Control> {
         return None;
     }
     if first.is("SET") {
-        return set(dialect, statement, &mut Cursor { tokens: &tokens[1..] });
+        return set(lexed, &mut Cursor { tokens: &tokens[1..] });
     }
     let mut cursor = Cursor { tokens: &tokens[1..] };
     let found = match first.text.to_ascii_uppercase().as_str() {
@@ -327,7 +327,8 @@ fn modes(dialect: Dialect, cursor: &mut Cursor<'_, '_>) -> Option<Modes> {
     Some(modes)
 }
 
-fn set(dialect: Dialect, statement: &str, cursor: &mut Cursor<'_, '_>) -> Option<Control> {
+fn set(lexed: &Lexed<'_>, cursor: &mut Cursor<'_, '_>) -> Option<Control> {
+    let dialect = lexed.dialect();
     if dialect == Dialect::Sqlite {
         return None;
     }
@@ -351,12 +352,13 @@ fn set(dialect: Dialect, statement: &str, cursor: &mut Cursor<'_, '_>) -> Option
         return modes(dialect, cursor).filter(|m| *m != Modes::default()).map(|m| Control::Set(scope, m));
     }
     cursor.tokens = before;
-    by_variable(dialect, statement)
+    by_variable(lexed)
 }
 
 /// `SET` of a variable that means the same as a statement above.
-fn by_variable(dialect: Dialect, statement: &str) -> Option<Control> {
-    for setting in settings(dialect, statement)? {
+fn by_variable(lexed: &Lexed<'_>) -> Option<Control> {
+    let dialect = lexed.dialect();
+    for setting in lexed.settings()? {
         let value = setting.value.trim().to_ascii_lowercase();
         let isolation = || {
             let isolation = Isolation::named(&setting.value)?;

@@ -21,10 +21,13 @@
 //! # Ok::<(), anomalist_sqltext::SyntaxError>(())
 //! ```
 //!
+//! A [`Lexed`] has all of these as methods, for several of them on one text: the lexer is started once.
+//!
 //! Not done here: stored programs (a body with semicolons between BEGIN and END is cut apart), the client's own commands
 //! (`DELIMITER`, `\d`).
 
 mod control;
+mod lexed;
 mod lexer;
 mod parse;
 mod script;
@@ -32,6 +35,7 @@ mod settings;
 pub mod walk;
 
 pub use control::{Access, Begin, Chain, Control, Isolation, Modes, Scope, control};
+pub use lexed::{Edit, Lexed};
 pub use lexer::{Kind, Token, tokens};
 pub use parse::{SyntaxError, ast, join_constraint, parse, parse_many};
 pub use script::{Piece, split};

@@ -1,8 +1,8 @@
 //! Trees of statements: the one place that calls sqlparser.
 
 use crate::Dialect;
-use crate::lexer::{Kind, Token, tokens};
-use crate::script::split;
+use crate::lexed::{Edit, Lexed};
+use crate::lexer::{Kind, Token};
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::{Parser, ParserError};
 
@@ -27,6 +27,11 @@ pub struct SyntaxError(pub String);
 /// # Errors
 /// If the text is not exactly one statement of the dialect, as far as the parser knows it.
 pub fn parse(dialect: Dialect, statement: &str) -> Result<ast::Statement, SyntaxError> {
+    Lexed::new(dialect, statement).parse()
+}
+
+/// The same, of a text whose chains are short.
+pub(crate) fn one(dialect: Dialect, statement: &str) -> Result<ast::Statement, SyntaxError> {
     let mut found = statements(dialect, statement)?;
     match (found.pop(), found.is_empty()) {
         (Some(statement), true) => Ok(statement),
@@ -40,15 +45,10 @@ pub fn parse(dialect: Dialect, statement: &str) -> Result<ast::Statement, Syntax
 /// # Errors
 /// As [`parse`], with the first statement that is none.
 pub fn parse_many(dialect: Dialect, script: &str) -> Result<Vec<ast::Statement>, SyntaxError> {
-    split(dialect, script).map(|piece| parse(dialect, piece.text)).collect()
+    Lexed::script(dialect, script).iter().map(Lexed::parse).collect()
 }
 
 fn statements(dialect: Dialect, text: &str) -> Result<Vec<ast::Statement>, SyntaxError> {
-    if chain(dialect, text) > LONGEST_CHAIN {
-        return Err(SyntaxError(format!("more than {LONGEST_CHAIN} operators in one expression")));
-    }
-    let shared = share(dialect, text);
-    let text = shared.as_deref().unwrap_or(text);
     let parsed = match dialect {
         Dialect::PostgreSql => Parser::parse_sql(&PostgreSqlDialect {}, text),
         Dialect::MySql => Parser::parse_sql(&MySqlDialect {}, text),
@@ -62,10 +62,18 @@ fn statements(dialect: Dialect, text: &str) -> Result<Vec<ast::Statement>, Synta
     })
 }
 
+/// Refuses chains that are too long.
+pub(crate) fn check_chains(tokens: &[Token<'_>]) -> Result<(), SyntaxError> {
+    match chain(tokens) {
+        ..=LONGEST_CHAIN => Ok(()),
+        _ => Err(SyntaxError(format!("more than {LONGEST_CHAIN} operators in one expression"))),
+    }
+}
+
 /// The most operators between two commas or parentheses of one level. Keywords such as AND and UNION count too.
-fn chain(dialect: Dialect, text: &str) -> usize {
+fn chain(tokens: &[Token<'_>]) -> usize {
     let (mut longest, mut counts) = (0, vec![0usize]);
-    for token in tokens(dialect, text) {
+    for token in tokens {
         let operator = match token.kind {
             Kind::Word => ["AND", "OR", "XOR", "UNION", "EXCEPT", "INTERSECT", "NOT", "COLLATE", "IS"]
                 .iter()
@@ -91,20 +99,13 @@ fn chain(dialect: Dialect, text: &str) -> usize {
     longest
 }
 
-/// The text with `FOR SHARE` for `LOCK IN SHARE MODE`, if it has that.
-fn share(dialect: Dialect, text: &str) -> Option<String> {
-    if dialect != Dialect::MySql || !text.to_ascii_uppercase().contains("SHARE") {
-        return None;
-    }
-    let tokens: Vec<Token<'_>> = tokens(dialect, text).collect();
-    let mut changed = text.to_owned();
-    for at in (0..tokens.len().saturating_sub(3)).rev() {
-        let window = &tokens[at..at + 4];
-        if ["LOCK", "IN", "SHARE", "MODE"].iter().zip(window).all(|(word, token)| token.is(word)) {
-            changed.replace_range(window[0].start..window[3].end(), "FOR SHARE");
-        }
-    }
-    (changed != text).then_some(changed)
+/// `FOR SHARE` for each `LOCK IN SHARE MODE` of MySQL.
+pub(crate) fn shared(dialect: Dialect, tokens: &[Token<'_>]) -> Vec<Edit> {
+    let said = |window: &[Token<'_>]| {
+        ["LOCK", "IN", "SHARE", "MODE"].iter().zip(window).all(|(word, token)| token.is(word))
+    };
+    let found = tokens.windows(4).filter(|window| dialect == Dialect::MySql && said(window));
+    found.map(|window| (window[0].start..window[3].end(), "FOR SHARE".to_owned())).collect()
 }
 
 /// What a join compares, if it is of a kind that can say so.

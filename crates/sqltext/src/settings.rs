@@ -2,7 +2,8 @@
 
 use crate::Dialect;
 use crate::control::Scope;
-use crate::lexer::{Kind, Token, tokens};
+use crate::lexed::Lexed;
+use crate::lexer::{Kind, Token};
 
 /// One assignment of a SET statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,10 +19,11 @@ pub struct Setting {
 /// The assignments of a SET statement; nothing if it is another statement, or a SET of another form.
 #[must_use]
 pub fn settings(dialect: Dialect, statement: &str) -> Option<Vec<Setting>> {
-    let mut tokens: Vec<Token<'_>> = tokens(dialect, statement).collect();
-    while tokens.last().is_some_and(|t| t.kind == Kind::Semicolon) {
-        tokens.pop();
-    }
+    Lexed::new(dialect, statement).settings()
+}
+
+/// The same, from its tokens.
+pub(crate) fn recognise(dialect: Dialect, statement: &str, tokens: &[Token<'_>]) -> Option<Vec<Setting>> {
     let (first, rest) = tokens.split_first()?;
     if !first.is("SET") || dialect == Dialect::Sqlite {
         return None;

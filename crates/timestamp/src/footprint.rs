@@ -1,9 +1,11 @@
-//! One pass over a transaction: what it read of others, what it leaves behind, and where it contradicts itself.
+//! One pass over a transaction: what it read of others, what it leaves behind, and where it contradicts
+//! itself.
 //!
-//! An *external* read is the first operation on its key; what the transaction did before determines any other read, and INT
-//! asks that it does (paper, section II-B). A read that breaks INT is what later reads are compared with, as in Algorithm 2,
-//! line 22. Linear in the number of operations.
+//! An *external* read is the first operation on its key; what the transaction did before determines any
+//! other read, and INT asks that it does (paper, section II-B). A read that breaks INT is what later reads
+//! are compared with, as in Algorithm 2, line 22. Linear in the number of operations.
 
+use crate::Nil;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
@@ -27,7 +29,7 @@ pub trait Operations {
     /// Names a key.
     type Key: Copy + Eq + Hash;
     /// A value, or an element of a list.
-    type Value: Copy + Eq;
+    type Value: Nil;
 
     /// Number of operations.
     fn len(&self) -> usize;
@@ -42,9 +44,6 @@ pub trait Operations {
 
     /// What it does.
     fn access(&self, op: usize) -> Access<'_, Self::Value>;
-
-    /// Whether a value is nil, which for a list key is the empty list.
-    fn is_nil(&self, value: Self::Value) -> bool;
 }
 
 /// A read of what others wrote.
@@ -116,17 +115,18 @@ struct Entry {
 /// The result of a pass. Keep one and reuse it: the pass then allocates nothing.
 ///
 /// ```
+/// use anomalist_history::Value;
 /// use anomalist_timestamp::{Access, Effect, Footprint, Operations};
-/// struct Ops<'a>(&'a [(u32, Access<'a, i64>)]);
+/// struct Ops<'a>(&'a [(u32, Access<'a, Value>)]);
 /// impl Operations for Ops<'_> {
 ///     type Key = u32;
-///     type Value = i64;
+///     type Value = Value;
 ///     fn len(&self) -> usize { self.0.len() }
 ///     fn key(&self, op: usize) -> u32 { self.0[op].0 }
-///     fn access(&self, op: usize) -> Access<'_, i64> { self.0[op].1 }
-///     fn is_nil(&self, value: i64) -> bool { value < 0 }
+///     fn access(&self, op: usize) -> Access<'_, Value> { self.0[op].1 }
 /// }
-/// let ops = [(1, Access::Read(5)), (1, Access::Write(6)), (1, Access::Read(5))];
+/// let (five, six) = (Value::int(5).unwrap(), Value::int(6).unwrap());
+/// let ops = [(1, Access::Read(five)), (1, Access::Write(six)), (1, Access::Read(five))];
 /// let mut footprint = Footprint::default();
 /// footprint.pass(&Ops(&ops));
 /// assert_eq!(footprint.reads[0].op, 0);
@@ -228,51 +228,17 @@ impl<K: Copy + Eq + Hash> Footprint<K> {
         at: usize,
     ) {
         let mut entry = self.entries[at];
-        let appends = |from: u32| {
-            (from as usize..op).filter(|&i| ops.key(i) == key).filter_map(|i| match ops.access(i) {
-                Access::Append(element) => Some(element),
-                _ => None,
-            })
-        };
-        let one = match ops.access(entry.last as usize) {
-            Access::Read(value) | Access::Write(value) => Some(value),
-            _ => None,
-        };
-        let nil = one.is_some_and(|value| ops.is_nil(value));
         match access {
             Access::Read(value) => {
-                let holds = match entry.known {
-                    Known::One => one == Some(value),
-                    Known::List(read) => {
-                        ops.is_nil(value)
-                            && entry.appended == 0
-                            && ops.access(read as usize) == Access::ReadList(&[])
-                    }
-                    Known::Tail => false,
-                    Known::Undefined => true,
-                };
+                let holds = reads_value(ops, entry, value);
                 self.internal_read(holds, key, op, entry.last);
                 entry.known = Known::One;
                 entry.appended = 0;
             }
             Access::ReadList(list) => {
-                let own = entry.appended as usize;
-                let (rest, tail) = list.split_at(list.len().saturating_sub(own));
-                let holds = match entry.known {
-                    Known::One => list.is_empty() && nil,
-                    Known::List(read) => {
-                        // A read of nil that an append made a list counts as a read of the empty one.
-                        let before = match ops.access(read as usize) {
-                            Access::ReadList(before) => before,
-                            _ => &[],
-                        };
-                        tail.len() == own && rest == before && tail.iter().copied().eq(appends(read))
-                    }
-                    Known::Tail => tail.len() == own && tail.iter().copied().eq(appends(0)),
-                    Known::Undefined => true,
-                };
+                let holds = reads_list(ops, key, op, entry, list);
                 if holds && entry.known == Known::Tail {
-                    self.reads.push(External { key, op: op as u32, own: own as u32 });
+                    self.reads.push(External { key, op: op as u32, own: entry.appended });
                 } else {
                     self.internal_read(holds, key, op, entry.last);
                 }
@@ -291,7 +257,9 @@ impl<K: Copy + Eq + Hash> Footprint<K> {
                     Some(_) => Effect::Undefined,
                 });
                 match entry.known {
-                    Known::One if nil => entry.known = Known::List(entry.last),
+                    Known::One if one(ops, entry) == Some(O::Value::NIL) => {
+                        entry.known = Known::List(entry.last);
+                    }
                     Known::One => entry.known = Known::Undefined,
                     _ => {}
                 }
@@ -314,5 +282,52 @@ impl<K: Copy + Eq + Hash> Footprint<K> {
             Some(written) => written.effect = effect(Some(written.effect)),
             None => entry.write = self.wrote(key, effect(None)),
         }
+    }
+}
+
+/// The one value that a transaction last read or wrote of a key.
+fn one<O: Operations>(ops: &O, entry: Entry) -> Option<O::Value> {
+    match ops.access(entry.last as usize) {
+        Access::Read(value) | Access::Write(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// INT: whether a read of one value returns what the transaction itself determines.
+fn reads_value<O: Operations>(ops: &O, entry: Entry, value: O::Value) -> bool {
+    match entry.known {
+        Known::One => one(ops, entry) == Some(value),
+        Known::List(read) => {
+            value == O::Value::NIL
+                && entry.appended == 0
+                && ops.access(read as usize) == Access::ReadList(&[])
+        }
+        Known::Tail => false,
+        Known::Undefined => true,
+    }
+}
+
+/// INT: whether a read of a list, operation `op`, returns what the transaction itself determines.
+fn reads_list<O: Operations>(ops: &O, key: O::Key, op: usize, entry: Entry, list: &[O::Value]) -> bool {
+    let own = entry.appended as usize;
+    let (rest, tail) = list.split_at(list.len().saturating_sub(own));
+    let appends = |from: u32| {
+        (from as usize..op).filter(|&i| ops.key(i) == key).filter_map(|i| match ops.access(i) {
+            Access::Append(element) => Some(element),
+            _ => None,
+        })
+    };
+    match entry.known {
+        Known::One => list.is_empty() && one(ops, entry) == Some(O::Value::NIL),
+        Known::List(read) => {
+            // A read of nil that an append made a list counts as a read of the empty one.
+            let before = match ops.access(read as usize) {
+                Access::ReadList(before) => before,
+                _ => &[],
+            };
+            tail.len() == own && rest == before && tail.iter().copied().eq(appends(read))
+        }
+        Known::Tail => tail.len() == own && tail.iter().copied().eq(appends(0)),
+        Known::Undefined => true,
     }
 }

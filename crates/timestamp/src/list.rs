@@ -1,12 +1,14 @@
 //! List keys: what a read must return.
 //!
-//! The state of a list is the concatenation of what the visible transactions appended, in order of commit. Transactions of
-//! equal commits may come in any order that keeps each session's own (AR of Definition 3 contains VIS, and VIS the session
-//! order). So a group of equal commits must be a shuffle of one sequence of blocks per session.
+//! The state of a list is the concatenation of what the visible transactions appended, in order of commit.
+//! Transactions of equal commits may come in any order that keeps each session's own (AR of Definition 3
+//! contains VIS, and VIS the session order). So a group of equal commits must be a shuffle of one sequence
+//! of blocks per session.
 //!
-//! Deciding that is NP-complete in general (blocks that begin alike), and linear where at most one session can go on at any
-//! place, as with elements appended once. The search remembers the states that failed (how far each session is) and takes one
-//! of several sessions with the same rest. It ends after a fixed number of steps, and then says so.
+//! Deciding that is NP-complete in general (blocks that begin alike), and linear where at most one session
+//! can go on at any place, as with elements appended once. The search remembers the states that failed (how
+//! far each session is) and takes one of several sessions with the same rest. It ends after a fixed number
+//! of steps, and then says so.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
@@ -18,7 +20,8 @@ pub struct Block<'a, S, N, V> {
     pub commit: S,
     /// Its session.
     pub session: N,
-    /// The reader sees it. If false, it may or may not: it commits at the reader's own commit, under serializability.
+    /// The reader sees it. If false, it may or may not: it commits at the reader's own commit, under
+    /// serializability.
     pub required: bool,
     /// What it appended, in order.
     pub elements: &'a [V],
@@ -35,12 +38,13 @@ pub enum Fit {
     GaveUp,
 }
 
-/// Of transactions that may have appended to a list, those one of which must have: what was seen and is not there otherwise
-/// must come from somewhere. `there` is appended in any case, `perhaps` may be. Empty if none of them can make the list right.
+/// Of transactions that may have appended to a list, those one of which must have: what was seen and is not
+/// there otherwise must come from somewhere. `there` is appended in any case, `perhaps` may be. Empty if
+/// none of them can make the list right.
 ///
 /// ```
 /// use anomalist_timestamp::list::suppliers;
-/// let open = [('a', vec![5]), ('b', vec![5, 6]), ('c', vec![7])];
+/// let open = [('a', &[5][..]), ('b', &[5, 6]), ('c', &[7])];
 /// assert_eq!(suppliers(&[1, 5], [1], [], &open), ['a']);
 /// assert_eq!(suppliers(&[1, 5, 6], [1], [], &open), ['b']);
 /// assert_eq!(suppliers(&[5, 7], [], [], &open), ['a']);
@@ -50,7 +54,7 @@ pub fn suppliers<T: Copy, V: Copy + Eq + Hash>(
     seen: &[V],
     there: impl IntoIterator<Item = V>,
     perhaps: impl IntoIterator<Item = V>,
-    open: &[(T, Vec<V>)],
+    open: &[(T, &[V])],
 ) -> Vec<T> {
     let mut need: FxHashMap<V, i64> = FxHashMap::default();
     seen.iter().for_each(|&element| *need.entry(element).or_default() += 1);
@@ -62,7 +66,7 @@ pub fn suppliers<T: Copy, V: Copy + Eq + Hash>(
         let count = |e: &V| block.iter().filter(|own| *own == e).count() as i64;
         block.iter().all(|e| need.get(e).is_some_and(|&need| count(e) <= need))
     };
-    let fitting: Vec<&(T, Vec<V>)> = open.iter().filter(|(_, block)| fits(block)).collect();
+    let fitting: Vec<&(T, &[V])> = open.iter().filter(|(_, block)| fits(block)).collect();
     let perhaps: FxHashSet<V> = perhaps.into_iter().collect();
     let mut best = fitting.clone();
     for element in seen.iter().filter(|e| need.get(e).is_some_and(|&n| n > 0) && !perhaps.contains(e)) {
@@ -77,9 +81,10 @@ pub fn suppliers<T: Copy, V: Copy + Eq + Hash>(
 /// Comparisons of a block with a place in the list, for one read.
 const STEPS: usize = 4_000_000;
 
-/// Whether `seen` is the concatenation of `blocks`, up to the order of blocks with equal commits and different sessions, and
-/// up to blocks that are not required. Blocks come ascending by commit, those of one session in its order, and those not required
-/// have the last commit of all. Of a session's blocks with that commit, the first ones are there.
+/// Whether `seen` is the concatenation of `blocks`, up to the order of blocks with equal commits and
+/// different sessions, and up to blocks that are not required. Blocks come ascending by commit, those of one
+/// session in its order, and those not required have the last commit of all. Of a session's blocks with that
+/// commit, the first ones are there.
 ///
 /// ```
 /// use anomalist_timestamp::list::{Block, Fit, is_concatenation};
@@ -160,7 +165,8 @@ impl<'a, N: Eq, V: Eq> Group<'a, N, V> {
         self.chains.iter().flat_map(|chain| &chain.blocks).map(|block| block.len()).sum()
     }
 
-    /// Whether `part` is a shuffle of the chains, each up to some block from the last required one on. Depth first.
+    /// Whether `part` is a shuffle of the chains, each up to some block from the last required one on. Depth
+    /// first.
     fn is_shuffle(&self, part: &[V], steps: &mut usize) -> Fit {
         if let [Chain { blocks, .. }] = &self.chains[..]
             && let [block] = blocks[..]
@@ -218,7 +224,8 @@ impl<'a, N: Eq, V: Eq> Group<'a, N, V> {
         self.chains[i].blocks.get(taken[i] as usize).is_some_and(|block| rest.starts_with(block))
     }
 
-    /// Whether a chain before this one has the same rest, so that it makes no difference which of them goes on.
+    /// Whether a chain before this one has the same rest, so that it makes no difference which of them goes
+    /// on.
     fn was_tried(&self, taken: &[u32], i: usize) -> bool {
         let rest = |i: usize| {
             let (chain, taken) = (&self.chains[i], taken[i] as usize);

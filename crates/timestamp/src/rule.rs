@@ -1,6 +1,5 @@
-//! Who comes before whom, and who sees whom.
+//! Which axioms, what equal timestamps mean, and the order of commits.
 
-use anomalist_history::Snapshot;
 use anomalist_level::{Bound, Family, Level};
 use std::fmt;
 use std::str::FromStr;
@@ -81,7 +80,7 @@ pub struct Rule {
 impl Rule {
     /// Whether a snapshot at `start` contains what committed at `commit`.
     #[inline]
-    pub fn sees<S: Ord>(self, start: S, commit: S) -> bool {
+    pub fn contains<S: Ord>(self, start: S, commit: S) -> bool {
         match self.tie {
             Tie::Inclusive => commit <= start,
             Tie::Exclusive => commit < start,
@@ -89,29 +88,9 @@ impl Rule {
     }
 }
 
-/// What a transaction sees of others: everything up to a timestamp, or a set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum View<'a, S> {
-    /// All that committed by this timestamp.
-    At(S),
-    /// The ids in the set; a transaction without an id by its commit, against this timestamp.
-    Set(Snapshot<'a>, S),
-}
-
-impl<S: Ord + Copy> View<'_, S> {
-    /// Whether it contains another transaction's effects. (Never ask about the viewer itself.)
-    #[inline]
-    pub fn sees(&self, rule: Rule, commit: S, id: Option<u64>) -> bool {
-        match (self, id) {
-            (View::Set(snapshot, _), Some(id)) => snapshot.sees(id),
-            (View::At(start) | View::Set(_, start), _) => rule.sees(*start, commit),
-        }
-    }
-}
-
-/// A transaction's place in the total order: by commit, then writers before read-only transactions, then by start, session
-/// (its name as text, or its rank among those), and position in the session. The fields are in that order, and so derived
-/// comparison is the order.
+/// A transaction's place in the total order: by commit, then writers before read-only transactions, then by
+/// start, session (its name as text, or its rank among those), and position in the session. The fields are
+/// in that order, and so derived comparison is the order.
 ///
 /// `S` is a timestamp or its rank; `N` a session's name or its rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -131,14 +110,6 @@ pub struct Place<S, N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_set_decides_only_about_transactions_with_an_id() {
-        let rule = Rule { mode: Mode::Si, tie: Tie::Inclusive };
-        let view = View::Set(Snapshot { xmin: 5, xmax: 8, running: &[6] }, 100);
-        assert!(view.sees(rule, 999, Some(7)) && !view.sees(rule, 1, Some(6)));
-        assert!(view.sees(rule, 100, None) && !view.sees(rule, 101, None));
-    }
 
     #[test]
     fn writers_come_before_read_only_transactions_of_the_same_commit() {

@@ -52,8 +52,8 @@ impl Axiom {
     }
 }
 
-/// What a read that breaks EXT returned instead. An explanation: no part of a violation's [`Identity`], since an online
-/// check may not know everything that an offline one does.
+/// What a read that breaks EXT returned instead. An explanation: no part of a violation's [`Identity`],
+/// since an online check may not know everything that an offline one does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
     /// A version that a visible later one had replaced, or the initial state in spite of a visible version.
@@ -68,7 +68,7 @@ pub enum Class {
     Own,
     /// A value that only aborted transactions wrote.
     Aborted,
-    /// A value that nobody wrote.
+    /// A value that was never written.
     NeverWritten,
     /// A list of elements that were all appended, and that the key never held.
     Mixed,
@@ -90,7 +90,8 @@ impl Class {
     }
 }
 
-/// One violation. `T` names transactions and `K` keys: ids of a history offline, whatever a stream has online.
+/// One violation. `T` names transactions and `K` keys: ids of a history offline, whatever a stream has
+/// online.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Violation<T = TxnId, K = KeyId> {
     /// What is broken.
@@ -99,8 +100,8 @@ pub struct Violation<T = TxnId, K = KeyId> {
     pub txn: T,
     /// On which key: INT, EXT, NOCONFLICT, TIE.
     pub key: Option<K>,
-    /// SESSION: the transaction before it. NOCONFLICT: the earlier of the two. EXT and TIE: whose version it should have
-    /// read, the last of them in the order; `None` for the initial state.
+    /// SESSION: the transaction before it. NOCONFLICT: the earlier of the two. EXT and TIE: whose version it
+    /// should have read, the last of them in the order; `None` for the initial state.
     pub other: Option<T>,
     /// INT, EXT, TIE: the read, counted from 0 in its transaction.
     pub read: Option<u32>,
@@ -116,8 +117,8 @@ impl<T: Copy, K: Copy> Violation<T, K> {
         Violation { axiom, txn, key: None, other: None, read: None, class: None, source: None }
     }
 
-    /// What makes it this violation and no other: TIMESTAMP and SESSION one per transaction, INT one per read, EXT and
-    /// TIE one per transaction and key, NOCONFLICT one per key and pair.
+    /// What makes it this violation and no other: TIMESTAMP and SESSION one per transaction, INT one per
+    /// read, EXT and TIE one per transaction and key, NOCONFLICT one per key and pair.
     pub fn identity(&self) -> Identity<T, K> {
         Identity {
             axiom: self.axiom,
@@ -129,8 +130,8 @@ impl<T: Copy, K: Copy> Violation<T, K> {
     }
 }
 
-/// The identity of a [`Violation`]: two checks of the same transactions have found the same iff they have the same set of
-/// these.
+/// The identity of a [`Violation`]: two checks of the same transactions have found the same iff they have
+/// the same set of these.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Identity<T = TxnId, K = KeyId> {
     /// What is broken.

@@ -7,7 +7,7 @@
 use crate::definition::{Definition, Kind, definition};
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::{External, Fault, Reading, Source};
-use crate::visible;
+use crate::{updates, visible};
 use anomalist_history::{KeyId, OpId, OpKind, TxnId};
 use anomalist_level::{Definitions, Level, Order, Point};
 use rustc_hash::FxHashMap;
@@ -199,7 +199,7 @@ pub(crate) fn check(
         Kind::MonotonicWrites => visible::monotonic_writes(&commits),
         Kind::WritesFollowReads => visible::writes_follow_reads(&commits),
         Kind::Parallel => visible::parallel_snapshot(&commits),
-        Kind::Updates => visible::update_serializable(&commits),
+        Kind::Updates => updates::update_serializable(&commits),
         Kind::Serial => serial(&commits),
         Kind::Prefix | Kind::Snapshot => {
             let events = match order {

@@ -28,6 +28,7 @@
 mod definition;
 mod dependencies;
 mod execution;
+mod facts;
 mod flaw;
 mod levels;
 mod mixed;
@@ -35,6 +36,7 @@ mod naive;
 mod reading;
 mod refutation;
 mod stamps;
+mod updates;
 mod visible;
 mod witness;
 
@@ -45,8 +47,9 @@ use anomalist_level::{
     Anomaly, By, Certificate, Definitions, Judgement, Level, LevelVerdict, Mixed, Verdict,
 };
 use definition::Kind;
+use facts::Facts;
 use levels::Levels;
-use reading::{Facts, Reading};
+use reading::Reading;
 
 /// On what terms proofs are looked at.
 #[derive(Clone, Copy, Default)]

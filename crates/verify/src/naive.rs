@@ -2,10 +2,11 @@
 
 use crate::definition::{Kind, kind};
 use crate::execution;
+use crate::facts::Facts;
 use crate::flaw::Flaw;
 use crate::levels::keeps_real_time;
 use crate::mixed::{self, has_snapshot};
-use crate::reading::{Facts, Reading, Source};
+use crate::reading::{Reading, Source};
 use anomalist_history::{OpId, OpKind, TxnId};
 use anomalist_level::{Choice, Definitions, Level, Order, Point};
 

@@ -9,9 +9,10 @@ mod sources;
 
 use crate::Terms;
 use crate::definition::{Kind, definition, kind};
+use crate::facts::Facts;
 use crate::flaw::{Flaw, FlawKind};
 use crate::levels::Levels;
-use crate::reading::{Facts, Reading, Source, check_choice};
+use crate::reading::{Reading, Source, check_choice};
 use anomalist_history::{OpId, OpKind, Outcome, TxnId};
 use anomalist_level::{Choice, Level, Literal, Point, Reason, Refutation, Step};
 use rustc_hash::FxHashSet;

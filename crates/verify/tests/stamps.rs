@@ -5,14 +5,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use anomalist_check::Budget;
-use anomalist_check::stamps::{ByStamps, certificate, judge};
 use anomalist_history::{History, OpId, OpKind, TxnId};
+use anomalist_level::Budget;
 use anomalist_level::{Anomaly, AnomalyKind, Level, Verdict, Witness};
 use anomalist_testkit::number;
 use anomalist_testkit::oracle::{StampRule, stamp_faults};
 use anomalist_testkit::random::{StampedShape, stamped};
 use anomalist_timestamp::Tie;
+use anomalist_timestamp::offline::{ByStamps, certificate, judge};
 use anomalist_verify::Verifier;
 use fastrand::Rng;
 

@@ -9,7 +9,6 @@ use super::catalogue::{Table, encode};
 use super::error::SqlError;
 use super::names::bare;
 use super::scopes::Scopes;
-use super::types::Type;
 use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, Query, Select, Statement, TableFactor, UnaryOperator,
@@ -41,7 +40,7 @@ impl Operand {
                 Literal::Placeholder(name) => Self::Parameter(name.get(1..)?.parse().ok()?),
                 Literal::Number(text, _) => Self::Literal(match text.parse::<i64>() {
                     Ok(i) => Value::Int(i),
-                    Err(_) => Value::Real(text.parse().ok()?),
+                    Err(_) => text.as_str().into(),
                 }),
                 Literal::SingleQuotedString(t) | Literal::DoubleQuotedString(t) => {
                     Self::Literal(t.as_str().into())
@@ -82,8 +81,7 @@ impl Access {
                 Operand::Literal(value) => Some(value.clone()),
                 Operand::Parameter(number) => params.get(number - 1).cloned(),
             };
-            let kind: Type = self.table.columns[column].kind;
-            match value.map(|v| kind.coerce(v, dialect)) {
+            match value.map(|v| self.table.fit(column, v, dialect)) {
                 Some(Ok(value)) if value != Value::Null => values.push(value),
                 _ => break,
             }

@@ -4,7 +4,6 @@ use super::functions::Function;
 use super::names::{arguments, bare};
 use super::rewrite::{Flow, Rewriter, refuse};
 use super::trees::{call, shift, take, text};
-use super::types::Type;
 use anomalist_sqltext::ast::{
     BinaryOperator as Op, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, Statement,
@@ -81,9 +80,6 @@ impl Rewriter<'_, '_> {
             *expr = call("nullif", vec![listed, text("{}")]);
             return Flow::Continue(());
         }
-        if matches!(name.as_str(), "sum" | "avg") && matches!(kind, Type::Numeric(_)) {
-            *expr = call("weak_decimal", vec![take(expr)]);
-        }
-        Flow::Continue(())
+        self.exact_function(expr, &name, kind)
     }
 }

@@ -6,8 +6,10 @@
 //!
 //! Keys are only ever added. That a key is here means that somebody may have inserted it; a scan asks the store about each.
 
+use super::decimal::Decimal;
 use super::error::{Code, SqlError};
 use super::types::{Type, plain};
+use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::{Expr, ReferentialAction};
 use anomalist_weakdb::Value;
 use rustc_hash::FxHashMap;
@@ -37,6 +39,18 @@ pub struct Column {
 }
 
 impl Column {
+    /// A value as this column holds it.
+    ///
+    /// # Errors
+    /// If it is no value of the column's type, or has more digits than the column.
+    pub fn fit(&self, value: Value, dialect: Dialect) -> Result<Value, SqlError> {
+        let value = self.kind.coerce(value, dialect)?;
+        match (Decimal::of(&value), self.kind) {
+            (Some(decimal), Type::Numeric(scale)) => Ok(decimal.fit(self.precision, scale, dialect)?.into()),
+            _ => Ok(value),
+        }
+    }
+
     /// Its type as MySQL shows it.
     #[must_use]
     pub fn mysql_type(&self) -> String {
@@ -148,6 +162,22 @@ impl Table {
             let text = format!("column \"{name}\" of relation \"{}\" does not exist", self.name);
             SqlError::new(Code::UndefinedColumn, text)
         })
+    }
+
+    /// A value as this column holds it. In a key or a unique constraint a number has one text, whatever its
+    /// scale.
+    ///
+    /// # Errors
+    /// If it is no value of the column's type, or has more digits than the column.
+    pub fn fit(&self, column: usize, value: Value, dialect: Dialect) -> Result<Value, SqlError> {
+        let value = self.columns[column].fit(value, dialect)?;
+        let decides = self.key.contains(&column) || self.unique.iter().any(|u| u.columns.contains(&column));
+        match Decimal::of(&value) {
+            Some(decimal) if decides && self.columns[column].kind == Type::Numeric(None) => {
+                Ok(decimal.normalized().into())
+            }
+            _ => Ok(value),
+        }
     }
 
     /// The membership of a row, in the store.

@@ -145,11 +145,7 @@ impl Writer<'_> {
                 ordered.extend(referred.iter().position(|&r| r == column).map(|at| wanted[at].clone()));
             }
             let found = if ordered.len() == parent.key.len() && referred.len() == parent.key.len() {
-                let coerced = parent
-                    .key
-                    .iter()
-                    .zip(ordered)
-                    .map(|(&c, v)| parent.columns[c].kind.coerce(v, self.dialect));
+                let coerced = parent.key.iter().zip(ordered).map(|(&c, v)| parent.fit(c, v, self.dialect));
                 let key = encode(&coerced.collect::<Result<Vec<_>, _>>()?);
                 // A row may be its own parent.
                 let itself = parent.id == table.id && encode(&pick(values, &table.key)) == key;

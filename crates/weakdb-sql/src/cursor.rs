@@ -7,7 +7,7 @@ use super::error::{Code, SqlError};
 use super::names::ResultColumn;
 use super::plan::{Plan, Planner, Prepared};
 use super::session::{Outcome, Session, tagged};
-use anomalist_sqltext::{Dialect, Kind, Token, tokens};
+use anomalist_sqltext::{Dialect, Kind, Lexed, Token};
 use anomalist_weakdb::Value;
 use std::collections::BTreeMap;
 
@@ -55,31 +55,36 @@ const ALL: i64 = i64::MAX;
 
 impl Planner<'_> {
     /// The plan of a statement about cursors; nothing if it is none.
-    pub(super) fn cursor(&self, text: &str) -> Result<Option<Prepared>, SqlError> {
-        let mut words = tokens(self.dialect, text).filter(|token| token.kind != Kind::Semicolon);
+    pub(super) fn cursor(&self, lexed: &Lexed<'_>) -> Result<Option<Prepared>, SqlError> {
+        let mut words = lexed.tokens().iter().filter(|token| token.kind != Kind::Semicolon);
         let ours = |verb: &Token<'_>| ["DECLARE", "FETCH", "MOVE", "CLOSE"].iter().any(|v| verb.is(v));
         let Some(verb) = words.next().filter(|v| self.dialect == Dialect::PostgreSql && ours(v)) else {
             return Ok(None);
         };
-        let rest: Vec<Token<'_>> = words.collect();
+        let rest: Vec<Token<'_>> = words.copied().collect();
         let mut parameters = Vec::new();
         let plan = match verb.text.to_ascii_uppercase().as_str() {
             "DECLARE" => {
-                let declare = self.declare(text, &rest)?;
+                let declare = self.declare(lexed, &rest)?;
                 parameters.clone_from(&declare.query.parameters);
                 CursorPlan::Declare(Box::new(declare))
             }
             "CLOSE" => match rest.as_slice() {
                 [all] if all.is("ALL") => CursorPlan::Close(None),
                 [name] => CursorPlan::Close(Some(name.name())),
-                _ => return Err(near(verb)),
+                _ => return Err(near(*verb)),
             },
-            _ => CursorPlan::Fetch(fetch(&rest, verb.is("MOVE")).ok_or_else(|| near(verb))?),
+            _ => CursorPlan::Fetch(fetch(&rest, verb.is("MOVE")).ok_or_else(|| near(*verb))?),
         };
-        Ok(Some(Prepared { text: text.into(), plan: Plan::Cursor(plan), parameters, columns: Vec::new() }))
+        Ok(Some(Prepared {
+            text: lexed.text().into(),
+            plan: Plan::Cursor(plan),
+            parameters,
+            columns: Vec::new(),
+        }))
     }
 
-    fn declare(&self, text: &str, rest: &[Token<'_>]) -> Result<Declare, SqlError> {
+    fn declare(&self, lexed: &Lexed<'_>, rest: &[Token<'_>]) -> Result<Declare, SqlError> {
         let query = rest.iter().position(|word| word.is("FOR"));
         let (Some((name, options)), Some(query)) = (rest.split_first(), query) else {
             return Err(SqlError::new(Code::Syntax, "DECLARE takes a name, CURSOR FOR and a query"));
@@ -106,11 +111,12 @@ impl Planner<'_> {
                 }
             }
         }
-        let mut inner = self.plan(&text[rest[query].end()..])?;
+        let before = lexed.tokens().iter().position(|token| token.start == rest[query].start);
+        let mut inner = self.plan(&lexed.after(before.unwrap_or(0)))?;
         if !matches!(inner.plan, Plan::Query(_)) {
             return Err(SqlError::new(Code::Syntax, "a cursor is declared for SELECT or VALUES"));
         }
-        inner.text = text.into();
+        inner.text = lexed.text().into();
         Ok(Declare { name: name.name(), scroll, hold, query: inner })
     }
 }

@@ -154,12 +154,12 @@ impl Definer<'_> {
     fn column(&self, table: &mut Table, column: &ColumnDef) -> Result<(), SqlError> {
         let at = table.columns.len();
         let name = column.name.value.clone();
-        let kind = Type::declared(&column.data_type)?;
+        let (kind, precision) = Type::of_column(&column.data_type, self.dialect)?;
         let mut new = Column {
             name: name.clone(),
             kind,
             not_null: false,
-            precision: Type::precision(&column.data_type),
+            precision,
             default: None,
             shown_default: None,
             auto: Type::is_serial(&column.data_type),
@@ -359,7 +359,7 @@ impl Definer<'_> {
                 {
                     let rows = self.engine.query(&format!("SELECT {default}"), &[])?;
                     let value = rows.into_iter().flatten().next().unwrap_or(Value::Null);
-                    column.missing = column.kind.coerce(value, self.dialect)?;
+                    column.missing = column.fit(value, self.dialect)?;
                 }
             }
             AlterTableOperation::AddConstraint { constraint, .. } => {
@@ -423,8 +423,8 @@ impl Definer<'_> {
                         (table.columns[at].default, table.columns[at].shown_default) = (None, None);
                     }
                     AlterColumnOperation::SetDataType { data_type, .. } => {
-                        table.columns[at].kind = Type::declared(data_type)?;
-                        table.columns[at].precision = Type::precision(data_type);
+                        (table.columns[at].kind, table.columns[at].precision) =
+                            Type::of_column(data_type, self.dialect)?;
                     }
                     other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
                 }
@@ -438,7 +438,7 @@ impl Definer<'_> {
                 let default = given.map(|value| self.planner().expression(value, &table)).transpose()?;
                 let not_null = table.key.contains(&at) || options.contains(&ColumnOption::NotNull);
                 let column = &mut table.columns[at];
-                (column.kind, column.precision) = (Type::declared(data_type)?, Type::precision(data_type));
+                (column.kind, column.precision) = Type::of_column(data_type, self.dialect)?;
                 (column.default, column.shown_default) = (default, given.map(ToString::to_string));
                 column.not_null = not_null;
                 column.auto &= options.iter().any(|o| o.to_string().eq_ignore_ascii_case("auto_increment"));

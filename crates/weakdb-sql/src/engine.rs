@@ -18,8 +18,10 @@
 //! Without statistics and automatic indices SQLite's plans depend on the text alone, so the reads of a statement are the same in every run.
 
 use super::catalogue::{Catalogue, Table};
+use super::decimal;
 use super::error::{Code, SqlError};
 use super::functions;
+use super::pattern::Patterns;
 use super::types::Type;
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{self as store, Granularity, Value};
@@ -58,6 +60,8 @@ pub struct Shared {
     pub last_count: i64,
     /// For random(), UUIDs and their like: the seed decides them, too.
     pub random: fastrand::Rng,
+    /// Regular expressions that are compiled.
+    pub patterns: Patterns,
     /// When the transaction began, in microseconds since 1970.
     pub now: i64,
     /// The number of the connection.
@@ -152,6 +156,7 @@ impl Engine {
             db.execute_batch("PRAGMA case_sensitive_like = ON;")?;
         }
         rusqlite::vtab::series::load_module(&db)?;
+        db.create_collation(decimal::COLLATION, decimal::compare)?;
         for (name, count) in [("weak_has", 2), ("weak_cell", 3)] {
             let shared = shared.clone();
             db.create_scalar_function(
@@ -227,7 +232,8 @@ impl Engine {
             .key
             .iter()
             .enumerate()
-            .map(|(i, &c)| format!(", c{i} {}", affinity(table.columns[c].kind)))
+            .map(|(i, &c)| (i, table.columns[c].kind))
+            .map(|(i, kind)| format!(", c{i} {}{}", affinity(kind), order(kind)))
             .collect();
         let unique: Vec<String> = (0..keys.len()).map(|i| format!("c{i}")).collect();
         let unique = if keys.is_empty() { String::new() } else { format!(", UNIQUE({})", unique.join(", ")) };
@@ -240,7 +246,8 @@ impl Engine {
                 match table.key.iter().position(|&k| k == at) {
                     Some(i) => format!("k.c{i} AS {quoted}"),
                     None => {
-                        format!("CAST(weak_cell({id}, k.rid, {at}) AS {}) AS {quoted}", affinity(column.kind))
+                        let (affinity, order) = (affinity(column.kind), order(column.kind));
+                        format!("CAST(weak_cell({id}, k.rid, {at}) AS {affinity}){order} AS {quoted}")
                     }
                 }
             })
@@ -318,10 +325,15 @@ pub fn fail(shared: &mut Shared, error: SqlError) -> rusqlite::Error {
     stop
 }
 
+/// How SQLite compares a column.
+fn order(kind: Type) -> &'static str {
+    if kind.is_decimal() { " COLLATE weak_number" } else { "" }
+}
+
 fn affinity(kind: Type) -> &'static str {
     match kind {
         Type::Bool | Type::Int1 | Type::Int2 | Type::Int4 | Type::Int8 | Type::Oid => "INTEGER",
-        Type::Float4 | Type::Float8 | Type::Numeric(_) => "REAL",
+        Type::Float4 | Type::Float8 => "REAL",
         Type::Bytes => "BLOB",
         _ => "TEXT",
     }

@@ -40,6 +40,12 @@ pub enum Code {
     Check,
     /// Not a value of the type.
     InvalidValue,
+    /// Not a date or time.
+    InvalidMoment,
+    /// A date or time that the calendar does not have.
+    MomentOverflow,
+    /// Not a value of the setting or argument.
+    InvalidParameter,
     /// Too large for the type.
     OutOfRange,
     /// Too long for the type.
@@ -100,6 +106,9 @@ impl Code {
             Self::HasChildren => ("23503", 1451, "23000"),
             Self::Check => ("23514", 4025, "23000"),
             Self::InvalidValue => ("22P02", 1366, "22007"),
+            Self::InvalidMoment => ("22007", 1292, "22007"),
+            Self::MomentOverflow => ("22008", 1292, "22007"),
+            Self::InvalidParameter => ("22023", 1298, "HY000"),
             Self::OutOfRange => ("22003", 1264, "22003"),
             Self::TooLong => ("22001", 1406, "22001"),
             Self::DivisionByZero => ("22012", 1365, "22012"),

@@ -29,11 +29,17 @@ mod constraints;
 mod control;
 mod cursor;
 mod ddl;
+mod decimal;
+mod declared;
 mod describe;
 mod engine;
 mod error;
+mod exact;
 mod functions;
+mod infer;
+mod interval;
 mod names;
+mod operators;
 mod parameters;
 mod pattern;
 mod plan;
@@ -62,6 +68,7 @@ use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{Options, Store};
 use catalogue::Catalogue;
 use engine::Shared;
+use pattern::Patterns;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -141,6 +148,7 @@ impl Database {
         let connection = self.connections.fetch_add(1, Ordering::SeqCst) + 1;
         let store = self.store.session(name);
         let shared = Shared {
+            patterns: Patterns::default(),
             random: self.random(store.number()),
             store,
             catalogue: self.catalogue.clone(),

@@ -5,15 +5,14 @@
 //! looked up in their order. Where two of them have a column of one name and different types this may guess wrong; values are
 //! then sent as what they are, since the guess only decides their form.
 
-use super::arrays::Element;
 use super::catalogue::{Catalogue, Table};
+use super::infer::{common, element_of, short_name};
 use super::sets::{UNNEST, list_columns};
-use super::trees::subscripted;
 use super::types::Type;
 use anomalist_sqltext::ast::{
-    BinaryOperator as Op, Cte, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, Insert, JoinConstraint, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, Statement, TableFactor, TableObject, TableWithJoins, UnaryOperator, Value, Visitor,
+    Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert, JoinConstraint,
+    ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor,
+    TableObject, TableWithJoins, Value, Visitor,
 };
 use anomalist_sqltext::walk;
 use anomalist_sqltext::{Dialect, join_constraint};
@@ -55,6 +54,8 @@ pub struct Names<'a> {
     /// In the order of the text.
     pub sources: Vec<Source>,
     ctes: BTreeMap<String, Vec<(String, Type)>>,
+    /// What select lists call their columns: HAVING and ORDER BY may use the names.
+    aliases: BTreeMap<String, Type>,
     system: &'a System,
 }
 
@@ -70,7 +71,8 @@ pub fn bare(name: &ObjectName) -> String {
 impl<'a> Names<'a> {
     /// The sources of a statement. `system` gives the columns of catalogue tables.
     pub fn of(statement: &Statement, catalogue: &'a Catalogue, dialect: Dialect, system: &'a System) -> Self {
-        let mut names = Self { catalogue, dialect, sources: Vec::new(), ctes: BTreeMap::new(), system };
+        let (ctes, aliases) = (BTreeMap::new(), BTreeMap::new());
+        let mut names = Self { catalogue, dialect, sources: Vec::new(), ctes, aliases, system };
         if let Statement::Insert(Insert { table: TableObject::TableName(name), table_alias, .. }) = statement
         {
             names.add_table(name, table_alias.as_ref().map(|a| &a.alias));
@@ -120,7 +122,8 @@ impl<'a> Names<'a> {
         let fits = |source: &&Source| qualifier.is_none_or(|q| source.alias.eq_ignore_ascii_case(q));
         let of =
             |s: &Source| s.columns.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind);
-        self.sources.iter().filter(fits).find_map(of)
+        let alias = || self.aliases.get(&name.to_lowercase()).copied().filter(|_| qualifier.is_none());
+        self.sources.iter().filter(fits).find_map(of).or_else(alias)
     }
 
     /// The columns of a query's result.
@@ -140,24 +143,22 @@ impl<'a> Names<'a> {
                     body = left;
                 }
                 SetExpr::Values(values) => {
-                    let first = values.rows.first().map(|row| row.content.as_slice()).unwrap_or_default();
-                    let column = |(at, expr)| ResultColumn {
+                    let width = values.rows.first().map_or(0, |row| row.content.len());
+                    let cells = |at: usize| values.rows.iter().filter_map(move |row| row.content.get(at));
+                    let kind = |at| cells(at).map(|e| self.expr(e)).reduce(common);
+                    let column = |at| ResultColumn {
                         name: format!("column{}", at + 1),
-                        kind: self.expr(expr),
+                        kind: kind(at).unwrap_or(Type::Unknown),
                         table: None,
                     };
-                    break first.iter().enumerate().map(column).collect();
+                    break (0..width).map(column).collect();
                 }
                 _ => break Vec::new(),
             }
         };
         for other in others {
             for (column, other) in columns.iter_mut().zip(self.body(other)) {
-                column.kind = match common(column.kind, other.kind) {
-                    // Each row keeps its own digits.
-                    Type::Numeric(_) if column.kind != other.kind => Type::Numeric(None),
-                    kind => kind,
-                };
+                column.kind = common(column.kind, other.kind);
             }
         }
         columns
@@ -292,174 +293,6 @@ impl<'a> Names<'a> {
             (expr, _) => expr.to_string(),
         }
     }
-
-    /// The type of an expression.
-    #[must_use]
-    pub fn expr(&self, expr: &Expr) -> Type {
-        match expr {
-            Expr::Identifier(name) => self.column(None, &name.value).unwrap_or(Type::Unknown),
-            Expr::CompoundIdentifier(parts) => {
-                let qualifier = parts.len().checked_sub(2).map(|at| parts[at].value.as_str());
-                let name = parts.last().map_or("", |part| part.value.as_str());
-                self.column(qualifier, name).unwrap_or(Type::Unknown)
-            }
-            Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => self.expr(inner),
-            Expr::Value(value) => match &value.value {
-                Value::Number(text, _) if text.contains(['.', 'e', 'E']) => Type::Numeric(
-                    text.split_once('.').and_then(|(_, digits)| u8::try_from(digits.len()).ok()),
-                ),
-                Value::Number(text, _) if text.parse::<i32>().is_ok() => Type::Int4,
-                Value::Number(..) => Type::Int8,
-                Value::Boolean(_) => Type::Bool,
-                Value::HexStringLiteral(_) => Type::Bytes,
-                Value::Null | Value::Placeholder(_) => Type::Unknown,
-                _ => Type::Text,
-            },
-            Expr::Cast { data_type, expr, .. }
-                if names_of(data_type).is_some() && self.expr(expr).is_integer() =>
-            {
-                Type::Text
-            }
-            Expr::Cast { data_type, .. } => Type::declared(data_type).unwrap_or(Type::Unknown),
-            Expr::TypedString(typed) => Type::declared(&typed.data_type).unwrap_or(Type::Unknown),
-            Expr::UnaryOp { op: UnaryOperator::Not | UnaryOperator::BangNot, .. } => Type::Bool,
-            Expr::UnaryOp { expr, .. } => self.expr(expr),
-            Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
-            Expr::Function(function) => self.function(function),
-            Expr::Case { conditions, else_result, .. } => {
-                let results = conditions.iter().map(|c| &c.result).chain(else_result.as_deref());
-                results.map(|e| self.expr(e)).reduce(common).unwrap_or(Type::Unknown)
-            }
-            Expr::CompoundFieldAccess { .. } => match subscripted(expr) {
-                Some((list, _)) => element_of(self.expr(&list)),
-                None => Type::Unknown,
-            },
-            Expr::Array(array) => {
-                Type::List(Element::of(array.elem.first().map_or(Type::Text, |first| self.expr(first))))
-            }
-            Expr::Subquery(query) => self.query(query).first().map_or(Type::Unknown, |c| c.kind),
-            Expr::Extract { .. } => Type::Numeric(None),
-            Expr::Position { .. } => Type::Int4,
-            Expr::Ceil { expr, .. } | Expr::Floor { expr, .. } => match self.expr(expr) {
-                Type::Numeric(_) => Type::Numeric(Some(0)),
-                kind => kind,
-            },
-            Expr::Substring { .. } | Expr::Trim { .. } | Expr::Overlay { .. } => Type::Text,
-            Expr::AtTimeZone { .. } => Type::Timestamp,
-            Expr::Interval(_) => Type::Text,
-            Expr::Exists { .. }
-            | Expr::IsNull(_)
-            | Expr::IsNotNull(_)
-            | Expr::IsTrue(_)
-            | Expr::IsNotTrue(_)
-            | Expr::IsFalse(_)
-            | Expr::IsNotFalse(_)
-            | Expr::IsDistinctFrom(..)
-            | Expr::IsNotDistinctFrom(..)
-            | Expr::InList { .. }
-            | Expr::InSubquery { .. }
-            | Expr::Between { .. }
-            | Expr::Like { .. }
-            | Expr::ILike { .. }
-            | Expr::RLike { .. }
-            | Expr::AnyOp { .. }
-            | Expr::AllOp { .. } => Type::Bool,
-            _ => Type::Unknown,
-        }
-    }
-
-    pub(super) fn binary(&self, left: &Expr, op: &Op, right: &Expr) -> Type {
-        let (a, b) = (self.expr(left), self.expr(right));
-        match op {
-            Op::Plus | Op::Minus if matches!(right, Expr::Interval(_)) => match a {
-                Type::Date => Type::Timestamp,
-                kind => kind,
-            },
-            Op::Minus if a == Type::Date && b == Type::Date => Type::Int4,
-            Op::Plus | Op::Minus if a == Type::Date => Type::Date,
-            Op::Divide if self.dialect == Dialect::MySql => match common(a, b) {
-                Type::Float4 | Type::Float8 => Type::Float8,
-                _ => Type::Numeric(Some(4)),
-            },
-            Op::Divide if matches!(common(a, b), Type::Numeric(_)) => Type::Numeric(None),
-            Op::Multiply => match (a, b) {
-                (Type::Numeric(Some(x)), Type::Numeric(Some(y))) => Type::Numeric(Some((x + y).min(10))),
-                _ => common(a, b),
-            },
-            Op::Plus | Op::Minus | Op::Divide | Op::Modulo => common(a, b),
-            Op::PGExp if matches!(common(a, b), Type::Numeric(_)) => Type::Numeric(None),
-            Op::PGExp => Type::Float8,
-            Op::MyIntegerDivide | Op::BitwiseAnd | Op::BitwiseOr | Op::BitwiseXor => Type::Int8,
-            Op::StringConcat if self.dialect == Dialect::PostgreSql => Type::Text,
-            Op::Arrow | Op::HashArrow => Type::Json,
-            Op::LongArrow | Op::HashLongArrow => Type::Text,
-            _ => Type::Bool,
-        }
-    }
-}
-
-/// The type of what is in a list.
-pub(super) fn element_of(list: Type) -> Type {
-    match list {
-        Type::List(element) => element.kind(),
-        _ => Type::Text,
-    }
-}
-
-/// Of `regclass` and its like, the last part: what a number names when it is cast to it.
-#[must_use]
-pub fn names_of(declared: &DataType) -> Option<&'static str> {
-    let text = declared.to_string().to_lowercase();
-    let bare = text.rsplit('.').next().unwrap_or(&text);
-    ["regclass", "regtype", "regnamespace", "regrole"].into_iter().find(|kind| *kind == bare)
-}
-
-/// The type of a value that is one or the other.
-pub(super) fn common(a: Type, b: Type) -> Type {
-    let rank = |kind: Type| match kind {
-        Type::Bool => 0,
-        Type::Int1 | Type::Int2 => 1,
-        Type::Int4 => 2,
-        Type::Int8 | Type::Oid => 3,
-        Type::Numeric(_) => 4,
-        Type::Float4 => 5,
-        _ => 6,
-    };
-    match (a, b) {
-        (Type::Unknown, other) | (other, Type::Unknown) => other,
-        (Type::Numeric(Some(x)), Type::Numeric(Some(y))) => Type::Numeric(Some(x.max(y))),
-        (Type::Numeric(None), Type::Numeric(_)) | (Type::Numeric(_), Type::Numeric(None)) => {
-            Type::Numeric(None)
-        }
-        (a, b) if a.is_number() && b.is_number() => {
-            if rank(a) >= rank(b) {
-                a
-            } else {
-                b
-            }
-        }
-        (a, b) if a.is_number() && matches!(b, Type::Text | Type::Varchar(_)) => a,
-        (a, b) if b.is_number() && matches!(a, Type::Text | Type::Varchar(_)) => b,
-        (a, _) => a,
-    }
-}
-
-fn short_name(kind: Type) -> String {
-    match kind {
-        Type::Int2 | Type::Int1 => "int2",
-        Type::Int4 => "int4",
-        Type::Int8 => "int8",
-        Type::Float4 => "float4",
-        Type::Float8 => "float8",
-        Type::Bool => "bool",
-        Type::Varchar(_) => "varchar",
-        Type::Char(_) => "bpchar",
-        Type::Timestamp => "timestamp",
-        Type::TimestampTz => "timestamptz",
-        Type::Time => "time",
-        other => other.name(),
-    }
-    .to_owned()
 }
 
 /// The expressions a function is applied to.
@@ -487,6 +320,16 @@ impl Visitor for Names<'_> {
                 }
                 walk::read(&*cte.query, self)?;
                 self.name(cte, self.query(&cte.query));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { expr, alias } = item {
+                let kind = self.expr(expr);
+                self.aliases.entry(alias.value.to_lowercase()).or_insert(kind);
             }
         }
         ControlFlow::Continue(())

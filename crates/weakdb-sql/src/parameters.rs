@@ -1,7 +1,8 @@
 //! The types of parameters, from where they stand: beside a column, in the place of one, after LIMIT.
 
 use super::arrays::Element;
-use super::names::{Names, arguments, bare, names_of};
+use super::infer::names_of;
+use super::names::{Names, arguments, bare};
 use super::types::Type;
 use anomalist_sqltext::ast::{
     BinaryOperator as Op, Expr, Insert, LimitClause, ObjectName, Query, SelectItem, SetExpr, Statement,

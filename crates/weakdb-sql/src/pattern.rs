@@ -1,230 +1,153 @@
-//! Regular expressions, as far as catalogue queries and simple conditions use them: literals, `.`, classes, groups,
-//! alternatives, `* + ?` and anchors. Backtracking with a limit on steps; what is beyond either is refused, not guessed.
+//! Regular expressions of PostgreSQL (`~`, SIMILAR TO) and MySQL (REGEXP), by the crate `regex`.
+//!
+//! The forms differ in few places, and those are translated: PostgreSQL's escapes for the ends of words,
+//! braces that repeat nothing, and brackets, in which POSIX knows no operators. A dot matches a line's end,
+//! as in PostgreSQL. The search takes time linear in the text. What the crate does not have (references to
+//! groups, looking around) is refused, not guessed.
 
-const STEPS: usize = 100_000;
+use regex::{Regex, RegexBuilder};
+use rustc_hash::FxHashMap;
 
-/// Whether the pattern is found in the text. `None`: the pattern is not understood, or the search takes too long.
+/// Compiled expressions are kept up to this number.
+const KEPT: usize = 64;
+
+/// Whether the pattern is found in the text. `None`: the pattern is not understood.
 #[must_use]
 pub fn matches(text: &str, pattern: &str, insensitive: bool) -> Option<bool> {
-    let fold = |s: &str| if insensitive { s.to_lowercase() } else { s.to_owned() };
-    let (text, pattern): (Vec<char>, Vec<char>) =
-        (fold(text).chars().collect(), fold(pattern).chars().collect());
-    let mut parser = Parser { pattern: &pattern, at: 0, depth: 0 };
-    let tree = parser.alternatives()?;
-    if parser.at != pattern.len() {
-        return None;
-    }
-    let mut steps = 0;
-    for start in 0..=text.len() {
-        match search(&tree, &text, start, &mut steps, &mut |_| true) {
-            Some(true) => return Some(true),
-            Some(false) => {}
-            None => return None,
-        }
-    }
-    Some(false)
+    compile(&translate(pattern)?, insensitive).map(|regex| regex.is_match(text))
 }
 
-enum Node {
-    Any,
-    Char(char),
-    Class(bool, Vec<(char, char)>),
-    Start,
-    End,
-    Group(Vec<Vec<Node>>),
-    Repeat(Box<Node>, usize, usize),
-}
+/// Expressions of a session that are compiled.
+#[derive(Default)]
+pub struct Patterns(FxHashMap<(String, bool), Option<Regex>>);
 
-struct Parser<'p> {
-    pattern: &'p [char],
-    at: usize,
-    depth: usize,
-}
-
-impl Parser<'_> {
-    fn peek(&self) -> Option<char> {
-        self.pattern.get(self.at).copied()
+impl Patterns {
+    /// Like [`matches`].
+    pub fn matches(&mut self, text: &str, pattern: &str, insensitive: bool) -> Option<bool> {
+        self.find(text, pattern, insensitive, translate)
     }
 
-    fn alternatives(&mut self) -> Option<Vec<Vec<Node>>> {
-        self.depth += 1;
-        if self.depth > 20 {
-            return None;
-        }
-        let mut all = vec![Vec::new()];
-        while let Some(c) = self.peek() {
-            match c {
-                ')' => break,
-                '|' => {
-                    self.at += 1;
-                    all.push(Vec::new());
-                }
-                _ => {
-                    let node = self.item()?;
-                    all.last_mut()?.push(node);
-                }
-            }
-        }
-        self.depth -= 1;
-        Some(all)
+    /// Whether the whole text is SIMILAR TO the pattern. `None`: the pattern is not understood.
+    pub fn similar(&mut self, text: &str, pattern: &str, escape: Option<char>) -> Option<bool> {
+        let whole = similar(pattern, escape)?;
+        self.find(text, &whole, false, |whole| Some(whole.to_owned()))
     }
 
-    fn item(&mut self) -> Option<Node> {
-        let c = self.peek()?;
-        self.at += 1;
-        let node = match c {
-            '.' => Node::Any,
-            '^' => Node::Start,
-            '$' => Node::End,
-            '[' => self.class()?,
-            '(' => {
-                let inner = self.alternatives()?;
-                if self.peek() != Some(')') {
-                    return None;
-                }
-                self.at += 1;
-                Node::Group(inner)
-            }
-            '\\' => {
-                let escaped = self.peek()?;
-                self.at += 1;
-                match escaped {
-                    'd' => Node::Class(false, vec![('0', '9')]),
-                    'w' => Node::Class(false, vec![('0', '9'), ('a', 'z'), ('A', 'Z'), ('_', '_')]),
-                    's' => Node::Class(false, vec![(' ', ' '), ('\t', '\r')]),
-                    c if c.is_alphanumeric() => return None,
-                    c => Node::Char(c),
-                }
-            }
-            '*' | '+' | '?' | '{' => return None,
-            c => Node::Char(c),
-        };
-        let (low, high) = match self.peek() {
-            Some('*') => (0, usize::MAX),
-            Some('+') => (1, usize::MAX),
-            Some('?') => (0, 1),
-            Some('{') => return None,
-            _ => return Some(node),
-        };
-        self.at += 1;
-        Some(Node::Repeat(Box::new(node), low, high))
-    }
-
-    fn class(&mut self) -> Option<Node> {
-        let negated = self.peek() == Some('^');
-        self.at += usize::from(negated);
-        let mut ranges = Vec::new();
-        loop {
-            let low = self.peek()?;
-            self.at += 1;
-            match low {
-                ']' if !ranges.is_empty() => return Some(Node::Class(negated, ranges)),
-                '[' if self.peek() == Some(':') => return None,
-                low => {
-                    let ranged =
-                        self.peek() == Some('-') && self.pattern.get(self.at + 1).is_some_and(|&c| c != ']');
-                    let high = if ranged { *self.pattern.get(self.at + 1)? } else { low };
-                    self.at += if ranged { 2 } else { 0 };
-                    ranges.push((low, high));
-                }
-            }
+    fn find(
+        &mut self,
+        text: &str,
+        pattern: &str,
+        insensitive: bool,
+        translate: impl Fn(&str) -> Option<String>,
+    ) -> Option<bool> {
+        if self.0.len() >= KEPT {
+            self.0.clear();
         }
+        let compiled = || translate(pattern).and_then(|regular| compile(&regular, insensitive));
+        let regex = self.0.entry((pattern.to_owned(), insensitive)).or_insert_with(compiled);
+        regex.as_ref().map(|regex| regex.is_match(text))
     }
 }
 
-type Then<'t> = &'t mut dyn FnMut(usize) -> bool;
-
-/// Tries the alternatives at a place, and then the rest. `None` if it takes too long.
-fn search(tree: &[Vec<Node>], text: &[char], at: usize, steps: &mut usize, then: Then<'_>) -> Option<bool> {
-    for sequence in tree {
-        if follow(sequence, text, at, steps, then)? {
-            return Some(true);
-        }
-    }
-    Some(false)
+fn compile(regular: &str, insensitive: bool) -> Option<Regex> {
+    let mut builder = RegexBuilder::new(regular);
+    builder.case_insensitive(insensitive).dot_matches_new_line(true).size_limit(1 << 20).build().ok()
 }
 
-fn follow(sequence: &[Node], text: &[char], at: usize, steps: &mut usize, then: Then<'_>) -> Option<bool> {
-    *steps += 1;
-    if *steps > STEPS {
-        return None;
+/// An expression as the crate writes it.
+fn translate(pattern: &str) -> Option<String> {
+    let mut regular = String::with_capacity(pattern.len() + 8);
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' => rest = escape(rest, &mut regular)?,
+            '[' => rest = class(rest, &mut regular)?,
+            '{' if !rest.starts_with(|c: char| c.is_ascii_digit()) => regular.push_str("\\{"),
+            c => regular.push(c),
+        }
     }
-    let Some((first, rest)) = sequence.split_first() else { return Some(then(at)) };
-    match first {
-        Node::Start => {
-            if at == 0 {
-                follow(rest, text, at, steps, then)
-            } else {
-                Some(false)
-            }
+    Some(regular)
+}
+
+/// What follows a backslash; the rest.
+fn escape<'p>(rest: &'p str, regular: &mut String) -> Option<&'p str> {
+    let c = rest.chars().next()?;
+    let meaning = match c {
+        'm' => "\\b{start}",
+        'M' => "\\b{end}",
+        'y' => "\\b",
+        'Y' => "\\B",
+        'Z' => "\\z",
+        'A' | 'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'n' | 'r' | 't' | 'f' | 'v' => &format!("\\{c}"),
+        c if c.is_alphanumeric() => return None,
+        c => &regex::escape(c.encode_utf8(&mut [0; 4])),
+    };
+    regular.push_str(meaning);
+    Some(&rest[c.len_utf8()..])
+}
+
+/// What follows an opening bracket; the rest.
+fn class<'p>(rest: &'p str, regular: &mut String) -> Option<&'p str> {
+    regular.push('[');
+    let mut rest = match rest.strip_prefix('^') {
+        Some(rest) => {
+            regular.push('^');
+            rest
         }
-        Node::End => {
-            if at == text.len() {
-                follow(rest, text, at, steps, then)
-            } else {
-                Some(false)
+        None => rest,
+    };
+    let mut first = true;
+    loop {
+        let c = rest.chars().next()?;
+        rest = &rest[c.len_utf8()..];
+        match c {
+            ']' if !first => {
+                regular.push(']');
+                return Some(rest);
             }
+            '[' if rest.starts_with(':') => {
+                let end = rest.find(":]")? + 2;
+                regular.push('[');
+                regular.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+            '[' if rest.starts_with(['.', '=']) => return None,
+            '\\' => rest = escape(rest, regular)?,
+            // Operators of the crate, but no more than characters in POSIX.
+            '[' | ']' | '&' | '~' | '^' => {
+                regular.push('\\');
+                regular.push(c);
+            }
+            '-' if first || rest.starts_with(']') => regular.push_str("\\-"),
+            c => regular.push(c),
         }
-        Node::Group(tree) => {
-            // Places where the group can end are collected first, so that the rest is not a nested closure.
-            let mut ends = Vec::new();
-            search(tree, text, at, steps, &mut |end| {
-                ends.push(end);
-                false
-            })?;
-            for end in ends {
-                if follow(rest, text, end, steps, then)? {
-                    return Some(true);
-                }
-            }
-            Some(false)
-        }
-        Node::Repeat(node, low, high) => {
-            let mut ends = vec![at];
-            let mut frontier = vec![at];
-            let mut allowed: Vec<usize> = if *low == 0 { vec![at] } else { Vec::new() };
-            for count in 1..=(*high).min(text.len() + 1) {
-                let mut next = Vec::new();
-                for &place in &frontier {
-                    follow(std::slice::from_ref(node), text, place, steps, &mut |end| {
-                        if !ends.contains(&end) {
-                            ends.push(end);
-                            next.push(end);
-                        }
-                        false
-                    })?;
-                }
-                if next.is_empty() {
-                    break;
-                }
-                if count >= *low {
-                    allowed.extend(&next);
-                }
-                frontier = next;
-            }
-            for end in allowed.into_iter().rev() {
-                if follow(rest, text, end, steps, then)? {
-                    return Some(true);
-                }
-            }
-            Some(false)
-        }
-        single => match text.get(at) {
-            Some(&c) if fits(single, c) => follow(rest, text, at + 1, steps, then),
-            _ => Some(false),
-        },
+        first = false;
     }
 }
 
-fn fits(node: &Node, c: char) -> bool {
-    match node {
-        Node::Any => true,
-        Node::Char(wanted) => *wanted == c,
-        Node::Class(negated, ranges) => {
-            ranges.iter().any(|&(low, high)| (low..=high).contains(&c)) != *negated
+/// SIMILAR TO as an expression that is found only if it matches everything: `%` and `_` as in LIKE;
+/// alternatives, groups, repetitions and brackets as in expressions; all else is itself.
+fn similar(pattern: &str, escape: Option<char>) -> Option<String> {
+    let mut regular = String::from("^(?:");
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            c if Some(c) == escape => {
+                let literal = rest.chars().next()?;
+                regular.push_str(&regex::escape(literal.encode_utf8(&mut [0; 4])));
+                rest = &rest[literal.len_utf8()..];
+            }
+            '%' => regular.push_str(".*"),
+            '_' => regular.push('.'),
+            '[' => rest = class(rest, &mut regular)?,
+            '|' | '*' | '+' | '?' | '{' | '}' | '(' | ')' => regular.push(c),
+            c => regular.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
         }
-        _ => false,
     }
+    regular.push_str(")$");
+    Some(regular)
 }
 
 #[cfg(test)]
@@ -243,11 +166,48 @@ mod tests {
             ("colour", "colou?r|grey", true),
             ("", "^$", true),
             ("abc", "[^a-c]", false),
+            ("x{y}", "x{y}", true),
+            ("aaa", "^a{3}$", true),
+            ("aaa", "^a{1,2}$", false),
+            ("a b", "^[[:alpha:]]+[[:space:]][[:alpha:]]$", true),
+            ("a-b", "^[a\\-]+b$", true),
+            ("a]b", "^a[]x]b$", true),
+            ("a&&b", "^[a&b]+$", true),
+            ("a[b", "a[[]b", true),
+            ("foo bar", "\\mbar\\M", true),
+            ("foobar", "\\mbar", false),
+            ("a\nb", "^a.b$", true),
+            ("a\nb", "a$", false),
+            ("naïve", "^\\w+$", true),
         ] {
             assert_eq!(matches(text, pattern, false), Some(found), "{text} {pattern}");
+            assert_eq!(Patterns::default().matches(text, pattern, false), Some(found), "{text} {pattern}");
         }
-        assert_eq!(matches("ABC", "b", true), Some(true));
-        assert_eq!(matches("a", "(", false), None);
-        assert_ne!(matches(&"a".repeat(60), "(a*)*(a*)*(a*)*b", false), Some(true));
+        assert_eq!(matches("ÄBC", "äb", true), Some(true));
+        for pattern in ["(", "(a)\\1", "a(?=b)", "[[.a.]]", "[a"] {
+            assert_eq!(matches("a", pattern, false), None, "{pattern}");
+        }
+        assert_eq!(matches(&"a".repeat(10_000), "(a*)*(a*)*(a*)*b", false), Some(false));
+    }
+
+    #[test]
+    fn similar_to() {
+        let patterns = &mut Patterns::default();
+        for (text, pattern, found) in [
+            ("abc", "abc", true),
+            ("abc", "a", false),
+            ("abc", "%(b|d)%", true),
+            ("abc", "(b|c)%", false),
+            ("a.c", "a.c", true),
+            ("abc", "a.c", false),
+            ("a_c", "a\\_c", true),
+            ("abc", "a\\_c", false),
+            ("aaa", "a{2,3}", true),
+            ("a|b", "a|b", false),
+            ("b", "a|b", true),
+            ("x5", "[a-z][[:digit:]]", true),
+        ] {
+            assert_eq!(patterns.similar(text, pattern, Some('\\')), Some(found), "{text} {pattern}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use super::types::Type;
 use anomalist_sqltext::ast::{
     Expr, FromTable, ObjectType, Query, SetExpr, Statement, TruncateIdentityOption,
 };
-use anomalist_sqltext::{Control, Dialect, Kind, Setting, control, parse, settings, tokens};
+use anomalist_sqltext::{Control, Dialect, Edit, Kind, Lexed, Setting, parse};
 use std::sync::Arc;
 
 /// A statement that is ready to run.
@@ -165,49 +165,33 @@ pub struct Planner<'a> {
 
 impl Planner<'_> {
     /// The plan of one statement.
-    pub fn plan(&self, text: &str) -> Result<Prepared, SqlError> {
+    pub fn plan(&self, lexed: &Lexed<'_>) -> Result<Prepared, SqlError> {
+        let text = lexed.text();
         let prepared =
             |plan| Prepared { text: text.into(), plan, parameters: Vec::new(), columns: Vec::new() };
-        let Some(first) = tokens(self.dialect, text).next() else { return Ok(prepared(Plan::Empty)) };
-        if let Some(control) = control(self.dialect, text) {
+        let Some(first) = lexed.tokens().first() else { return Ok(prepared(Plan::Empty)) };
+        if let Some(control) = lexed.control() {
             return Ok(prepared(Plan::Control(control)));
         }
         if first.is("SET")
-            && let Some(settings) = settings(self.dialect, text)
+            && let Some(settings) = lexed.settings()
         {
             return Ok(prepared(Plan::Set(settings, "SET")));
         }
-        if let Some((settings, tag)) = resets(self.dialect, text) {
+        if let Some((settings, tag)) = resets(lexed) {
             return Ok(prepared(Plan::Set(settings, tag)));
         }
-        if let Some(tag) = ignored(self.dialect, text) {
+        if let Some(tag) = ignored(lexed) {
             return Ok(prepared(Plan::Ignore(tag)));
         }
-        if let Some(prepared) = self.cursor(text)? {
+        if let Some(prepared) = self.cursor(lexed)? {
             return Ok(prepared);
         }
-        if let Some(verb) = foreign(self.dialect, text) {
+        if let Some(verb) = foreign(lexed) {
             return Err(SqlError::unsupported(verb));
         }
-        let statement = parse(self.dialect, &self.numbered(text))?;
-        self.statement(text, statement)
-    }
-
-    /// The text with MySQL's parameters numbered, so that they keep their numbers wherever the tree moves them.
-    fn numbered(&self, text: &str) -> String {
-        if self.dialect == Dialect::PostgreSql {
-            return plain_locks(text);
-        }
-        let mut numbered = String::with_capacity(text.len() + 16);
-        let mut done = 0;
-        let places = tokens(self.dialect, text).filter(|t| t.kind == Kind::Parameter && t.text == "?");
-        for (at, token) in places.enumerate() {
-            numbered.push_str(&text[done..token.end()]);
-            numbered.push_str(&(at + 1).to_string());
-            done = token.end();
-        }
-        numbered.push_str(&text[done..]);
-        numbered
+        let edits = if self.dialect == Dialect::PostgreSql { plain_locks(lexed) } else { numbers(lexed) };
+        self.statement(text, lexed.parse_edited(edits)?)
     }
 
     /// `$3` or `?3`.
@@ -220,11 +204,12 @@ impl Planner<'_> {
     }
 
     fn statement(&self, text: &str, mut statement: Statement) -> Result<Prepared, SqlError> {
-        let parameters = parameters(&self.names(&statement), &statement);
+        let mut names = self.names(&statement);
+        let parameters = parameters(&names, &statement);
         if self.dialect == Dialect::PostgreSql && system::mentions(text) {
             prune(&mut statement, &|name| system::is_empty(name) && self.catalogue.table(name).is_none());
+            names = self.names(&statement);
         }
-        let names = self.names(&statement);
         let count = parameters.len();
         let mut columns = Vec::new();
         let plan = match statement {
@@ -233,7 +218,7 @@ impl Planner<'_> {
                     return Err(SqlError::unsupported(plan));
                 }
                 columns = names.query(query);
-                Plan::Query(self.query(statement)?)
+                Plan::Query(self.query_named(statement, &names)?)
             }
             Statement::Insert(insert) => {
                 if let Some(items) = &insert.returning {
@@ -316,8 +301,13 @@ impl Planner<'_> {
     }
 
     pub(super) fn query(&self, statement: Statement) -> Result<QueryPlan, SqlError> {
-        let mut accesses = accesses(&statement, &|name| self.catalogue.table(name))?;
         let names = self.names(&statement);
+        self.query_named(statement, &names)
+    }
+
+    /// The plan of a query whose names are known.
+    fn query_named(&self, statement: Statement, names: &Names<'_>) -> Result<QueryPlan, SqlError> {
+        let mut accesses = accesses(&statement, &|name| self.catalogue.table(name))?;
         for source in &names.sources {
             if source.columns.is_empty() && source.table.is_none() {
                 let text = format!("relation \"{}\" does not exist", source.name);
@@ -331,7 +321,7 @@ impl Planner<'_> {
             accesses.extend(tables.map(|table| Access { table, leading: Vec::new() }));
         }
         let constant = accesses.is_empty() && others().next().is_none();
-        let rewritten = rewrite(statement, &names, self.dialect)?;
+        let rewritten = rewrite(statement, names, self.dialect)?;
         Ok(QueryPlan { sql: rewritten.sql, locks: rewritten.locks, accesses, constant })
     }
 
@@ -360,7 +350,7 @@ impl Planner<'_> {
             Statement::Query(query) => names.query(query).into_iter().map(|c| (c.name, c.kind)).collect(),
             _ => Vec::new(),
         };
-        let plan = self.query(statement)?;
+        let plan = self.query_named(statement, &names)?;
         let tables = plan.accesses.iter().map(|access| access.table.name.clone()).collect();
         Ok((plan.sql, columns, tables))
     }
@@ -372,10 +362,17 @@ fn writing(query: &Query) -> Option<&'static str> {
     (writes(query) || within).then_some("statements that write inside WITH")
 }
 
-/// PostgreSQL's weaker row locks, which the parser does not know, as the stronger ones: FOR NO KEY UPDATE as FOR UPDATE, FOR KEY SHARE as FOR SHARE.
-fn plain_locks(text: &str) -> String {
-    let words: Vec<_> = tokens(Dialect::PostgreSql, text).collect();
-    let mut plain = text.to_owned();
+/// Numbers for MySQL's parameters, so that they keep their numbers wherever the tree moves them.
+fn numbers(lexed: &Lexed<'_>) -> Vec<Edit> {
+    let places = lexed.tokens().iter().filter(|t| t.kind == Kind::Parameter && t.text == "?");
+    places.enumerate().map(|(at, token)| (token.end()..token.end(), (at + 1).to_string())).collect()
+}
+
+/// PostgreSQL's weaker row locks, which the parser does not know, as the stronger ones: FOR NO KEY UPDATE
+/// as FOR UPDATE, FOR KEY SHARE as FOR SHARE.
+fn plain_locks(lexed: &Lexed<'_>) -> Vec<Edit> {
+    let words = lexed.tokens();
+    let mut edits = Vec::new();
     for (at, _) in words.iter().enumerate().filter(|(_, word)| word.is("FOR")) {
         let said = |expected: &[&str]| {
             words
@@ -383,15 +380,14 @@ fn plain_locks(text: &str) -> String {
                 .is_some_and(|next| next.iter().zip(expected).all(|(w, e)| w.is(e)))
         };
         let extra = match () {
-            () if said(&["NO", "KEY", "UPDATE"]) => &words[at + 1..at + 3],
-            () if said(&["KEY", "SHARE"]) => &words[at + 1..at + 2],
+            () if said(&["NO", "KEY", "UPDATE"]) => 2,
+            () if said(&["KEY", "SHARE"]) => 1,
             () => continue,
         };
-        for word in extra {
-            plain.replace_range(word.start..word.end(), &" ".repeat(word.text.len()));
-        }
+        let gone = &words[at + 1..=at + extra];
+        edits.extend(gone.iter().map(|word| (word.start..word.end(), String::new())));
     }
-    plain
+    edits
 }
 
 /// The first words of a statement.
@@ -400,11 +396,11 @@ fn construct(text: &str) -> String {
 }
 
 /// Statements that are SQL but not here, whether or not the parser knows them.
-fn foreign(dialect: Dialect, text: &str) -> Option<String> {
+fn foreign(lexed: &Lexed<'_>) -> Option<String> {
     const VERBS: &str = "LOCK PREPARE EXECUTE COPY EXPLAIN CALL DECLARE FETCH MOVE CLOSE LOAD HANDLER DO MERGE INSTALL IMPORT";
     const OBJECTS: &str = "TRIGGER FUNCTION PROCEDURE EVENT RULE TYPE DOMAIN AGGREGATE OPERATOR POLICY PUBLICATION SUBSCRIPTION \
         MATERIALIZED ROLE SERVER TABLESPACE LANGUAGE CAST";
-    let words: Vec<String> = tokens(dialect, text).take(4).map(|t| t.text.to_ascii_uppercase()).collect();
+    let words = lexed.words(4);
     let first = words.first()?;
     if VERBS.split_whitespace().any(|v| v == first) {
         return Some(first.clone());
@@ -415,11 +411,14 @@ fn foreign(dialect: Dialect, text: &str) -> Option<String> {
 }
 
 /// RESET and DISCARD ALL of PostgreSQL, as settings with their defaults.
-fn resets(dialect: Dialect, text: &str) -> Option<(Vec<Setting>, &'static str)> {
-    let words: Vec<String> = tokens(dialect, text).map(|t| t.text.to_lowercase()).collect();
-    let (first, rest) = words.split_first().filter(|_| dialect == Dialect::PostgreSql)?;
-    let name = rest.concat();
-    let (names, tag) = match (first.as_str(), name.as_str()) {
+fn resets(lexed: &Lexed<'_>) -> Option<(Vec<Setting>, &'static str)> {
+    let (first, rest) = lexed.tokens().split_first()?;
+    let verb = first.text.to_lowercase();
+    if lexed.dialect() != Dialect::PostgreSql || !matches!(verb.as_str(), "reset" | "discard") {
+        return None;
+    }
+    let name: String = rest.iter().map(|token| token.text.to_lowercase()).collect();
+    let (names, tag) = match (verb.as_str(), name.as_str()) {
         ("reset", "all") => (vec!["anomalist.latest", "anomalist.constraints"], "RESET"),
         ("discard", "all") => (vec!["anomalist.latest", "anomalist.constraints"], "DISCARD ALL"),
         ("reset", name) => (vec![name], "RESET"),
@@ -430,8 +429,8 @@ fn resets(dialect: Dialect, text: &str) -> Option<(Vec<Setting>, &'static str)> 
 }
 
 /// Statements that do nothing here, and that the parser need not know.
-fn ignored(dialect: Dialect, text: &str) -> Option<&'static str> {
-    let words: Vec<String> = tokens(dialect, text).take(3).map(|t| t.text.to_ascii_uppercase()).collect();
+fn ignored(lexed: &Lexed<'_>) -> Option<&'static str> {
+    let (dialect, words) = (lexed.dialect(), lexed.words(3));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Some(match (dialect, words.as_slice()) {
         (_, ["ANALYZE", ..]) => "ANALYZE",

@@ -6,11 +6,13 @@
 
 use super::catalogue::Table;
 use super::error::SqlError;
-use super::names::{Names, arguments, bare, names_of};
+use super::exact;
+use super::infer::names_of;
+use super::names::{Names, arguments, bare};
 use super::scopes::Scopes;
 use super::sets;
 use super::trees::{
-    align, bare_word, call, flatten, literal, not, number, only, shift, subscripted, take, text, unit,
+    align, bare_word, call, flatten, literal, not, number, only, subscripted, take, text, unit,
 };
 use super::types::Type;
 use anomalist_sqltext::ast::{
@@ -168,6 +170,7 @@ impl VisitorMut for Rewriter<'_, '_> {
         ) {
             return refuse("statements that write inside WITH");
         }
+        self.exact_parts(query);
         flatten(&mut query.body);
         if let (Dialect::PostgreSql, Some(order)) = (self.dialect, &mut query.order_by)
             && let OrderByKind::Expressions(list) = &mut order.kind
@@ -272,6 +275,7 @@ impl VisitorMut for Rewriter<'_, '_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        self.exact_expr(expr);
         match expr {
             Expr::Identifier(name) if name.value.starts_with('@') && name.quote_style.is_none() => {
                 *expr = call("weak_variable", vec![text(name.value.clone())]);
@@ -284,9 +288,12 @@ impl VisitorMut for Rewriter<'_, '_> {
             Expr::CompoundIdentifier(parts) if parts.len() > 2 => {
                 parts.drain(..parts.len() - 2);
             }
+            Expr::Value(value) if self.names.expr(&Expr::Value(value.clone())).is_decimal() => {
+                exact::literal(&value.value).into_iter().for_each(|e| *expr = e);
+            }
             Expr::Value(value) => literal(&mut value.value),
             Expr::Cast { expr: inner, data_type, .. } => {
-                let kind = match Type::declared(data_type) {
+                let kind = match Type::cast(data_type, self.dialect) {
                     Ok(kind) => kind,
                     Err(error) => return Flow::Break(error),
                 };
@@ -295,23 +302,23 @@ impl VisitorMut for Rewriter<'_, '_> {
                 *expr = match (names_of(data_type), numbered) {
                     (Some(what), true) => call("weak_name", vec![inner, text(what)]),
                     (Some(what), false) => call("weak_cast", vec![inner, text(format!("weak_{what}"))]),
-                    (None, _) => call("weak_cast", vec![inner, text(kind.code())]),
+                    (None, _) => self.exact_cast(inner, data_type, kind),
                 };
             }
             Expr::Convert { expr: inner, data_type: Some(data_type), .. } => {
-                match Type::declared(data_type) {
-                    Ok(kind) => *expr = call("weak_cast", vec![take(inner), text(kind.code())]),
+                match Type::cast(data_type, self.dialect) {
+                    Ok(kind) => *expr = self.exact_cast(take(inner), data_type, kind),
                     Err(error) => return Flow::Break(error),
                 }
             }
             Expr::Convert { expr: inner, .. } => *expr = take(inner),
             Expr::TypedString(typed) => {
-                let kind = match Type::declared(&typed.data_type) {
+                let kind = match Type::cast(&typed.data_type, self.dialect) {
                     Ok(kind) => kind,
                     Err(error) => return Flow::Break(error),
                 };
                 let value = typed.value.value.clone().into_string().unwrap_or_default();
-                *expr = call("weak_cast", vec![text(value), text(kind.code())]);
+                *expr = self.exact_cast(text(value), &typed.data_type, kind);
             }
             Expr::BinaryOp { .. } => return self.binary(expr),
             Expr::Function(_) => return self.function(expr),
@@ -340,10 +347,13 @@ impl VisitorMut for Rewriter<'_, '_> {
             }
             Expr::Extract { field, expr: inner, .. } => {
                 *expr = call("weak_field", vec![text(unit(field)), take(inner)]);
+                if self.dialect == Dialect::PostgreSql {
+                    *expr = exact::collated(take(expr));
+                }
             }
             Expr::Position { expr: needle, r#in } => *expr = call("instr", vec![take(r#in), take(needle)]),
-            Expr::Ceil { expr: inner, .. } => *expr = call("ceil", vec![take(inner)]),
-            Expr::Floor { expr: inner, .. } => *expr = call("floor", vec![take(inner)]),
+            Expr::Ceil { expr: inner, .. } => *expr = self.whole("ceil", take(inner)),
+            Expr::Floor { expr: inner, .. } => *expr = self.whole("floor", take(inner)),
             Expr::Substring { expr: inner, substring_from, substring_for, .. } => {
                 let mut args =
                     vec![take(inner), substring_from.as_deref_mut().map_or_else(|| number(1), take)];
@@ -360,8 +370,11 @@ impl VisitorMut for Rewriter<'_, '_> {
                 args.extend(trim_what.as_deref_mut().map(take));
                 *expr = call(name, args);
             }
-            Expr::Collate { expr: inner, .. } | Expr::AtTimeZone { timestamp: inner, .. } => {
-                *expr = take(inner)
+            Expr::Collate { expr: inner, .. } => *expr = take(inner),
+            Expr::AtTimeZone { timestamp: inner, time_zone } => {
+                let name =
+                    if self.names.expr(inner) == Type::Timestamp { "weak_global" } else { "weak_local" };
+                *expr = call(name, vec![take(inner), take(time_zone)]);
             }
             Expr::IsUnknown(inner) => *expr = Expr::IsNull(Box::new(take(inner))),
             Expr::IsNotUnknown(inner) => *expr = Expr::IsNotNull(Box::new(take(inner))),
@@ -369,10 +382,12 @@ impl VisitorMut for Rewriter<'_, '_> {
                 Expr::Function(array) if bare(&array.name) == ARRAY => {
                     let list = arguments(array).into_iter().cloned().collect();
                     *expr = Expr::InList { expr: Box::new(take(left)), list, negated: false };
+                    self.exact_expr(expr);
                 }
                 array => {
                     let array = take(array);
-                    *expr = call("weak_any", vec![take(left), array]);
+                    let decimal = self.names.expr(left).is_decimal();
+                    *expr = call(if decimal { "exact_any" } else { "weak_any" }, vec![take(left), array]);
                 }
             },
             Expr::AnyOp { .. } | Expr::AllOp { .. } => return refuse("ANY and ALL with this operator"),
@@ -382,7 +397,11 @@ impl VisitorMut for Rewriter<'_, '_> {
                 None => return refuse("this form of a subscript"),
             },
             Expr::MatchAgainst { .. } => return refuse("MATCH AGAINST"),
-            Expr::SimilarTo { .. } => return refuse("SIMILAR TO"),
+            Expr::SimilarTo { negated, expr: inner, pattern, escape_char } => {
+                let escape = escape_char.take().map_or_else(|| text("\\"), |escape| *escape);
+                let found = call("weak_similar", vec![take(inner), take(pattern), escape]);
+                *expr = if *negated { not(found) } else { found };
+            }
             Expr::Prefixed { value, .. } => *expr = take(value),
             Expr::Overlay { .. } => return refuse("OVERLAY"),
             _ => {}
@@ -407,100 +426,5 @@ impl Rewriter<'_, '_> {
             let descending = matches!(by.options.sort, Some(OrderBySort::Desc));
             by.options.nulls_first = Some(descending);
         }
-    }
-
-    fn binary(&self, expr: &mut Expr) -> Flow {
-        let postgres = self.dialect == Dialect::PostgreSql;
-        let kind = self.names.expr(expr);
-        let Expr::BinaryOp { left, op, right } = expr else { return Flow::Continue(()) };
-        let (of_left, of_right) = (self.names.expr(left), self.names.expr(right));
-        match op {
-            Op::Plus | Op::Minus if matches!(**right, Expr::Interval(_)) => {
-                let sign = if *op == Op::Plus { 1 } else { -1 };
-                let shifted = shift(take(left), take(right), sign);
-                *expr = shifted;
-            }
-            Op::Plus | Op::Minus
-                if of_left == Type::Date && (of_right.is_integer() || of_right == Type::Date) =>
-            {
-                let name = if *op == Op::Plus { "weak_date_plus" } else { "weak_date_minus" };
-                *expr = call(name, vec![take(left), take(right)]);
-            }
-            Op::Plus | Op::Minus | Op::Multiply if matches!(kind, Type::Numeric(_)) => {
-                *expr = call("weak_decimal", vec![take(expr)]);
-            }
-            Op::Divide => {
-                let name = if postgres { "weak_divide" } else { "weak_quotient" };
-                *expr = call(name, vec![take(left), take(right)]);
-            }
-            Op::MyIntegerDivide => {
-                let quotient = call("weak_quotient", vec![take(left), take(right)]);
-                *expr = call("weak_trunc", vec![quotient]);
-            }
-            Op::Modulo => *expr = call("mod", vec![take(left), take(right)]),
-            Op::StringConcat if self.dialect == Dialect::MySql => *op = Op::Or,
-            Op::Spaceship => {
-                *expr = Expr::IsNotDistinctFrom(Box::new(take(left)), Box::new(take(right)));
-            }
-            Op::Xor => {
-                let (a, b) = (not(take(left)), not(take(right)));
-                *expr = Expr::Nested(Box::new(Expr::BinaryOp {
-                    left: Box::new(a),
-                    op: Op::NotEq,
-                    right: Box::new(b),
-                }));
-            }
-            Op::HashArrow | Op::HashLongArrow => {
-                let plain = i64::from(*op == Op::HashLongArrow);
-                *expr = call("weak_json_path", vec![take(left), take(right), number(plain)]);
-            }
-            Op::PGExp => *expr = call("power", vec![take(left), take(right)]),
-            Op::PGRegexMatch | Op::PGRegexIMatch | Op::PGRegexNotMatch | Op::PGRegexNotIMatch => {
-                let insensitive = matches!(op, Op::PGRegexIMatch | Op::PGRegexNotIMatch);
-                let negated = matches!(op, Op::PGRegexNotMatch | Op::PGRegexNotIMatch);
-                let found =
-                    call("weak_matches", vec![take(left), take(right), number(i64::from(insensitive))]);
-                *expr = if negated { not(found) } else { found };
-            }
-            Op::PGCustomBinaryOperator(parts) => match parts.last().map(String::as_str) {
-                Some(symbol @ ("~" | "!~" | "~*")) => {
-                    let (negated, insensitive) = (symbol.starts_with('!'), symbol.ends_with('*'));
-                    let found =
-                        call("weak_matches", vec![take(left), take(right), number(i64::from(insensitive))]);
-                    *expr = if negated { not(found) } else { found };
-                }
-                Some("=") => *op = Op::Eq,
-                _ => return refuse(&format!("the operator {}", parts.join("."))),
-            },
-            Op::PGLikeMatch | Op::PGNotLikeMatch => {
-                let negated = *op == Op::PGNotLikeMatch;
-                let (inner, pattern) = (Box::new(take(left)), Box::new(take(right)));
-                *expr = Expr::Like {
-                    negated,
-                    any: false,
-                    expr: inner,
-                    pattern,
-                    escape_char: Some(Box::new(text("\\"))),
-                };
-            }
-            Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq => {
-                align(of_left, right, self.dialect);
-                align(of_right, left, self.dialect);
-            }
-            Op::And
-            | Op::Or
-            | Op::Plus
-            | Op::Minus
-            | Op::Multiply
-            | Op::StringConcat
-            | Op::BitwiseAnd
-            | Op::BitwiseOr
-            | Op::PGBitwiseShiftLeft
-            | Op::PGBitwiseShiftRight
-            | Op::Arrow
-            | Op::LongArrow => {}
-            other => return refuse(&format!("the operator {other}")),
-        }
-        Flow::Continue(())
     }
 }

@@ -18,7 +18,7 @@ use super::system;
 use super::time;
 use super::types::Type;
 use super::write::{Changed, Writer};
-use anomalist_sqltext::{Control, Dialect, Setting, split};
+use anomalist_sqltext::{Control, Dialect, Lexed, Setting};
 use anomalist_weakdb::{Mark, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -162,6 +162,11 @@ impl Session {
     /// # Errors
     /// If it cannot be understood, or names what does not exist.
     pub fn prepare(&mut self, text: &str) -> Result<Arc<Prepared>, SqlError> {
+        self.prepare_lexed(text, None)
+    }
+
+    /// The same, of a statement that has been through the lexer if it is given.
+    fn prepare_lexed(&mut self, text: &str, lexed: Option<&Lexed<'_>>) -> Result<Arc<Prepared>, SqlError> {
         let version = self.catalogue.version();
         if let Some((of, prepared)) = self.plans.get(text)
             && *of == version
@@ -169,7 +174,10 @@ impl Session {
             return Ok(prepared.clone());
         }
         let planner = Planner { catalogue: &self.catalogue, dialect: self.dialect };
-        let mut prepared = planner.plan(text)?;
+        let mut prepared = match lexed {
+            Some(lexed) => planner.plan(lexed)?,
+            None => planner.plan(&Lexed::new(self.dialect, text))?,
+        };
         if let Plan::Cursor(cursor) = &prepared.plan {
             // What it returns is known only of the cursor that has the name now.
             let columns = cursor.fetched().and_then(|name| self.cursors.columns(name));
@@ -195,12 +203,27 @@ impl Session {
         self.run(&prepared, params)
     }
 
+    /// Runs one statement without parameters.
+    ///
+    /// # Errors
+    /// As [`Session::execute`].
+    pub fn execute_lexed(&mut self, statement: &Lexed<'_>) -> Result<Outcome, SqlError> {
+        let prepared = self.prepare_lexed(statement.text(), Some(statement));
+        let prepared = self.planned(prepared)?;
+        self.run(&prepared, &[])
+    }
+
     /// Plans a statement as a step of its own: an error is an error of the transaction.
     ///
     /// # Errors
     /// As [`Session::prepare`]; in a transaction that has failed, everything but its end is refused.
     pub fn plan(&mut self, text: &str) -> Result<Arc<Prepared>, SqlError> {
-        match self.prepare(text) {
+        let prepared = self.prepare(text);
+        self.planned(prepared)
+    }
+
+    fn planned(&mut self, prepared: Result<Arc<Prepared>, SqlError>) -> Result<Arc<Prepared>, SqlError> {
+        match prepared {
             Ok(prepared) if self.failed && !ends(&prepared.plan) => Err(in_failed()),
             Ok(prepared) => Ok(prepared),
             Err(_) if self.failed => Err(in_failed()),
@@ -214,11 +237,11 @@ impl Session {
     /// Runs a script: statements between semicolons, up to the first error. PostgreSQL makes them one transaction.
     pub fn script(&mut self, text: &str) -> Vec<Result<Outcome, SqlError>> {
         let dialect = self.dialect;
-        let pieces: Vec<&str> = split(dialect, text).map(|p| p.text).collect();
+        let pieces = Lexed::script(dialect, text);
         self.block = dialect == Dialect::PostgreSql && pieces.len() > 1;
         let mut outcomes = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            let outcome = self.execute(piece, &[]);
+            let outcome = self.execute_lexed(&piece);
             let stop = outcome.is_err();
             outcomes.push(outcome);
             if stop {
@@ -322,6 +345,7 @@ impl Session {
                 _ => kind.coerce(value.clone(), self.dialect),
             },
             Type::Varchar(_) | Type::Char(_) => Type::Text.coerce(value.clone(), self.dialect),
+            Type::Numeric(_) => Type::Numeric(None).coerce(value.clone(), self.dialect),
             _ => Type::Float8.coerce(value.clone(), self.dialect),
         };
         params.iter().enumerate().map(coerce).collect()

@@ -6,10 +6,10 @@ use super::error::SqlError;
 use super::names::{ResultColumn, bare};
 use super::settings;
 use super::types::Type;
-use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::{
-    ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions, Statement,
+    Expr, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions, Statement,
 };
+use anomalist_sqltext::{Dialect, walk};
 use anomalist_weakdb::Value;
 
 fn titled(names: &[&str]) -> Vec<ResultColumn> {
@@ -164,10 +164,13 @@ fn wanted(filter: Option<&ShowStatementFilter>) -> impl Fn(&str) -> bool {
         None => (vec!["%".into()], Vec::new()),
         Some(ShowStatementFilter::Like(p) | ShowStatementFilter::ILike(p)) => (vec![p.clone()], Vec::new()),
         Some(ShowStatementFilter::Where(expr)) => {
-            let texts = anomalist_sqltext::tokens(Dialect::MySql, &expr.to_string())
-                .filter(|t| t.kind == anomalist_sqltext::Kind::Text)
-                .map(|t| t.unquoted().to_lowercase())
-                .collect();
+            let mut texts = Vec::new();
+            walk::any_expr(expr, &mut |expr| {
+                if let Expr::Value(value) = expr {
+                    texts.extend(value.value.clone().into_string().map(|text| text.to_lowercase()));
+                }
+                false
+            });
             (Vec::new(), texts)
         }
         Some(_) => (Vec::new(), Vec::new()),

@@ -1,264 +1,314 @@
 //! Dates and times as texts in ISO order, and their arithmetic.
 //!
-//! Days are counted by the proleptic Gregorian calendar (Howard Hinnant's formulas), microseconds from 1970.
+//! A moment is a number of microseconds since 1970. The calendar, time zones and names of days come from
+//! the crate `jiff`: years 1 to 9999 of the proleptic Gregorian calendar, and the time zones that the
+//! system has files for.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use jiff::civil::{Date, DateTime, Weekday};
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
-const DAY: i64 = 86_400_000_000;
+pub(super) const DAY: i64 = 86_400_000_000;
 
-/// Days since 1970-01-01.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// The moment by the calendar; `None` outside of it.
 #[must_use]
-pub fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+pub fn at(micros: i64) -> Option<DateTime> {
+    EPOCH.checked_add(SignedDuration::from_micros(micros)).ok()
 }
 
-/// Year, month and day.
+/// Microseconds since 1970.
 #[must_use]
-pub fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
+pub fn micros(moment: DateTime) -> i64 {
+    i64::try_from(moment.duration_since(EPOCH).as_micros()).unwrap_or(0)
+}
+
+/// Days since 1970.
+fn days(date: Date) -> i64 {
+    micros(date.into()) / DAY
 }
 
 /// Microseconds since 1970, now.
 #[must_use]
 pub fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(0))
+    Timestamp::now().as_microsecond()
 }
 
 /// `2026-11-16`
 #[must_use]
-pub fn show_date(days: i64) -> String {
-    let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02}")
+pub fn show_date(days: i64) -> Option<String> {
+    Some(at(days.checked_mul(DAY)?)?.date().to_string())
 }
 
-fn show_time(micros: i64) -> String {
-    let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
-    let text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if fraction == 0 { text } else { format!("{text}.{}", format!("{fraction:06}").trim_end_matches('0')) }
+/// `08:28:00.5`; the end of a day is `24:00:00`.
+fn show_time(micros: i64) -> Option<String> {
+    if micros == DAY { Some("24:00:00".to_owned()) } else { Some(at(micros)?.time().to_string()) }
 }
 
 /// `2026-11-16 08:28:00.5`
 #[must_use]
-pub fn show(micros: i64) -> String {
-    format!("{} {}", show_date(micros.div_euclid(DAY)), show_time(micros.rem_euclid(DAY)))
+pub fn show(micros: i64) -> Option<String> {
+    at(micros).map(|moment| format!("{} {}", moment.date(), moment.time()))
 }
 
 /// Days since 1970 of `2026-11-16`.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i64> {
-    let mut parts = text.trim().split(['-', '/']);
-    let mut part = || parts.next()?.parse::<i64>().ok();
-    let (year, month, day) = (part()?, part()?, part()?);
-    let found = days(year, month, day);
-    (parts.next().is_none() && civil(found) == (year, month, day)).then_some(found)
+    let text = text.trim();
+    if text.len() == 8 && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse::<Date>().ok().map(days);
+    }
+    let mut parts = text.split(['-', '/']);
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()?;
+    (parts.next().is_none() && date.year() > 0).then(|| days(date))
 }
 
-/// Microseconds since midnight of `08:28[:00[.5]]`.
+/// Microseconds since midnight of `08:28[:00[.5]]`, to the nearest.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<i64> {
     let mut parts = text.trim().split(':');
-    let hour: i64 = parts.next()?.parse().ok()?;
-    let minute: i64 = parts.next()?.parse().ok()?;
+    let whole = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<i64>().ok())?;
+    let (hour, minute) = (whole(parts.next()?)?, whole(parts.next()?)?);
     let (second, micros) = match parts.next() {
         None => (0, 0),
         Some(text) => {
             let (second, fraction) = text.split_once('.').unwrap_or((text, ""));
-            let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
-            (second.parse::<i64>().ok()?, digits.parse::<i64>().ok()?)
+            let digits: String = fraction.chars().chain("0000000".chars()).take(7).collect();
+            (whole(second)?, (whole(&digits)? + 5) / 10)
         }
     };
     let fits = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
-    (fits && parts.next().is_none()).then_some(((hour * 60 + minute) * 60 + second) * 1_000_000 + micros)
+    let found = ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros;
+    (fits && found <= DAY && parts.next().is_none()).then_some(found)
 }
 
-/// Microseconds since 1970 of a date with or without time; an offset from UTC is taken off.
+/// A time zone: `Z`, an offset such as `+05:30`, east of Greenwich, or a name.
+#[must_use]
+pub fn zone(text: &str) -> Option<TimeZone> {
+    let text = text.trim();
+    if ["z", "utc", "gmt", "zulu"].iter().any(|utc| text.eq_ignore_ascii_case(utc)) {
+        return Some(TimeZone::UTC);
+    }
+    let Some(sign) = text.chars().next().filter(|c| matches!(c, '+' | '-')) else {
+        return TimeZone::get(text).ok();
+    };
+    let clock = &text[1..];
+    let parts: Vec<&str> = match clock.split(':').collect::<Vec<_>>() {
+        plain if plain.len() == 1 && clock.len() == 4 && clock.is_ascii() => vec![&clock[..2], &clock[2..]],
+        parts => parts,
+    };
+    let number = |at: usize| parts.get(at).map_or(Some(0), |part| part.parse::<u8>().ok().map(i32::from));
+    let (hours, minutes, seconds) = (number(0)?, number(1)?, number(2)?);
+    let size = (hours * 60 + minutes) * 60 + seconds;
+    let fits = parts.len() <= 3 && hours < 16 && minutes < 60 && seconds < 60;
+    let offset = Offset::from_seconds(if sign == '-' { -size } else { size }).ok().filter(|_| fits);
+    offset.map(TimeZone::fixed)
+}
+
+/// What a clock in this time zone shows at a moment.
+#[must_use]
+pub fn local(utc: i64, zone: &TimeZone) -> Option<i64> {
+    Some(micros(zone.to_datetime(Timestamp::from_microsecond(utc).ok()?)))
+}
+
+/// The moment at which a clock in this time zone shows this.
+#[must_use]
+pub fn global(shown: i64, zone: &TimeZone) -> Option<i64> {
+    Some(zone.to_timestamp(at(shown)?).ok()?.as_microsecond())
+}
+
+/// Microseconds since 1970 of a date with or without time; a time zone is taken into account.
 #[must_use]
 pub fn parse(text: &str) -> Option<i64> {
-    parse_zoned(text).map(|(micros, offset)| micros - offset.unwrap_or(0))
+    match parse_zoned(text)? {
+        (shown, Some(zone)) => global(shown, &zone),
+        (shown, None) => Some(shown),
+    }
 }
 
-fn parse_zoned(text: &str) -> Option<(i64, Option<i64>)> {
+fn parse_zoned(text: &str) -> Option<(i64, Option<TimeZone>)> {
     let text = text.trim();
     let Some((date, time)) = text.split_once(['T', ' ']) else {
-        return parse_date(text).map(|d| (d * DAY, None));
+        return Some((parse_date(text)?.checked_mul(DAY)?, None));
     };
     let time = time.trim();
-    let (clock, zone) = match time.find(['Z', 'z', '+', '-']) {
-        Some(at) => (&time[..at], Some(time[at..].trim())),
-        None => (time.strip_suffix("UTC").unwrap_or(time), None),
+    let end = time.find(|c: char| !matches!(c, '0'..='9' | ':' | '.')).unwrap_or(time.len());
+    let (clock, named) = time.split_at(end);
+    let zone = match named.trim() {
+        "" => None,
+        named => Some(zone(named)?),
     };
-    let offset = match zone {
-        None => None,
-        Some("Z" | "z") => Some(0),
-        Some(zone) => {
-            let sign = if zone.starts_with('-') { -1 } else { 1 };
-            let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
-            let hours: i64 = digits.get(..2)?.parse().ok()?;
-            let minutes: i64 = digits.get(2..4).map_or(Some(0), |m| m.parse().ok())?;
-            Some(sign * (hours * 60 + minutes) * 60_000_000)
-        }
-    };
-    Some((parse_date(date)? * DAY + parse_time(clock)?, offset))
+    Some((parse_date(date)?.checked_mul(DAY)? + parse_time(clock)?, zone))
 }
 
 /// The date in a text, normalised. A time after it is dropped.
 #[must_use]
 pub fn date(text: &str) -> Option<String> {
-    Some(show_date(parse_zoned(text)?.0.div_euclid(DAY)))
+    show_date(parse_zoned(text)?.0.div_euclid(DAY))
 }
 
 /// The time in a text, normalised.
 #[must_use]
 pub fn time(text: &str) -> Option<String> {
-    parse_time(text).or_else(|| parse(text).map(|m| m.rem_euclid(DAY))).map(show_time)
+    parse_time(text).or_else(|| parse(text).map(|m| m.rem_euclid(DAY))).and_then(show_time)
 }
 
-/// The moment in a text, normalised. An offset counts only if the type has a time zone.
+/// The moment in a text, normalised. A time zone counts only if the type has one.
 #[must_use]
 pub fn timestamp(text: &str, zoned: bool) -> Option<String> {
-    let (micros, offset) = parse_zoned(text)?;
-    Some(show(micros - if zoned { offset.unwrap_or(0) } else { 0 }))
-}
-
-/// A moment moved by so many of the unit; months keep the day where they can.
-#[must_use]
-pub fn shift(micros: i64, amount: f64, unit: &str) -> Option<i64> {
-    let plain = |size: i64| Some(micros + (amount * size as f64).round() as i64);
-    let months = |count: f64| {
-        let (year, month, day) = civil(micros.div_euclid(DAY));
-        let index = year * 12 + month - 1 + count as i64;
-        let (year, month) = (index.div_euclid(12), index.rem_euclid(12) + 1);
-        let last = (28..=31).rev().find(|&d| civil(days(year, month, d)) == (year, month, d)).unwrap_or(28);
-        Some(days(year, month, day.min(last)) * DAY + micros.rem_euclid(DAY))
-    };
-    match unit.trim_end_matches('s') {
-        "microsecond" => plain(1),
-        "millisecond" => plain(1000),
-        "second" | "sec" => plain(1_000_000),
-        "minute" | "min" => plain(60_000_000),
-        "hour" => plain(3_600_000_000),
-        "day" => plain(DAY),
-        "week" => plain(7 * DAY),
-        "month" | "mon" => months(amount),
-        "quarter" => months(amount * 3.0),
-        "year" => months(amount * 12.0),
-        _ => None,
+    match parse_zoned(text)? {
+        (shown, Some(zone)) if zoned => show(global(shown, &zone)?),
+        (shown, _) => show(shown),
     }
 }
 
-/// A moment moved by an interval such as `1 day 02:00:00`.
+/// A field of a moment, as an integer and how many of its digits are after the point: `year`, `epoch`,
+/// `dow` …
 #[must_use]
-pub fn shift_by(micros: i64, interval: &str, sign: f64) -> Option<i64> {
-    let interval = interval.to_ascii_lowercase();
-    let mut words = interval.split_whitespace();
-    let mut moved = micros;
-    while let Some(word) = words.next() {
-        if word.contains(':') {
-            let (negative, clock) = word.strip_prefix('-').map_or((1.0, word), |rest| (-1.0, rest));
-            moved += (parse_time(clock)? as f64 * negative * sign) as i64;
-        } else {
-            let amount: f64 = word.parse().ok()?;
-            moved = shift(moved, amount * sign, words.next().unwrap_or("second"))?;
-        }
-    }
-    Some(moved)
-}
-
-/// A field of a moment: `year`, `epoch`, `dow` …
-#[must_use]
-pub fn field(micros: i64, name: &str) -> Option<f64> {
-    let (day_number, of_day) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
-    let (year, month, day) = civil(day_number);
-    Some(match name {
-        "year" => year as f64,
-        "quarter" => ((month + 2) / 3) as f64,
-        "month" => month as f64,
-        "day" => day as f64,
-        "hour" => (of_day / 3_600_000_000) as f64,
-        "minute" => (of_day / 60_000_000 % 60) as f64,
-        "second" => (of_day % 60_000_000) as f64 / 1e6,
-        "microsecond" => (of_day % 1_000_000) as f64,
-        "epoch" => micros as f64 / 1e6,
-        "dow" => (day_number + 4).rem_euclid(7) as f64,
-        "isodow" => (day_number + 3).rem_euclid(7) as f64 + 1.0,
-        "doy" => (day_number - days(year, 1, 1) + 1) as f64,
+pub fn field(moment: i64, name: &str) -> Option<(i64, u8)> {
+    let (civil, of_day) = (at(moment)?, moment.rem_euclid(DAY));
+    let date = civil.date();
+    let year = i64::from(civil.year());
+    let whole = match name {
+        "second" => return Some((of_day % 60_000_000, 6)),
+        "milliseconds" | "millisecond" => return Some((of_day % 60_000_000, 3)),
+        "epoch" => return Some((moment, 6)),
+        "year" => year,
+        "decade" => year.div_euclid(10),
+        "century" => (year + 99) / 100,
+        "millennium" => (year + 999) / 1000,
+        "quarter" => (i64::from(civil.month()) + 2) / 3,
+        "month" => civil.month().into(),
+        "week" => date.iso_week_date().week().into(),
+        "isoyear" => date.iso_week_date().year().into(),
+        "day" => civil.day().into(),
+        "hour" => civil.hour().into(),
+        "minute" => civil.minute().into(),
+        "microseconds" => of_day % 60_000_000,
+        // MySQL's.
+        "microsecond" => of_day % 1_000_000,
+        "dow" => date.weekday().to_sunday_zero_offset().into(),
+        "isodow" => date.weekday().to_monday_one_offset().into(),
+        "doy" => date.day_of_year().into(),
+        "timezone" | "timezone_hour" | "timezone_minute" => 0,
         _ => return None,
-    })
+    };
+    Some((whole, 0))
 }
 
 /// A moment cut down to a unit.
 #[must_use]
-pub fn truncate(micros: i64, unit: &str) -> Option<i64> {
-    let (year, month, _) = civil(micros.div_euclid(DAY));
-    Some(match unit {
-        "year" => days(year, 1, 1) * DAY,
-        "month" => days(year, month, 1) * DAY,
-        "week" => (micros.div_euclid(DAY) - (micros.div_euclid(DAY) + 3).rem_euclid(7)) * DAY,
-        "day" => micros.div_euclid(DAY) * DAY,
-        "hour" => micros.div_euclid(3_600_000_000) * 3_600_000_000,
-        "minute" => micros.div_euclid(60_000_000) * 60_000_000,
-        "second" => micros.div_euclid(1_000_000) * 1_000_000,
-        _ => return None,
-    })
-}
-
-/// The offset of a time zone of MySQL, in microseconds: `+02:00`, UTC or SYSTEM, which is UTC here. `None` for names.
-#[must_use]
-pub fn offset(zone: &str) -> Option<i64> {
-    if zone.eq_ignore_ascii_case("utc") || zone.eq_ignore_ascii_case("system") {
-        return Some(0);
-    }
-    let (sign, clock) = match zone.split_at_checked(1)? {
-        ("+", clock) => (1, clock),
-        ("-", clock) => (-1, clock),
+pub fn truncate(moment: i64, unit: &str) -> Option<i64> {
+    let date = at(moment)?.date();
+    let (year, size) = (date.year(), |size: i64| moment.div_euclid(size) * size);
+    let first_of = |year: i16| Date::new(year, 1, 1).ok();
+    let start = match unit.strip_suffix('s').unwrap_or(unit) {
+        "microsecond" => return Some(moment),
+        "millisecond" => return Some(size(1_000)),
+        "second" => return Some(size(1_000_000)),
+        "minute" => return Some(size(60_000_000)),
+        "hour" => return Some(size(3_600_000_000)),
+        "day" => date,
+        "week" => date
+            .checked_sub(SignedDuration::from_hours(24 * i64::from(date.weekday().since(Weekday::Monday))))
+            .ok()?,
+        "month" => date.first_of_month(),
+        "quarter" => Date::new(year, (date.month() - 1) / 3 * 3 + 1, 1).ok()?,
+        "year" => date.first_of_year(),
+        "decade" => first_of(year / 10 * 10)?,
+        "century" | "centurie" => first_of((year - 1) / 100 * 100 + 1)?,
+        "millennium" => first_of((year - 1) / 1000 * 1000 + 1)?,
         _ => return None,
     };
-    let (hours, minutes) = clock.split_once(':')?;
-    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
-    ((0..=14).contains(&hours) && (0..60).contains(&minutes))
-        .then_some(sign * (hours * 60 + minutes) * 60_000_000)
+    Some(days(start) * DAY)
 }
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-
-/// A moment as MySQL's `DATE_FORMAT` writes it. Specifiers of weeks are not known, and stay as they are.
+/// The time between two moments, as PostgreSQL writes an interval.
 #[must_use]
-pub fn format(micros: i64, pattern: &str) -> String {
-    let day = micros.div_euclid(86_400_000_000);
-    let ((year, month, date), clock) = (civil(day), micros.rem_euclid(86_400_000_000));
-    let (hour, minute) = (clock / 3_600_000_000, clock / 60_000_000 % 60);
-    let (second, fraction) = (clock / 1_000_000 % 60, clock % 1_000_000);
-    let twelve = (hour + 11) % 12 + 1;
-    let half = if hour < 12 { "AM" } else { "PM" };
-    // 1970-01-01 was a Thursday.
-    let weekday = (day + 4).rem_euclid(7);
-    let name = |names: &[&str], at: i64| usize::try_from(at).map_or("", |at| names[at]).to_owned();
+pub fn between(from: i64, to: i64) -> String {
+    let passed = to - from;
+    let (days, rest) = (passed / DAY, passed % DAY);
+    let sign = if rest < 0 { "-" } else { "" };
+    let clock = || show_time(rest.abs()).unwrap_or_default();
+    match (days, rest) {
+        (0, _) => format!("{sign}{}", clock()),
+        (1, 0) => "1 day".to_owned(),
+        (days, 0) => format!("{days} days"),
+        (1, _) => format!("1 day {}", clock()),
+        (days, _) => format!("{days} days {sign}{}", clock()),
+    }
+}
+
+/// The week of a year that begins on Sunday, or on Monday and has most of its days in the year, as MySQL
+/// counts from 0.
+fn week(date: Date, monday: bool) -> i64 {
+    let iso = date.iso_week_date();
+    match (monday, iso.year().cmp(&date.year())) {
+        (false, _) => {
+            (i64::from(date.day_of_year()) + 6 - i64::from(date.weekday().to_sunday_zero_offset())) / 7
+        }
+        (true, std::cmp::Ordering::Less) => 0,
+        (true, std::cmp::Ordering::Equal) => iso.week().into(),
+        (true, std::cmp::Ordering::Greater) => 53,
+    }
+}
+
+/// The same week of Sundays, and its year; days before the first Sunday belong to the last week of the year
+/// before.
+fn sunday_week(date: Date) -> (i16, i64) {
+    let last = Date::new(date.year() - 1, 12, 31);
+    match (week(date, false), last) {
+        (0, Ok(last)) => (last.year(), week(last, false)),
+        (number, _) => (date.year(), number),
+    }
+}
+
+fn ordinal(day: i8) -> String {
+    let ending = match (day % 10, day / 10) {
+        (1, 0 | 2 | 3) => "st",
+        (2, 0 | 2) => "nd",
+        (3, 0 | 2) => "rd",
+        _ => "th",
+    };
+    format!("{day}{ending}")
+}
+
+/// Specifiers of MySQL's `DATE_FORMAT`, and the same in `strftime`.
+const SPECIFIERS: &[(char, &str)] = &[
+    ('Y', "%Y"),
+    ('y', "%y"),
+    ('m', "%m"),
+    ('c', "%-m"),
+    ('d', "%d"),
+    ('e', "%-d"),
+    ('H', "%H"),
+    ('k', "%-H"),
+    ('h', "%I"),
+    ('I', "%I"),
+    ('l', "%-I"),
+    ('i', "%M"),
+    ('S', "%S"),
+    ('s', "%S"),
+    ('p', "%p"),
+    ('T', "%H:%M:%S"),
+    ('r', "%I:%M:%S %p"),
+    ('M', "%B"),
+    ('b', "%b"),
+    ('W', "%A"),
+    ('a', "%a"),
+    ('w', "%w"),
+    ('j', "%j"),
+    ('v', "%V"),
+    ('x', "%G"),
+];
+
+/// A moment as MySQL's `DATE_FORMAT` writes it.
+#[must_use]
+pub fn format(moment: i64, pattern: &str) -> Option<String> {
+    let moment = at(moment)?;
+    let date = moment.date();
     let mut text = String::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -268,74 +318,21 @@ pub fn format(micros: i64, pattern: &str) -> String {
         }
         let Some(specifier) = chars.next() else { break };
         text += &match specifier {
-            'Y' => format!("{year:04}"),
-            'y' => format!("{:02}", year.rem_euclid(100)),
-            'm' => format!("{month:02}"),
-            'c' => month.to_string(),
-            'd' => format!("{date:02}"),
-            'e' => date.to_string(),
-            'H' => format!("{hour:02}"),
-            'k' => hour.to_string(),
-            'h' | 'I' => format!("{twelve:02}"),
-            'l' => twelve.to_string(),
-            'i' => format!("{minute:02}"),
-            'S' | 's' => format!("{second:02}"),
-            'f' => format!("{fraction:06}"),
-            'p' => half.to_owned(),
-            'T' => format!("{hour:02}:{minute:02}:{second:02}"),
-            'r' => format!("{twelve:02}:{minute:02}:{second:02} {half}"),
-            'M' => name(&MONTHS, month - 1),
-            'b' => name(&MONTHS, month - 1).chars().take(3).collect(),
-            'W' => name(&WEEKDAYS, weekday),
-            'a' => name(&WEEKDAYS, weekday).chars().take(3).collect(),
-            'w' => weekday.to_string(),
-            'j' => format!("{:03}", day - days(year, 1, 1) + 1),
-            'U' | 'u' | 'V' | 'v' | 'X' | 'x' => format!("%{specifier}"),
-            other => other.to_string(),
+            'f' => format!("{:06}", moment.subsec_nanosecond() / 1_000),
+            'D' => ordinal(moment.day()),
+            'U' => format!("{:02}", week(date, false)),
+            'u' => format!("{:02}", week(date, true)),
+            'V' => format!("{:02}", sunday_week(date).1),
+            'X' => format!("{:04}", sunday_week(date).0),
+            other => match SPECIFIERS.iter().find(|(ours, _)| *ours == other) {
+                Some((_, theirs)) => moment.strftime(theirs).to_string(),
+                None => other.to_string(),
+            },
         };
     }
-    text
+    Some(text)
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn dates_go_there_and_back() {
-        for day in (-800_000..800_000).step_by(97) {
-            let (y, m, d) = civil(day);
-            assert_eq!(days(y, m, d), day);
-        }
-        assert_eq!(show_date(0), "1970-01-01");
-        assert_eq!(parse_date("2026-02-29"), None);
-    }
-
-    #[test]
-    fn moments() {
-        assert_eq!(timestamp("2026-11-16T08:28:00.50Z", true).unwrap(), "2026-11-16 08:28:00.5");
-        assert_eq!(timestamp("2026-11-16 08:28:00+02:00", true).unwrap(), "2026-11-16 06:28:00");
-        assert_eq!(timestamp("2026-11-16", false).unwrap(), "2026-11-16 00:00:00");
-        let at = parse("2026-01-31 10:00:00").unwrap();
-        assert_eq!(show(shift(at, 1.0, "month").unwrap()), "2026-02-28 10:00:00");
-        assert_eq!(show(shift_by(at, "1 day 02:00:00", -1.0).unwrap()), "2026-01-30 08:00:00");
-        assert_eq!(field(at, "dow"), Some(6.0));
-        assert_eq!(show(truncate(at, "month").unwrap()), "2026-01-01 00:00:00");
-    }
-
-    #[test]
-    fn dates_in_mysql_words() {
-        let at = parse("2024-02-29 15:04:05.000007").unwrap();
-        let all = "%Y %y %m %c %d %e %H %k %h %l %i %s %f %p %T %r %M %b %W %a %w %j %% %Q";
-        assert_eq!(
-            format(at, all),
-            "2024 24 02 2 29 29 15 15 03 3 04 05 000007 PM 15:04:05 03:04:05 PM February Feb Thursday Thu 4 060 % Q"
-        );
-        assert_eq!(
-            (offset("+02:30"), offset("-01:00"), offset("UTC")),
-            (Some(9_000_000_000), Some(-3_600_000_000), Some(0))
-        );
-        assert_eq!((offset("Europe/Rome"), offset("+25:00"), offset("")), (None, None, None));
-    }
-}
+#[path = "time_tests.rs"]
+mod tests;

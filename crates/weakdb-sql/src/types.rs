@@ -2,13 +2,13 @@
 //!
 //! SQLite's values have one of five storage classes and columns do not insist on any. So types are ours: a value is made to fit
 //! its column when it is written, and to fit its described type when it is sent. Dates and times are texts in ISO order, which
-//! compare as they should. Decimals are floating-point numbers rounded to their scale: exact to 15 digits.
+//! compare as they should. Decimals are texts, too (`decimal.rs`).
 
 use super::arrays::{self, Element};
+use super::decimal::{self, Decimal};
 use super::error::{Code, SqlError};
 use super::time;
 use anomalist_sqltext::Dialect;
-use anomalist_sqltext::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
 use anomalist_weakdb::Value;
 
 /// The type of a column, a result or a parameter.
@@ -61,95 +61,6 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type that a declaration means.
-    pub fn declared(declared: &DataType) -> Result<Self, SqlError> {
-        use DataType as D;
-        Ok(match declared {
-            D::Bool | D::Boolean => Self::Bool,
-            D::TinyInt(Some(1)) => Self::Bool,
-            D::TinyInt(_) | D::TinyIntUnsigned(_) | D::UTinyInt => Self::Int1,
-            D::SmallInt(_) | D::Int2(_) => Self::Int2,
-            D::SmallIntUnsigned(_) | D::Int2Unsigned(_) | D::MediumInt(_) | D::MediumIntUnsigned(_) => {
-                Self::Int4
-            }
-            D::Int(_) | D::Integer(_) | D::Int4(_) | D::Int32 => Self::Int4,
-            D::IntUnsigned(_) | D::IntegerUnsigned(_) | D::Int4Unsigned(_) => Self::Int8,
-            D::BigInt(_) | D::BigIntUnsigned(_) | D::Int8(_) | D::Int8Unsigned(_) | D::Int64 => Self::Int8,
-            D::Signed | D::SignedInteger | D::Unsigned | D::UnsignedInteger => Self::Int8,
-            D::Real | D::Float4 | D::Float32 | D::RealUnsigned => Self::Float4,
-            D::Float(_) | D::Float8 | D::Float64 | D::Double(_) | D::DoublePrecision => Self::Float8,
-            D::FloatUnsigned(_) | D::DoubleUnsigned(_) | D::DoublePrecisionUnsigned => Self::Float8,
-            D::Numeric(n) | D::Decimal(n) | D::Dec(n) | D::DecimalUnsigned(n) | D::DecUnsigned(n) => {
-                Self::Numeric(match n {
-                    ExactNumberInfo::None => None,
-                    ExactNumberInfo::Precision(_) => Some(0),
-                    ExactNumberInfo::PrecisionAndScale(_, scale) => u8::try_from(*scale).ok(),
-                })
-            }
-            D::Text | D::TinyText | D::MediumText | D::LongText | D::String(_) | D::Clob(_) => Self::Text,
-            D::Varchar(n) | D::CharacterVarying(n) | D::CharVarying(n) | D::Nvarchar(n) => {
-                Self::Varchar(length(n))
-            }
-            D::Char(n) | D::Character(n) => Self::Char(length(n).unwrap_or(1)),
-            D::Blob(_) | D::TinyBlob | D::MediumBlob | D::LongBlob | D::Bytea | D::Bytes(_) => Self::Bytes,
-            D::Binary(_) | D::Varbinary(_) => Self::Bytes,
-            D::Date => Self::Date,
-            D::Time(..) => Self::Time,
-            D::Datetime(_) | D::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-                Self::Timestamp
-            }
-            D::Timestamp(..) => Self::TimestampTz,
-            D::Uuid => Self::Uuid,
-            D::JSON | D::JSONB => Self::Json,
-            D::Enum(..) => Self::Varchar(None),
-            D::Regclass => Self::Oid,
-            D::Array(ArrayElemTypeDef::SquareBracket(of, _) | ArrayElemTypeDef::Parenthesis(of)) => {
-                Self::List(Element::of(Self::declared(of)?))
-            }
-            D::Custom(name, _) => return Self::custom(&name.to_string()),
-            other => return Err(SqlError::unsupported(format!("the type {other}"))),
-        })
-    }
-
-    /// The digits of a decimal, if it says how many.
-    #[must_use]
-    pub fn precision(declared: &DataType) -> Option<u64> {
-        use DataType as D;
-        match declared {
-            D::Numeric(n) | D::Decimal(n) | D::Dec(n) | D::DecimalUnsigned(n) | D::DecUnsigned(n) => {
-                match n {
-                    ExactNumberInfo::None => None,
-                    ExactNumberInfo::Precision(digits) | ExactNumberInfo::PrecisionAndScale(digits, _) => {
-                        Some(*digits)
-                    }
-                }
-            }
-            _ => None,
-        }
-    }
-
-    fn custom(name: &str) -> Result<Self, SqlError> {
-        let bare = name.rsplit('.').next().unwrap_or(name).trim_matches('"').to_ascii_lowercase();
-        Ok(match bare.as_str() {
-            "serial" | "serial4" => Self::Int4,
-            "bigserial" | "serial8" => Self::Int8,
-            "smallserial" | "serial2" => Self::Int2,
-            "timestamptz" => Self::TimestampTz,
-            "bpchar" => Self::Char(1),
-            "oid" | "regtype" | "regclass" | "regproc" | "regnamespace" => Self::Oid,
-            "name" => Self::Name,
-            "year" => Self::Int2,
-            "citext" | "\"char\"" | "char" => Self::Text,
-            "unknown" => Self::Unknown,
-            // A type of the language by the name that PostgreSQL's catalogue has for it.
-            other => {
-                let missing =
-                    || SqlError::new(Code::UndefinedObject, format!("type \"{name}\" does not exist"));
-                return super::system::type_named(other).ok_or_else(missing);
-            }
-        })
-    }
-
     /// A short text for it, that [`Type::from_code`] reads.
     #[must_use]
     pub fn code(self) -> String {
@@ -203,11 +114,6 @@ impl Type {
         }
     }
 
-    /// Whether a declaration counts upwards by itself.
-    pub fn is_serial(declared: &DataType) -> bool {
-        matches!(declared, DataType::Custom(name, _) if name.to_string().to_ascii_lowercase().contains("serial"))
-    }
-
     /// Whether it is an integer type.
     #[must_use]
     pub fn is_integer(self) -> bool {
@@ -218,6 +124,18 @@ impl Type {
     #[must_use]
     pub fn is_number(self) -> bool {
         self.is_integer() || matches!(self, Self::Float4 | Self::Float8 | Self::Numeric(_))
+    }
+
+    /// Whether it is a decimal.
+    #[must_use]
+    pub fn is_decimal(self) -> bool {
+        matches!(self, Self::Numeric(_))
+    }
+
+    /// Whether it is a text.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::Varchar(_) | Self::Char(_))
     }
 
     /// As PostgreSQL names it.
@@ -351,18 +269,19 @@ impl Type {
                 number(&value).map(|n| Value::Real(f64::from(n as f32))).ok_or_else(|| invalid(&value))
             }
             Self::Float8 => number(&value).map(Value::Real).ok_or_else(|| invalid(&value)),
-            Self::Numeric(scale) => number(&value)
-                .map(|n| Value::Real(round(n, scale.unwrap_or(10))))
-                .ok_or_else(|| invalid(&value)),
+            Self::Numeric(scale) => {
+                let decimal = Decimal::of(&value).ok_or_else(|| decimal::invalid(&value))?;
+                Ok(decimal.fit(None, scale, dialect)?.into())
+            }
             Self::Text | Self::Name | Self::Varchar(None) => Ok(Value::from(plain(&value))),
             Self::Varchar(Some(length)) => fit(plain(&value), length),
             Self::Char(length) => fit(plain(&value).trim_end_matches(' ').to_owned(), length),
             Self::Bytes => Ok(Value::Bytes(bytes(&value, dialect).into())),
-            Self::Date => time::date(&plain(&value)).map(Value::from).ok_or_else(|| invalid(&value)),
-            Self::Time => time::time(&plain(&value)).map(Value::from).ok_or_else(|| invalid(&value)),
+            Self::Date => time::date(&plain(&value)).map(Value::from).ok_or_else(|| no_moment(self, &value)),
+            Self::Time => time::time(&plain(&value)).map(Value::from).ok_or_else(|| no_moment(self, &value)),
             Self::Timestamp | Self::TimestampTz => time::timestamp(&plain(&value), self == Self::TimestampTz)
                 .map(Value::from)
-                .ok_or_else(|| invalid(&value)),
+                .ok_or_else(|| no_moment(self, &value)),
             Self::Uuid => uuid(&plain(&value)).map(Value::from).ok_or_else(|| invalid(&value)),
             Self::Json => Ok(Value::from(plain(&value))),
             Self::List(element) => {
@@ -384,6 +303,8 @@ impl Type {
             Value::Int(i) => Some(*i),
             Value::Bool(b) => Some(i64::from(*b)),
             Value::Real(r) if r.abs() < 9.3e18 => Some(r.round_ties_even() as i64),
+            // A decimal is rounded when it is stored as an integer.
+            Value::Text(t) if t.contains('.') => Decimal::parse(t).and_then(|d| d.to_int()),
             Value::Text(t) => t.trim().parse().ok(),
             _ => None,
         };
@@ -409,7 +330,7 @@ impl Type {
             },
             (_, Value::Bool(b)) if dialect == Dialect::PostgreSql => if *b { "t" } else { "f" }.into(),
             (_, Value::Bool(b)) => i64::from(*b).to_string(),
-            (Self::Numeric(scale), Value::Real(_) | Value::Int(_)) => decimal(value, scale),
+            (Self::Numeric(scale), value) => shown_decimal(value, scale, dialect),
             (Self::List(_), value) => {
                 self.coerce(value.clone(), dialect).map_or_else(|_| plain(value), |list| plain(&list))
             }
@@ -422,10 +343,21 @@ impl Type {
     }
 }
 
-fn length(length: &Option<CharacterLength>) -> Option<u32> {
-    match length {
-        Some(CharacterLength::IntegerLength { length, .. }) => u32::try_from(*length).ok(),
-        _ => None,
+/// That a text is no date or time: it has no such form, or the calendar has no such day.
+fn no_moment(kind: Type, value: &Value) -> SqlError {
+    let shown = plain(value);
+    let formed = shown.starts_with(|c: char| c.is_ascii_digit())
+        && shown.contains(['-', ':', '/'])
+        && !shown.contains(|c: char| c.is_alphabetic());
+    match formed {
+        true => {
+            let text = format!("date/time field value out of range: \"{shown}\"");
+            SqlError::new(Code::MomentOverflow, text)
+        }
+        false => {
+            let text = format!("invalid input syntax for type {}: \"{shown}\"", kind.name());
+            SqlError::new(Code::InvalidMoment, text)
+        }
     }
 }
 
@@ -440,25 +372,19 @@ fn fit(text: String, length: u32) -> Result<Value, SqlError> {
     }
 }
 
-fn decimal(value: &Value, scale: Option<u8>) -> String {
-    match (value, scale) {
-        (Value::Int(i), None | Some(0)) => i.to_string(),
-        (value, Some(scale)) => format!("{:.*}", usize::from(scale), number(value).unwrap_or(0.0)),
-        (value, None) => plain(&Value::Real(round(number(value).unwrap_or(0.0), 10))),
+/// A decimal as it is sent. In PostgreSQL a value has its own scale, in MySQL the column has one.
+fn shown_decimal(value: &Value, scale: Option<u8>, dialect: Dialect) -> String {
+    match (Decimal::of(value), scale) {
+        (Some(decimal), Some(scale)) if dialect == Dialect::MySql => decimal.padded(scale).to_string(),
+        (Some(decimal), _) => decimal.to_string(),
+        (None, _) => plain(value),
     }
 }
 
-/// To so many digits after the point: the number nearest to that decimal.
+/// The type of a decimal literal.
 #[must_use]
-pub fn round(number: f64, scale: u8) -> f64 {
-    let factor = 10f64.powi(i32::from(scale));
-    let scaled = number * factor;
-    if scaled.abs() >= 9e15 || !scaled.is_finite() {
-        return number;
-    }
-    // Half away from zero, as decimals do; the nudge undoes the error of writing a decimal in binary.
-    let rounded = (scaled + scaled.signum() * scaled.abs() * 1e-15).round();
-    rounded / factor
+pub fn literal_type(text: &str) -> Type {
+    Type::Numeric(Decimal::parse(text).and_then(|d| u8::try_from(d.scale()).ok()))
 }
 
 /// What counts as true.
@@ -550,11 +476,10 @@ mod tests {
 
     #[test]
     fn decimals_are_rounded_to_the_nearest() {
-        assert_eq!(round(0.1 + 0.2, 10), 0.3);
-        assert_eq!(round(1.005, 2), 1.01);
-        assert_eq!(round(-2.5, 0), -3.0);
         let price = Type::Numeric(Some(2)).coerce(Value::from("19.999"), Dialect::MySql).unwrap();
         assert_eq!(Type::Numeric(Some(2)).text(&price, Dialect::MySql).unwrap(), "20.00");
+        let price = Type::Numeric(Some(2)).coerce(Value::from("1.005"), Dialect::PostgreSql).unwrap();
+        assert_eq!(price, Value::from("1.01"));
     }
 
     #[test]
@@ -568,6 +493,7 @@ mod tests {
         assert_eq!(code(Type::Varchar(Some(2)), "ab   "), Ok(Value::from("ab")));
         assert_eq!(code(Type::Uuid, "x"), Err(Code::InvalidValue));
         assert_eq!(code(Type::Bool, "yes"), Ok(Value::Bool(true)));
-        assert_eq!(code(Type::Date, "2026-02-30"), Err(Code::InvalidValue));
+        assert_eq!(code(Type::Date, "2026-02-30"), Err(Code::MomentOverflow));
+        assert_eq!(code(Type::Timestamp, "soon"), Err(Code::InvalidMoment));
     }
 }

@@ -109,7 +109,7 @@ impl Writer<'_> {
         changed: &mut Changed,
     ) -> Result<Vec<Value>, SqlError> {
         let mut values = Vec::with_capacity(given.len());
-        for (column, value) in table.columns.iter().zip(given) {
+        for (at, (column, value)) in table.columns.iter().zip(given).enumerate() {
             let counts = column.auto
                 && matches!(
                     (&value, self.dialect),
@@ -129,7 +129,7 @@ impl Writer<'_> {
                 }
                 (None, None) => Value::Null,
             };
-            let value = column.kind.coerce(value, self.dialect)?;
+            let value = table.fit(at, value, self.dialect)?;
             if let (true, Dialect::MySql, Value::Int(given)) = (column.auto, self.dialect, &value) {
                 table.counter.fetch_max(*given, Ordering::SeqCst);
             }
@@ -236,7 +236,7 @@ impl Writer<'_> {
     ) -> Result<Key, SqlError> {
         let mut assigned: Vec<(usize, Value)> = Vec::with_capacity(columns.len());
         for (&column, value) in columns.iter().zip(new) {
-            assigned.push((column, table.columns[column].kind.coerce(value, self.dialect)?));
+            assigned.push((column, table.fit(column, value, self.dialect)?));
         }
         let touches = |columns: &[usize]| columns.iter().any(|c| assigned.iter().any(|(a, _)| a == c));
         let referred = self.is_referred(table, |columns| touches(columns));

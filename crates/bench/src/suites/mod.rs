@@ -11,7 +11,7 @@ mod tpcc_conditions;
 pub mod voter;
 pub mod wikipedia;
 
-use anomalist_driver::{Connection, Database, Error, Kind, Reply, Value};
+use anomalist_databases::{Connection, Database, Error, Kind, Reply, Value};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// A suite.

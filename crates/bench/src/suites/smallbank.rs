@@ -3,7 +3,7 @@
 //! Money is neither made nor lost: what is in the bank is what was there and what deposits and cheques have changed since.
 
 use super::{Sql, Suite};
-use anomalist_driver::Error;
+use anomalist_databases::Error;
 
 /// The suite.
 pub struct SmallBank;

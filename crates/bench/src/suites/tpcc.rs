@@ -5,7 +5,7 @@
 
 use super::tpcc_conditions::State;
 use super::{Sql, Suite};
-use anomalist_driver::{Error, Kind};
+use anomalist_databases::{Error, Kind};
 
 /// The suite.
 pub struct Tpcc {

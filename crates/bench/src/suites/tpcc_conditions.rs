@@ -5,7 +5,7 @@
 
 use super::Sql;
 use super::tpcc::{CUSTOMERS, DISTRICTS};
-use anomalist_driver::Error;
+use anomalist_databases::Error;
 
 /// A row of integers; `None` is null.
 type Row = Vec<Option<i64>>;

@@ -1,7 +1,7 @@
 //! Voter: a telephone vote in which nobody may vote more than so many times.
 
 use super::{Sql, Suite};
-use anomalist_driver::Error;
+use anomalist_databases::Error;
 
 /// The suite.
 pub struct Voter;

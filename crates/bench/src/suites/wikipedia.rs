@@ -4,7 +4,7 @@
 //! history and the log say about edits must agree, two by two.
 
 use super::{Sql, Suite};
-use anomalist_driver::Error;
+use anomalist_databases::Error;
 
 /// The suite.
 pub struct Wikipedia;

@@ -14,7 +14,7 @@ use super::depend::{ANTI, Dependencies, RT, RW, RWP, SO, WR, WW};
 use super::orders::{Clock, session_pairs};
 use super::shapes::order_labels;
 use super::witness::needed_label;
-use crate::budget::Budget;
+use crate::Budget;
 use anomalist_graph::labelled::{
     AntiCount, CycleQuery, Effort, Found, Labelled, Labels, Walk, closed_edges, search_component,
 };

@@ -21,7 +21,7 @@ use super::orders::Clock;
 use super::registers::Registers;
 use super::shapes::{Shape, Shapes, Sorted};
 use super::unfolded::{Answers, Unfolded};
-use crate::budget::Budget;
+use crate::Budget;
 use crate::verdicts::JudgementBuilder;
 use crate::view::CommittedView;
 use anomalist_graph::Components;

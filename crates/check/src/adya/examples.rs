@@ -4,7 +4,7 @@
 use super::cycles::Cyclic;
 use super::depend::{ANTI, RT, RWP, SO, WR, WW};
 use super::shapes::{Shape, order_labels};
-use crate::budget::Budget;
+use crate::Budget;
 use anomalist_graph::labelled::{Labelled, Labels, Walk, reachable};
 use anomalist_graph::{Components, Csr, Step, components, shortest_path};
 use anomalist_history::{OpKind, TxnId};

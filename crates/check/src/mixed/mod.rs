@@ -27,8 +27,8 @@
 mod constraints;
 mod search;
 
+use crate::Budget;
 use crate::Request;
-use crate::budget::Budget;
 use crate::strong;
 use crate::view::CommittedView;
 use anomalist_history::{FaultKind, History, ReadFault, TxnId};

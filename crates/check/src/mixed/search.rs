@@ -5,7 +5,7 @@
 //! lie on a stack.
 
 use super::constraints::{Constraints, Edge, Point};
-use crate::budget::Budget;
+use crate::Budget;
 use crate::view::CommittedView;
 use anomalist_history::TxnId;
 use std::cmp::Reverse;

@@ -11,7 +11,7 @@ use super::model::{Edge, Model, Rules, Why};
 use super::refute::{Prover, price};
 use super::search;
 use super::unsat_core;
-use crate::budget::Budget;
+use crate::Budget;
 use crate::view::CommittedView;
 use crate::view::returned;
 use anomalist_graph::{Graph, components};

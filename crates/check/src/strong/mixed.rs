@@ -10,7 +10,7 @@ use super::explain;
 use super::facts::Facts;
 use super::model::Rules;
 use super::search::{self, Found, Progress, SearchOptions};
-use crate::budget::Budget;
+use crate::Budget;
 use crate::view::CommittedView;
 use crate::view::returned;
 use anomalist_history::{FaultKind, Index, OpId, TxnId};

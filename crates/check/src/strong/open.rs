@@ -14,7 +14,7 @@ use super::open_lists::{Element, OpenList};
 use super::scan::{Constraint, Decided, Link};
 use super::search::Decisions;
 use super::solver::{Lit, Solver, Var};
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::Choice;
 use rustc_hash::FxHashSet;

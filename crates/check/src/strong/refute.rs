@@ -11,7 +11,7 @@ use super::model::{Edge, Model, Why};
 use super::open_lists::Element;
 use super::scan::Constraint;
 use super::solver::{Lit, Solver, Var};
-use crate::budget::Budget;
+use crate::Budget;
 use crate::view::returned;
 use anomalist_history::{KeyId, OpId, TxnId};
 use anomalist_level::{Choice, Literal, Point, Reason, Refutation, Step};

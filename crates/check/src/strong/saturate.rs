@@ -14,7 +14,7 @@ use super::facts::{From, Origin};
 use super::guess::{self, Cyclic};
 use super::model::{Edge, Family, Model, RuledOut, Why};
 use super::search::Progress;
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_graph::Graph;
 use anomalist_history::{OpId, TxnId};
 

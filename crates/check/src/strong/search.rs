@@ -18,7 +18,7 @@ use super::scan::{self, Constraint, Decided};
 use super::solver::{Answer, Solver, Var};
 use super::updates;
 use super::visible;
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_graph::Ordered;
 use anomalist_history::TxnId;
 use anomalist_level::Execution;

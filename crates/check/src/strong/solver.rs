@@ -9,7 +9,7 @@
 
 use super::log::{Cause, Log};
 use super::vsids::Vsids;
-use crate::budget::{Budget, OutOfBudget};
+use crate::{Budget, OutOfBudget};
 use anomalist_graph::Ordered;
 use anomalist_history::{OpId, TxnId};
 use rustc_hash::FxHashMap;

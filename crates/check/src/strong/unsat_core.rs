@@ -12,7 +12,7 @@ use super::facts::{Facts, From};
 use super::model::{Family, Rules};
 use super::refute::Prover;
 use super::search::{self, Found, Progress, SearchOptions};
-use crate::budget::Budget;
+use crate::Budget;
 use crate::view::CommittedView;
 use crate::view::ExternalReads;
 use anomalist_history::{Builder, Draft, History, Indexed, KeyId, OpId, OpKind, TxnId};

@@ -15,8 +15,8 @@
 use super::Weak;
 use super::clocks::{Chains, Clocks};
 use super::plume::OtherKeys;
-use crate::budget::{Budget, OutOfBudget};
 use crate::view::{CommittedView, EpochMap, Read};
+use crate::{Budget, OutOfBudget};
 use anomalist_graph::Csr;
 use anomalist_history::{KeyId, OpId, TxnId};
 use anomalist_level::Definitions;

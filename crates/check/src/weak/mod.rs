@@ -25,8 +25,8 @@ mod simulate;
 mod taps;
 pub(crate) mod witness;
 
-use crate::budget::{Budget, OutOfBudget};
 use crate::view::CommittedView;
+use crate::{Budget, OutOfBudget};
 use anomalist_history::TxnId;
 use anomalist_level::{Anomaly, AnomalyKind, Bound, Definitions, Family, Level, Visible, Witness};
 use order_search::{Broken, Conclusion, OrderSearch, Rule};

@@ -10,8 +10,8 @@
 use super::clocks::{AllClocks, Chains, Clocks};
 use super::order::Condensation;
 use super::required::{Required, RequiredEdge};
-use crate::budget::{Budget, OutOfBudget};
 use crate::view::{CommittedView, EpochMap, Read};
+use crate::{Budget, OutOfBudget};
 use anomalist_history::{KeyId, OpId, SessionId, TxnId};
 
 /// Which transactions a read must take into account.

@@ -2,6 +2,10 @@
 //! failures.
 
 mod command;
+#[cfg(unix)]
+mod process;
+#[cfg(not(unix))]
+#[path = "explore/elsewhere.rs"]
 mod process;
 mod render;
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example: anomalist check history.edn --certificate proof.json; anomalist verify history.edn proof.json\n\n\
-    Exit status: 0 the certificate proves what it says, 1 it does not,\n3 the history or the certificate cannot be read."
+    Exit status: 0 the certificate proves what it says, 1 it does not, 2 it says nothing,\n3 the history or the certificate cannot be read."
 )]
 pub struct Flags {
     /// The history: a file, a folder of Cobra's or Viper's logs, or - for standard input
@@ -32,6 +32,10 @@ pub struct Flags {
     #[command(flatten)]
     read: ReadFlags,
 }
+
+/// What to say of a certificate without verdicts.
+const EMPTY: &str =
+    "the certificate has no verdicts; those by timestamps are verified by `check --verify` only";
 
 /// Verifies.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
@@ -59,6 +63,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             return Err(Failure::input(format_args!("{}: {error}{help}", flags.certificate.display())));
         }
     };
+    let is_empty = flaw.is_none() && judgement.levels.is_empty() && judgement.mixed.is_none();
     if flags.json {
         let verdicts: Vec<_> = judgement
             .levels
@@ -69,16 +74,22 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             "anomalist": env!("CARGO_PKG_VERSION"),
             "schema": 1,
             "definitions": judgement.definitions.name(),
-            "proven": flaw.is_none(),
-            "reason": flaw,
+            "proven": flaw.is_none() && !is_empty,
+            "reason": flaw.as_deref().or(is_empty.then_some(EMPTY)),
             "verdicts": verdicts,
             "mixed": judgement.mixed.as_ref().map(|mixed| mixed.verdict.name()),
         });
         terminal::print(&format!("{answer:#}\n"))?;
+    } else if is_empty {
+        terminal::print(&format!("Nothing is proven: {EMPTY}.\n"))?;
     } else {
         terminal::print(&reported(&judgement, flaw.as_deref()))?;
     }
-    Ok(if flaw.is_none() { Exit::Holds } else { Exit::Violated })
+    Ok(match flaw {
+        Some(_) => Exit::Violated,
+        None if is_empty => Exit::Undecided,
+        None => Exit::Holds,
+    })
 }
 
 fn reported(judgement: &Judgement, flaw: Option<&str>) -> String {

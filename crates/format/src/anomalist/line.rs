@@ -2,10 +2,11 @@
 
 use crate::elle::lossy;
 use crate::load::ops::{Cell, Columns, Mop};
+use crate::load::recorded::Recorded;
 use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
-use anomalist_history::{AtomKind, Interval, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
+use anomalist_history::{AtomKind, Facts, Interval, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
 use std::ops::Range;
 
 /// The version of the format that this crate writes, and the newest it reads.
@@ -30,20 +31,7 @@ pub(crate) enum Line {
         /// This is the end marker of a recording of so many transactions.
         end: Option<u64>,
     },
-    Transaction(Transaction),
-}
-
-/// One transaction as parsed.
-pub(crate) struct Transaction {
-    pub session: Value,
-    pub id: Option<Value>,
-    pub outcome: Outcome,
-    pub mops: Range<usize>,
-    pub stamps: Option<Stamps>,
-    pub snapshot: Option<SnapshotSet>,
-    pub xid: Option<u64>,
-    pub interval: Option<Interval>,
-    pub meta: Vec<(String, String)>,
+    Transaction(Recorded),
 }
 
 /// Parses a line.
@@ -151,7 +139,7 @@ fn unknown_field(json: &mut Json<'_>, before: usize, name: &[u8], help: &'static
     Fault::new(name_at(json, before), format!("unknown field \"{}\"", lossy(name))).help(help)
 }
 
-fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<Transaction, Fault> {
+fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<Recorded, Fault> {
     let (mut session, mut id, mut outcome, mut meta) = (None, None, Outcome::Committed, Vec::new());
     let (mut start, mut commit, mut invoked, mut completed) = (None, None, None, None);
     let (mut set, mut xid) = (None, None);
@@ -213,15 +201,18 @@ fn transaction(json: &mut Json<'_>, at: usize, columns: &mut Columns) -> Result<
         let message = format!("\"completed\" ({completed}) is before \"invoked\" ({invoked})");
         return Err(Fault::new(at, message).help("use one monotonic clock, or leave both out"));
     }
-    Ok(Transaction {
+    Ok(Recorded {
         session: session.ok_or_else(|| missing("session"))?,
-        id,
-        outcome,
         mops: mops.ok_or_else(|| missing("ops"))?,
-        stamps,
-        snapshot: set,
-        xid,
-        interval: invoked.map(|invoked| Interval { invoked, completed }),
+        facts: Facts {
+            id,
+            outcome,
+            stamps,
+            snapshot: set,
+            xid,
+            interval: invoked.map(|invoked| Interval { invoked, completed }),
+            ..Facts::default()
+        },
         meta,
     })
 }

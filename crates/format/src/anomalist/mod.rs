@@ -81,41 +81,21 @@ impl Merger {
                 return Ok(());
             }
         };
-        let session = assembler.value(columns, t.session);
-        let session = assembler.builder.session(session);
-        let draft = assembler.builder.transaction(session);
-        if let Some(id) = t.id {
-            let id = assembler.value(columns, id);
-            assembler.builder.set_label(draft, id);
-        }
-        assembler.builder.set_line(draft, number);
-        assembler.builder.set_outcome(draft, t.outcome);
-        if let Some(stamps) = t.stamps {
-            assembler.builder.set_stamps(draft, stamps);
-        }
         // An aborted transaction has no commit to give a stamp to.
-        self.timed[0] += usize::from(t.stamps.is_some() || t.outcome == Outcome::Aborted);
-        self.stamped |= t.stamps.is_some();
-        if t.snapshot.is_some() || t.xid.is_some() {
-            assembler.builder.set_snapshot(draft, t.xid, t.snapshot);
-        }
-        if let Some(interval) = t.interval {
-            assembler.builder.set_interval(draft, interval);
-            self.timed[1] += 1;
-        }
-        for (name, value) in &t.meta {
-            assembler.builder.set_metadata(draft, name, value);
-        }
-        let first = columns.versions.partition_point(|v| (v.0 as usize) < t.mops.start);
+        self.timed[0] += usize::from(t.facts.stamps.is_some() || t.facts.outcome == Outcome::Aborted);
+        self.timed[1] += usize::from(t.facts.interval.is_some());
+        self.stamped |= t.facts.stamps.is_some();
+        let mops = t.mops.clone();
+        let draft = t.assemble(assembler, columns, number);
+        let first = columns.versions.partition_point(|v| (v.0 as usize) < mops.start);
         for &(mop, number) in &columns.versions[first..] {
             // Numbers of later transactions of the block may follow.
-            if t.mops.contains(&(mop as usize)) {
-                assembler.builder.set_version(draft, mop - t.mops.start as u32, number);
+            if mops.contains(&(mop as usize)) {
+                assembler.builder.set_version(draft, mop - mops.start as u32, number);
             } else {
                 break;
             }
         }
-        assembler.add(draft, columns, t.mops, true);
         Ok(())
     }
 

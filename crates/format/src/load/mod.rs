@@ -7,6 +7,7 @@
 pub(crate) mod initial;
 pub(crate) mod lines;
 pub(crate) mod ops;
+pub(crate) mod recorded;
 pub(crate) mod records;
 
 use crate::text::fault::CUT;

@@ -11,7 +11,7 @@
 
 use super::{Builder, Draft};
 use crate::ids::SessionId;
-use crate::model::Outcome;
+use crate::operation::Outcome;
 use crate::value::Value;
 use rustc_hash::FxHashMap;
 

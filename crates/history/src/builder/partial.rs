@@ -7,7 +7,7 @@
 
 use super::Builder;
 use crate::ids::KeyId;
-use crate::model::Initial;
+use crate::operation::Initial;
 use crate::value::Value;
 use rustc_hash::FxHashSet;
 
@@ -56,7 +56,7 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::OpKind;
+    use crate::operation::OpKind;
 
     #[test]
     fn only_what_nothing_explains_is_forgotten() {

@@ -1,7 +1,6 @@
 //! What the engines, the verifier and the old oracle say of a history, and where the literature says
 //! otherwise.
 
-use anomalist_check::stamps::{self, ByStamps};
 use anomalist_check::{Budget, Request, check};
 use anomalist_history::{History as Real, Indexed};
 use anomalist_jepsen::linear::{Action, Call, Linearity, linearizable};
@@ -10,6 +9,7 @@ use anomalist_literature::model::{Atom, Op, Outcome, Seen, Txn};
 use anomalist_literature::{Answer, History, Sessions, answer, into};
 use anomalist_testkit::oracle::{self, StampRule};
 use anomalist_timestamp::Tie;
+use anomalist_timestamp::offline::{self, ByStamps};
 use anomalist_verify::Verifier;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -228,7 +228,7 @@ impl Case<'_> {
             tie: Tie::Inclusive,
             threads: std::num::NonZeroUsize::MIN,
         };
-        let Some((judgement, _)) = stamps::judge(self.real, &request, &Budget::unlimited()) else { return };
+        let Some((judgement, _)) = offline::judge(self.real, &request, &Budget::unlimited()) else { return };
         let wrong = self.verdicts("engine", &judgement, unknown);
         let real = self.real;
         let verifier = Verifier::new(real);
@@ -247,7 +247,7 @@ impl Case<'_> {
             }
         }
         for &level in levels(By::Timestamps) {
-            if let Some(proof) = stamps::certificate(real, level, Tie::Inclusive) {
+            if let Some(proof) = offline::certificate(real, level, Tie::Inclusive) {
                 // It is by values; whatever holds by timestamps holds by values.
                 if self.expected(level) == Answer::Holds && verifier.certificate(level, &proof).is_err() {
                     self.complain("verify, of a proof by timestamps", level, Said::Refuses);

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, dead_code)]
 
-use anomalist_driver::server::{Engine, Server, ServerError, Setup};
-use anomalist_driver::{
+use anomalist_databases::{
     Cancel, Connection, Database, Error, Fate, Isolation, Kind, Product, Reply, Target, Value,
 };
+use anomalist_lab::server::{Engine, Server, ServerError, Setup};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,7 +3,7 @@
 
 mod search;
 
-use anomalist_history::{History, OpId, OpKind, Outcome, TxnId, Value};
+use anomalist_history::{History, KeyId, Op, OpId, OpKind, Outcome, TxnId, Value};
 use anomalist_level::{Choice, Execution, Level, Literal, Order, Point, Reason, Refutation, Step};
 use std::collections::BTreeSet;
 
@@ -87,86 +87,18 @@ impl Problem<'_> {
     /// The reads and what may explain them; who certainly counts.
     fn look(&mut self) -> Option<()> {
         let history = self.history;
-        let list = |op: OpId| history.list(history.op(op).value);
-        for t in history.txns().filter(|&t| live(self.history, t)) {
+        for t in history.txns().filter(|&t| live(history, t)) {
             for (op, o) in history.ops(t) {
-                if o.kind != OpKind::Read || o.value == Value::UNKNOWN {
-                    continue;
-                }
-                let own: Vec<OpId> = history
-                    .ops(t)
-                    .filter(|(w, p)| *w < op && p.kind != OpKind::Read && p.key == o.key)
-                    .map(|(w, _)| w)
-                    .collect();
-                let is_append =
-                    |(_, p): (OpId, anomalist_history::Op)| p.kind == OpKind::Append && p.key == o.key;
-                if list(op).is_none() && history.txns().any(|t| history.ops(t).any(is_append)) {
-                    return None;
-                }
-                let writers = |value: Value| -> Vec<OpId> {
-                    let mut found: Vec<OpId> = Vec::new();
-                    for u in history.txns().filter(|&u| u != t && live(self.history, u)) {
-                        let last = history
-                            .ops(u)
-                            .rfind(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == value);
-                        found.extend(last.map(|(w, _)| w));
-                    }
-                    found
-                };
-                match list(op) {
-                    Some(elements) => {
-                        let mine: Vec<Value> = own.iter().map(|&w| history.op(w).value).collect();
-                        if !elements.ends_with(&mine) {
-                            return None;
-                        }
-                        let others = &elements[..elements.len() - mine.len()];
-                        let mut shown = Vec::new();
-                        for &e in others {
-                            let [only] = writers(e)[..] else { return None };
-                            shown.push(only);
-                        }
-                        let distinct: BTreeSet<OpId> = shown.iter().copied().collect();
-                        if distinct.len() < shown.len() {
-                            return None;
-                        }
-                        let candidates = shown.last().copied().into_iter().collect();
-                        // A transaction's appends reach a list in program order, none without those before
-                        // it.
-                        for (i, &a) in shown.iter().enumerate() {
-                            let earlier =
-                                history.ops(history.txn_of(a)).filter(|&(w, p)| w < a && is_append((w, p)));
-                            if !earlier.map(|(w, _)| w).all(|w| shown[..i].contains(&w)) {
-                                return None;
-                            }
-                        }
-                        self.reads.push(Read { op, txn: t, candidates, shown });
-                    }
-                    None => {
-                        if own.last().is_some_and(|&w| history.op(w).value == o.value) {
-                            continue;
-                        }
-                        let candidates = writers(o.value);
-                        let written = history.txns().any(|u| {
-                            history
-                                .ops(u)
-                                .any(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == o.value)
-                        });
-                        let initial = history.initial().of(o.key) == Some(o.value) && !written;
-                        if !own.is_empty() || candidates.is_empty() && !initial {
-                            // Faulty. If its transaction certainly counts, that is an anomaly of its own.
-                            if history.outcome(t) == Outcome::Committed {
-                                return None;
-                            }
-                            self.clauses
-                                .push(([Literal::NotCommitted(t)].into(), Reason::Impossible { read: op }));
-                            continue;
-                        }
-                        self.reads.push(Read { op, txn: t, candidates, shown: Vec::new() });
+                if o.kind == OpKind::Read && o.value != Value::UNKNOWN {
+                    match history.list(o.value) {
+                        Some(elements) => self.look_at_list(t, op, elements)?,
+                        None => self.look_at_register(t, op)?,
                     }
                 }
             }
         }
         // Read atomic and causal want a transaction's lists to agree; an anomaly shows it if they do not.
+        let list = |op: OpId| history.list(history.op(op).value);
         let differ = |a: &Read, b: &Read| {
             let key = |r: &Read| (r.txn, history.op(r.op).key);
             key(a) == key(b) && list(a.op).is_some() && a.shown != b.shown
@@ -174,6 +106,85 @@ impl Problem<'_> {
         if self.lists_repeat() && self.reads.iter().any(|a| self.reads.iter().any(|b| differ(a, b))) {
             return None;
         }
+        self.find_certain();
+        // A faulty read of a transaction that turns out to count is an anomaly of its own.
+        let faulty = |(_, reason): &(Clause, Reason)| match reason {
+            Reason::Impossible { read } => self.certain.contains(&history.txn_of(*read)),
+            _ => false,
+        };
+        (!self.clauses.iter().any(faulty)).then_some(())
+    }
+
+    /// The reader's earlier writes of the key that it reads.
+    fn own_before(&self, t: TxnId, read: OpId) -> Vec<OpId> {
+        let key = self.history.op(read).key;
+        let own = |(w, p): &(OpId, Op)| *w < read && p.kind != OpKind::Read && p.key == key;
+        self.history.ops(t).filter(own).map(|(w, _)| w).collect()
+    }
+
+    /// The last write of the value by each other transaction that may count.
+    fn writers(&self, t: TxnId, key: KeyId, value: Value) -> Vec<OpId> {
+        let history = self.history;
+        let wrote = |(_, p): &(OpId, Op)| p.kind != OpKind::Read && p.key == key && p.value == value;
+        let others = history.txns().filter(|&u| u != t && live(history, u));
+        others.filter_map(|u| history.ops(u).rfind(wrote).map(|(w, _)| w)).collect()
+    }
+
+    fn look_at_list(&mut self, t: TxnId, op: OpId, elements: &[Value]) -> Option<()> {
+        let history = self.history;
+        let key = history.op(op).key;
+        let mine: Vec<Value> = self.own_before(t, op).iter().map(|&w| history.op(w).value).collect();
+        let mut shown = Vec::new();
+        for &e in elements.strip_suffix(&mine[..])? {
+            let [only] = self.writers(t, key, e)[..] else { return None };
+            shown.push(only);
+        }
+        let distinct: BTreeSet<OpId> = shown.iter().copied().collect();
+        if distinct.len() < shown.len() {
+            return None;
+        }
+        // A transaction's appends reach a list in program order, none without those before it.
+        for (i, &a) in shown.iter().enumerate() {
+            let earlier = |(w, p): &(OpId, Op)| *w < a && p.kind == OpKind::Append && p.key == key;
+            let mut earlier = history.ops(history.txn_of(a)).filter(earlier);
+            if !earlier.all(|(w, _)| shown[..i].contains(&w)) {
+                return None;
+            }
+        }
+        let candidates = shown.last().copied().into_iter().collect();
+        self.reads.push(Read { op, txn: t, candidates, shown });
+        Some(())
+    }
+
+    fn look_at_register(&mut self, t: TxnId, op: OpId) -> Option<()> {
+        let history = self.history;
+        let o = history.op(op);
+        let all = || history.txns().flat_map(|t| history.ops(t));
+        if all().any(|(_, p)| p.kind == OpKind::Append && p.key == o.key) {
+            return None;
+        }
+        let own = self.own_before(t, op);
+        if own.last().is_some_and(|&w| history.op(w).value == o.value) {
+            return Some(());
+        }
+        let candidates = self.writers(t, o.key, o.value);
+        let is_written = all().any(|(_, p)| p.kind != OpKind::Read && p.key == o.key && p.value == o.value);
+        let initial = history.initial().of(o.key) == Some(o.value) && !is_written;
+        if own.is_empty() && (initial || !candidates.is_empty()) {
+            self.reads.push(Read { op, txn: t, candidates, shown: Vec::new() });
+            return Some(());
+        }
+        // Faulty. If its transaction certainly counts, that is an anomaly of its own.
+        if history.outcome(t) == Outcome::Committed {
+            return None;
+        }
+        self.clauses.push(([Literal::NotCommitted(t)].into(), Reason::Impossible { read: op }));
+        Some(())
+    }
+
+    /// Transactions that committed, and those that these certainly read from.
+    fn find_certain(&mut self) {
+        let history = self.history;
         self.certain = history.txns().filter(|&t| history.outcome(t) == Outcome::Committed).collect();
         loop {
             let before = self.certain.len();
@@ -185,15 +196,9 @@ impl Problem<'_> {
                 }
             }
             if self.certain.len() == before {
-                break;
+                return;
             }
         }
-        // A faulty read of a transaction that turns out to count is an anomaly of its own.
-        let faulty = |(_, reason): &(Clause, Reason)| match reason {
-            Reason::Impossible { read } => self.certain.contains(&history.txn_of(*read)),
-            _ => false,
-        };
-        (!self.clauses.iter().any(faulty)).then_some(())
     }
 
     fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
@@ -246,75 +251,80 @@ impl Problem<'_> {
         }
         let mut clauses = Vec::new();
         for read in &self.reads {
-            let r = read.txn;
-            if read.candidates.len() > 1 {
-                let mut clause = self.guards(&[r]);
-                clause.extend(read.candidates.iter().map(|&w| Literal::ReadsFrom(Choice::write(read.op, w))));
-                clauses.push((clause, Reason::Source { read: read.op, element: 0 }));
-            }
-            for &write in &read.candidates {
-                let choice = Choice::write(read.op, write);
-                let w = history.txn_of(write);
-                let doubt = (read.candidates.len() > 1).then_some(Literal::NotReadsFrom(choice));
-                if !self.certain.contains(&w) {
-                    let mut clause = self.guards(&[r]);
-                    clause.extend(doubt);
-                    clause.insert(Literal::Committed(w));
-                    clauses.push((clause, Reason::Observed(choice)));
-                }
-                if !self.writes(w).contains(&write) {
-                    let mut clause = self.guards(&[r]);
-                    clause.extend(doubt);
-                    clauses.push((clause, Reason::Intermediate(choice)));
-                }
-            }
-            for pair in read.shown.windows(2) {
-                self.shows(read, pair[0], pair[1], &mut clauses);
-            }
-            if let Some(&last) = read.shown.last() {
-                for &t in &live {
-                    for (second, o) in history.ops(t) {
-                        let missing = o.kind == OpKind::Append
-                            && o.key == history.op(read.op).key
-                            && !read.shown.contains(&second);
-                        if missing {
-                            self.shows(read, last, second, &mut clauses);
-                        }
-                    }
-                }
-            }
+            self.sources_of(read, &mut clauses);
+            self.versions_of(read, &live, &mut clauses);
             let sources: Vec<Option<OpId>> = match read.candidates[..] {
                 [] => vec![None],
                 _ => read.candidates.iter().copied().map(Some).collect(),
             };
+            let same_key = |w: &OpId| history.op(*w).key == history.op(read.op).key;
             for write in sources {
-                for &o in live.iter().filter(|&&o| o != r && Some(o) != write.map(|w| history.txn_of(w))) {
-                    let Some(other) =
-                        self.writes(o).into_iter().find(|&w| history.op(w).key == history.op(read.op).key)
-                    else {
-                        continue;
-                    };
-                    self.axiom(read, write, other, &links, &mut clauses);
-                }
-            }
-        }
-        if self.snapshot && self.level != Level::Prefix {
-            for (i, &a) in live.iter().enumerate() {
-                for &b in &live[i + 1..] {
-                    for &first in &self.writes(a) {
-                        for &second in
-                            self.writes(b).iter().filter(|&&s| history.op(s).key == history.op(first).key)
-                        {
-                            let mut clause = self.guards(&[a, b]);
-                            clause.insert(Literal::Before(Point::Commit(a), Point::Begin(b)));
-                            clause.insert(Literal::Before(Point::Commit(b), Point::Begin(a)));
-                            clauses.push((clause, Reason::Conflict { first, second }));
-                        }
+                let source = write.map(|w| history.txn_of(w));
+                for &o in live.iter().filter(|&&o| o != read.txn && Some(o) != source) {
+                    if let Some(other) = self.writes(o).into_iter().find(same_key) {
+                        self.axiom(read, write, other, &links, &mut clauses);
                     }
                 }
             }
         }
+        if self.snapshot && self.level != Level::Prefix {
+            self.conflicts(&live, &mut clauses);
+        }
         self.clauses.extend(clauses);
+    }
+
+    fn sources_of(&self, read: &Read, clauses: &mut Vec<(Clause, Reason)>) {
+        let r = read.txn;
+        if read.candidates.len() > 1 {
+            let mut clause = self.guards(&[r]);
+            clause.extend(read.candidates.iter().map(|&w| Literal::ReadsFrom(Choice::write(read.op, w))));
+            clauses.push((clause, Reason::Source { read: read.op, element: 0 }));
+        }
+        for &write in &read.candidates {
+            let choice = Choice::write(read.op, write);
+            let w = self.history.txn_of(write);
+            let doubt = (read.candidates.len() > 1).then_some(Literal::NotReadsFrom(choice));
+            if !self.certain.contains(&w) {
+                let mut clause = self.guards(&[r]);
+                clause.extend(doubt);
+                clause.insert(Literal::Committed(w));
+                clauses.push((clause, Reason::Observed(choice)));
+            }
+            if !self.writes(w).contains(&write) {
+                let mut clause = self.guards(&[r]);
+                clause.extend(doubt);
+                clauses.push((clause, Reason::Intermediate(choice)));
+            }
+        }
+    }
+
+    fn versions_of(&self, read: &Read, live: &[TxnId], clauses: &mut Vec<(Clause, Reason)>) {
+        for pair in read.shown.windows(2) {
+            self.shows(read, pair[0], pair[1], clauses);
+        }
+        let Some(&last) = read.shown.last() else { return };
+        let key = self.history.op(read.op).key;
+        for (second, o) in live.iter().flat_map(|&t| self.history.ops(t)) {
+            if o.kind == OpKind::Append && o.key == key && !read.shown.contains(&second) {
+                self.shows(read, last, second, clauses);
+            }
+        }
+    }
+
+    fn conflicts(&self, live: &[TxnId], clauses: &mut Vec<(Clause, Reason)>) {
+        for (i, &a) in live.iter().enumerate() {
+            for &b in &live[i + 1..] {
+                for &first in &self.writes(a) {
+                    let key = self.history.op(first).key;
+                    for &second in self.writes(b).iter().filter(|&&s| self.history.op(s).key == key) {
+                        let mut clause = self.guards(&[a, b]);
+                        clause.insert(Literal::Before(Point::Commit(a), Point::Begin(b)));
+                        clause.insert(Literal::Before(Point::Commit(b), Point::Begin(a)));
+                        clauses.push((clause, Reason::Conflict { first, second }));
+                    }
+                }
+            }
+        }
     }
 
     fn shows(&self, read: &Read, first: OpId, second: OpId, clauses: &mut Vec<(Clause, Reason)>) {

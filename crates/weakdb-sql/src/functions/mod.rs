@@ -2,9 +2,12 @@
 //!
 //! A row gives the names that statements call it by, the type of its result, and how it is done: by SQLite, by a function of
 //! this folder that SQLite calls, or by a form that the rewriter puts in its place (`calls.rs`, `sets.rs`). Functions whose
-//! first name begins with `weak_` are those that the rewriter puts in the place of operators, and those whose plain name means
+//! first name begins with `weak_` or `exact_` are those that the rewriter puts in the place of operators,
+//! and those whose plain name means
 //! something else to SQLite.
 
+mod decimals;
+mod fold;
 mod introspect;
 mod lists;
 mod native;
@@ -16,11 +19,13 @@ mod times;
 use super::arrays::Element;
 use super::engine::{Shared, fail, lite, lock, value};
 use super::error::{Code, SqlError};
-use super::names::{Names, arguments, bare, common, element_of};
+use super::infer::{common, element_of};
+use super::names::{Names, arguments, bare};
 use super::types::{Type, plain};
 use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::{Expr, Function as Call, FunctionArguments, Value as Literal};
 use anomalist_weakdb::Value;
+use fold::Fold;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value as Lite;
@@ -59,6 +64,8 @@ enum How {
     /// SQLite calls it by its first name, with this number of arguments (-1: any). `constant`: it may be called once per
     /// statement.
     Ours { count: i32, run: Run, constant: bool },
+    /// It goes through many rows; SQLite calls it by its first name.
+    Aggregate(Fold),
     /// SQLite has it, under the same name or this one.
     Sqlite(Option<&'static str>),
     /// The rewriter replaces it.
@@ -87,8 +94,9 @@ const fn form(names: &'static str, returns: Returns) -> Function {
     Function { names, returns, how: How::Form }
 }
 
-const TABLES: [&[Function]; 7] = [
+const TABLES: [&[Function]; 8] = [
     native::FUNCTIONS,
+    decimals::FUNCTIONS,
     numbers::FUNCTIONS,
     texts::FUNCTIONS,
     times::FUNCTIONS,
@@ -114,13 +122,18 @@ impl Function {
     pub fn in_sqlite<'n>(&self, called: &'n str) -> &'n str {
         match self.how {
             How::Sqlite(Some(name)) => name,
-            How::Ours { .. } => self.first_name(),
+            How::Ours { .. } | How::Aggregate(_) => self.first_name(),
             How::Sqlite(None) | How::Form | How::Lock => called,
         }
     }
 
     fn first_name(&self) -> &'static str {
         self.names.split(' ').next().unwrap_or_default()
+    }
+
+    /// What takes its place if its result is a decimal.
+    pub fn exact(called: &str) -> Option<&'static str> {
+        decimals::EXACT.iter().find(|(name, _)| *name == called).map(|(_, exact)| *exact)
     }
 
     /// Whether it takes a lock of the application.
@@ -177,6 +190,7 @@ fn places(names: &Names<'_>, args: &[&Expr]) -> Type {
     match (first(names, args), args.get(1)) {
         (Type::Float4 | Type::Float8, _) => Type::Float8,
         (kind, None) if kind.is_integer() => kind,
+        (kind, Some(_)) if kind.is_integer() && names.dialect == Dialect::MySql => kind,
         (_, None) => Type::Numeric(Some(0)),
         (_, Some(Expr::Value(v))) => match &v.value {
             Literal::Number(n, _) => Type::Numeric(n.parse().ok()),
@@ -189,7 +203,14 @@ fn places(names: &Names<'_>, args: &[&Expr]) -> Type {
 /// Makes all of them known to SQLite.
 pub(super) fn register(db: &Connection, shared: &Arc<Mutex<Shared>>) -> Result<(), SqlError> {
     for function in all() {
-        let How::Ours { count, run, constant } = function.how else { continue };
+        let (count, run, constant) = match function.how {
+            How::Ours { count, run, constant } => (count, run, constant),
+            How::Aggregate(fold) => {
+                fold.register(db, function.first_name(), shared)?;
+                continue;
+            }
+            _ => continue,
+        };
         let shared = shared.clone();
         let flags = match constant {
             true => FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC,
@@ -242,8 +263,10 @@ mod tests {
         let mut statement = db.prepare("SELECT name FROM pragma_function_list").unwrap();
         let known: BTreeSet<String> =
             statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        let ours: BTreeSet<&str> =
-            all().filter(|f| matches!(f.how, How::Ours { .. })).map(|f| f.first_name()).collect();
+        let ours: BTreeSet<&str> = all()
+            .filter(|f| matches!(f.how, How::Ours { .. } | How::Aggregate(_)))
+            .map(|f| f.first_name())
+            .collect();
         let missing: Vec<&str> = all()
             .filter(|f| matches!(f.how, How::Sqlite(_)))
             .flat_map(|f| f.names.split(' ').map(|name| f.in_sqlite(name)))

@@ -2,7 +2,8 @@
 
 use super::Returns::{By, Common, First, Is};
 use super::{Function, element, first, form, list_of_first, named, places, sqlite};
-use crate::names::{Names, common};
+use crate::infer::common;
+use crate::names::Names;
 use crate::types::Type;
 use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::Expr;
@@ -34,21 +35,23 @@ pub(super) const FUNCTIONS: &[Function] = &[
     form("date_add adddate date_sub subdate", Is(Type::Timestamp)),
 ];
 
-fn sum(names: &Names<'_>, args: &[&Expr]) -> Type {
+pub(super) fn sum(names: &Names<'_>, args: &[&Expr]) -> Type {
     match first(names, args) {
         Type::Float4 | Type::Float8 => Type::Float8,
         Type::Numeric(scale) => Type::Numeric(scale),
+        kind if names.dialect == Dialect::MySql && kind.is_text() => Type::Float8,
         _ if names.dialect == Dialect::MySql => Type::Numeric(Some(0)),
         Type::Int8 => Type::Numeric(Some(0)),
         _ => Type::Int8,
     }
 }
 
-fn average(names: &Names<'_>, args: &[&Expr]) -> Type {
+pub(super) fn average(names: &Names<'_>, args: &[&Expr]) -> Type {
     let mysql = names.dialect == Dialect::MySql;
     match first(names, args) {
         Type::Float4 | Type::Float8 => Type::Float8,
-        Type::Numeric(Some(scale)) if mysql => Type::Numeric(Some(scale + 4)),
+        kind if mysql && kind.is_text() => Type::Float8,
+        Type::Numeric(Some(scale)) if mysql => Type::Numeric(Some(scale.saturating_add(4).min(38))),
         _ if mysql => Type::Numeric(Some(4)),
         _ => Type::Numeric(None),
     }

@@ -1,36 +1,28 @@
 //! Numbers: arithmetic that fails where SQLite would guess, rounding, extremes.
 
-use super::Returns::{By, Common, First, Is};
+use super::Returns::{By, Common, Is};
 use super::{Answer, Function, constant, ours, places, whole};
 use crate::engine::Shared;
 use crate::error::{Code, SqlError};
 use crate::names::Names;
-use crate::types::{self, Type, number, plain, truth};
+use crate::types::{Type, number, plain, truth};
 use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::{BinaryOperator, Expr};
 use anomalist_weakdb::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    constant("weak_decimal", 1, First, |_, args| {
-        Ok(match &args[0] {
-            Value::Real(r) => Value::Real(types::round(*r, 10)),
-            other => other.clone(),
-        })
-    }),
     constant("weak_divide", 2, By(quotient), |_, args| divide(&args[0], &args[1])),
     constant("weak_quotient", 2, By(quotient), |_, args| {
         Ok(match (number(&args[0]), number(&args[1])) {
-            (Some(a), Some(b)) if b != 0.0 => Value::Real(types::round(a / b, 10)),
+            (Some(a), Some(b)) if b != 0.0 => Value::Real(a / b),
             _ => Value::Null,
         })
     }),
-    ours("mod", 2, By(whole), |shared, args| match (&args[0], &args[1]) {
+    ours("mod", 2, By(remainder), |shared, args| match (&args[0], &args[1]) {
         (Value::Null, _) | (_, Value::Null) => Ok(Value::Null),
         (_, b) if number(b) == Some(0.0) => by_zero(shared),
         (Value::Int(a), Value::Int(b)) => Ok(Value::Int(a.wrapping_rem(*b))),
-        (a, b) => {
-            Ok(number(a).zip(number(b)).map_or(Value::Null, |(a, b)| Value::Real(types::round(a % b, 10))))
-        }
+        (a, b) => Ok(number(a).zip(number(b)).map_or(Value::Null, |(a, b)| Value::Real(a % b))),
     }),
     ours("weak_not", 1, Is(Type::Bool), |_, args| {
         Ok(truth(&args[0]).map_or(Value::Null, |b| Value::Int(i64::from(!b))))
@@ -72,6 +64,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
 fn quotient(names: &Names<'_>, args: &[&Expr]) -> Type {
     match args {
         [left, right] => names.binary(left, &BinaryOperator::Divide, right),
+        _ => Type::Unknown,
+    }
+}
+
+fn remainder(names: &Names<'_>, args: &[&Expr]) -> Type {
+    match args {
+        [left, right] => names.binary(left, &BinaryOperator::Modulo, right),
         _ => Type::Unknown,
     }
 }

@@ -4,7 +4,6 @@ use super::Returns::Is;
 use super::{Function, ours, strict};
 use crate::describe::quoted;
 use crate::error::SqlError;
-use crate::pattern;
 use crate::types::{Type, plain};
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::Value;
@@ -40,13 +39,26 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let at = plain(&args[1]).find(&plain(&args[0]));
         Ok(if strict(args) { Value::Null } else { Value::Int(at.map_or(0, |i| i as i64 + 1)) })
     }),
-    ours("weak_matches", 3, Is(Type::Bool), |_, args| {
+    ours("weak_matches", 3, Is(Type::Bool), |shared, args| {
         if strict(args) {
             return Ok(Value::Null);
         }
         let insensitive = args[2].as_int() == Some(1);
-        let found = pattern::matches(&plain(&args[0]), &plain(&args[1]), insensitive)
+        let found = shared
+            .patterns
+            .matches(&plain(&args[0]), &plain(&args[1]), insensitive)
             .ok_or_else(|| SqlError::unsupported(format!("the regular expression {}", plain(&args[1]))))?;
+        Ok(Value::Int(i64::from(found)))
+    }),
+    // SIMILAR TO: text, pattern, and the character that escapes, if any.
+    ours("weak_similar", 3, Is(Type::Bool), |shared, args| {
+        if strict(args) {
+            return Ok(Value::Null);
+        }
+        let found = shared
+            .patterns
+            .similar(&plain(&args[0]), &plain(&args[1]), plain(&args[2]).chars().next())
+            .ok_or_else(|| SqlError::unsupported(format!("the pattern {}", plain(&args[1]))))?;
         Ok(Value::Int(i64::from(found)))
     }),
     ours("gen_random_uuid uuid_generate_v4", 0, Is(Type::Uuid), |shared, _| {

@@ -17,19 +17,19 @@
 //! for [`Options::idle`](anomalist_weakdb::Options::idle) is ended ([`Sessions::end_idle`]); later
 //! requests get an error that says so.
 
-use super::{broken, read_exactly};
+use super::{Inner, STACK};
 use crate::{Code, Database, Session, SqlError, Status};
+use anomalist_http::{
+    IntoResponse, Limits, Request, Response, Router, Server, Settings, StatusCode, blocking, header,
+};
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{self as store, Value};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io;
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Longer bodies are refused.
-const LONGEST: usize = 64 << 20;
 
 /// Sessions that outlive a request.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl Sessions {
         match all.open.get(&number) {
             Some(client) => Ok(client.clone()),
             None if all.idle.contains(&number) => Err(Refused {
-                status: 400,
+                status: StatusCode::BAD_REQUEST,
                 code: "25P03".into(),
                 message: format!(
                     "session {number} has ended: its transaction was idle for {limit:?} and was rolled back"
@@ -122,14 +122,15 @@ impl Sessions {
 
 /// An answer that is an error.
 struct Refused {
-    status: u16,
+    status: StatusCode,
     code: String,
     message: String,
 }
 
 impl From<SqlError> for Refused {
     fn from(error: SqlError) -> Self {
-        let status = if error.code == Code::Serialization { 409 } else { 400 };
+        let status =
+            if error.code == Code::Serialization { StatusCode::CONFLICT } else { StatusCode::BAD_REQUEST };
         Self { status, code: error.code.sqlstate().to_owned(), message: error.message }
     }
 }
@@ -141,93 +142,34 @@ impl From<store::Error> for Refused {
 }
 
 fn bad(message: impl Into<String>) -> Refused {
-    Refused { status: 400, code: "22023".into(), message: message.into() }
+    Refused { status: StatusCode::BAD_REQUEST, code: "22023".into(), message: message.into() }
 }
 
-/// Serves one connection to its end.
-pub fn serve(database: &Database, sessions: &Sessions, stream: &TcpStream) -> io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    loop {
-        let (method, path, length, keep) = match head(&mut reader) {
-            Ok(Some(head)) => head,
-            Ok(None) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return turn_away(stream, 400, &error.to_string());
-            }
-            Err(error) => return Err(error),
-        };
-        if length > LONGEST {
-            return turn_away(stream, 413, "the body is too long");
-        }
-        let body = read_exactly(&mut reader, length)?;
-        let (status, body) = match request(database, sessions, &method, &path, &body) {
-            Ok(body) => (200, body),
-            Err(refused) => (refused.status, json!({"error": refused.message, "code": refused.code})),
-        };
-        answer(stream, status, &body, keep)?;
-        if !keep {
-            return Ok(());
-        }
-    }
-}
+/// Connections at one time.
+const CONNECTIONS: usize = 1024;
+/// How long a connection may be idle: a pool of a client keeps some for later.
+const IDLE: Duration = Duration::from_secs(300);
 
-/// Answers what cannot be read on, and ends the connection. What the client still sends is taken in for a moment: closing a socket with bytes
-/// unread would take the answer away from it.
-fn turn_away(stream: &TcpStream, status: u16, message: &str) -> io::Result<()> {
-    answer(stream, status, &json!({"error": message, "code": status.to_string()}), false)?;
-    stream.shutdown(Shutdown::Write)?;
-    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
-    io::copy(&mut io::Read::take(stream, 1 << 20), &mut io::sink()).map(|_| ())
-}
-
-/// Method, path, length of the body, and whether the connection stays open.
-fn head(reader: &mut impl BufRead) -> io::Result<Option<(String, String, usize, bool)>> {
-    let mut line = String::new();
-    if io::Read::take(&mut *reader, 8192).read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let (Some(method), Some(path), Some(version)) = (words.next(), words.next(), words.next()) else {
-        return Err(broken("not an HTTP request"));
+/// Serves the requests of all clients.
+pub(super) fn start(listener: TcpListener, inner: Arc<Inner>) -> io::Result<Server> {
+    let settings = Settings {
+        limits: Limits::default().with_connections(CONNECTIONS).with_pause(IDLE),
+        refuse: |status, why| answer(status, &json!({"error": why, "code": status.as_str()})),
+        stack: STACK,
+        ..Settings::default()
     };
-    let (mut length, mut keep) = (0, version != "HTTP/1.0");
-    for _ in 0..100 {
-        let mut line = String::new();
-        io::Read::take(&mut *reader, 8192).read_line(&mut line)?;
-        let line = line.trim_end();
-        if line.is_empty() {
-            return Ok(Some((method, path, length, keep)));
+    let respond = move |asked: Request| {
+        let (method, path) = (asked.method().as_str(), asked.uri().path());
+        match request(&inner.database, &inner.http, method, path, asked.body()) {
+            Ok(body) => answer(StatusCode::OK, &body),
+            Err(refused) => answer(refused.status, &json!({"error": refused.message, "code": refused.code})),
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| broken("a header is NAME: VALUE"))?;
-        match name.trim().to_ascii_lowercase().as_str() {
-            "content-length" => {
-                length = value.trim().parse().map_err(|_| broken("Content-Length is not a number"))?;
-            }
-            "connection" => keep = !value.trim().eq_ignore_ascii_case("close"),
-            "transfer-encoding" => {
-                return Err(broken("chunked bodies are not supported: send a Content-Length"));
-            }
-            _ => {}
-        }
-    }
-    Err(broken("too many headers"))
+    };
+    Server::start(listener, Router::new().fallback(blocking(respond)), settings)
 }
 
-fn answer(mut stream: &TcpStream, status: u16, body: &Json, keep: bool) -> io::Result<()> {
-    let reason = match status {
-        200 => "OK",
-        404 => "Not Found",
-        409 => "Conflict",
-        413 => "Content Too Large",
-        _ => "Bad Request",
-    };
-    let body = body.to_string();
-    let connection = if keep { "keep-alive" } else { "close" };
-    let head = format!(
-        "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: {connection}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all((head + &body).as_bytes())
+fn answer(status: StatusCode, body: &Json) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
 fn request(
@@ -294,14 +236,20 @@ fn request(
             }
             answer
         }
-        _ => {
-            Err(Refused { status: 404, code: "404".into(), message: format!("there is no {method} {path}") })
-        }
+        _ => Err(Refused {
+            status: StatusCode::NOT_FOUND,
+            code: "404".into(),
+            message: format!("there is no {method} {path}"),
+        }),
     }
 }
 
 fn no_session(number: u64) -> Refused {
-    Refused { status: 404, code: "404".into(), message: format!("there is no session {number}") }
+    Refused {
+        status: StatusCode::NOT_FOUND,
+        code: "404".into(),
+        message: format!("there is no session {number}"),
+    }
 }
 
 fn dialect(body: &Json) -> Result<Dialect, Refused> {

@@ -1,9 +1,11 @@
 //! Network servers over one database: PostgreSQL's protocol, MySQL's, and HTTP with JSON.
 //!
-//! A connection is a thread that reads, executes and answers: statements run in SQLite, which blocks, and with the serial
-//! schedule they wait for each other, which must not hold up a thread that serves others. So plain blocking sockets
-//! are the simplest thing that is right; hundreds of them cost little. A connection that ends, for whatever reason, drops its
-//! session, and with it rolls back what was open; HTTP's sessions, which have no connection, are looked after by a thread.
+//! A connection of the first two is a thread that reads, executes and answers: statements run in SQLite,
+//! which blocks, and with the serial schedule they wait for each other, which must not hold up a thread
+//! that serves others. So plain blocking sockets are the simplest thing that is right; hundreds of them
+//! cost little. A connection that ends, for whatever reason, drops its session, and with it rolls back what
+//! was open. HTTP is `anomalist-http`'s, with a thread for each request; its sessions have no connection,
+//! and a thread ends those that are idle.
 
 mod http;
 mod mysql;
@@ -51,7 +53,8 @@ impl Addresses {
     }
 }
 
-/// Stack of a connection's thread: the SQL parser and printer recurse on nested expressions. It is only reserved.
+/// Stack of a connection's thread: the SQL parser and printer recurse on nested expressions. It is only
+/// reserved.
 const STACK: usize = 64 << 20;
 
 /// How long [`Server::stop`] waits for connections to end.
@@ -74,8 +77,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Server {
     inner: Arc<Inner>,
     bound: BTreeMap<Protocol, SocketAddr>,
-    /// Ends idle sessions of HTTP.
-    keeper: Option<thread::Thread>,
+    /// HTTP, and the thread that ends its idle sessions.
+    http: Option<(anomalist_http::Server, thread::Thread)>,
+}
+
+/// How a protocol is spoken: the name of its sessions, and one connection to its end.
+#[derive(Clone, Copy)]
+struct Talk {
+    prefix: &'static str,
+    serve: fn(&Database, &TcpStream, &str) -> io::Result<()>,
 }
 
 struct Inner {
@@ -116,21 +126,25 @@ impl Server {
                 listeners.push((protocol, listener));
             }
         }
+        let mut http = None;
         for (protocol, listener) in listeners {
             let inner = inner.clone();
+            let talk = match protocol {
+                Protocol::Postgres => Talk { prefix: "pg", serve: postgres::serve },
+                Protocol::MySql => Talk { prefix: "my", serve: mysql::serve },
+                Protocol::Http => {
+                    let server = http::start(listener, inner.clone())?;
+                    let keeper =
+                        thread::Builder::new().name("weakdb keeper".into()).spawn(move || inner.keep())?;
+                    http = Some((server, keeper.thread().clone()));
+                    continue;
+                }
+            };
             thread::Builder::new()
                 .name(format!("weakdb {protocol:?}"))
-                .spawn(move || inner.accept(protocol, &listener))?;
+                .spawn(move || inner.accept(talk, &listener))?;
         }
-        let keeper = match bound.contains_key(&Protocol::Http) {
-            true => {
-                let inner = inner.clone();
-                let kept = thread::Builder::new().name("weakdb keeper".into()).spawn(move || inner.keep())?;
-                Some(kept.thread().clone())
-            }
-            false => None,
-        };
-        Ok(Self { inner, bound, keeper })
+        Ok(Self { inner, bound, http })
     }
 
     /// The database.
@@ -166,7 +180,7 @@ impl Server {
     /// How many connections are open.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.inner.lock().len()
+        self.inner.lock().len() + self.http.as_ref().map_or(0, |(http, _)| http.connections())
     }
 
     /// Closes all connections, rolling back what is open, and stops listening.
@@ -178,7 +192,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.inner.stopping.store(true, Ordering::SeqCst);
-        for address in self.bound.values() {
+        for (_, address) in self.bound.iter().filter(|(protocol, _)| **protocol != Protocol::Http) {
             // Wakes the thread that accepts; it sees that it is to end.
             let _ = TcpStream::connect_timeout(address, Duration::from_secs(1));
         }
@@ -187,10 +201,11 @@ impl Drop for Server {
             let _ = stream.shutdown(Shutdown::Both);
         }
         let _ = self.inner.ended.wait_timeout_while(live, PATIENCE, |live| !live.is_empty());
-        self.inner.http.clear();
-        if let Some(keeper) = &self.keeper {
+        if let Some((server, keeper)) = self.http.take() {
+            server.stop();
             keeper.unpark();
         }
+        self.inner.http.clear();
     }
 }
 
@@ -208,7 +223,7 @@ impl Inner {
         }
     }
 
-    fn accept(self: &Arc<Self>, protocol: Protocol, listener: &TcpListener) {
+    fn accept(self: &Arc<Self>, talk: Talk, listener: &TcpListener) {
         while !self.stopping.load(Ordering::SeqCst) {
             let Ok((stream, _)) = listener.accept() else {
                 // Out of descriptors, most likely: let others finish.
@@ -226,20 +241,8 @@ impl Inner {
                 thread::Builder::new().name(format!("weakdb {number}")).stack_size(STACK).spawn(move || {
                     let _gone = Gone { inner: &inner, number };
                     let _ = stream.set_nodelay(true);
-                    let name = format!(
-                        "{}-{number}",
-                        match protocol {
-                            Protocol::Postgres => "pg",
-                            Protocol::MySql => "my",
-                            Protocol::Http => "http",
-                        }
-                    );
-                    // An error here is the client's end of the line: nobody is left to be told.
-                    let _ = match protocol {
-                        Protocol::Postgres => postgres::serve(&inner.database, &stream, &name),
-                        Protocol::MySql => mysql::serve(&inner.database, &stream, &name),
-                        Protocol::Http => http::serve(&inner.database, &inner.http, &stream),
-                    };
+                    // An error here is the client's end of the connection.
+                    let _ = (talk.serve)(&inner.database, &stream, &format!("{}-{number}", talk.prefix));
                     let _ = stream.shutdown(Shutdown::Both);
                 });
             if served.is_err() {

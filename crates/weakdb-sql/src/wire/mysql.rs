@@ -7,7 +7,7 @@
 use super::mysql_codec::{self as codec, Column, Packet, text_row};
 use super::{broken, read_exactly};
 use crate::{Code, Database, Outcome, Session, SqlError, Status, Type};
-use anomalist_sqltext::{Dialect, split};
+use anomalist_sqltext::{Dialect, Lexed};
 use anomalist_weakdb::Value;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -266,7 +266,7 @@ impl Connection<'_> {
 
     /// COM_QUERY; true if the client asked to be disconnected.
     fn query(&mut self, text: &str) -> io::Result<bool> {
-        let pieces: Vec<&str> = split(Dialect::MySql, text).map(|p| p.text).collect();
+        let pieces = Lexed::script(Dialect::MySql, text);
         if pieces.len() > 1 && !self.multiple {
             let error =
                 SqlError::new(Code::Syntax, "multiple statements are not enabled for this connection");
@@ -278,7 +278,7 @@ impl Connection<'_> {
         let last = pieces.len() - 1;
         for (at, piece) in pieces.iter().enumerate() {
             let more = if at < last { MORE_RESULTS } else { 0 };
-            match self.session.execute(piece, &[]) {
+            match self.session.execute_lexed(piece) {
                 Ok(outcome) => {
                     self.text_result(&outcome, more)?;
                     if outcome.closes {

@@ -233,9 +233,9 @@ pub fn binary_row(columns: &[Column], row: &[Value]) -> Vec<u8> {
 }
 
 fn put_date(values: &mut Vec<u8>, micros: i64) {
-    let (year, month, day) = time::civil(micros.div_euclid(86_400_000_000));
-    values.extend((year as u16).to_le_bytes());
-    values.extend([month as u8, day as u8]);
+    let date = time::at(micros).unwrap_or_default();
+    values.extend((date.year() as u16).to_le_bytes());
+    values.extend([date.month() as u8, date.day() as u8]);
 }
 
 fn put_clock(values: &mut Vec<u8>, micros: i64) {

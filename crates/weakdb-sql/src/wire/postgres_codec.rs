@@ -39,9 +39,11 @@ pub fn decode(kind: Type, bytes: Option<&[u8]>, binary: bool) -> Result<Value, S
         Type::Float4 => Value::Real(f64::from(f32::from_be_bytes(bytes.try_into().map_err(|_| wrong())?))),
         Type::Float8 => Value::Real(f64::from_be_bytes(bytes.try_into().map_err(|_| wrong())?)),
         Type::Bytes => Value::Bytes(bytes.into()),
-        Type::Date => Value::from(time::show_date(int()? + EPOCH_DAYS)),
-        Type::Timestamp | Type::TimestampTz => Value::from(time::show(int()?.saturating_add(EPOCH_MICROS))),
-        Type::Time => Value::from(time::time(&time::show(int()?)).ok_or_else(wrong)?),
+        Type::Date => Value::from(time::show_date(int()?.saturating_add(EPOCH_DAYS)).ok_or_else(wrong)?),
+        Type::Timestamp | Type::TimestampTz => {
+            Value::from(time::show(int()?.saturating_add(EPOCH_MICROS)).ok_or_else(wrong)?)
+        }
+        Type::Time => Value::from(time::show(int()?).and_then(|t| time::time(&t)).ok_or_else(wrong)?),
         Type::Uuid if bytes.len() == 16 => {
             let digits: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
             Type::Uuid.coerce(digits.into(), Dialect::PostgreSql)?
@@ -61,6 +63,8 @@ pub fn encode(kind: Type, value: &Value) -> Result<Option<Vec<u8>>, SqlError> {
         return Ok(None);
     }
     let text = |value: &Value| kind.text(value, Dialect::PostgreSql).unwrap_or_default();
+    // A decimal keeps its own scale.
+    let kind = if kind.is_decimal() { Type::Numeric(None) } else { kind };
     let value = kind.coerce(value.clone(), Dialect::PostgreSql)?;
     let wrong = || invalid(kind);
     Ok(Some(match (kind, &value) {

@@ -172,8 +172,34 @@ pub struct Facts {
 
 /// Resolves reads by value. Indeterminate transactions count as committed if somebody read from them.
 pub fn facts(all: &[T], lists: bool) -> Facts {
-    // (key, value) -> (transaction, is its last write of the key)
-    let mut wrote: BTreeMap<(i64, i64), (usize, bool)> = BTreeMap::new();
+    let wrote = writes(all);
+    let counts = committed(all, &wrote);
+    // Transactions that count, numbered from 1.
+    let number: Vec<usize> = counts
+        .iter()
+        .scan(0, |n, &c| {
+            *n += usize::from(c);
+            Some(*n)
+        })
+        .collect();
+    let n = number.last().copied().unwrap_or(0) + 1;
+    let mut reader = Reader { wrote, counts, number, lists, longest: BTreeMap::new(), facts: Facts::of(n) };
+    let mut last: BTreeMap<i64, usize> = BTreeMap::new();
+    for (i, t) in all.iter().enumerate() {
+        if reader.counts[i] {
+            let me = reader.number[i];
+            reader.facts.so.push((last.insert(t.session, me).unwrap_or(0), me));
+            reader.transaction(i, t);
+        }
+    }
+    reader.finish()
+}
+
+/// By key and value, the transaction that wrote it, and whether that was its last write of the key.
+type Writes = BTreeMap<(i64, i64), (usize, bool)>;
+
+fn writes(all: &[T]) -> Writes {
+    let mut wrote = Writes::new();
     for (i, t) in all.iter().enumerate() {
         let mut last: BTreeMap<i64, i64> = BTreeMap::new();
         for (_, key, value) in t.ops.iter().filter(|o| o.0) {
@@ -184,6 +210,11 @@ pub fn facts(all: &[T], lists: bool) -> Facts {
             assert!(twice.is_none(), "value {} of key {key} is written twice", value[0]);
         }
     }
+    wrote
+}
+
+/// Which transactions committed, or are indeterminate and were read by one that did.
+fn committed(all: &[T], wrote: &Writes) -> Vec<bool> {
     let mut counts: Vec<bool> = all.iter().map(|t| t.outcome == Outcome::Committed).collect();
     loop {
         let mut seen = BTreeSet::new();
@@ -196,113 +227,118 @@ pub fn facts(all: &[T], lists: bool) -> Facts {
             }
         }
         if seen.is_empty() {
-            break;
+            return counts;
         }
         seen.into_iter().for_each(|w| counts[w] = true);
     }
-    // Transactions that count, numbered from 1.
-    let number: Vec<usize> = counts
-        .iter()
-        .scan(0, |n, &c| {
-            *n += usize::from(c);
-            Some(*n)
-        })
-        .collect();
-    let mut f = Facts {
-        n: number.last().copied().unwrap_or(0) + 1,
-        so: vec![],
-        reads: vec![],
-        writers: BTreeMap::new(),
-        ww: vec![],
-        faults: BTreeSet::new(),
-        unrepeatable: 0,
-        compatible: true,
-    };
-    let mut last: BTreeMap<i64, usize> = BTreeMap::new();
-    let mut longest: BTreeMap<i64, Vec<Val>> = BTreeMap::new();
-    for (i, t) in all.iter().enumerate().filter(|(i, _)| counts[*i]) {
-        let me = number[i];
-        f.so.push((last.insert(t.session, me).unwrap_or(0), me));
+}
+
+/// Goes through transactions and notes what they show.
+struct Reader {
+    wrote: Writes,
+    counts: Vec<bool>,
+    number: Vec<usize>,
+    lists: bool,
+    longest: BTreeMap<i64, Vec<Val>>,
+    facts: Facts,
+}
+
+impl Reader {
+    fn transaction(&mut self, i: usize, t: &T) {
+        let me = self.number[i];
         let mut own: BTreeMap<i64, Val> = BTreeMap::new();
         let mut from: BTreeMap<i64, usize> = BTreeMap::new();
         for (p, (write, key, value)) in t.ops.iter().enumerate() {
             if *write {
                 own.entry(*key).or_default().push(value[0]);
-                let writers = f.writers.entry(*key).or_default();
+                let writers = self.facts.writers.entry(*key).or_default();
                 if writers.last() != Some(&me) {
                     writers.push(me);
                 }
-                continue;
+            } else if let Some(source) = self.source(i, *key, value, own.get(key)) {
+                let first = *from.entry(*key).or_insert(source);
+                self.facts.unrepeatable += usize::from(first != source);
+                self.facts.reads.push((me, p, *key, source));
             }
-            let others = match own.get(key) {
-                Some(own) if lists => match value.strip_suffix(own.as_slice()) {
-                    Some(others) => others,
-                    None => {
-                        f.faults.insert('d');
-                        continue;
-                    }
-                },
-                Some(own) => {
-                    if Some(&value[0]) != own.last() {
-                        f.faults.insert(if own.contains(&value[0]) { 'e' } else { 'd' });
-                    }
-                    continue;
-                }
-                None => value.as_slice(),
-            };
-            if lists {
-                longest.entry(*key).or_default().push(others.to_vec());
-                f.compatible &= others.iter().collect::<BTreeSet<_>>().len() == others.len();
-                let aborted = |v| wrote.get(&(*key, v)).is_some_and(|w| !counts[w.0]);
-                if others.iter().any(|&v| aborted(v)) {
-                    f.faults.insert('b');
-                }
-            }
-            let source = match others.last() {
-                None => 0,
-                Some(0) if !lists => 0,
-                Some(v) => match wrote.get(&(*key, *v)) {
-                    None => {
-                        f.faults.insert('a');
-                        continue;
-                    }
-                    Some((w, _)) if *w == i => {
-                        f.faults.insert('c');
-                        continue;
-                    }
-                    Some((w, _)) if !counts[*w] => {
-                        f.faults.insert('b');
-                        continue;
-                    }
-                    Some((w, last)) => {
-                        if !last {
-                            f.faults.insert('f');
-                        }
-                        number[*w]
-                    }
-                },
-            };
-            f.unrepeatable += usize::from(*from.entry(*key).or_insert(source) != source);
-            f.reads.push((me, p, *key, source));
         }
     }
-    for (key, mut reads) in longest {
-        reads.sort_by_key(Vec::len);
-        f.compatible &= reads.windows(2).all(|w| w[1].starts_with(&w[0]));
-        let order: Vec<usize> = reads
-            .last()
-            .into_iter()
-            .flatten()
-            .filter_map(|v| wrote.get(&(key, *v)))
-            .filter(|w| counts[w.0])
-            .map(|w| number[w.0])
-            .collect();
-        f.ww.extend(order.windows(2).filter(|w| w[0] != w[1]).map(|w| (w[0], w[1])));
+
+    /// The transaction that a read returned a value of; `None` if it is an own one, or faulty.
+    fn source(&mut self, i: usize, key: i64, value: &Val, own: Option<&Val>) -> Option<usize> {
+        let others = match own {
+            Some(own) if self.lists => match value.strip_suffix(own.as_slice()) {
+                Some(others) => others,
+                None => return self.fault('d'),
+            },
+            Some(own) if Some(&value[0]) == own.last() => return None,
+            Some(own) => return self.fault(if own.contains(&value[0]) { 'e' } else { 'd' }),
+            None => value.as_slice(),
+        };
+        if self.lists {
+            self.longest.entry(key).or_default().push(others.to_vec());
+            self.facts.compatible &= others.iter().collect::<BTreeSet<_>>().len() == others.len();
+            let aborted = |v| self.wrote.get(&(key, v)).is_some_and(|w| !self.counts[w.0]);
+            if others.iter().any(|&v| aborted(v)) {
+                self.facts.faults.insert('b');
+            }
+        }
+        let last = match others.last() {
+            None => return Some(0),
+            Some(0) if !self.lists => return Some(0),
+            Some(v) => self.wrote.get(&(key, *v)).copied(),
+        };
+        match last {
+            None => self.fault('a'),
+            Some((w, _)) if w == i => self.fault('c'),
+            Some((w, _)) if !self.counts[w] => self.fault('b'),
+            Some((w, is_last)) => {
+                if !is_last {
+                    self.facts.faults.insert('f');
+                }
+                Some(self.number[w])
+            }
+        }
     }
-    f
+
+    fn fault(&mut self, pattern: char) -> Option<usize> {
+        self.facts.faults.insert(pattern);
+        None
+    }
+
+    /// Adds what the longest reads say about the order of versions.
+    fn finish(self) -> Facts {
+        let Reader { wrote, counts, number, longest, facts: mut f, .. } = self;
+        for (key, mut reads) in longest {
+            reads.sort_by_key(Vec::len);
+            f.compatible &= reads.windows(2).all(|w| w[1].starts_with(&w[0]));
+            let order: Vec<usize> = reads
+                .last()
+                .into_iter()
+                .flatten()
+                .filter_map(|v| wrote.get(&(key, *v)))
+                .filter(|w| counts[w.0])
+                .map(|w| number[w.0])
+                .collect();
+            f.ww.extend(order.windows(2).filter(|w| w[0] != w[1]).map(|w| (w[0], w[1])));
+        }
+        f
+    }
 }
 
 impl Facts {
+    fn of(n: usize) -> Facts {
+        Facts {
+            n,
+            so: vec![],
+            reads: vec![],
+            writers: BTreeMap::new(),
+            ww: vec![],
+            faults: BTreeSet::new(),
+            unrepeatable: 0,
+            compatible: true,
+        }
+    }
+
     fn graph(&self, edges: impl Iterator<Item = (usize, usize)>) -> Graph {
         let mut g = Graph(vec![vec![false; self.n]; self.n]);
         edges.for_each(|(a, b)| g.0[a][b] = true);

@@ -3,6 +3,8 @@
 use super::Flags;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::Failure;
+use crate::terminal;
+use anomalist_level::Verdict;
 use anomalist_report::Subject;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -38,6 +40,16 @@ impl<'a> Outputs<'a> {
             let (path, format) = (&subject.facts.path, &subject.facts.format);
             let document =
                 anomalist_format::certificate::write(subject.history, path, format, subject.judgement);
+            let decided =
+                subject.judgement.levels.iter().filter(|l| !matches!(l.verdict, Verdict::Unknown(_)));
+            let written = document["verdicts"].as_array().map_or(0, Vec::len);
+            let left_out = decided.count().saturating_sub(written);
+            if left_out > 0 {
+                terminal::tell(&format!(
+                    "note: {path}: the certificate leaves out {left_out} verdicts by timestamps; --verify \
+                     verifies them"
+                ));
+            }
             self.certificates.push(document);
         }
         if self.flags.dot.is_none() && self.flags.svg.is_none() {

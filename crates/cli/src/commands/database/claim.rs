@@ -1,7 +1,7 @@
 //! What a database says about its isolation: the level that is in force, as the server tells it, and what
 //! its vendor documents for it.
 
-use anomalist_driver::{Connection, Error, Family, Isolation, Value};
+use anomalist_databases::{Connection, Error, Family, Isolation, Value};
 use anomalist_level::Level;
 use anomalist_sql::vendor::{Documented, promise};
 

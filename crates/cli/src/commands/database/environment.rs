@@ -1,6 +1,6 @@
 //! What a URL leaves out, the environment may say: libpq's variables, and those of MySQL's clients.
 
-use anomalist_driver::{Family, Target, UrlError};
+use anomalist_databases::{Family, Target, UrlError};
 
 /// The variables of a family: user, password, host, port, database.
 fn variables(family: Family) -> Option<[&'static str; 5]> {
@@ -79,19 +79,6 @@ pub fn completed(
     Ok(target)
 }
 
-/// The name of the account that this process runs under.
-pub fn account() -> Option<String> {
-    use std::os::unix::fs::MetadataExt;
-    let number = std::fs::metadata("/proc/self").ok()?.uid().to_string();
-    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let named = accounts.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == number).then(|| name.to_owned())
-    });
-    named.or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +132,6 @@ mod tests {
         assert!(given(url, "PGSSLMODE", "perhaps").is_err());
         let own = "postgres://me@h/x?sslmode=disable";
         assert_eq!(given(own, "PGSSLMODE", "require"), Ok(own.parse().unwrap()));
-        assert!(account().is_some());
+        assert!(crate::system::account().is_some());
     }
 }

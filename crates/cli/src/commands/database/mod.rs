@@ -6,10 +6,10 @@ mod environment;
 
 use crate::cli::Global;
 use crate::exit::Failure;
-use crate::terminal;
-use anomalist_driver::remains::Folder;
-use anomalist_driver::server::{Engine, Server, Setup};
-use anomalist_driver::{Error, Family, Target};
+use crate::{system, terminal};
+use anomalist_client::remains::Folder;
+use anomalist_databases::{Error, Family, Target};
+use anomalist_lab::server::{Engine, Server, Setup};
 
 /// A throw-away server by the name of its kind.
 pub fn throwaway(name: &str) -> Result<Engine, String> {
@@ -40,7 +40,7 @@ pub fn named(url: Option<&String>, global: &Global) -> Option<String> {
 /// Where a URL leads, completed by the environment. `schemes`: what else it may be, for the message.
 pub fn target(url: &str, schemes: &str) -> Result<Target, Failure> {
     let target = url.parse().map_err(|e| Failure::input(format_args!("{e}\n  help: {schemes}")))?;
-    let account = environment::account();
+    let account = system::account();
     environment::completed(url, target, &|name| std::env::var(name).ok(), account.as_deref())
         .map_err(Failure::input)
 }

@@ -1,6 +1,6 @@
 //! A command that uses a database through its sockets, as something that can be explored.
 
-use super::process::{self as group, End};
+use super::process as group;
 use anomalist_explore::{Run, Subject};
 use anomalist_level::Level;
 use anomalist_weakdb::{Options, Store};
@@ -9,6 +9,16 @@ use anomalist_weakdb_sql::wire::{Addresses, Server};
 use std::ffi::OsString;
 use std::time::Duration;
 use std::{env, io, process};
+
+/// How a command ended.
+#[cfg_attr(not(unix), allow(dead_code, reason = "no command is run there"))]
+pub enum End {
+    Status(process::ExitStatus),
+    /// It took too long.
+    Late,
+    /// The user asked for the end.
+    Interrupted,
+}
 
 /// Why a command could not be run at all.
 #[derive(Debug)]

@@ -5,23 +5,15 @@
 //! is left of its group is killed then. The group is also why Ctrl-C at the terminal reaches us alone, and
 //! never looks like a test that failed.
 
+use super::command::End;
 use crate::interrupt;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How a command ended.
-pub enum End {
-    Status(ExitStatus),
-    /// It took too long.
-    Late,
-    /// The user asked for the end.
-    Interrupted,
-}
 
 /// How long output is waited for after the group has ended: a process that left the group may hold the
 /// pipes for ever.

@@ -5,13 +5,12 @@
 //! time, a batch at a time; without one, as fast as they are taken.
 
 use crate::exit::Failure;
-use crate::interrupt;
+use crate::{interrupt, system};
 use anomalist_format::{Format, Sink};
 use anomalist_history::{History, TxnId};
 use anomalist_workload::{Arrival, Arrivals, Generator};
 use std::io::{self, BufWriter, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,7 +36,7 @@ fn connect(output: &Path) -> Result<Target, Failure> {
         return Ok(Target::Stream(Box::new(BufWriter::new(stream))));
     }
     if let Some(path) = text.strip_prefix("unix:") {
-        let stream = UnixStream::connect(path.trim_start_matches("//")).map_err(io)?;
+        let stream = system::connect(Path::new(path.trim_start_matches("//"))).map_err(io)?;
         return Ok(Target::Stream(Box::new(BufWriter::new(stream))));
     }
     if let Some(rest) = text.strip_prefix("http://") {

@@ -8,7 +8,7 @@ use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
-use anomalist_driver::Kind;
+use anomalist_databases::Kind;
 use anomalist_level::Verdict;
 use anomalist_sql::campaign::{Settings, Summary};
 use anomalist_sql::generate::Knobs;

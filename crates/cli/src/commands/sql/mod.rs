@@ -14,7 +14,7 @@ use crate::cli::Global;
 use crate::commands::database;
 use crate::exit::{Exit, Failure};
 use crate::values;
-use anomalist_driver::server::Engine;
+use anomalist_lab::server::Engine;
 use anomalist_level::Level;
 use anomalist_sql::generate::Mix;
 use clap::{Args, Subcommand};

@@ -6,7 +6,7 @@ use super::{show, templates};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
-use anomalist_driver::Isolation;
+use anomalist_databases::Isolation;
 use anomalist_sql::Flavour;
 use anomalist_sql::judge::{Judged, Name};
 use anomalist_sql::replay::{Event, Replayed};

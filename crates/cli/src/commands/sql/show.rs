@@ -3,7 +3,7 @@
 use super::DriveFlags;
 use super::subject::Opened;
 use crate::terminal::wrap;
-use anomalist_driver::{Error, Kind};
+use anomalist_databases::{Error, Kind};
 use anomalist_level::Verdict;
 use anomalist_report::reason;
 use anomalist_sql::campaign::{Class, Failures, Summary};

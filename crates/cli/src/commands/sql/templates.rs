@@ -7,7 +7,7 @@ use super::subject::Opened;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use anomalist_driver::Isolation;
+use anomalist_databases::Isolation;
 use anomalist_sql::script::Script;
 use anomalist_sql::template::translate;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use super::subject::TestBed;
 use crate::exit::Failure;
-use anomalist_driver::client::{FaultSource, SiteFaults};
-use anomalist_driver::fault::{Fault, Needs, Site};
+use anomalist_client::FaultSource;
+use anomalist_lab::fault::{Fault, Needs, Site, SiteFaults};
 use std::time::Duration;
 
 /// The faults of these names; `all` is every one that is possible.

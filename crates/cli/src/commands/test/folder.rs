@@ -6,7 +6,7 @@
 
 use crate::destination::{Destination, write_file};
 use crate::exit::Failure;
-use anomalist_driver::client::Output;
+use anomalist_client::Output;
 use anomalist_format::Format;
 use anomalist_history::History;
 use anomalist_workload::client::{Recording, Workload};

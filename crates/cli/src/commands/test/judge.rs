@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{bug, interrupt, load};
 use anomalist::{Found, History};
-use anomalist_driver::client::Summary;
+use anomalist_client::Summary;
 use anomalist_level::{By, Judgement, Level, LevelVerdict, Verdict};
 use anomalist_timestamp::Mode;
 use std::path::Path;
@@ -84,7 +84,7 @@ pub fn add_timestamps(judgement: &mut Judgement, summary: &Summary) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anomalist_driver::client::OnlineSummary;
+    use anomalist_client::OnlineSummary;
 
     #[test]
     fn a_violation_by_timestamps_counts() {

@@ -10,7 +10,7 @@ use super::folder::RunFolder;
 use super::judge;
 use crate::cli::Global;
 use crate::interrupt;
-use anomalist_driver::client::{Control, Limit};
+use anomalist_client::{Control, Limit};
 use anomalist_level::{AnomalyKind, Level};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

@@ -6,10 +6,9 @@
 //! bytes. Lines may have been lost either way, so that is an error, and never the middle of another file.
 
 use super::sources::BEGINNING;
-use crate::interrupt;
-use std::fs::{self, File, Metadata};
+use crate::{interrupt, system};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -30,6 +29,8 @@ pub struct Growing {
 impl Growing {
     /// `file` is open at `offset`, and has the name `path`.
     pub fn new(file: File, path: &Path, offset: u64) -> io::Result<Growing> {
+        // Where files have no identity, rotation would go unnoticed.
+        system::identity(&file.metadata()?)?;
         let mut growing = Growing { file, path: path.to_owned(), offset, beginning: Vec::new() };
         growing.beginning = growing.first_bytes(offset)?;
         Ok(growing)
@@ -40,7 +41,7 @@ impl Growing {
         let mut bytes = vec![0; BEGINNING.min(usize::try_from(most).unwrap_or(BEGINNING))];
         let mut read = 0;
         while read < bytes.len() {
-            match self.file.read_at(&mut bytes[read..], read as u64)? {
+            match system::read_at(&self.file, &mut bytes[read..], read as u64)? {
                 0 => break,
                 n => read += n,
             }
@@ -63,10 +64,9 @@ impl Growing {
 
     /// Fails if another file has the name now. If there is none, the writer may still have this one open.
     fn is_named(&self) -> io::Result<()> {
-        let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-        let ours = identity(&self.file.metadata()?);
+        let ours = system::identity(&self.file.metadata()?)?;
         match fs::metadata(&self.path) {
-            Ok(metadata) if identity(&metadata) != ours => {
+            Ok(metadata) if system::identity(&metadata)? != ours => {
                 Err(rotated("another file has taken the place of the one that was followed"))
             }
             _ => Ok(()),

@@ -3,8 +3,8 @@
 //! Runs on a thread of its own, so that parsing and checking overlap. A source is in lines unless it begins with `[`: then it
 //! is an array, as TimeKiller writes its files, and objects are told apart by their braces.
 
-use anomalist_format::{Content, Item, Record, StreamReader, Transaction};
-use anomalist_online::{Batch, Cell, Datum, Head, Initial, Origin};
+use anomalist_format::{StreamError, StreamReader};
+use anomalist_online::{Batch, Origin};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -174,29 +174,13 @@ impl Ingest {
             return;
         }
         let origin = Origin { source: parsed.block.source, line };
-        match self.reader.read(text) {
-            Ok(Record::Transaction(transaction)) => {
-                if let Err(message) = add(&mut parsed.batch, &transaction, origin) {
-                    parsed.batch.discard();
-                    parsed.bad.push(BadLine { origin, column, message, untimed: true });
-                }
-            }
-            Ok(Record::Header(header)) => {
-                let mut initial = Initial::default();
-                if let Some(default) = header.initial() {
-                    initial.default = Some(default.map(|item| datum(&mut parsed.batch, item)));
-                }
-                for (key, content) in header.keys() {
-                    let key = datum(&mut parsed.batch, key);
-                    let cell = cell(&mut parsed.batch, content);
-                    initial.keys.push((key, cell));
-                }
-                parsed.batch.initial(initial);
-            }
-            Err(fault) => {
-                let column = column + fault.at as u64;
-                parsed.bad.push(BadLine { origin, column, message: fault.to_string(), untimed: false });
-            }
+        parsed.batch.set_source(origin.source);
+        if let Err(error) = self.reader.read(text, line, &mut parsed.batch) {
+            let (at, untimed) = match &error {
+                StreamError::Malformed(fault) => (fault.at as u64, false),
+                StreamError::Untimed(_) => (0, true),
+            };
+            parsed.bad.push(BadLine { origin, column: column + at, message: error.to_string(), untimed });
         }
     }
 }
@@ -230,52 +214,6 @@ fn object_end(text: &[u8]) -> Option<usize> {
         }
         at += 1;
     }
-}
-
-fn datum(batch: &mut Batch, item: Item<'_>) -> Datum {
-    match item {
-        Item::Int(i) => Datum::int(i),
-        Item::Nil | Item::Unknown => Datum::NIL,
-        Item::Atom(kind, text) => {
-            let datum = Datum::text(kind, text);
-            batch.text(datum, text);
-            datum
-        }
-    }
-}
-
-fn cell(batch: &mut Batch, content: Content<'_>) -> Cell {
-    match content {
-        Content::One(Item::Unknown) => Cell::Unknown,
-        Content::One(item) => Cell::One(datum(batch, item)),
-        Content::List(elements) => {
-            let elements: Vec<Datum> = elements.map(|item| datum(batch, item)).collect();
-            batch.list(elements)
-        }
-    }
-}
-
-/// Adds a transaction to a batch; one without timestamps cannot be checked.
-fn add(batch: &mut Batch, transaction: &Transaction<'_>, origin: Origin) -> Result<(), String> {
-    let stamps = transaction.stamps.ok_or("this transaction has no timestamps (start and commit)")?;
-    for op in transaction.ops() {
-        let key = datum(batch, op.key);
-        let cell = cell(batch, op.content);
-        batch.op(op.kind, key, cell);
-    }
-    let session = datum(batch, transaction.session());
-    let id = transaction.id().map(|id| datum(batch, id));
-    batch.transaction(Head {
-        session,
-        id,
-        outcome: transaction.outcome,
-        stamps,
-        number: transaction.number,
-        set_id: transaction.xid,
-        set: transaction.snapshot.clone().map(Box::new),
-        origin,
-    });
-    Ok(())
 }
 
 #[cfg(test)]

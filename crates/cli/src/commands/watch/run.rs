@@ -12,7 +12,8 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use anomalist_history::AtomKind;
-use anomalist_online::{Batch, Checker, Datum, Event, Gc, Options, Restored, StoreError, checkpoint_extra};
+use anomalist_http::Server;
+use anomalist_online::{Batch, Checker, Event, Gc, Key128, Options, Restored, StoreError, checkpoint_extra};
 use anomalist_timestamp::{Mode, Rule};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IsTerminal};
@@ -66,7 +67,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let servers = watch.listen(flags, &hub)?;
     let source = match &flags.source {
         Some(path) => Some(path.as_path()),
-        None if servers.is_empty() => Some(Path::new("-")),
+        None if servers.files.is_empty() && servers.http.is_none() => Some(Path::new("-")),
         None => None,
     };
     if let Some(path) = source {
@@ -83,6 +84,14 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let parsed = parse(ingest, received, used);
     watch.run(&parsed, flags.exit_when_idle)?;
     watch.end()
+}
+
+/// Servers until the watch ends. Those of HTTP are stopped with requests that wait answered.
+#[derive(Default)]
+struct Servers {
+    files: Vec<Option<SocketFile>>,
+    http: Option<Server>,
+    metrics: Option<Server>,
 }
 
 fn source_name(path: &Path) -> String {
@@ -124,15 +133,15 @@ fn gc(flags: &Flags) -> Result<Gc, Failure> {
 }
 
 /// What `--initial` says: a JSON scalar, nil or none.
-fn initial(text: Option<&str>) -> Result<Option<Datum>, Failure> {
-    let Some(text) = text else { return Ok(Some(Datum::NIL)) };
+fn initial(text: Option<&str>) -> Result<Option<Key128>, Failure> {
+    let Some(text) = text else { return Ok(Some(Key128::NIL)) };
     match (text, serde_json::from_str::<serde_json::Value>(text)) {
         ("none", _) => Ok(None),
-        ("nil", _) | (_, Ok(serde_json::Value::Null)) => Ok(Some(Datum::NIL)),
-        (_, Ok(serde_json::Value::String(text))) => Ok(Some(Datum::text(AtomKind::Text, &text))),
+        ("nil", _) | (_, Ok(serde_json::Value::Null)) => Ok(Some(Key128::NIL)),
+        (_, Ok(serde_json::Value::String(text))) => Ok(Some(Key128::text(AtomKind::Text, &text))),
         (_, Ok(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)))) => {
-            let token = || Datum::text(AtomKind::Token, text);
-            Ok(Some(value.as_i64().filter(|i| i.to_string() == text).map_or_else(token, Datum::int)))
+            let token = || Key128::text(AtomKind::Token, text);
+            Ok(Some(value.as_i64().filter(|i| i.to_string() == text).map_or_else(token, Key128::int)))
         }
         _ => Err(Failure::input(format_args!("--initial {text}: a number, a string in quotes, nil or none"))),
     }
@@ -289,13 +298,13 @@ impl Watch {
     }
 
     /// Starts the servers. What is returned has to be kept until the end.
-    fn listen(&mut self, flags: &Flags, hub: &Hub) -> Result<Vec<Option<SocketFile>>, Failure> {
-        let mut kept = Vec::new();
+    fn listen(&mut self, flags: &Flags, hub: &Hub) -> Result<Servers, Failure> {
+        let mut servers = Servers::default();
         let mut told = Vec::new();
         for text in &flags.listen {
             let (address, file) = sources::listen(text, hub)?;
             told.push(("lines", address));
-            kept.push(file);
+            servers.files.push(file);
         }
         let shared = self.shared.clone();
         let metrics = move || metrics::text(&shared.lock().unwrap_or_else(PoisonError::into_inner));
@@ -303,13 +312,13 @@ impl Watch {
         if let Some(text) = &flags.http {
             let listener = sources::bind(text)?;
             told.push(("http", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
-            http::serve(listener, Service { hub: Some(hub.clone()), ..service.clone() });
-            kept.push(None);
+            let service = Service { hub: Some(hub.clone()), ..service.clone() };
+            servers.http = Some(http::serve(listener, service).map_err(Failure::input)?);
         }
         if let Some(text) = &flags.metrics {
             let listener = sources::bind(text)?;
             told.push(("metrics", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
-            http::serve(listener, service);
+            servers.metrics = Some(http::serve(listener, service).map_err(Failure::input)?);
         }
         for (what, address) in told {
             let text = format!("accepting {what} on {address}");
@@ -323,7 +332,7 @@ impl Watch {
                 false => terminal::tell(&text),
             }
         }
-        Ok(kept)
+        Ok(servers)
     }
 
     /// Until the sources end, somebody interrupts, or nothing happens for too long.

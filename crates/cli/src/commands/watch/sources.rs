@@ -4,11 +4,11 @@
 use super::growing::{Growing, Patient};
 use super::ingest::{Block, Taken};
 use crate::exit::Failure;
+use crate::system;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel};
@@ -25,7 +25,7 @@ pub const LONGEST_LINE: usize = 64 << 20;
 pub struct Known {
     names: Mutex<Vec<Arc<str>>>,
     /// Connections that are open.
-    pub open: AtomicUsize,
+    pub open: Arc<AtomicUsize>,
     /// Why a source could not be read to its end, if one could not.
     pub lost: Mutex<Option<String>>,
     /// How many lines of each source that has given itself a name have been taken in.
@@ -222,19 +222,11 @@ pub fn listen(text: &str, hub: &Hub) -> Result<(String, Option<SocketFile>), Fai
     let hub = hub.clone();
     if let Some(path) = text.strip_prefix("unix:") {
         let path = PathBuf::from(path);
-        // A socket that a killed process left behind is nobody's.
-        if std::os::unix::net::UnixStream::connect(&path).is_err() {
-            use std::os::unix::fs::FileTypeExt;
-            if std::fs::symlink_metadata(&path).is_ok_and(|m| m.file_type().is_socket()) {
-                _ = std::fs::remove_file(&path);
-            }
-        }
-        let listener = UnixListener::bind(&path).map_err(|error| Failure::io(&path, error))?;
+        let streams = system::listen(&path).map_err(|error| Failure::io(&path, error))?;
         let name = format!("unix {}", path.display());
         thread::spawn(move || {
-            for (n, stream) in (1..).zip(listener.incoming().flatten()) {
-                let writer = stream.try_clone();
-                serve(&hub, format!("{name} #{n}"), stream, writer);
+            for (n, stream) in (1..).zip(streams) {
+                serve(&hub, format!("{name} #{n}"), stream.reader, stream.writer);
             }
         });
         return Ok((text.to_owned(), Some(SocketFile(path))));

@@ -14,11 +14,11 @@ use super::ingest::Place;
 use super::report::Lines;
 use super::store::{DiskStore, FrameLog};
 use crate::exit::Failure;
+use crate::system;
 use anomalist_online::{Told, decode_told, encode_told};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// How far a source that can be read again was taken in.
@@ -189,7 +189,7 @@ impl State {
             .map_err(io)?;
         for (offset, known) in [0, 8].into_iter().zip(&mut recovered.printed) {
             let mut number = [0; 8];
-            if printed.read_exact_at(&mut number, offset).is_ok() {
+            if system::read_exact_at(&printed, &mut number, offset).is_ok() {
                 *known = u64::from_le_bytes(number);
             }
         }
@@ -230,7 +230,7 @@ impl State {
     /// Notes that events up to a number were printed, and so many faults.
     pub fn printed(&self, seq: u64, faults: u64) -> Result<(), Failure> {
         let numbers = [seq.to_le_bytes(), faults.to_le_bytes()].concat();
-        self.printed.write_all_at(&numbers, 0).map_err(|error| self.io(error))
+        system::write_all_at(&self.printed, &numbers, 0).map_err(|error| self.io(error))
     }
 
     /// Begins the logs that follow the next checkpoint; its number.

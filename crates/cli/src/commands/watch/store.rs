@@ -6,12 +6,12 @@
 //! are on disk: so the map, the length of the last segment and the counts of live chunks are always of one moment. What a
 //! crash left beyond that length is cut off.
 
+use crate::system;
 use anomalist_online::{Location, Store, StoreError, Visit};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAP: TableDefinition<&[u8], &[u8]> = TableDefinition::new("map");
@@ -142,7 +142,7 @@ impl DiskStore {
         if let Some(segment) = self.segments.get_mut(&self.current)
             && !self.buffer.is_empty()
         {
-            segment.file.write_all_at(&self.buffer, segment.length)?;
+            system::write_all_at(&segment.file, &self.buffer, segment.length)?;
             segment.length += self.buffer.len() as u64;
             self.buffer.clear();
         }
@@ -220,9 +220,11 @@ impl Store for DiskStore {
             let bytes = self.buffer.get(start..start + frame.len());
             frame.copy_from_slice(bytes.ok_or_else(|| damaged("a chunk beyond the end"))?);
         } else {
-            segment.file.read_exact_at(&mut frame, at.offset).map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => damaged("a chunk beyond the end"),
-                _ => StoreError::Io(error),
+            system::read_exact_at(&segment.file, &mut frame, at.offset).map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::UnexpectedEof => damaged("a chunk beyond the end"),
+                    _ => StoreError::Io(error),
+                }
             })?;
         }
         let chunk = frame.split_off(HEAD);
