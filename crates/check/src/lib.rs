@@ -9,19 +9,13 @@
 //!   cycles; `strong`: the search for a commit order; `mixed`: transactions that declare levels of their
 //!   own. All of them read the committed view of the history (`view.rs`). Costs are in their headers;
 //!   definitions in `docs/spec/levels.md`, arguments in `docs/spec/algorithms.md`.
-//! - [`stamps`]: levels by timestamps. [`shrink`]: a smaller history that still violates a level. [`lint`],
-//!   [`stats`]: what can be said about a recording without judging it.
+//! - [`shrink`]: a smaller history that still violates a level. [`lint`], [`stats`]: what can be said about a
+//!   recording without judging it. Levels by timestamps are decided in crate `timestamp`.
 //! - `cross.rs` decides everything again in other ways and compares.
-//!
-//! By timestamps ([`stamps`], after Chronos, but key by key instead of in one sweep): transactions are
-//! ordered by commit (`timeline.rs`), so what a timestamp sees is a prefix and a view is one number;
-//! external reads and final writes move to their keys in that order, one range of keys per thread
-//! (`events.rs`); each key is walked once (`key.rs`; `careful.rs` is for views that are no prefix);
-//! indeterminate transactions are decided in `open.rs`.
 //!
 //! ```
 //! use anomalist_check::{Budget, Request, check};
-//! use anomalist_history::{Builder, Index, Indexed, OpKind};
+//! use anomalist_history::{Builder, Indexed, OpKind};
 //! use anomalist_level::{Level, Verdict};
 //!
 //! // One session writes x = 1 and then reads the initial value 0: it does not see its own write.
