@@ -125,6 +125,28 @@ def workload():
     )
 
 
+def database():
+    """A product that speaks a known protocol, with a scheme and a level of its own."""
+    insert(
+        "crates/databases/src/url.rs",
+        "        _ => return Err(UrlError::Scheme),",
+        '        "krill" => Family::Postgres,\n',
+    )
+    insert(
+        "crates/databases/src/postgres/mod.rs",
+        '        None => ("PostgreSQL",',
+        '        None if greeting.version == "15.6" => ("Krill", &greeting.version),\n',
+    )
+    insert(
+        "crates/databases/src/product.rs",
+        "        match self.family {\n            Family::Postgres => [",
+        """        if self.name == "Krill" {
+            return vec![plain("CALM", String::new(), "BEGIN ISOLATION LEVEL SERIALIZABLE")];
+        }
+""",
+    )
+
+
 SHOUT = """//! The drill's format: `SESSION READS|WRITES KEY VALUE` per line, a transaction each.
 
 use crate::load::{Reading, initial};
@@ -215,4 +237,5 @@ pub(super) fn tap(subjects: &[Subject<'_>]) -> String {
 }
 """
 
-{"level": level, "format": format, "output": output, "function": function, "workload": workload}[sys.argv[1]]()
+EXERCISES = [level, format, output, function, workload, database]
+{exercise.__name__: exercise for exercise in EXERCISES}[sys.argv[1]]()
