@@ -1,11 +1,12 @@
 //! From finished transactions to a history file, while they finish.
 //!
-//! Transactions of registers and lists go into Anomalist's own format; sets, counters, banks and predicates are Jepsen
-//! operations, one JSON object per line. Either way `anomalist check` reads the file again. A fault is in the history too: an empty
-//! transaction of the session `nemesis`, or an operation of that process.
+//! Transactions of registers and lists go into Anomalist's own format; sets, counters, banks and predicates
+//! are Jepsen operations, one JSON object per line. Either way `anomalist check` reads the file again. A
+//! fault is in the history too: an empty transaction of the session `nemesis`, or an operation of that
+//! process.
 //!
-//! What a transaction that did not commit had asked to write is recorded, because somebody may have seen it. What it read is recorded
-//! as far as it got.
+//! What a transaction that did not commit had asked to write is recorded, because somebody may have seen
+//! it. What it read is recorded as far as it got.
 
 use crate::{Answer, Ended, Key, Op, Stamp};
 use anomalist_format::{HistoryWriter, RECORDING, RECORDING_END, Sink, WriteError};

@@ -1,8 +1,9 @@
 //! MySQL, MariaDB and what speaks their protocol.
 //!
-//! The server says after a failure only sometimes that it rolled the transaction back (a deadlock does, a lock wait does not), so
-//! a transaction counts as open until it is rolled back or committed: rolling back twice costs nothing. Statements of the schema
-//! commit what is open, silently; they have no place in a transaction.
+//! The server says after a failure only sometimes that it rolled the transaction back (a deadlock does, a
+//! lock wait does not), so a transaction counts as open until it is rolled back or committed: rolling back
+//! twice costs nothing. Statements of the schema commit what is open, silently; they have no place in a
+//! transaction.
 //!
 //! `affected` counts the rows that matched, as in other databases, not only those that changed.
 

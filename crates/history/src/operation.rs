@@ -113,7 +113,8 @@ impl Stamps {
     }
 }
 
-/// When the client began a transaction and learnt its outcome, in units of one common clock (or event numbers).
+/// When the client began a transaction and learnt its outcome, in units of one common clock (or event
+/// numbers).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
     /// The client issued it.
@@ -128,7 +129,8 @@ pub type Metadata = BTreeMap<Box<str>, Box<str>>;
 /// The value of a key that nobody has written yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Initial {
-    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that no write explains is thin air.
+    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that
+    /// no write explains is thin air.
     pub default: Option<Value>,
     /// Keys with an initial value of their own.
     pub keys: FxHashMap<KeyId, Value>,

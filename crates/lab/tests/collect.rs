@@ -1,5 +1,5 @@
-//! What the servers tell about themselves is enough to check snapshot isolation by timestamps: a clean run is clean, and a run
-//! that loses updates is not.
+//! What the servers tell about themselves is enough to check snapshot isolation by timestamps: a clean run
+//! is clean, and a run that loses updates is not.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 #![allow(clippy::print_stdout, reason = "figures of a test")]

@@ -30,8 +30,9 @@ pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError> + 'a;
 
 /// Append-only chunks, and a map that changes all at once.
 ///
-/// Chunks are never changed. Entries that were `put` or `remove`d are visible to `get` at once and durable, all together and
-/// with every chunk appended before, after [`Store::commit`]; after a crash the store is as it was at the last commit.
+/// Chunks are never changed. Entries that were `put` or `remove`d are visible to `get` at once and durable,
+/// all together and with every chunk appended before, after [`Store::commit`]; after a crash the store is
+/// as it was at the last commit.
 pub trait Store {
     /// Stores a chunk.
     fn append(&mut self, chunk: &[u8]) -> Result<Location, StoreError>;

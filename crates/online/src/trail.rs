@@ -1,9 +1,10 @@
 //! SESSION, also where it is open whether some transactions of a session count.
 //!
-//! What a transaction must follow is the last one before it in the session that counts, or, where it saw a set, the last writer
-//! of those. Most sessions have only transactions that count and remember just these two. A session with a transaction
-//! of unknown outcome keeps, from there on, whoever may have to follow that: those of unknown outcome, the first committed one
-//! after each, the first writer, and those with sets up to it. When one turns out to count, they are looked at again.
+//! What a transaction must follow is the last one before it in the session that counts, or, where it saw a
+//! set, the last writer of those. Most sessions have only transactions that count and remember just these
+//! two. A session with a transaction of unknown outcome keeps, from there on, whoever may have to follow
+//! that: those of unknown outcome, the first committed one after each, the first writer, and those with
+//! sets up to it. When one turns out to count, they are looked at again.
 
 use crate::checker::Checker;
 use crate::codec::{In, Out};

@@ -1,5 +1,5 @@
-//! PostgreSQL's lists as texts: `{a,"b c",NULL}`. Clients send them for `= ANY`, queries of the catalogue make them, and it has
-//! some, among them vectors: numbers with spaces between them.
+//! PostgreSQL's lists as texts: `{a,"b c",NULL}`. Clients send them for `= ANY`, queries of the catalogue
+//! make them, and it has some, among them vectors: numbers with spaces between them.
 
 use super::types::Type;
 use serde_json::Value as Json;

@@ -1,4 +1,5 @@
-//! Variables that clients read and set. Most only have to be there; those that mean something are kept by the session.
+//! Variables that clients read and set. Most only have to be there; those that mean something are kept by
+//! the session.
 
 use super::engine::Shared;
 use anomalist_sqltext::Dialect;

@@ -197,8 +197,8 @@ fn fill(server: Server) -> Server {
     server
 }
 
-/// Waits for the server to notice that all clients are gone. It is told by the system, so only a server that does not notice makes
-/// this take long.
+/// Waits for the server to notice that all clients are gone. It is told by the system, so only a server
+/// that does not notice makes this take long.
 fn all_gone(server: &Server) {
     let begun = Instant::now();
     while server.connections() > 0 {

@@ -99,7 +99,8 @@ fn reads_for_update_keep_others_out() {
     }
 }
 
-/// A plain read before the lock pins an old version: what was overwritten before it was locked must not be overwritten again.
+/// A plain read before the lock pins an old version: what was overwritten before it was locked must not be
+/// overwritten again.
 #[test]
 fn a_lock_after_a_stale_read_comes_too_late() {
     for level in
@@ -121,7 +122,8 @@ fn a_lock_after_a_stale_read_comes_too_late() {
     }
 }
 
-/// Where others have settled that what committed first comes last, that is the newest version, and locking it can succeed.
+/// Where others have settled that what committed first comes last, that is the newest version, and locking
+/// it can succeed.
 #[test]
 fn a_lock_can_be_had_where_commits_are_ordered_otherwise() {
     let store = store(Level::Causal);

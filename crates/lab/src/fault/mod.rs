@@ -1,6 +1,7 @@
 //! What can go wrong on purpose: networks, backends, processes.
 //!
-//! A [`Proxy`] is the network, [`Tracked`] knows the sessions of a run, and a [`Site`] carries out [`Planned`] faults.
+//! A [`Proxy`] is the network, [`Tracked`] knows the sessions of a run, and a [`Site`] carries out
+//! [`Planned`] faults.
 
 mod proxy;
 mod sessions;

@@ -147,8 +147,9 @@ fn initial(text: Option<&str>) -> Result<Option<Key128>, Failure> {
     }
 }
 
-/// Milliseconds in which something could arrive, since 1970 at first. After a restart they go on from the checkpoint: a writer
-/// that a reader waits for cannot arrive while nobody watches, so that time must not settle anything.
+/// Milliseconds in which something could arrive, since 1970 at first. After a restart they go on from the
+/// checkpoint: a writer that a reader waits for cannot arrive while nobody watches, so that time must not
+/// settle anything.
 struct Clock {
     start: Instant,
     base: u64,
@@ -422,8 +423,8 @@ impl Watch {
         lines
     }
 
-    /// Prints what there is to report; verdicts that may change only if somebody sees them change. Findings are numbered,
-    /// and logged before they are printed, as are faults.
+    /// Prints what there is to report; verdicts that may change only if somebody sees them change. Findings
+    /// are numbered, and logged before they are printed, as are faults.
     fn emit(&mut self, provisional: bool) -> Result<(), Failure> {
         if self.events.is_empty() && self.bad.is_empty() {
             return Ok(());
@@ -546,8 +547,8 @@ impl Watch {
         }
     }
 
-    /// The end. A stream that was interrupted would have gone on, so what has not settled stays open: who is missing may
-    /// just not have arrived.
+    /// The end. A stream that was interrupted would have gone on, so what has not settled stays open: who
+    /// is missing may just not have arrived.
     fn end(mut self) -> Result<Exit, Failure> {
         if !interrupt::is_requested() {
             self.settle(u64::MAX)?;

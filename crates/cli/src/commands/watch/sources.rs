@@ -1,5 +1,6 @@
-//! Where transactions come from: a file, standard input, a file that grows, sockets. One thread each; blocks of whole lines
-//! go to the parser through a bounded channel, so a source waits when the checker is behind.
+//! Where transactions come from: a file, standard input, a file that grows, sockets. One thread each;
+//! blocks of whole lines go to the parser through a bounded channel, so a source waits when the checker is
+//! behind.
 
 use super::growing::{Growing, Patient};
 use super::ingest::{Block, Taken};
@@ -245,9 +246,9 @@ pub fn listen(text: &str, hub: &Hub) -> Result<(String, Option<SocketFile>), Fai
 
 /// Takes in one connection, on a thread of its own.
 ///
-/// A client that wants to know what has been taken in begins with `{"source": "NAME"}`. It is told `{"next": N}`, the number of
-/// lines known from a source of that name (itself before a restart, for instance), sends from there, and is told
-/// `{"ack": N}` as lines are taken in.
+/// A client that wants to know what has been taken in begins with `{"source": "NAME"}`. It is told
+/// `{"next": N}`, the number of lines known from a source of that name (itself before a restart, for
+/// instance), sends from there, and is told `{"ack": N}` as lines are taken in.
 fn serve<R, W>(hub: &Hub, name: String, mut reader: R, writer: io::Result<W>)
 where
     R: Read + Send + 'static,

@@ -1,7 +1,7 @@
 //! Clocks: by lane (see [`Graph`](super::graph::Graph)), a number of its writers: its first ones.
 //!
-//! Clients of a server come and go, and each may have written once. Most writers know of few others, so beyond the first
-//! lanes, which are all that most programs have, a clock lists only those it knows of.
+//! Clients of a server come and go, and each may have written once. Most writers know of few others, so
+//! beyond the first lanes, which are all that most programs have, a clock lists only those it knows of.
 
 /// So many lanes are an array.
 const NEAR: usize = 32;
