@@ -1,4 +1,4 @@
-//! Verdicts that change, and when the world hears of it.
+//! Verdicts that change, and when a change is reported.
 //!
 //! A verdict is provisional until its transaction has been here for the settling time; then, if it differs
 //! from what was reported, it is reported. A reported violation that a later arrival overturns is retracted
@@ -170,8 +170,8 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// A written value that decides alone what others must read, up to the version after it: nobody is tied
-    /// with it.
+    /// A written value that decides alone what others must read, up to the version after it: no other
+    /// version has the same commit timestamp.
     fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Key128, Option<Timestamp>)> {
         let versions = &key.versions;
         let value = versions.get(at)?.effect.written()?;
@@ -275,7 +275,7 @@ impl<S: Store> Checker<S> {
         (self.world.txn(slot).arrived + self.options.settle_ms, now + self.options.settle_ms)
     }
 
-    /// The world is to be told at the deadline.
+    /// The read's new verdict is to be reported at the deadline.
     pub(crate) fn arm(&mut self, key: u32, side: Side, at: Cursor, deadline: u64) {
         let read = self.read_mut(key, side, at);
         read.pending = true;

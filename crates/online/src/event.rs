@@ -4,7 +4,7 @@ use crate::{Key128, Origin};
 use anomalist_timestamp::{Axiom, Identity};
 
 /// A name or a value as people write it. Nearly all are numbers, which need no memory of their own: a
-/// broken database makes violations faster than anybody could allocate their texts.
+/// broken database makes violations faster than their texts could be allocated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shown {
     /// No value.

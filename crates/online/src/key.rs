@@ -91,9 +91,9 @@ pub(crate) struct Read {
     /// Where a set says what it sees: ids from here on are not in it.
     pub xmax: u64,
     pub verdict: Verdict,
-    /// What the world was told.
+    /// The verdict that was reported.
     pub reported: Verdict,
-    /// The world is to be told something else when it settles.
+    /// A different verdict is to be reported when it settles.
     pub pending: bool,
     /// How often it went from right to wrong or back.
     pub flips: u8,

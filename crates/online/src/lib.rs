@@ -49,13 +49,14 @@
 //!
 //! A [`Head`] says what its transaction saw: a start timestamp, or a set of ids (`set`), and by which id
 //! others' sets name it (`set_id`). PostgreSQL needs sets: transactions become visible in another order
-//! than their commits are written to the log. Whoever runs transactions on it asks each, under REPEATABLE
-//! READ or SERIALIZABLE, first for `pg_current_snapshot()`, last for `pg_current_xact_id_if_assigned()`,
-//! and gives it as `commit` its place in the order of commits, which orders the versions of a key: the
-//! position of its commit record in the log. Where that is not at hand, any number will do that grows along
-//! each key's versions; a transaction that wrote nothing needs none, and takes its start for both.
-//! Transactions go in as they end, each session's in order, from any number of threads through one channel;
-//! one that broke off at COMMIT goes in as [`Outcome::Indeterminate`](anomalist_history::Outcome).
+//! than their commits are written to the log. A client that runs transactions on it asks each, under
+//! REPEATABLE READ or SERIALIZABLE, first for `pg_current_snapshot()`, last for
+//! `pg_current_xact_id_if_assigned()`, and gives it as `commit` its place in the order of commits, which
+//! orders the versions of a key: the position of its commit record in the log. Where that is not at hand,
+//! any number will do that grows along each key's versions; a transaction that wrote nothing needs none,
+//! and takes its start for both. Transactions go in as they end, each session's in order, from any number
+//! of threads through one channel; one that broke off at COMMIT goes in as
+//! [`Outcome::Indeterminate`](anomalist_history::Outcome).
 //!
 //! ```
 //! use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps, Timestamp};

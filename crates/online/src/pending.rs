@@ -1,4 +1,4 @@
-//! Verdicts that the world has not been told: which, and when it will be.
+//! Verdicts that have not been reported: which, and when they will be.
 //!
 //! A read whose verdict differs from what was reported waits here until its deadline. Most that wait are
 //! reads that arrived before the write they saw, and leave before.

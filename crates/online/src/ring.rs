@@ -268,8 +268,8 @@ impl<T: Bounded> Ring<T> {
 
     /// Reads a little of what an arrival will need. The result means nothing.
     ///
-    /// Each step of a search waits for memory. Whoever does this for several keys, before searching any,
-    /// waits for all of them at the same time.
+    /// Each step of a search waits for memory. A caller that does this for several keys, before it searches
+    /// any of them, waits for all of them at the same time.
     #[inline]
     pub fn warm(&self) -> i64 {
         let Some(block) = self.blocks.last() else { return 0 };
@@ -290,7 +290,7 @@ impl<T: Bounded> Ring<T> {
 mod tests {
     use super::*;
 
-    /// Moments of seven items each, told apart by `find`'s predicate alone.
+    /// Seven items share each moment; only the predicate of `find` distinguishes them.
     fn at(item: u32) -> Timestamp {
         Timestamp { physical: i64::from(item / 21), logical: i64::from(item / 7) }
     }

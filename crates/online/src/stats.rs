@@ -13,7 +13,7 @@ pub struct Stats {
     pub arrived: u64,
     /// Of those, checked.
     pub checked: u64,
-    /// Not checked, because they aborted or nobody knows their outcome.
+    /// Not checked, because they aborted or their outcome is unknown.
     pub not_committed: u64,
     /// Operations of checked transactions.
     pub operations: u64,

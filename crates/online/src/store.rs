@@ -38,7 +38,7 @@ pub trait Store {
     fn append(&mut self, chunk: &[u8]) -> Result<Location, StoreError>;
     /// Reads a chunk back.
     fn load(&mut self, at: Location) -> Result<Vec<u8>, StoreError>;
-    /// Nobody will ask for this chunk again, except after a crash before the next commit.
+    /// The checker will not ask for this chunk again, except after a crash before the next commit.
     fn release(&mut self, at: Location);
     /// Sets an entry of the map.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;

@@ -140,7 +140,7 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
     let mut batch = Batch::default();
     header(history, &mut batch);
     let crashes = options.checkpoints && rng.u8(0..4) > 0;
-    // How much had arrived at the last checkpoint, and what was told since.
+    // How much had arrived at the last checkpoint, and what was reported since.
     let (mut safe, mut log) = (0, Vec::new());
     let mut i = 0;
     checker.accept(&batch, now, &mut events).unwrap();
@@ -160,8 +160,8 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
                 panic!("there is a checkpoint")
             };
             checker = *restored;
-            // What arrived since arrives again, in other batches and at another pace. All that was told
-            // stays told, and the next checkpoint or crash may come before all of it is back, or any.
+            // What arrived since arrives again, in other batches and at another pace. All that was reported
+            // stays reported, and the next checkpoint or crash may come before all of it is back, or any.
             i = safe;
             if rng.bool() {
                 continue;
