@@ -135,7 +135,7 @@ fn a_lock_can_be_had_where_commits_are_ordered_otherwise() {
     c.write("x", 1).unwrap();
     c.commit().unwrap();
     b.commit().unwrap();
-    // Whoever has seen b's transaction and reads c's value puts b's before c's.
+    // A transaction that has seen b's transaction and reads c's value puts b's before c's.
     let settled = (0..200).any(|_| {
         a.begin().unwrap();
         let settled = a.read("seen").unwrap() == Some(2.into()) && a.read("x").unwrap() == Some(1.into());

@@ -126,8 +126,8 @@ impl Base {
         self.writers.iter().copied().flatten()
     }
 
-    /// Keys whose name begins so, in the order of names. A key that nobody but an open transaction knows is
-    /// among them.
+    /// Keys whose name begins so, in the order of names. A key that only an open transaction knows is among
+    /// them.
     pub fn with_prefix(&self, prefix: &str) -> Vec<(Arc<str>, KeyId)> {
         self.sorted
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))

@@ -1,9 +1,9 @@
 //! Ranges that open transactions have scanned.
 //!
 //! A scan sees also what is not there. Where a transaction covers a prefix, a key of that name that becomes
-//! known later held nothing when it looked, and counts as read then, with its initial value. Nobody can
-//! have committed a write of a key that is new, so this is always allowed. For transactions that have ended
-//! it makes no difference: they come before whoever writes the key first.
+//! known later held nothing when it looked, and counts as read then, with its initial value. No transaction
+//! can have committed a write of a key that is new, so this is always allowed. For transactions that have
+//! ended it makes no difference: they come before the transaction that writes the key first.
 
 use super::base::{KeyId, Seq};
 use super::record::Logged;
@@ -18,7 +18,7 @@ pub(crate) struct Cover {
 }
 
 impl Inner {
-    /// The key of this name. If it is new, whoever covers it has seen that it held nothing.
+    /// The key of this name. If it is new, the transactions that cover it have seen that it held nothing.
     pub(crate) fn key(&mut self, name: &str) -> KeyId {
         let known = self.base.len();
         let key = self.base.key(name);

@@ -6,7 +6,8 @@
 //! within the level. That is monotone for every level here: taking reads or transactions away never makes a
 //! good history bad, so what is refused can never be mended later, and something is always allowed.
 //!
-//! An open transaction's own writes are not part of the question: nobody sees them before it commits.
+//! An open transaction's own writes are not part of the question: no other transaction sees them before it
+//! commits.
 
 use super::base::{Base, KeyId, Seq};
 use super::error::{Conflict, Error};

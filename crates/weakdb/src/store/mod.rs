@@ -61,7 +61,7 @@ pub(crate) struct Inner {
     base: Base,
     isolation: Box<dyn Isolation>,
     sessions: Vec<Arc<str>>,
-    /// With the serial schedule: somebody's transaction is open.
+    /// With the serial schedule: a transaction of some session is open.
     busy: bool,
     /// Some transaction has promised to write nothing.
     promised: bool,
@@ -102,7 +102,7 @@ impl Store {
         Ok(Arc::new(Store { options, inner: Mutex::new(inner), ended: Condvar::new() }))
     }
 
-    /// What it was told when it was made.
+    /// The options with which it was made.
     pub fn options(&self) -> &Options {
         &self.options
     }

@@ -1,4 +1,4 @@
-//! What a store is told when it is made.
+//! The options with which a store is made.
 
 use super::choice::{Chooser, Replay};
 use anomalist_level::Level;
@@ -35,7 +35,7 @@ pub enum Latest {
     On,
     /// The newest allowed write of each session, and the initial value if it is allowed: the MonkeyDB
     /// paper's rule. A session that has not heard of the others keeps its old write in this set, and a row
-    /// that somebody inserted may be missing.
+    /// that another session inserted may be missing.
     PerSession,
 }
 
@@ -45,7 +45,7 @@ impl From<bool> for Latest {
     }
 }
 
-/// What a store is told when it is made. The fields that matter most: `level` and `seed`.
+/// The options with which a store is made. The fields that matter most: `level` and `seed`.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The isolation level to show: read committed, read atomic, causal, prefix, snapshot isolation or
@@ -80,7 +80,7 @@ pub struct Options {
     /// With [`Schedule::Serial`], how long `begin` waits.
     pub patience: Duration,
     /// How long a client without a connection of its own (HTTP) may leave a transaction open before it is
-    /// rolled back: nobody else can tell that it has vanished.
+    /// rolled back: nothing else shows that the client has vanished.
     pub idle: Duration,
 }
 

@@ -44,7 +44,7 @@ struct Open {
     statement: Option<Arc<str>>,
     /// Keys read for update, with the version that has to be the last one still.
     current: FxHashMap<KeyId, Seq>,
-    /// Beginnings and ends of keys that nobody else may write before the commit, and since when.
+    /// Beginnings and ends of keys that no other transaction may write before the commit, and since when.
     guarded: Vec<(Box<str>, Box<str>, Seq)>,
 }
 
@@ -154,8 +154,8 @@ impl Session {
         Ok(self.read_key(&mut inner, key, None)?.0)
     }
 
-    /// Reads a key for update: the allowed version that committed last. If somebody else overwrites it
-    /// before this transaction commits, the commit is refused. That is how `SELECT … FOR UPDATE` keeps
+    /// Reads a key for update: the allowed version that committed last. If another transaction overwrites
+    /// it before this transaction commits, the commit is refused. That is how `SELECT … FOR UPDATE` keeps
     /// others out without a lock to wait for.
     ///
     /// What the transaction has read before may allow only an old version: then it was overwritten before
@@ -177,8 +177,8 @@ impl Session {
         Ok(value)
     }
 
-    /// Refuses the commit if somebody else has by then written a key whose name begins and ends so: what a
-    /// scan for a constraint did not find is not to appear behind its back.
+    /// Refuses the commit if another transaction has by then written a key whose name begins and ends so:
+    /// what a scan for a constraint did not find is not to appear behind its back.
     pub fn guard(&mut self, prefix: &str, suffix: &str) -> Result<(), Error> {
         let since = self.store.lock().base.next();
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
@@ -224,8 +224,8 @@ impl Session {
         Ok(found)
     }
 
-    /// The names of keys that begin so and that anybody has ever touched, in their order; reads none of
-    /// them.
+    /// The names of keys that begin so and that any transaction has ever touched, in their order; reads
+    /// none of them.
     pub fn keys(&self, prefix: &str) -> Vec<Arc<str>> {
         self.store.lock().base.with_prefix(prefix).into_iter().map(|(name, _)| name).collect()
     }

@@ -162,8 +162,8 @@ impl Isolation for Snapshots {
             None => view.floor = view.low,
             Some(seq) => {
                 view.floor = seq.0;
-                // Whoever has read a version that is no longer the newest has a snapshot from before this
-                // commit.
+                // A transaction that has read a version that is no longer the newest has a snapshot from
+                // before this commit.
                 for &other in self.reading.iter().filter(|&&s| s != session) {
                     let view = &mut self.views[other];
                     if base.keys(seq).any(|k| view.reads.contains_key(&k)) {

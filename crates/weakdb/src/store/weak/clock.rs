@@ -26,7 +26,7 @@ impl Clock {
         self.far.binary_search_by_key(&(lane as u32), |entry| entry.0)
     }
 
-    /// The lanes of which it knows somebody, ascending, and how many.
+    /// The lanes of which it knows a writer, ascending, and how many writers of each.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         let near = self.near.iter().copied().enumerate().filter(|entry| entry.1 > 0);
         near.chain(self.far.iter().map(|&(lane, number)| (lane as usize, number)))

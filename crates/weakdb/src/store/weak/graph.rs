@@ -5,9 +5,9 @@
 //! O(1). Nothing but that is asked of a lane, so where everything that happened before counts (causal), a
 //! session may carry on the lane of another one that is over, if its first writer happened after all of it:
 //! a client that connects for each transaction and reads what the one before wrote stays in one lane. A
-//! demand between two old writers is carried on to whoever comes after the second and did not come after
-//! the first already. Clocks only grow, so that is cheap on average: transactions far apart are mostly
-//! ordered anyway.
+//! demand between two old writers is carried on to every writer that comes after the second and did not
+//! come after the first already. Clocks only grow, so that is cheap on average: transactions far apart are
+//! mostly ordered anyway.
 //!
 //! Demands of a transaction that aborts are withdrawn: the clocks of all that come after them are worked
 //! out again from the edges. For that every edge is kept, except demands that happened-before implies for
@@ -106,14 +106,14 @@ impl Graph {
         self.node(b).preceding.get(node.lane) >= node.position
     }
 
-    /// The clock of somebody who has read from `s`.
+    /// The clock of a transaction that has read from `s`.
     pub fn see(&self, clock: &mut Clock, s: Seq) {
         let node = self.node(s);
         clock.join(&node.past);
         clock.raise(node.lane, node.position);
     }
 
-    /// The clock of somebody who comes after `s`.
+    /// The clock of a transaction that comes after `s`.
     fn precede(&self, clock: &mut Clock, s: Seq) {
         let node = self.node(s);
         clock.join(&node.preceding);
@@ -185,7 +185,7 @@ impl Graph {
         true
     }
 
-    /// Carries the clocks of these on to whoever comes after them.
+    /// Carries the clocks of these writers on to all writers that come after them.
     fn carry(&mut self, mut work: Vec<Seq>, changed: &mut Vec<Seq>) {
         while let Some(a) = work.pop() {
             let mut node = std::mem::take(&mut self.nodes[a.0 as usize]);

@@ -7,7 +7,8 @@
 //! from at all, and its session's past; everything that happens before it. A history is within the level if
 //! these demands and the two orders are acyclic ([`graph`]).
 //!
-//! A read of `x` from a candidate `c` adds, for an open transaction that nobody depends on yet:
+//! A read of `x` from a candidate `c` adds, for an open transaction that no other transaction depends on
+//! yet:
 //! - demands `v → c` for each visible writer `v ≠ c` of `x`. The last one of each session stands for the
 //!   earlier ones. A candidate that comes before some `v` is refused; along a session these are the first
 //!   ones, so what is left is one slice per session;
@@ -101,7 +102,8 @@ struct View {
 struct Frontier {
     /// Causal: by session, how many of its writers happened before.
     past: Clock,
-    /// Since the session's last writer: the last one of each session that somebody read from.
+    /// Since the session's last writer: of each session, the last transaction that this session has read
+    /// from.
     direct: Vec<Seq>,
 }
 
