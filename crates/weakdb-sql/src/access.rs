@@ -1,10 +1,10 @@
 //! Which keys of which tables a statement looks at, as far as its text tells.
 //!
-//! A scan reads the membership of every key it covers, also of keys that nobody has written yet: those are
-//! absent, and their absence has been seen. If the statement fixes a row's whole primary key, that one
-//! membership is read by name. Otherwise the transaction *covers* the part of the table that the leading
-//! columns of the key fix, at worst all of it: a key that is new to this part later counts as read, and
-//! absent, by the transactions that cover it and are still open. So a phantom is a stale read like any
+//! A scan reads the membership of every key it covers, also of keys that no transaction has written yet:
+//! those are absent, and their absence has been seen. If the statement fixes a row's whole primary key,
+//! that one membership is read by name. Otherwise the transaction *covers* the part of the table that the
+//! leading columns of the key fix, at worst all of it: a key that is new to this part later counts as read,
+//! and absent, by the transactions that cover it and are still open. So a phantom is a stale read like any
 //! other.
 
 use super::catalogue::{Table, encode};

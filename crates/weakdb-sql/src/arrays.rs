@@ -4,7 +4,7 @@
 use super::types::Type;
 use serde_json::Value as Json;
 
-/// What a list is of, as far as clients have to be told.
+/// The type of a list's elements, as far as clients have to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     /// True or false.

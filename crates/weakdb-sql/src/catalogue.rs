@@ -5,8 +5,8 @@
 //! of the paper: `account.has/7` is the membership of the row with primary key 7, `account/7/balance` a
 //! cell of it.
 //!
-//! Keys are only ever added. That a key is here means that somebody may have inserted it; a scan asks the
-//! store about each.
+//! Keys are only ever added. That a key is here means that some transaction may have inserted it; a scan
+//! asks the store about each.
 
 use super::decimal::Decimal;
 use super::error::{Code, SqlError};
@@ -207,7 +207,7 @@ impl Table {
     }
 }
 
-/// Key values as one text that can be told from all others.
+/// Key values as one text that differs from the texts of all other key values.
 #[must_use]
 pub fn encode(values: &[Value]) -> String {
     let mut text = String::new();
@@ -260,7 +260,7 @@ impl Keys {
         (number, key)
     }
 
-    /// A key that nobody has, for a row of a table without primary key.
+    /// A key that no row has, for a row of a table without primary key.
     pub fn fresh(&self) -> (i64, Arc<str>) {
         let mut log = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let number = log.rows.len() as i64 + 1;

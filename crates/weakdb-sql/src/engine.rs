@@ -1,8 +1,8 @@
 //! SQLite as the executor of queries over tables that are not SQLite's.
 //!
-//! A table is a view. Its rows are the primary keys that anybody has ever written, in an ordinary table of
-//! this session's own SQLite; whether a row exists, and what a cell holds, is asked of the store by a
-//! function, when and only when the query needs it:
+//! A table is a view. Its rows are the primary keys that any transaction has ever written, in an ordinary
+//! table of this session's own SQLite; whether a row exists, and what a cell holds, is asked of the store
+//! by a function, when and only when the query needs it:
 //!
 //! ```sql
 //! CREATE VIEW account AS

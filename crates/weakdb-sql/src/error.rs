@@ -83,7 +83,7 @@ pub enum Code {
     Protocol,
     /// Too many operators or too much nesting.
     TooComplex,
-    /// A fault of ours.
+    /// A fault in weakdb itself.
     Internal,
 }
 

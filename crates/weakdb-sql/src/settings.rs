@@ -115,7 +115,7 @@ fn defaults(dialect: Dialect) -> &'static [(&'static str, &'static str)] {
 /// Variables of weakdb itself, which `docs/weakdb.md` explains.
 const OWN: [&str; 2] = ["anomalist.latest", "anomalist.constraints"];
 
-/// What such a variable is unless it is set: what the server was told.
+/// What such a variable is unless it is set: what the server was started with.
 fn told(shared: &Shared, name: &str) -> Option<String> {
     let value = match name {
         "anomalist.latest" => match shared.store.store().options().latest {

@@ -147,8 +147,8 @@ fn a_restart_keeps_tables_rows_and_numbers() {
     }
 }
 
-/// A chain of updates by three clients: the newest is the one that nobody overwrote. By the paper's rule a
-/// client's own last write is as good, if it is allowed.
+/// A chain of updates by three clients: the newest is the one that no other update overwrote. By the
+/// paper's rule a client's own last write is as good, if it is allowed.
 #[test]
 fn the_latest_value() {
     let mut seen = [BTreeSet::new(), BTreeSet::new()];

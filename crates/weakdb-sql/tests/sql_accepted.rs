@@ -90,8 +90,8 @@ fn count(session: &mut Session, sql: &str) -> i64 {
     }
 }
 
-/// Two scans of one transaction, and an insertion by somebody else in between: below snapshots it may show,
-/// above never.
+/// Two scans of one transaction, and an insertion by another session in between: below snapshots it may
+/// show, above never.
 #[test]
 fn phantoms() {
     for level in LEVELS {
@@ -153,7 +153,7 @@ fn lost_updates() {
 }
 
 /// TPC-C's third condition, that a district's new orders have no gap, breaks under causal consistency:
-/// somebody who has seen nothing enters the first order again, after others have delivered it and the
+/// a session that has seen nothing enters the first order again, after others have delivered it and the
 /// second.
 #[test]
 fn new_orders_with_a_gap() {

@@ -193,7 +193,7 @@ fn settings_end_when_they_should() {
     }
 }
 
-/// Nobody is told that a lock was taken when there is none.
+/// No client gets the answer that a lock was taken when there is none.
 #[test]
 fn locks_of_the_application_are_refused() {
     let s = &mut session(PG);

@@ -43,7 +43,7 @@ struct Numbered {
     /// How many there have been, those of a single request included.
     count: u64,
     open: BTreeMap<u64, Arc<Mutex<Client>>>,
-    /// Those that were ended because nobody asked for anything.
+    /// Those that were ended because their client asked for nothing for too long.
     idle: BTreeSet<u64>,
 }
 

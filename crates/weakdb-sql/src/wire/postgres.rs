@@ -235,7 +235,7 @@ impl Connection<'_> {
                     self.ready()?;
                 }
                 b'H' => self.writer.flush()?,
-                // Data of a COPY, or a password, that nobody asked for.
+                // Data of a COPY, or a password, that the server did not ask for.
                 b'd' | b'c' | b'f' | b'p' => {}
                 _ if self.skipping => {}
                 kind => {
