@@ -116,7 +116,7 @@ impl Mysql {
     }
 
     fn note(&mut self, error: &Error) {
-        // An answer that did not come in time may come later, where nobody expects it.
+        // An answer that did not come in time may come later, where it is not expected.
         let unanswered = error.kind() == Kind::Timeout && error.code().is_none();
         self.lost |= unanswered || error.kind() == Kind::Lost;
     }
@@ -332,7 +332,7 @@ fn failure(error: mysql::Error) -> Error {
         ) => return Error::new(Kind::Unsupported, e.to_string()),
         mysql::Error::TlsError(e) => return Error::new(Kind::Unsupported, format!("TLS: {e}")),
         mysql::Error::UrlError(e) => return Error::new(Kind::Unsupported, e.to_string()),
-        // Anything the driver did not expect leaves the connection in a state that nobody knows.
+        // Anything the driver did not expect leaves the connection in an unknown state.
         other => return Error::new(Kind::Lost, other.to_string()),
     };
     let kind = match (server.code, server.state.get(..2)) {

@@ -11,8 +11,8 @@ use anomalist_client::EngineError;
 /// Asks for the place of the snapshot, one session at a time.
 ///
 /// The server keeps a place per transaction but shows it through variables that all its sessions share: of
-/// two that ask at once, one may be told the other's place. So we queue behind a named lock; the whole is
-/// one message.
+/// two that ask at once, one may get the other's place. So we queue behind a named lock; the whole is one
+/// message.
 const PLACE: &str = "DO GET_LOCK('anomalist.binlog_snapshot', 60); SHOW STATUS LIKE 'binlog_snapshot_%'; \
                      DO RELEASE_LOCK('anomalist.binlog_snapshot')";
 
