@@ -5,8 +5,8 @@
 //! fault is in the history too: an empty transaction of the session `nemesis`, or an operation of that
 //! process.
 //!
-//! What a transaction that did not commit had asked to write is recorded, because somebody may have seen
-//! it. What it read is recorded as far as it got.
+//! What a transaction that did not commit had asked to write is recorded, because another transaction may
+//! have seen it. What it read is recorded as far as it got.
 
 use crate::{Answer, Ended, Key, Op, Stamp};
 use anomalist_format::{HistoryWriter, RECORDING, RECORDING_END, Sink, WriteError};
@@ -38,7 +38,7 @@ pub(crate) struct Finished {
 
 /// Something that happened, in the order in which it happened.
 pub(crate) enum Entry {
-    /// A transaction begins. Only told where the history needs it.
+    /// A transaction begins. It is passed on only where the history needs it.
     Began {
         process: u64,
         ops: Vec<Op>,
@@ -73,7 +73,7 @@ impl Recorder {
         Ok(Recorder { workload, to })
     }
 
-    /// Whether beginnings have to be told.
+    /// Whether beginnings have to be passed on.
     pub fn wants_beginnings(workload: Workload) -> bool {
         workload.recording() == Recording::Events
     }

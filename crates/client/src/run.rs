@@ -30,8 +30,8 @@ const RETRIES: u32 = 3;
 const RECONNECT: Duration = Duration::from_millis(50);
 /// How long the database may be unreachable before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same for the first connection of a session, if nobody disturbs the database: it has just been there,
-/// but may not want so many.
+/// The same for the first connection of a session, if no faults disturb the database: it has just been
+/// there, but may not want so many.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest that a session waits after an abort, and after how many in a row it does. Those who wake
 /// each other's conflicts again and again never commit; before that, conflicts are what we are here for.
@@ -67,7 +67,7 @@ pub trait FaultSource: Send {
     fn pause(&mut self) -> Duration;
 
     /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it
-    /// is over; nothing, if it met nobody.
+    /// is over; nothing, if it met no session.
     fn inject(&mut self, over: &AtomicBool) -> Result<Option<FaultEvent>, EngineError>;
 
     /// Puts everything right at the end.
@@ -305,8 +305,8 @@ impl Shared<'_> {
         self.control.stop.store(true, Relaxed);
     }
 
-    /// Calls the engine. If it panics, the run ends, because whoever waits for the session would wait for
-    /// ever; `None` then.
+    /// Calls the engine. If it panics, the run ends, because a thread that waits for the session would wait
+    /// for ever; `None` then.
     fn guarded<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         let panic = match catch_unwind(AssertUnwindSafe(call)) {
             Ok(answer) => return Some(answer),
