@@ -40,7 +40,7 @@ pub struct Proxy {
 struct Shared {
     server: SocketAddr,
     weather: Mutex<Weather>,
-    /// Told whenever the weather changes.
+    /// Notified whenever the weather changes.
     changed: Condvar,
     ended: AtomicBool,
     cut: AtomicU64,

@@ -210,7 +210,7 @@ impl Site<'_> {
         }
     }
 
-    /// Carries out one fault from beginning to end, and says whether it met anybody. If `stop` is set
+    /// Carries out one fault from beginning to end, and says whether it met a session. If `stop` is set
     /// meanwhile, it ends early.
     pub fn carry_out(&self, planned: &Planned, stop: &AtomicBool) -> Result<bool, FaultError> {
         let &Planned { fault, node, lasts, .. } = planned;
@@ -287,7 +287,7 @@ impl Site<'_> {
         if let Some(server) = self.server {
             for node in 0..server.nodes() {
                 server.resume(node);
-                // Whoever uses the node next will find out.
+                // If this fails, the next client of the node will find out.
                 let _ = server.start_again(node);
             }
         }

@@ -50,7 +50,7 @@ pub(super) fn arguments(folder: &Path, name: &str, port: u16, id: usize) -> Vec<
     vec![
         "--no-defaults".to_owned(),
         format!("--datadir={data}"),
-        // A server that starts removes temporary tables from its folder for them, whoever made them.
+        // A server that starts removes all temporary tables from this folder, also those of another server.
         format!("--tmpdir={data}"),
         format!("--socket={}", place("sock")),
         format!("--pid-file={}", place("pid")),

@@ -52,7 +52,7 @@ pub(super) fn spawn(command: Command) -> io::Result<(Child, Noted)> {
         let (sender, orders) = channel::<Order>();
         thread::spawn(move || {
             for (mut command, answer) in orders {
-                // Nobody waits any more: then nobody needs the process either.
+                // The caller no longer waits: then the process is not needed either.
                 if let Err(unsent) = answer.send(remains::start(&mut command))
                     && let Ok((mut child, _noted)) = unsent.0
                 {
@@ -161,12 +161,12 @@ impl Folder {
         self.folder.path()
     }
 
-    /// Ports of the loopback where nobody listens, all different, and not given to anybody else while the
+    /// Ports of the loopback on which no program listens, all different, and not given out again while the
     /// folder is there.
     ///
-    /// A port cannot be reserved: it is free again whenever its server is down. So processes of ours agree
-    /// on a name per port, in the abstract namespace of sockets, which the kernel clears when a process
-    /// ends. Ports are below those that the kernel hands out itself: nobody's outgoing connection takes
+    /// A port cannot be reserved: it is free again whenever its server is down. So processes of Anomalist
+    /// agree on a name per port, in the abstract namespace of sockets, which the kernel clears when a
+    /// process ends. Ports are below those that the kernel hands out itself: no outgoing connection takes
     /// one.
     pub(super) fn free_ports(&mut self, count: usize) -> io::Result<Vec<u16>> {
         let mut ports = Vec::with_capacity(count);

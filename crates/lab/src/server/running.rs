@@ -70,8 +70,8 @@ pub fn program(engine: Engine, name: &'static str) -> Result<PathBuf, ServerErro
 impl Server {
     /// Makes a database and starts it.
     pub fn start(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
-        // Somebody else may have taken a port in the meantime, or the machine was short of something: once
-        // more is cheap.
+        // Another program may have taken a port in the meantime, or the machine was short of something:
+        // once more is cheap.
         match Server::attempt(engine, setup) {
             Err(ServerError::Failed { .. }) => Server::attempt(engine, setup),
             done => done,
