@@ -2,7 +2,7 @@
 //! with its place.
 //!
 //! Runs on a thread of its own, so that parsing and checking overlap. A source is in lines unless it begins
-//! with `[`: then it is an array, as TimeKiller writes its files, and objects are told apart by their
+//! with `[`: then it is an array, as TimeKiller writes its files, and objects are recognised by their
 //! braces.
 
 use anomalist_format::{StreamError, StreamReader};
