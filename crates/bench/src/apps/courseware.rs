@@ -1,7 +1,7 @@
 //! Students, courses and enrolments, each a set under one key.
 //!
 //! Enrolling checks that the course is there and has room. Two students who both see the last free place
-//! both get it; and a course is removed by somebody who sees it empty while a student enrols who sees it
+//! both get it; and a course is removed by a client that sees it empty while a student enrols who sees it
 //! there.
 
 use super::{App, Harness, Outcome, read_set};
