@@ -97,8 +97,8 @@ pub struct Explanation {
     pub replay: Replay,
 }
 
-/// Runs the subject many times. `progress` is told of every run: how many so far, and whether this one
-/// failed.
+/// Runs the subject many times. `progress` is called for every run, with the number of runs so far and
+/// whether this one failed.
 pub fn explore<S: Subject>(
     subject: &mut S,
     plan: &Plan,

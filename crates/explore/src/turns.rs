@@ -23,9 +23,9 @@ pub enum Stop {
 /// Who goes next.
 #[derive(Clone, Debug)]
 pub enum Turns {
-    /// Whoever the operating system lets.
+    /// The client that the operating system lets run.
     Free,
-    /// Anybody, by this seed.
+    /// A random client, by this seed.
     Shuffled(u64),
     /// As decided.
     Decided(Arc<Mutex<Decisions>>),
