@@ -105,15 +105,16 @@ impl<'a> Facts<'a> {
         self.is_final[op.index()]
     }
 
-    /// True if one transaction had taken effect when another began. Nobody knows when one of unknown
-    /// outcome did.
+    /// True if one transaction had taken effect when another began. It is not known when one of unknown
+    /// outcome took effect.
     pub fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
         let Some(intervals) = self.history.intervals() else { return false };
         self.end(a).is_some_and(|end| end < intervals[b.index()].invoked)
     }
 
-    /// True if no transaction was invoked before an earlier one of its session. Then whoever had ended when
-    /// one began had ended when the next of its session began, so leaving out the one loses nothing.
+    /// True if no transaction was invoked before an earlier one of its session. Then every transaction that
+    /// had ended when one began had also ended when the next of that one's session began, so leaving out
+    /// the one loses nothing.
     pub fn sessions_follow_the_clock(&self) -> bool {
         let Some(intervals) = self.history.intervals() else { return true };
         let invoked = |t: TxnId| intervals[t.index()].invoked;
