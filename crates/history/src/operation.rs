@@ -13,7 +13,7 @@ pub enum Outcome {
     Committed,
     /// It certainly did not take effect.
     Aborted,
-    /// Nobody told the client: it may or may not have taken effect.
+    /// The client did not learn the outcome: the transaction may or may not have taken effect.
     Indeterminate,
 }
 
@@ -126,7 +126,7 @@ pub struct Interval {
 /// Free-form facts about one transaction; the entry `level` declares the isolation level it ran at.
 pub type Metadata = BTreeMap<Box<str>, Box<str>>;
 
-/// The value of a key that nobody has written yet.
+/// The value of a key before its first write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Initial {
     /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that
