@@ -8,9 +8,9 @@
 //!    `SET SESSION TRANSACTION …`), which would change what is meant. Such a statement is passed on
 //!    verbatim, never reprinted. [`settings`] does the same for `SET name = value`.
 //! 3. [`parse`] gives the tree of one other statement. Trees are those of sqlparser, under [`ast`], and
-//!    nobody else names that crate: its types change with most releases. A tree prints as SQL by
-//!    `to_string`; comments are lost on the way, so only statements that were changed should be printed.
-//!    [`walk`] goes through them.
+//!    no other crate of the project names sqlparser: its types change with most releases. A tree prints as
+//!    SQL by `to_string`; comments are lost on the way, so only statements that were changed should be
+//!    printed. [`walk`] goes through them.
 //!
 //! ```
 //! use anomalist_sqltext::{Control, Dialect, control, parse, split};
