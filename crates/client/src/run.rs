@@ -67,7 +67,7 @@ pub trait FaultSource: Send {
     fn pause(&mut self) -> Duration;
 
     /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it
-    /// is over; nothing, if it met no session.
+    /// is over; nothing, if it had no effect.
     fn inject(&mut self, over: &AtomicBool) -> Result<Option<FaultEvent>, EngineError>;
 
     /// Puts everything right at the end.

@@ -2,7 +2,7 @@
 //!
 //! Weakdb decides what a read returns; in which order transactions arrive is up to the program.
 //! [`concurrently`] runs each client on a thread of its own, but lets them go on one at a time, transaction
-//! by transaction: whoever's turn it is. So one seed repeats a run, and every order can be tried
+//! by transaction: the client whose turn it is. So one seed repeats a run, and every order can be tried
 //! ([`systematic`](crate::systematic)).
 
 use crate::decisions::Decisions;

@@ -210,7 +210,7 @@ impl Site<'_> {
         }
     }
 
-    /// Carries out one fault from beginning to end, and says whether it met a session. If `stop` is set
+    /// Carries out one fault from beginning to end, and says whether it had an effect. If `stop` is set
     /// meanwhile, it ends early.
     pub fn carry_out(&self, planned: &Planned, stop: &AtomicBool) -> Result<bool, FaultError> {
         let &Planned { fault, node, lasts, .. } = planned;

@@ -246,9 +246,9 @@ pub fn listen(text: &str, hub: &Hub) -> Result<(String, Option<SocketFile>), Fai
 
 /// Takes in one connection, on a thread of its own.
 ///
-/// A client that wants to know what has been taken in begins with `{"source": "NAME"}`. It gets `{"next":
-/// N}`, the number of lines known from a source of that name (itself before a restart, for instance), sends
-/// from there, and gets `{"ack": N}` as lines are taken in.
+/// A client that wants to know what has been taken in begins with `{"source": "NAME"}`. It gets
+/// `{"next": N}`, the number of lines known from a source of that name (itself before a restart, for
+/// instance), sends from there, and gets `{"ack": N}` as lines are taken in.
 fn serve<R, W>(hub: &Hub, name: String, mut reader: R, writer: io::Result<W>)
 where
     R: Read + Send + 'static,
