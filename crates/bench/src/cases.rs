@@ -1,10 +1,11 @@
 //! Which histories are measured.
 //!
-//! Plume's Figures 8 and 9 vary one parameter at a time around 25 sessions × 200 transactions × 20 operations, half of them
-//! reads, on 10,000 keys used alike; the groups named after a parameter do the same, over a range that contains the
-//! paper's. `lists` is its Figure 10, `elle` Elle's Figure 4, `large` its Figure 13, `timestamps` Figures 4 to 10 of Chronos and AION, `peers` the
-//! shapes on which other tools were measured, `adversarial` what could break the promise that time per operation stays about
-//! the same, and `strong` what serializability and snapshot isolation are decided on.
+//! Plume's Figures 8 and 9 vary one parameter at a time around 25 sessions × 200 transactions × 20
+//! operations, half of them reads, on 10,000 keys used alike; the groups named after a parameter do the
+//! same, over a range that contains the paper's. `lists` is its Figure 10, `elle` Elle's Figure 4, `large`
+//! its Figure 13, `timestamps` Figures 4 to 10 of Chronos and AION, `peers` the shapes on which other tools
+//! were measured, `adversarial` what could break the promise that time per operation stays about the same,
+//! and `strong` what serializability and snapshot isolation are decided on.
 
 use crate::question::Question;
 use anomalist_workload::{Distribution, Injection, Kind, SimLevel, Spec};
@@ -175,8 +176,8 @@ fn parameters() -> Vec<Case> {
     cases
 }
 
-/// 50 operations per transaction, half of them reads, as in Plume's Figure 10. A key retires after 100 appends: lists
-/// that grow for ever would measure nothing but the size of the file.
+/// 50 operations per transaction, half of them reads, as in Plume's Figure 10. A key retires after 100
+/// appends: lists that grow for ever would measure nothing but the size of the file.
 fn lists() -> Vec<Case> {
     let list = |sessions, txns_per_session| Spec {
         kind: Kind::ListAppend,
@@ -202,9 +203,9 @@ fn lists() -> Vec<Case> {
     cases
 }
 
-/// Elle's Figure 4: list-append on a serializable database with real time, transactions of one to five operations on 100 keys
-/// at a time, 100 appends per key. Time against concurrency, at one length; against length, with 20 clients; and up to millions of
-/// transactions.
+/// Elle's Figure 4: list-append on a serializable database with real time, transactions of one to five
+/// operations on 100 keys at a time, 100 appends per key. Time against concurrency, at one length; against
+/// length, with 20 clients; and up to millions of transactions.
 fn elle() -> Vec<Case> {
     let spec = |sessions: u32, txns: u32| Spec {
         kind: Kind::ListAppend,
@@ -235,8 +236,9 @@ fn elle() -> Vec<Case> {
     cases
 }
 
-/// What Chronos was measured on: one parameter at a time around 50 sessions, 100,000 transactions of 15 operations, half of
-/// them reads, on 1,000 keys by zipf (Table I); lists; and the shapes of `docs/benchmarks.md`.
+/// What Chronos was measured on: one parameter at a time around 50 sessions, 100,000 transactions of 15
+/// operations, half of them reads, on 1,000 keys by zipf (Table I); lists; and the shapes of
+/// `docs/benchmarks.md`.
 fn timestamps() -> Vec<Case> {
     let base = Spec {
         kind: Kind::Timestamped,

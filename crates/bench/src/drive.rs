@@ -1,9 +1,11 @@
-//! `anomalist-bench drive`: how many transactions `anomalist test` gets through beside PostgreSQL's own `pgbench`.
+//! `anomalist-bench drive`: how many transactions `anomalist test` gets through beside PostgreSQL's own
+//! `pgbench`.
 //!
-//! The same statements, prepared, from as many sessions, on the same throw-away server and an empty table each time, turn by turn: a round is
-//! one run of each, the next begins with the other. Transactions have four reads or writes of registers in random order, so
-//! `pgbench` gets a script for each of the sixteen sequences. What is compared is the median over rounds of the committed
-//! transactions per second; each of ours is planned, recorded in full and written to disk meanwhile.
+//! The same statements, prepared, from as many sessions, on the same throw-away server and an empty table
+//! each time, turn by turn: a round is one run of each, the next begins with the other. Transactions have
+//! four reads or writes of registers in random order, so `pgbench` gets a script for each of the sixteen
+//! sequences. What is compared is the median over rounds of the committed transactions per second; each
+//! transaction of Anomalist's own client is planned, recorded in full and written to disk meanwhile.
 
 use crate::table::{Side, Table};
 use anomalist_cli::exit::Failure;

@@ -1,5 +1,5 @@
-//! What the figures mean for what Anomalist promises about speed. Text, not assertions: a busy machine proves nothing. Ratios
-//! are of the best times, on which neighbours weigh least.
+//! What the figures mean for what Anomalist promises about speed. Text, not assertions: a busy machine
+//! proves nothing. Ratios are of the best times, on which neighbours weigh least.
 
 use crate::Row;
 use crate::measure::Figures;
@@ -81,8 +81,8 @@ pub fn of(rows: &[Row]) -> Vec<Finding> {
             findings.push(Finding { what, ratio: (many_ms / many_txns) / (few_ms / few_txns), limit });
         }
     }
-    // Against loading as users see it: `load` ends with the indexed history. Nothing of the kind is promised where the
-    // question is NP-hard.
+    // Against loading as users see it: `load` ends with the indexed history. Nothing of the kind is
+    // promised where the question is NP-hard.
     let share = |figures: &Figures| figures.check.min / (figures.load.min + figures.index.min);
     for (kind, sorted, holds) in [
         ("histories that hold", false, true),
@@ -105,7 +105,8 @@ pub fn of(rows: &[Row]) -> Vec<Finding> {
     findings
 }
 
-/// How many times the time per operation of the uniform case (25 sessions) a case may take; `None`: nothing is promised.
+/// How many times the time per operation of the uniform case (25 sessions) a case may take; `None`: nothing
+/// is promised.
 fn limit(case: &str, question: Question) -> Option<f64> {
     let causal = matches!(question, Question::Causal | Question::AllWeak);
     let sessions = |n: f64| if causal { n / 25.0 } else { 3.0 };

@@ -1,13 +1,14 @@
 //! `anomalist-bench`: the benchmarks of this machine, as a table.
 //!
-//! A case (`crates/bench/src/cases.rs`) is a history, written to a temporary file (`crates/bench/src/history.rs`).
-//! It is measured once per question (a level alone, or all weak levels together), each time in a process of its
-//! own (`crates/bench/src/measure.rs`), so that the peak of memory belongs to that question and nothing else.
-//! `crates/bench/src/table.rs` shows the figures, `crates/bench/src/findings.rs` says what they mean for what
-//! Anomalist promises. Figures of other tools are in `crates/bench/src/peers.rs`.
+//! A case (`crates/bench/src/cases.rs`) is a history, written to a temporary file
+//! (`crates/bench/src/history.rs`). It is measured once per question (a level alone, or all weak levels
+//! together), each time in a process of its own (`crates/bench/src/measure.rs`), so that the peak of memory
+//! belongs to that question and nothing else. `crates/bench/src/table.rs` shows the figures,
+//! `crates/bench/src/findings.rs` says what they mean for what Anomalist promises. Figures of other tools
+//! are in `crates/bench/src/peers.rs`.
 //!
-//! [`apps`] are small applications that are known to break under weak isolation, [`suites`] larger ones over SQL.
-//! All of it is a package of its own, so that the program `anomalist` is built without it.
+//! [`apps`] are small applications that are known to break under weak isolation, [`suites`] larger ones
+//! over SQL. All of it is a package of its own, so that the program `anomalist` is built without it.
 
 pub mod apps;
 mod cases;
@@ -80,7 +81,9 @@ pub fn main() -> ExitCode {
 /// What to measure, and how.
 #[derive(Args, Debug)]
 struct Flags {
-    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps, online, adversarial, strong, weakdb, oltp, drive, large) or single cases such as skew/zipf [default: a quick choice of all]
+    /// Groups (peers, sessions, transactions, operations, reads, keys, skew, lists, elle, timestamps,
+    /// online, adversarial, strong, weakdb, oltp, drive, large) or single cases such as skew/zipf [default:
+    /// a quick choice of all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
     /// Also the cases that take minutes and gigabytes: W3, 50 million operations
@@ -92,7 +95,8 @@ struct Flags {
     /// Also measure with all constraints collected at once, and with one thread
     #[arg(long)]
     ablation: bool,
-    /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million; oltp: 100; drive: 5]
+    /// Repeats of each measurement [default: 20; 5 from 300,000 operations, 3 from a million; oltp: 100;
+    /// drive: 5]
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     /// Give up on a measurement after this time

@@ -1,14 +1,17 @@
 //! Measuring one question about one file, in a process of its own.
 //!
-//! The child reads the file, indexes and checks it, again and again, and prints one JSON document. What it times:
+//! The child reads the file, indexes and checks it, again and again, and prints one JSON document. What it
+//! times:
 //! - *load*: bytes to columns (`anomalist_format::read`); *index*: who read from whom (`Index::build`);
-//! - *check*: all of `anomalist_check::check`, and of it, by asking for less in further calls (the checker itself reads no
-//!   clock):
+//! - *check*: all of `anomalist_check::check`, and of it, by asking for less in further calls (the checker
+//!   itself reads no clock):
 //!   - *direct*: anomalies that need no order of transactions (TAP-a to f, and j where a level forbids it),
 //!   - *order*: causality, its cycles (TAP-g), and the first guess of a commit order,
-//!   - *search*: the rest, that is constraints, repairing the order, and, for what is violated, counting and explaining.
+//!   - *search*: the rest, that is constraints, repairing the order, and, for what is violated, counting
+//!     and explaining.
 //!
-//! The peak of memory is taken after the first round, when the process has done what `anomalist check` does, once.
+//! The peak of memory is taken after the first round, when the process has done what `anomalist check`
+//! does, once.
 
 use crate::history::HistoryFile;
 use crate::machine;
@@ -329,7 +332,8 @@ impl Runner {
             command.args(["--quiet", "--level", &question.level_names()]).stdout(Stdio::null());
             let since = Instant::now();
             let mut child = command.spawn().map_err(Failure::input)?;
-            // Without the pauses of `wait`: they are longer than what is measured here, and the runs are short.
+            // Without the pauses of `wait`: they are longer than what is measured here, and the runs are
+            // short.
             let ended = child.wait().map_err(Failure::input)?;
             let took = lap(since);
             if interrupt::is_requested() {

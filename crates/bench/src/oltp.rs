@@ -1,7 +1,8 @@
-//! `anomalist-bench oltp`: the MonkeyDB paper's Figures 14 and 15, and its comparison with a real database (section 9).
+//! `anomalist-bench oltp`: the MonkeyDB paper's Figures 14 and 15, and its comparison with a real database
+//! (section 9).
 //!
-//! Each suite is set up once; each run then begins with a copy of that state, in a database of its own, and is made through a socket. A real MariaDB
-//! runs the same suites beside it, where one is installed.
+//! Each suite is set up once; each run then begins with a copy of that state, in a database of its own, and
+//! is made through a socket. A real MariaDB runs the same suites beside it, where one is installed.
 
 use crate::suites::{Load, Ran, Suite, all, run, set_up};
 use crate::table::{Side, Table};
@@ -45,8 +46,9 @@ struct Shares {
     seconds: f64,
 }
 
-/// What the paper's text says of an assertion: whether it breaks at read committed, under causal with three sessions (section 8), and on MySQL
-/// at read committed (section 9, TPC-C only). The percentages are in its figures alone.
+/// What the paper's text says of an assertion: whether it breaks at read committed, under causal with three
+/// sessions (section 8), and on MySQL at read committed (section 9, TPC-C only). The percentages are in its
+/// figures alone.
 fn paper(code: &str) -> [&'static str; 3] {
     let number: u32 = code[1..].parse().unwrap_or(0);
     let yes = |breaks: bool| if breaks { "yes" } else { "no" };

@@ -1,8 +1,9 @@
 //! `anomalist-bench online`: AION's experiments (section VI, Figures 12 to 14 and 16) with our checker.
 //!
-//! A history is made, put into order of arrival and written as lines, in memory. Then, as in `anomalist watch`, one thread
-//! parses and one checks, as fast as they can; the clock is that of the arrivals, so that what settles and what flips does
-//! not depend on the machine. Figure 15, what collecting costs a database, needs a database: it is not here.
+//! A history is made, put into order of arrival and written as lines, in memory. Then, as in
+//! `anomalist watch`, one thread parses and one checks, as fast as they can; the clock is that of the
+//! arrivals, so that what settles and what flips does not depend on the machine. Figure 15, what collecting
+//! costs a database, needs a database: it is not here.
 
 use anomalist_cli::commands::generate::arrival;
 use anomalist_cli::commands::watch::ingest::{Block, Ingest};
@@ -170,11 +171,12 @@ pub fn measure(as_json: bool, quiet: bool) -> Result<(), Failure> {
     let model = Arrival::default();
     text += "Throughput over time (Figure 12): 24 sessions, 8 operations, 1,000 keys zipf, batches of 500 delayed by N(100 ms, 10 ms)\n";
     let si = spec(SimLevel::SnapshotIsolation, MANY, 0.5);
-    // The paper's other datasets by what tells them apart: an auction of 200 users and 800 items, and a social network whose
-    // every post is a new key.
+    // The paper's other datasets by what tells them apart: an auction of 200 users and 800 items, and a
+    // social network whose every post is a new key.
     let auction = Spec { ops_per_txn: 5, read_ratio: 0.8, ..si.clone() };
     let posts = Spec { writes_per_key: Some(2), ..auction.clone() };
-    // As in the paper, where one transaction in forty of an SI history is wrong at SER; on few hot keys it is one in two.
+    // As in the paper, where one transaction in forty of an SI history is wrong at SER; on few hot keys it
+    // is one in two.
     let calm = Spec { keys: CALM, distribution: Distribution::Uniform, ..si.clone() };
     for (spec, mode, name) in [
         (si.clone(), Mode::Si, "SI"),

@@ -1,7 +1,7 @@
 //! Figures of other tools on the same shapes.
 //!
-//! Measured once on a quiet machine with 2 cores and 24 GiB, end to end (start, load, check), best of 2 or, for W3, of 1.
-//! Another machine than this one: a ratio says what order of magnitude to expect, no more.
+//! Measured once on a quiet machine with 2 cores and 24 GiB, end to end (start, load, check), best of 2 or,
+//! for W3, of 1. Another machine than this one: a ratio says what order of magnitude to expect, no more.
 
 use crate::question::Question;
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ pub enum Question {
     Serializable,
     /// Strong session snapshot isolation alone: what PolySI and VeriStrong call SI.
     SnapshotIsolation,
-    /// Strict serializability alone: what Elle asks unless told otherwise.
+    /// Strict serializability alone: what Elle asks by default.
     Strict,
     /// Serializability alone, without session order.
     PlainSerializable,

@@ -1,4 +1,5 @@
-//! `anomalist-bench weakdb`: the MonkeyDB paper's Table 1 and Figure 13 beside ours, and what reads cost as the history grows.
+//! `anomalist-bench weakdb`: the MonkeyDB paper's Table 1 and Figure 13 beside ours, and what reads cost as
+//! the history grows.
 
 use crate::apps::measure::{Coverage, break_assertion, coverage, growth};
 use crate::apps::{self, App};

@@ -1,4 +1,5 @@
-//! The OLTP suites: their assertions hold where transactions run one after another, and what breaks them on weakdb is what the level allows.
+//! The OLTP suites: their assertions hold where transactions run one after another, and what breaks them on
+//! weakdb is what the level allows.
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,9 +48,9 @@ fn serve(database: Database) -> (Mock, Target) {
     (server, target)
 }
 
-/// The paper says that TPC-C's conditions 4 and 11 hold under causal consistency. Condition 4 does not: two orders with the
-/// same number can be entered by clients that do not see each other. A history in which that happened is causal
-/// by the checker, which shares no code with the store.
+/// The paper says that TPC-C's conditions 4 and 11 hold under causal consistency. Condition 4 does not: two
+/// orders with the same number can be entered by clients that do not see each other. A history in which
+/// that happened is causal by the checker, which shares no code with the store.
 #[test]
 fn a_run_that_breaks_condition_4_is_causal() {
     let suite = all()[0];

@@ -1,4 +1,5 @@
-//! The Rust of the book (`docs/`), of the README and of the READMEs of the crates, compiled and run as doctests.
+//! The Rust of the book (`docs/`), of the README and of the READMEs of the crates, compiled and run as
+//! doctests.
 //!
 //! `cargo test -p anomalist-book --doc` runs it. Console blocks of the same pages are run by
 //! `crates/cli/tests/tidy.rs`. A page that has Rust and is not listed here fails `tidy`.

@@ -9,8 +9,8 @@
 //!   cycles; `strong`: the search for a commit order; `mixed`: transactions that declare levels of their
 //!   own. All of them read the committed view of the history (`view.rs`). Costs are in their headers;
 //!   definitions in `docs/spec/levels.md`, arguments in `docs/spec/algorithms.md`.
-//! - [`shrink`]: a smaller history that still violates a level. [`lint`], [`stats`]: what can be said about a
-//!   recording without judging it. Levels by timestamps are decided in crate `timestamp`.
+//! - [`shrink`]: a smaller history that still violates a level. [`lint`], [`stats`]: what can be said about
+//!   a recording without judging it. Levels by timestamps are decided in crate `timestamp`.
 //! - `cross.rs` decides everything again in other ways and compares.
 //!
 //! ```

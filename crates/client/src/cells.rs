@@ -1,7 +1,7 @@
 //! Every datatype on top of registers and lists, for engines that have nothing else.
 //!
-//! A register holds 0 before anybody writes it. A balance is kept one too high, so that 0 is an account that nobody has touched; a
-//! row that holds 0 is not there.
+//! A register holds 0 before its first write. A balance is kept one too high, so that 0 is an account that
+//! no transaction has touched; a row that holds 0 is not there.
 
 use crate::{Answer, Ended, Key, Op};
 use anomalist_workload::client::ClientSpec;
@@ -39,7 +39,7 @@ pub(crate) trait Cells {
         Err(Stop::Unsupported(Op::Append(key, value)))
     }
 
-    /// Every key that anybody used.
+    /// Every key that any transaction used.
     fn keys(&self) -> Vec<Key>;
 
     /// Number of accounts.

@@ -1,8 +1,8 @@
 //! What a server says about snapshots and the order of commits, for checking by timestamps while it runs.
 //!
-//! A session reports what each transaction saw and its number ([`Stamp`]); a [`Collector`] reads the order of
-//! commits from the server's log, with the same numbers. Together that is a transaction with its timestamps.
-//! How the databases are asked is in the crate `anomalist-databases`.
+//! A session reports what each transaction saw and its number ([`Stamp`]); a [`Collector`] reads the order
+//! of commits from the server's log, with the same numbers. Together that is a transaction with its
+//! timestamps. How the databases are asked is in the crate `anomalist-databases`.
 
 use crate::EngineError;
 use anomalist_history::SnapshotSet;
@@ -14,8 +14,8 @@ pub enum Seen {
     Set {
         /// Their numbers.
         set: SnapshotSet,
-        /// When the server that said so was started, by its clock in microseconds. A server that crashed gives
-        /// numbers again that were not yet on disk.
+        /// When the server that said so was started, by its clock in microseconds. A server that crashed
+        /// gives numbers again that were not yet on disk.
         era: u64,
     },
     /// All that committed up to a place in the log.

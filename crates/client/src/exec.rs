@@ -29,8 +29,8 @@ pub struct ExecEngine {
 }
 
 impl ExecEngine {
-    /// The command, for `sh -c`; it is told the workload and, if there is one, the isolation level asked for. Nobody waits for its
-    /// answers once `stop` says so.
+    /// The command, for `sh -c`; it is sent the workload and, if there is one, the isolation level asked
+    /// for. The engine no longer waits for its answers once `stop` returns true.
     pub fn new(command: &str, spec: &ClientSpec, isolation: Option<&str>, stop: fn() -> bool) -> ExecEngine {
         let mut prepare = json!({"workload": spec.workload.name(), "keys": spec.keys});
         if spec.workload.recording() == Recording::Events {
@@ -58,7 +58,7 @@ impl ExecEngine {
             return Err(EngineError::new("the program has no standard input or output"));
         };
         let (sender, answers) = mpsc::channel();
-        // Ends when the program closes its output, or nobody listens any more.
+        // Ends when the program closes its output, or the receiver is gone.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 let Ok(line) = line else { break };
@@ -92,8 +92,8 @@ impl Engine for ExecEngine {
     }
 }
 
-/// The program of a shell's command. Arguments may be secrets, and so may variables set before it. From the first quote on, only a shell
-/// knows what is what.
+/// The program of a shell's command. Arguments may be secrets, and so may variables set before it. From the
+/// first quote on, only a shell knows what is what.
 fn program(command: &str) -> &str {
     let plain = match command.find(['\'', '"', '\\', '`', '$']) {
         Some(quote) => command[..quote].rsplit_once(char::is_whitespace).map_or("", |(words, _)| words),

@@ -1,10 +1,10 @@
 //! Clients that run a workload against a database and record what they saw.
 //!
-//! A [`Session`] performs one transaction of micro-operations at a time and says how it ended; an [`Engine`]
-//! opens sessions. That is all a database has to be. [`ExecEngine`] is one for a program in any language,
-//! [`SimulatedEngine`] and [`WeakEngine`] are databases in this process, and the crate `anomalist-databases` has
-//! one for databases that speak SQL; an engine in your own process is an `impl` away. [`run`] starts any number
-//! of sessions on an engine and writes their history.
+//! A [`Session`] performs one transaction of micro-operations at a time and says how it ended; an
+//! [`Engine`] opens sessions. That is all a database has to be. [`ExecEngine`] is one for a program in any
+//! language, [`SimulatedEngine`] and [`WeakEngine`] are databases in this process, and the crate
+//! `anomalist-databases` has one for databases that speak SQL; an engine in your own process is an `impl`
+//! away. [`run`] starts any number of sessions on an engine and writes their history.
 //!
 //! ```
 //! use anomalist_client::{Answer, Control, Ended, Engine, EngineError, Limit, Op, Output, Plan, Session, run};
@@ -82,10 +82,12 @@ use std::fmt;
 pub trait Session: Send {
     /// Performs the operations as one transaction, and appends an answer for each that was performed.
     ///
-    /// How it ended must be the truth: [`Ended::Aborted`] only if it is certain that it had no effect and never will.
+    /// How it ended must be the truth: [`Ended::Aborted`] only if it is certain that it had no effect and
+    /// never will.
     fn transact(&mut self, ops: &[Op], answers: &mut Vec<Answer>) -> Ended;
 
-    /// What the server says about the last transaction: what it saw, and its number. None if the server was not asked.
+    /// What the server says about the last transaction: what it saw, and its number. None if the server was
+    /// not asked.
     fn stamp(&mut self) -> Option<Stamp> {
         None
     }

@@ -1,17 +1,20 @@
 //! Checking by timestamps while a run goes on.
 //!
-//! Sessions ask the server what each transaction sees ([`crate::collect`]), a collector reads the order of commits from the
-//! server's log, and here the two are joined: a transaction waits until its commit is in the log, then goes to the online checker
-//! and into a history with timestamps. Each session's transactions go in their order.
+//! Sessions ask the server what each transaction sees ([`crate::collect`]), a collector reads the order of
+//! commits from the server's log, and here the two are joined: a transaction waits until its commit is in
+//! the log, then goes to the online checker and into a history with timestamps. Each session's transactions
+//! go in their order.
 //!
-//! The collector is asked after a transaction has ended, so whatever that transaction saw is in what the collector has told by then. A
-//! transaction of unknown outcome is one that committed if its number turns up in the log, and nothing otherwise. MariaDB tells the
-//! number only with the answer to COMMIT: then a commit that nobody claims may be that transaction's, and nothing is concluded. Nor is
-//! anything where a commit that a client was told of is not in the log.
+//! The collector is asked after a transaction has ended, so whatever that transaction saw is in what the
+//! collector has reported by then. A transaction of unknown outcome is one that committed if its number
+//! turns up in the log, and nothing otherwise. MariaDB tells the number only with the answer to COMMIT:
+//! then a commit that no transaction claims may be that transaction's, and nothing is concluded. Nor is
+//! anything concluded where the server confirmed a commit to a client and the log lacks that commit.
 //!
-//! After a crash PostgreSQL gives numbers again that were not on disk yet. So a number means a transaction only together with the
-//! *era*, the time from one start of the server to the next: whose outcome is unknown committed only if the log has its number in its
-//! own era, and nobody sees what was logged in a later one.
+//! After a crash PostgreSQL gives numbers again that were not on disk yet. So a number means a transaction
+//! only together with the *era*, the time from one start of the server to the next: whose outcome is
+//! unknown committed only if the log has its number in its own era, and no transaction sees what was logged
+//! in a later one.
 
 use crate::collect::{Collector, Commit, Seen, Stamp};
 use crate::record::{Finished, empty, transaction};
@@ -64,7 +67,8 @@ pub struct OnlineSummary {
 }
 
 impl OnlineSummary {
-    /// Whether the server told enough. If not, `violations` is empty: a read of what is not known would look like one.
+    /// Whether the server reported enough. If not, `violations` is empty: a read of what is not known would
+    /// look like one.
     pub fn is_conclusive(&self) -> bool {
         self.missing == 0 && self.unclaimed == 0 && self.open == 0 && self.doubts == 0
     }
@@ -86,7 +90,7 @@ struct Joiner {
     places: HashMap<u64, usize>,
     /// In the order of places.
     log: Vec<Logged>,
-    /// When the server was started, as far as anybody told.
+    /// When the server was started, as far as stamps and the log say.
     eras: BTreeSet<u64>,
     /// The numbers of transactions that were passed on.
     claimed: HashSet<u64>,
@@ -210,27 +214,28 @@ impl Joiner {
         &self.log[..end]
     }
 
-    /// Whether a client was told of a commit that is not in the log.
+    /// Whether the server confirmed this commit to its client, but the log lacks it.
     fn misses(&self, finished: &Finished) -> bool {
         let number = finished.stamp.as_ref().and_then(|stamp| stamp.number);
         finished.ended == Ended::Committed && number.is_some_and(|number| !self.places.contains_key(&number))
     }
 
-    /// Whether the commit at this place of the log is that of a transaction of unknown outcome with the same number.
+    /// Whether the commit at this place of the log is that of a transaction of unknown outcome with the
+    /// same number.
     fn may_claim(&self, at: usize, number: u64, seen: &Seen) -> bool {
         let Seen::Set { era, .. } = seen else { return true };
         let same_era = self.log[at].commit.at >= *era && at < self.until_end_of(*era).len();
         same_era && !self.claimed.contains(&number)
     }
 
-    /// Whether nobody waits but those who may never have committed.
+    /// Whether no transaction waits except those that may never have committed.
     fn settled(&self) -> bool {
         self.waiting
             .values()
             .all(|queue| queue.front().is_none_or(|f| matches!(f.ended, Ended::Indeterminate(_))))
     }
 
-    /// Passes on whoever need not wait.
+    /// Passes on the transactions that need not wait.
     fn release(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for queue in waiting.values_mut() {
@@ -342,8 +347,8 @@ impl Joiner {
     }
 }
 
-/// A set without the numbers above the highest that had committed when its era ended: those it has beyond are of transactions that
-/// aborted, and may be given again.
+/// A set without the numbers above the highest that had committed when its era ended: those it has beyond
+/// are of transactions that aborted, and may be given again.
 fn without_later(set: SnapshotSet, highest: u64) -> SnapshotSet {
     let view = set.view();
     if view.xmax <= highest {

@@ -1,11 +1,12 @@
 //! From finished transactions to a history file, while they finish.
 //!
-//! Transactions of registers and lists go into Anomalist's own format; sets, counters, banks and predicates are Jepsen
-//! operations, one JSON object per line. Either way `anomalist check` reads the file again. A fault is in the history too: an empty
-//! transaction of the session `nemesis`, or an operation of that process.
+//! Transactions of registers and lists go into Anomalist's own format; sets, counters, banks and predicates
+//! are Jepsen operations, one JSON object per line. Either way `anomalist check` reads the file again. A
+//! fault is in the history too: an empty transaction of the session `nemesis`, or an operation of that
+//! process.
 //!
-//! What a transaction that did not commit had asked to write is recorded, because somebody may have seen it. What it read is recorded
-//! as far as it got.
+//! What a transaction that did not commit had asked to write is recorded, because another transaction may
+//! have seen it. What it read is recorded as far as it got.
 
 use crate::{Answer, Ended, Key, Op, Stamp};
 use anomalist_format::{HistoryWriter, RECORDING, RECORDING_END, Sink, WriteError};
@@ -37,7 +38,7 @@ pub(crate) struct Finished {
 
 /// Something that happened, in the order in which it happened.
 pub(crate) enum Entry {
-    /// A transaction begins. Only told where the history needs it.
+    /// A transaction begins. It is passed on only where the history needs it.
     Began {
         process: u64,
         ops: Vec<Op>,
@@ -72,7 +73,7 @@ impl Recorder {
         Ok(Recorder { workload, to })
     }
 
-    /// Whether beginnings have to be told.
+    /// Whether beginnings have to be passed on.
     pub fn wants_beginnings(workload: Workload) -> bool {
         workload.recording() == Recording::Events
     }

@@ -1,7 +1,8 @@
 //! What would be left behind if this process ended now: processes that it started and folders that it made.
 //!
 //! Usually their owners remove them. A handler that ends this process while other threads work calls
-//! [`remove_all`]. So each process and folder is noted at the moment it exists, before anything is done with it.
+//! [`remove_all`]. So each process and folder is noted at the moment it exists, before anything is done
+//! with it.
 
 #[cfg(not(unix))]
 #[path = "remains/elsewhere.rs"]

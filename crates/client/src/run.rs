@@ -1,13 +1,14 @@
 //! Lets sessions loose on an engine, and records.
 //!
-//! A session is a thread: it asks the planner for a transaction, has it performed, and hands what it saw to the thread that
-//! writes the history. Between asking and answering nothing else happens on it, so the driver costs a lock and a channel
-//! per transaction. Times are monotonic and taken before the first statement and after the last answer, so that
-//! "ended before the other began" is true whenever the history says so.
+//! A session is a thread: it asks the planner for a transaction, has it performed, and hands what it saw to
+//! the thread that writes the history. Between asking and answering nothing else happens on it, so the
+//! driver costs a lock and a channel per transaction. Times are monotonic and taken before the first
+//! statement and after the last answer, so that "ended before the other began" is true whenever the history
+//! says so.
 //!
-//! A transaction that aborted is tried again, as a new one with new values, a few times; after some aborts in a row the session waits
-//! a little. A session whose transaction has an unknown
-//! outcome goes on under a new process number, on a new connection: the old process may yet take effect.
+//! A transaction that aborted is tried again, as a new one with new values, a few times; after some aborts
+//! in a row the session waits a little. A session whose transaction has an unknown outcome goes on under a
+//! new process number, on a new connection: the old process may yet take effect.
 
 use crate::online::{Online, OnlineSummary, follow};
 use crate::record::{Entry, Finished, Recorder};
@@ -29,16 +30,17 @@ const RETRIES: u32 = 3;
 const RECONNECT: Duration = Duration::from_millis(50);
 /// How long the database may be unreachable before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same for the first connection of a session, if nobody disturbs the database: it has just been there, but may not want so many.
+/// The same for the first connection of a session, if no faults disturb the database: it has just been
+/// there, but may not want so many.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
-/// The longest that a session waits after an abort, and after how many in a row it does. Those who wake each other's conflicts again
-/// and again never commit; before that, conflicts are what we are here for.
+/// The longest that a session waits after an abort, and after how many in a row it does. Those who wake
+/// each other's conflicts again and again never commit; before that, conflicts are what we are here for.
 const LONGEST_WAIT: Duration = Duration::from_millis(128);
 const STREAK: u32 = 4;
 /// What is recorded reaches the file within this time.
 const FLUSH: Duration = Duration::from_millis(200);
-/// How long the writer lets entries gather. Were it to wait for each, every transaction would have to wake it: on a machine
-/// whose cores are busy, a tenth of what the transaction itself costs.
+/// How long the writer lets entries gather. Were it to wait for each, every transaction would have to wake
+/// it: on a machine whose cores are busy, a tenth of what the transaction itself costs.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// When a run is over.
@@ -64,7 +66,8 @@ pub trait FaultSource: Send {
     /// How long to wait before the next fault.
     fn pause(&mut self) -> Duration;
 
-    /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it is over; nothing, if it met nobody.
+    /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it
+    /// is over; nothing, if it had no effect.
     fn inject(&mut self, over: &AtomicBool) -> Result<Option<FaultEvent>, EngineError>;
 
     /// Puts everything right at the end.
@@ -302,8 +305,8 @@ impl Shared<'_> {
         self.control.stop.store(true, Relaxed);
     }
 
-    /// Calls the engine. If it panics, the run ends, because whoever waits for the session would wait for
-    /// ever; `None` then.
+    /// Calls the engine. If it panics, the run ends, because a thread that waits for the session would wait
+    /// for ever; `None` then.
     fn guarded<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         let panic = match catch_unwind(AssertUnwindSafe(call)) {
             Ok(answer) => return Some(answer),

@@ -1,7 +1,7 @@
 //! The simulated databases of `anomalist-workload` as an engine.
 //!
-//! Before each operation a session sleeps for the time a network would take, so that transactions of different sessions overlap
-//! as they do against a real server; otherwise threads would hardly ever meet.
+//! Before each operation a session sleeps for the time a network would take, so that transactions of
+//! different sessions overlap as they do against a real server; otherwise threads would hardly ever meet.
 
 use crate::cells::{Cells, Stop, perform};
 use crate::{Answer, Ended, Engine, EngineError, Key, Op, Session};

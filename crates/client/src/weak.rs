@@ -1,6 +1,8 @@
-//! The mock weak database of `anomalist-weakdb` as an engine: every read returns any value that the level allows.
+//! The mock weak database of `anomalist-weakdb` as an engine: every read returns any value that the level
+//! allows.
 //!
-//! Registers only: a list that is read and written back loses appends at weak levels, which is not what an append promises.
+//! Registers only: a list that is read and written back loses appends at weak levels, which is not what an
+//! append promises.
 
 use crate::cells::{Cells, Stop, perform};
 use crate::{Answer, Ended, Engine, EngineError, Key, Op, Session};

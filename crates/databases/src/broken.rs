@@ -1,5 +1,5 @@
-//! Databases with a known bug: a real one behind a wrapper that does what its bug says. A checker that calls one of them clean is
-//! wrong.
+//! Databases with a known bug: a real one behind a wrapper that does what its bug says. A checker that
+//! calls one of them clean is wrong.
 //!
 //! | bug | what the wrapper does | what a checker finds |
 //! |---|---|---|
@@ -97,8 +97,9 @@ impl<D: Database> Broken<D> {
         Broken { inner, bug, shared: Arc::default(), copy: None }
     }
 
-    /// Two databases that begin alike. The second follows, `lag` commits behind, and takes over for good after `commits`
-    /// commits; what it had not done by then is lost, though it was acknowledged. Statements outside transactions go to both.
+    /// Two databases that begin alike. The second follows, `lag` commits behind, and takes over for good
+    /// after `commits` commits; what it had not done by then is lost, though it was acknowledged.
+    /// Statements outside transactions go to both.
     pub fn with_failover(primary: D, copy: D, lag: usize, commits: u64) -> Result<Broken<D>, Error> {
         let session = Some(copy.connect()?);
         let copying = Copying { session, lag, takes_over: commits, ..Copying::default() };

@@ -10,7 +10,8 @@ pub struct Reply {
     pub columns: Arc<[String]>,
     /// The rows, each as long as `columns`.
     pub rows: Vec<Vec<Value>>,
-    /// How many rows the statement inserted, changed or deleted; 0 for one that returns rows, unless it changes some too.
+    /// How many rows the statement inserted, changed or deleted; 0 for one that returns rows, unless it
+    /// changes some too.
     pub affected: u64,
 }
 
@@ -37,24 +38,25 @@ pub struct Query<'a> {
 
 /// A session of a database. Blocking: a session is a thread's affair.
 ///
-/// A connection that lost its server stays lost; open another one, and go on under another name if you record a history.
-/// Dropping a connection rolls back what is open.
+/// A connection that lost its server stays lost; open another one, and go on under another name if you
+/// record a history. Dropping a connection rolls back what is open.
 pub trait Connection: Send {
     /// What is at the other end.
     fn product(&self) -> &Product;
 
-    /// Runs SQL text as it is, several statements with semicolons between them if you like, in one round trip. Placeholders
-    /// have no meaning.
+    /// Runs SQL text as it is, several statements with semicolons between them if you like, in one round
+    /// trip. Placeholders have no meaning.
     ///
-    /// The statements are not looked at: a BEGIN or COMMIT among them is the caller's responsibility, and so is the fate
-    /// of a transaction committed this way. Use [`Connection::begin`] and [`Connection::commit`].
+    /// The statements are not looked at: a BEGIN or COMMIT among them is the caller's responsibility, and
+    /// so is the fate of a transaction committed this way. Use [`Connection::begin`] and
+    /// [`Connection::commit`].
     fn run(&mut self, sql: &str) -> Result<Vec<Reply>, Error>;
 
     /// Runs one statement with parameters. It is prepared the first time and remembered.
     fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Reply, Error>;
 
-    /// Runs statements one after the other, in one round trip if the protocol can (PostgreSQL's). Stops at the first
-    /// failure; [`Error::place`] says which it was.
+    /// Runs statements one after the other, in one round trip if the protocol can (PostgreSQL's). Stops at
+    /// the first failure; [`Error::place`] says which it was.
     fn batch(&mut self, queries: &[Query<'_>]) -> Result<Vec<Reply>, Error> {
         let mut replies = Vec::with_capacity(queries.len());
         for (at, query) in queries.iter().enumerate() {
@@ -63,14 +65,17 @@ pub trait Connection: Send {
         Ok(replies)
     }
 
-    /// Begins a transaction at this level. If that fails, nothing has been done: the fate is [`crate::Fate::Aborted`].
+    /// Begins a transaction at this level. If that fails, nothing has been done: the fate is
+    /// [`crate::Fate::Aborted`].
     fn begin(&mut self, isolation: &Isolation) -> Result<(), Error>;
 
-    /// Commits. An error's fate is never [`crate::Fate::Open`]: if the database left the transaction open, it was rolled back.
+    /// Commits. An error's fate is never [`crate::Fate::Open`]: if the database left the transaction open,
+    /// it was rolled back.
     fn commit(&mut self) -> Result<(), Error>;
 
-    /// Rolls back; to be called after every failed statement. Without an open transaction: nothing. A failure to roll back before COMMIT was sent leaves the transaction
-    /// aborted all the same, and the connection lost.
+    /// Rolls back; to be called after every failed statement. Without an open transaction: nothing. A
+    /// failure to roll back before COMMIT was sent leaves the transaction aborted all the same, and the
+    /// connection lost.
     fn rollback(&mut self) -> Result<(), Error>;
 
     /// Whether a transaction is open, if only to be rolled back.

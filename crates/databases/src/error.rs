@@ -1,9 +1,9 @@
 //! What went wrong, and what that means for the transaction.
 //!
-//! A checker believes what clients report, so the one thing an error must never do is claim too much. Two questions are
-//! answered apart: what *kind* of failure it was, and what is certain about the transaction's *fate*. Only what a database
-//! documents as rolled back counts as aborted; whatever happens between sending COMMIT and its answer, and is not such a
-//! refusal, leaves the fate unknown.
+//! A checker believes what clients report, so the one thing an error must never do is claim too much. Two
+//! questions are answered apart: what *kind* of failure it was, and what is certain about the transaction's
+//! *fate*. Only what a database documents as rolled back counts as aborted; whatever happens between
+//! sending COMMIT and its answer, and is not such a refusal, leaves the fate unknown.
 
 use std::fmt;
 
@@ -20,8 +20,8 @@ pub struct Error {
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The database gave the transaction up for the sake of isolation: serialization failure, write conflict,
-    /// certification failure, a snapshot too old to go on with.
+    /// The database gave the transaction up for the sake of isolation: serialization failure, write
+    /// conflict, certification failure, a snapshot too old to go on with.
     Conflict,
     /// The transaction was the victim of a deadlock.
     Deadlock,
@@ -29,7 +29,8 @@ pub enum Kind {
     Constraint,
     /// Syntax, unknown tables or columns, an isolation level or feature that the database does not have.
     Unsupported,
-    /// The statement did not come through in time: a lock wait, a busy database, a client's or server's time limit.
+    /// The statement did not come through in time: a lock wait, a busy database, a client's or server's
+    /// time limit.
     Timeout,
     /// The statement was cancelled from outside.
     Cancelled,
@@ -42,7 +43,8 @@ pub enum Kind {
 /// What is certain about the transaction in which a failure happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// It is still open, if only to be rolled back. After [`crate::Connection::rollback`] it is certainly aborted.
+    /// It is still open, if only to be rolled back. After [`crate::Connection::rollback`] it is certainly
+    /// aborted.
     Open,
     /// It certainly had no effect and never will. Outside a transaction: the statement had none.
     Aborted,
@@ -125,8 +127,9 @@ impl Error {
 
     /// The fate of a transaction whose COMMIT was sent and met this failure.
     ///
-    /// The refusals that databases document as a rollback are conflicts, deadlocks and deferred constraints. Everything
-    /// else can come after the commit took effect: a terminated backend, a time limit, a shutdown.
+    /// The refusals that databases document as a rollback are conflicts, deadlocks and deferred
+    /// constraints. Everything else can come after the commit took effect: a terminated backend, a time
+    /// limit, a shutdown.
     #[must_use]
     pub fn at_commit(self) -> Error {
         let fate = match self.kind {
@@ -138,8 +141,8 @@ impl Error {
 
     /// The fate after a failure outside COMMIT, from the state of the session before and after it.
     ///
-    /// A connection lost before COMMIT was sent takes its transaction along. A statement on its own commits itself, so
-    /// losing its answer leaves it unknown whether it did.
+    /// A connection lost before COMMIT was sent takes its transaction along. A statement on its own commits
+    /// itself, so losing its answer leaves it unknown whether it did.
     #[must_use]
     pub(crate) fn at_statement(self, was_open: bool, is_open: bool, is_lost: bool) -> Error {
         let fate = match (is_lost, was_open, is_open) {

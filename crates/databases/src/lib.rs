@@ -1,8 +1,8 @@
 //! Connections to real databases, and workloads on them.
 //!
-//! A [`Target`] is a database named by a URL; it opens [`Connection`]s, one per session and thread. All of them
-//! answer in the same [`Value`]s, and fail with an [`Error`] that says what is certain about the transaction:
-//! whether it is open, aborted or unknown ([`Fate`]). A checker can only be as honest as this.
+//! A [`Target`] is a database named by a URL; it opens [`Connection`]s, one per session and thread. All of
+//! them answer in the same [`Value`]s, and fail with an [`Error`] that says what is certain about the
+//! transaction: whether it is open, aborted or unknown ([`Fate`]). A checker can only be as honest as this.
 //! [`engine::SqlEngine`] runs the workloads of `anomalist-client` on them.
 //!
 //! ```
@@ -25,8 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Each database is a cargo feature: `postgres`, `mysql`, `sqlite`. To add one: a file with a [`Connection`], a
-//! [`Family`], its levels in `product.rs`, and a call of the conformance suite in
+//! Each database is a cargo feature: `postgres`, `mysql`, `sqlite`. To add one: a file with a
+//! [`Connection`], a [`Family`], its levels in `product.rs`, and a call of the conformance suite in
 //! `crates/lab/tests/conformance.rs`.
 
 #![cfg_attr(

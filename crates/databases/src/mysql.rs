@@ -1,8 +1,9 @@
 //! MySQL, MariaDB and what speaks their protocol.
 //!
-//! The server says after a failure only sometimes that it rolled the transaction back (a deadlock does, a lock wait does not), so
-//! a transaction counts as open until it is rolled back or committed: rolling back twice costs nothing. Statements of the schema
-//! commit what is open, silently; they have no place in a transaction.
+//! The server says after a failure only sometimes that it rolled the transaction back (a deadlock does, a
+//! lock wait does not), so a transaction counts as open until it is rolled back or committed: rolling back
+//! twice costs nothing. Statements of the schema commit what is open, silently; they have no place in a
+//! transaction.
 //!
 //! `affected` counts the rows that matched, as in other databases, not only those that changed.
 
@@ -115,7 +116,7 @@ impl Mysql {
     }
 
     fn note(&mut self, error: &Error) {
-        // An answer that did not come in time may come later, where nobody expects it.
+        // An answer that did not come in time may come later, where it is not expected.
         let unanswered = error.kind() == Kind::Timeout && error.code().is_none();
         self.lost |= unanswered || error.kind() == Kind::Lost;
     }
@@ -331,7 +332,7 @@ fn failure(error: mysql::Error) -> Error {
         ) => return Error::new(Kind::Unsupported, e.to_string()),
         mysql::Error::TlsError(e) => return Error::new(Kind::Unsupported, format!("TLS: {e}")),
         mysql::Error::UrlError(e) => return Error::new(Kind::Unsupported, e.to_string()),
-        // Anything the driver did not expect leaves the connection in a state that nobody knows.
+        // Anything the driver did not expect leaves the connection in an unknown state.
         other => return Error::new(Kind::Lost, other.to_string()),
     };
     let kind = match (server.code, server.state.get(..2)) {

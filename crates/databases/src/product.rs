@@ -40,8 +40,8 @@ impl Product {
         }
     }
 
-    /// The isolation levels, weakest first. Levels that a database only takes for another one are left out: PostgreSQL's READ
-    /// UNCOMMITTED is its READ COMMITTED.
+    /// The isolation levels, weakest first. Levels that a database only takes for another one are left out:
+    /// PostgreSQL's READ UNCOMMITTED is its READ COMMITTED.
     pub fn isolations(&self) -> Vec<Isolation> {
         let plain = |name: &str, setup: String, begin: &str| Isolation {
             name: name.to_owned(),
@@ -111,7 +111,8 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// A level for a database that is not in the list: `setup` is run when a session changes to it, `begin` each time.
+    /// A level for a database that is not in the list: `setup` is run when a session changes to it, `begin`
+    /// each time.
     pub fn new(name: impl Into<String>, setup: impl Into<String>, begin: impl Into<String>) -> Isolation {
         Isolation { name: name.into(), setup: setup.into(), begin: begin.into() }
     }

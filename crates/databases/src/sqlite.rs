@@ -1,9 +1,9 @@
 //! SQLite, in this process. A file is the database, its locks are its isolation.
 //!
-//! A busy database is a [`Kind::Timeout`] after the statement's time limit; SQLITE_BUSY_SNAPSHOT, a write by a transaction whose
-//! snapshot is no longer the newest, is a [`Kind::Conflict`]. Some failures (a full disk, an I/O error) end the transaction, most
-//! leave it open; SQLite says which. If COMMIT meets a busy database the transaction stays open and is
-//! rolled back, so it is certainly aborted.
+//! A busy database is a [`Kind::Timeout`] after the statement's time limit; SQLITE_BUSY_SNAPSHOT, a write
+//! by a transaction whose snapshot is no longer the newest, is a [`Kind::Conflict`]. Some failures (a full
+//! disk, an I/O error) end the transaction, most leave it open; SQLite says which. If COMMIT meets a busy
+//! database the transaction stays open and is rolled back, so it is certainly aborted.
 
 use crate::{Cancel, Connection, Error, Family, Fate, Isolation, Kind, Product, Reply, Target, Value};
 use rusqlite::fallible_iterator::FallibleIterator;

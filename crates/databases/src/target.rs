@@ -15,9 +15,10 @@ use std::time::Duration;
 /// # Ok::<(), anomalist_databases::UrlError>(())
 /// ```
 ///
-/// Parameters, after a question mark: `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca`, `verify-full`: as libpq
-/// has them; MySQL without it tries no TLS), `sslrootcert`, `sslcert` and `sslkey` (PEM files), `connect_timeout` and `statement_timeout` in
-/// seconds; of PostgreSQL also `application_name` and `options`; of SQLite `journal` (`wal`, `delete`, …) and `synchronous`.
+/// Parameters, after a question mark: `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca`,
+/// `verify-full`: as libpq has them; MySQL without it tries no TLS), `sslrootcert`, `sslcert` and `sslkey`
+/// (PEM files), `connect_timeout` and `statement_timeout` in seconds; of PostgreSQL also `application_name`
+/// and `options`; of SQLite `journal` (`wal`, `delete`, …) and `synchronous`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub(crate) parts: Parts,

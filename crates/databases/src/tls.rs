@@ -1,9 +1,10 @@
 //! TLS by rustls, with libpq's `sslmode`.
 //!
-//! `require` encrypts and looks at nothing, unless `sslrootcert` is given: then it is `verify-ca`, as libpq has it.
-//! `verify-ca` wants a chain to a trusted root, `verify-full` also the host's name. A certificate that is itself
-//! among the roots is trusted, so self-signed ones work. `sslrootcert=system` (the default) means the machine's own list.
-//! `sslcert` and `sslkey` are the client's own, for servers that ask for them.
+//! `require` encrypts and looks at nothing, unless `sslrootcert` is given: then it is `verify-ca`, as libpq
+//! has it. `verify-ca` wants a chain to a trusted root, `verify-full` also the host's name. A certificate
+//! that is itself among the roots is trusted, so self-signed ones work. `sslrootcert=system` (the default)
+//! means the machine's own list. `sslcert` and `sslkey` are the client's own, for servers that ask for
+//! them.
 
 use crate::{Error, Kind, Target};
 

@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(parse("sqlite:///tmp/x").unwrap().database.as_deref(), Some("/tmp/x"));
         assert_eq!(parse("sqlite:x.db").unwrap().database.as_deref(), Some("x.db"));
         assert_eq!(parse("sqlite:/tmp/a@b.db").unwrap().database.as_deref(), Some("/tmp/a@b.db"));
-        // A password may contain an at sign that nobody escaped.
+        // A password may contain an at sign that is not escaped.
         assert_eq!(parse("mysql://u:a@b@h/d").unwrap().password, Some(Secret("a@b".to_owned())));
     }
 

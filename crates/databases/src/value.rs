@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A value of a row or a parameter.
 ///
-/// Booleans are 0 and 1. Exact decimals are integers if they are whole and fit, text otherwise; dates, JSON, arrays and
-/// whatever else a database has are text as it prints them.
+/// Booleans are 0 and 1. Exact decimals are integers if they are whole and fit, text otherwise; dates,
+/// JSON, arrays and whatever else a database has are text as it prints them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// SQL's NULL.

@@ -1,9 +1,10 @@
 //! Many runs, and the story of the first that fails.
 //!
-//! A failing run made many choices, most of them harmless. [`explain`] runs it again with the newest value for every read
-//! except some of those that were stale, and shrinks that set by delta debugging (Zeller's ddmin) until no single one can be left out. What is left
-//! is the reason: a few reads, and the anomaly that the checker finds in a history in which only they are stale.
-//! Then it looks for the weakest stronger level at which as many runs pass.
+//! A failing run made many choices, most of them harmless. [`explain`] runs it again with the newest value
+//! for every read except some of those that were stale, and shrinks that set by delta debugging (Zeller's
+//! ddmin) until no single one can be left out. What is left is the reason: a few reads, and the anomaly
+//! that the checker finds in a history in which only they are stale. Then it looks for the weakest stronger
+//! level at which as many runs pass.
 
 use crate::subject::{Run, Subject};
 use anomalist_level::{AnomalyKind, Level};
@@ -77,7 +78,8 @@ pub struct StaleRead {
 /// Why a run failed.
 #[derive(Debug)]
 pub struct Explanation {
-    /// The stale reads that suffice, in the order in which they happened; empty if it also fails without any.
+    /// The stale reads that suffice, in the order in which they happened; empty if it also fails without
+    /// any.
     pub stale: Vec<StaleRead>,
     /// How many stale reads the failing run had.
     pub of: usize,
@@ -95,7 +97,8 @@ pub struct Explanation {
     pub replay: Replay,
 }
 
-/// Runs the subject many times. `progress` is told of every run: how many so far, and whether this one failed.
+/// Runs the subject many times. `progress` is called for every run, with the number of runs so far and
+/// whether this one failed.
 pub fn explore<S: Subject>(
     subject: &mut S,
     plan: &Plan,
@@ -234,11 +237,13 @@ fn around(run: &Run, choice: &Choice) -> StaleRead {
     }
 }
 
-/// What the checker says about the history: kinds that rule serializability out, without those that a worse one implies.
+/// What the checker says about the history: kinds that rule serializability out, without those that a worse
+/// one implies.
 fn anomalies(run: &Run) -> Vec<AnomalyKind> {
     let Ok(history) = &run.history else { return Vec::new() };
     let history = anomalist::History::from(history.clone());
-    // Histories of a minimised failure are small; the searches of strong levels get a bounded number of steps.
+    // Histories of a minimised failure are small; the searches of strong levels get a bounded number of
+    // steps.
     let steps = std::sync::atomic::AtomicU64::new(0);
     let spent = || steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 200_000;
     let levels = LEVELS.iter().copied().chain([Level::StrongSessionSerializable]);
@@ -272,8 +277,9 @@ fn weakest<S: Subject>(subject: &mut S, plan: &Plan) -> Result<Option<(Level, u6
     Ok(None)
 }
 
-/// Runs a subject with every value for every read, instead of some: each distinct set of choices once, in as far as the subject runs
-/// its sessions in the same order each time. Ends after `limit` runs; true if nothing is left.
+/// Runs a subject with every value for every read, instead of some: each distinct set of choices once, in
+/// as far as the subject runs its sessions in the same order each time. Ends after `limit` runs; true if
+/// nothing is left.
 pub fn enumerate<S: Subject>(
     subject: &mut S,
     options: &Options,

@@ -1,11 +1,12 @@
 //! A run as a sequence of decisions, and all runs by trying every decision.
 //!
-//! A run asks for decisions: whose turn it is, which value a read returns. A script answers the first ones, and
-//! the first possibility is taken from there on; the next script changes the last decision that has another possibility. That is a
-//! depth-first search in which each run starts from the beginning.
+//! A run asks for decisions: whose turn it is, which value a read returns. A script answers the first ones,
+//! and the first possibility is taken from there on; the next script changes the last decision that has
+//! another possibility. That is a depth-first search in which each run starts from the beginning.
 //!
-//! Between transactions, what is left to happen depends only on the history so far. A run that comes upon a history that an earlier
-//! one has passed is given up, so every history is reached once, whatever the number of orders that lead to it.
+//! Between transactions, what is left to happen depends only on the history so far. A run that comes upon a
+//! history that an earlier one has passed is given up, so every history is reached once, whatever the
+//! number of orders that lead to it.
 
 use rustc_hash::FxHashSet;
 

@@ -1,10 +1,11 @@
 //! Runs a program against weakdb many times, and explains its failures.
 //!
-//! [`explore`] runs a [`Subject`] with seed after seed. When one fails, it is run again with ever fewer stale reads, until only
-//! those are left that make it fail; they are named with the anomaly that they form and the weakest level at
-//! which the failure is gone. [`enumerate`] and [`systematic`] try everything instead of sampling.
-//! [`concurrently`] runs clients of one process in a repeatable order. Applications that are known to break
-//! under weak isolation are in `crates/bench/src/apps` and `crates/bench/src/suites`.
+//! [`explore`] runs a [`Subject`] with seed after seed. When one fails, it is run again with ever fewer
+//! stale reads, until only those are left that make it fail; they are named with the anomaly that they form
+//! and the weakest level at which the failure is gone. [`enumerate`] and [`systematic`] try everything
+//! instead of sampling. [`concurrently`] runs clients of one process in a repeatable order. Applications
+//! that are known to break under weak isolation are in `crates/bench/src/apps` and
+//! `crates/bench/src/suites`.
 //!
 //! ```
 //! use anomalist_explore::{Body, Plan, Program, concurrently, explore};

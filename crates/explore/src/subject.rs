@@ -46,7 +46,8 @@ pub trait Subject {
     /// Why it could not be run at all.
     type Error;
 
-    /// Runs it. The store must be made with these options, as far as the subject has no reason to change them.
+    /// Runs it. The store must be made with these options, as far as the subject has no reason to change
+    /// them.
     fn run(&mut self, options: &Options) -> Result<Run, Self::Error>;
 }
 

@@ -16,10 +16,12 @@ pub struct Tried {
     pub complete: bool,
 }
 
-/// Runs a program with every order of its transactions and every allowed value for every read, each history once.
+/// Runs a program with every order of its transactions and every allowed value for every read, each history
+/// once.
 ///
-/// The program is given a store with these initial values and the turns for [`concurrently`](crate::concurrently). It must be
-/// deterministic but for those. Ends early after `limit` runs, or when `each` returns false for a finished run.
+/// The program is given a store with these initial values and the turns for
+/// [`concurrently`](crate::concurrently). It must be deterministic but for those. Ends early after `limit`
+/// runs, or when `each` returns false for a finished run.
 ///
 /// ```
 /// use anomalist_explore::{Body, concurrently, systematic};

@@ -1,8 +1,9 @@
 //! Clients that run side by side, in an order that is repeatable.
 //!
-//! Weakdb decides what a read returns; in which order transactions arrive is up to the program. [`concurrently`] runs each
-//! client on a thread of its own, but lets them go on one at a time, transaction by transaction: whoever's turn it is. So one seed
-//! repeats a run, and every order can be tried ([`systematic`](crate::systematic)).
+//! Weakdb decides what a read returns; in which order transactions arrive is up to the program.
+//! [`concurrently`] runs each client on a thread of its own, but lets them go on one at a time, transaction
+//! by transaction: the client whose turn it is. So one seed repeats a run, and every order can be tried
+//! ([`systematic`](crate::systematic)).
 
 use crate::decisions::Decisions;
 use anomalist_weakdb::{Error, Session, Store};
@@ -22,9 +23,9 @@ pub enum Stop {
 /// Who goes next.
 #[derive(Clone, Debug)]
 pub enum Turns {
-    /// Whoever the operating system lets.
+    /// The client that the operating system lets run.
     Free,
-    /// Anybody, by this seed.
+    /// A random client, by this seed.
     Shuffled(u64),
     /// As decided.
     Decided(Arc<Mutex<Decisions>>),
@@ -75,7 +76,8 @@ impl Drop for Client {
 /// What a client does.
 pub type Body<'a, T> = Box<dyn FnOnce(&mut Client) -> Result<T, Stop> + Send + 'a>;
 
-/// Runs these clients side by side, each in a session of its own, and returns what they return, in their order.
+/// Runs these clients side by side, each in a session of its own, and returns what they return, in their
+/// order.
 pub fn concurrently<T: Send>(
     store: &Arc<Store>,
     turns: &Turns,

@@ -74,7 +74,8 @@ fn every_value_of_a_small_program_is_tried() {
         assert!(seen.insert(values), "once each");
     });
     assert!(complete.unwrap());
-    // Having seen y, the reader has seen everything; having seen the initial y, it cannot have seen the second x.
+    // Having seen y, the reader has seen everything; having seen the initial y, it cannot have seen the
+    // second x.
     let expected = [vec![None, None], vec![None, Some(1)], vec![Some(2), Some(2)]];
     assert_eq!(seen, expected.into());
 }

@@ -13,7 +13,7 @@ pub enum Outcome {
     Committed,
     /// It certainly did not take effect.
     Aborted,
-    /// Nobody told the client: it may or may not have taken effect.
+    /// The client did not learn the outcome: the transaction may or may not have taken effect.
     Indeterminate,
 }
 
@@ -113,7 +113,8 @@ impl Stamps {
     }
 }
 
-/// When the client began a transaction and learnt its outcome, in units of one common clock (or event numbers).
+/// When the client began a transaction and learnt its outcome, in units of one common clock (or event
+/// numbers).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
     /// The client issued it.
@@ -125,10 +126,11 @@ pub struct Interval {
 /// Free-form facts about one transaction; the entry `level` declares the isolation level it ran at.
 pub type Metadata = BTreeMap<Box<str>, Box<str>>;
 
-/// The value of a key that nobody has written yet.
+/// The value of a key before its first write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Initial {
-    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that no write explains is thin air.
+    /// For every key without an entry in `keys`; `None`: such a key has no initial value, and a read that
+    /// no write explains is thin air.
     pub default: Option<Value>,
     /// Keys with an initial value of their own.
     pub keys: FxHashMap<KeyId, Value>,

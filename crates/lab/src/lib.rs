@@ -1,9 +1,9 @@
 //! A laboratory for databases: throw-away servers, and faults on the way to them.
 //!
-//! [`server::Server`] runs PostgreSQL, MariaDB or a Galera cluster from the programs installed on this machine;
-//! [`fault`] has a proxy that cuts, delays and holds connections, and plans of faults that a
-//! [`fault::SiteFaults`] carries out during a run. The proxy and the plans work on every system, servers on Linux
-//! only: elsewhere starting one fails with
+//! [`server::Server`] runs PostgreSQL, MariaDB or a Galera cluster from the programs installed on this
+//! machine; [`fault`] has a proxy that cuts, delays and holds connections, and plans of faults that a
+//! [`fault::SiteFaults`] carries out during a run. The proxy and the plans work on every system, servers on
+//! Linux only: elsewhere starting one fails with
 //! [`ServerError::NeedsLinux`](server::ServerError::NeedsLinux).
 //!
 //! ```

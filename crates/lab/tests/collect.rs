@@ -1,5 +1,5 @@
-//! What the servers tell about themselves is enough to check snapshot isolation by timestamps: a clean run is clean, and a run
-//! that loses updates is not.
+//! What the servers tell about themselves is enough to check snapshot isolation by timestamps: a clean run
+//! is clean, and a run that loses updates is not.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 #![allow(clippy::print_stdout, reason = "figures of a test")]
@@ -217,7 +217,7 @@ fn after_a_crash() {
     }
 }
 
-/// On a server that stays, nothing of ours does: not even if nobody is left to remove it.
+/// On a server that keeps running, nothing of Anomalist's stays, even if no process is left to remove it.
 #[test]
 fn a_slot_goes_with_its_session() {
     let Some(server) = suite::server(Engine::Postgres, &Setup::default()) else { return };

@@ -1,5 +1,5 @@
-//! Outcomes are told as they are while everything goes wrong: whatever a session says was committed is there, whatever it
-//! says was aborted is not, and the unknown may be either.
+//! Outcomes are reported as they are while everything goes wrong: whatever a session says was committed is
+//! there, whatever it says was aborted is not, and the unknown may be either.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 #![allow(clippy::print_stdout, reason = "figures of a test")]
@@ -130,7 +130,8 @@ fn disturbed<'a>(server: &'a Server, bug: Option<Bug>, faults: &[(Fault, u64)]) 
             }
             let lasts = Duration::from_millis(lasts);
             let planned = Planned { at: Duration::ZERO, fault, node: 0, lasts };
-            // Between two connections nobody is there to be ended; the administrator may meet a server that is starting.
+            // Between two connections there is no session to be ended; the administrator may meet a server
+            // that is starting.
             if let Err(error) = site.carry_out(&planned, &never) {
                 assert_eq!(fault, Fault::Terminate, "{error}");
             }

@@ -78,7 +78,8 @@ fn mariadb() {
     }
 }
 
-/// What a cluster does in the end: while it looks for its members, which a busy machine may make it do at any time, statements fail.
+/// What a cluster does in the end: while it looks for its members, which a busy machine may make it do at
+/// any time, statements fail.
 fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Result<T, Error>) -> T {
     let limit = Instant::now() + Duration::from_secs(180);
     loop {
@@ -112,7 +113,8 @@ fn galera() {
         let (mut one, mut two) = (targets[0].connect()?, targets[1].connect()?);
         let level = one.product().isolation("repeatable read").unwrap();
         for session in [&mut one, &mut two] {
-            // Each waits for what the others have done: a node that has not seen the row yet would change nothing.
+            // Each waits for what the others have done: a node that has not seen the row yet would change
+            // nothing.
             session.run("SET SESSION wsrep_sync_wait = 7")?;
             session.begin(&level)?;
             session.run("UPDATE kept SET v = v + 10")?;

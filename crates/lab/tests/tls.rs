@@ -107,7 +107,7 @@ fn with_tls(engine: Engine) {
         target.connect().unwrap().run(created).unwrap();
     }
     passwords(target);
-    // Bob is whoever has Bob's certificate.
+    // The server accepts as Bob only a client that has Bob's certificate.
     let bob = target.clone().with_login("bob", None).with_parameter("sslmode", "require").unwrap();
     assert!(bob.connect().is_err());
     let path = |name: &str| file(name).display().to_string();

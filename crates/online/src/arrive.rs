@@ -100,7 +100,8 @@ impl<S: Store> Checker<S> {
                     true => at,
                     false => versions.find(txn.start, |v| rule.contains(txn.start, v.commit)),
                 };
-                // Whatever committed between start and commit is a conflict, so there is little to walk past.
+                // Whatever committed between start and commit is a conflict, so there is little to walk
+                // past.
                 let unseen =
                     |v: &Version| !rule.contains(txn.start, v.commit) || goes_on && v.commit == txn.start;
                 while let Some(before) = versions.prev(from)

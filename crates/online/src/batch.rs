@@ -1,6 +1,7 @@
 //! Transactions on their way to the checker.
 //!
-//! Made by whoever parses, perhaps on another thread; columns, so that a batch of thousands costs a handful of allocations.
+//! The parser makes them, perhaps on another thread. They are stored in columns, so that a batch of
+//! thousands costs a handful of allocations.
 
 use crate::Key128;
 use anomalist_history::{AtomKind, Facts, OpKind, Outcome, SnapshotSet, Stamps, TransactionSink, Untimed};
@@ -23,11 +24,13 @@ pub struct Head {
     pub session: Key128,
     /// Its own name, if it has one; no two have the same.
     pub id: Option<Key128>,
-    /// What became of it. Committed transactions are checked, and those of unknown outcome once somebody has seen their work.
+    /// What became of it. Committed transactions are checked, and those of unknown outcome once another
+    /// transaction has seen their writes.
     pub outcome: Outcome,
     /// Start and commit.
     pub stamps: Stamps,
-    /// Its number in its session, where the recording has one: one more than that of the transaction before it.
+    /// Its number in its session, where the recording has one: one more than that of the transaction before
+    /// it.
     pub number: Option<u64>,
     /// The id by which sets name it.
     pub set_id: Option<u64>,

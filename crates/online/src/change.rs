@@ -1,9 +1,10 @@
-//! Verdicts that change, and when the world hears of it.
+//! Verdicts that change, and when a change is reported.
 //!
-//! A verdict is provisional until its transaction has been here for the settling time; then, if it differs from what was
-//! reported, it is reported. A reported violation that a later arrival overturns is retracted at once; a read that had settled
-//! as right and turns wrong has to settle again. So violations minus retractions are, once everything has settled,
-//! exactly the reads that are wrong by all that has arrived: what the offline check finds.
+//! A verdict is provisional until its transaction has been here for the settling time; then, if it differs
+//! from what was reported, it is reported. A reported violation that a later arrival overturns is retracted
+//! at once; a read that had settled as right and turns wrong has to settle again. So violations minus
+//! retractions are, once everything has settled, exactly the reads that are wrong by all that has arrived:
+//! what the offline check finds.
 
 use crate::checker::Checker;
 use crate::key::{Effect, Key, Read, Slot, Verdict, Version};
@@ -44,8 +45,8 @@ impl Key {
 /// The deadline of what only the end settles.
 pub(crate) const FOREVER: u64 = u64::MAX;
 
-/// A timestamp as a moment of virtual time, for [`Options::virtual_time`](crate::Options). Logical parts are left out,
-/// so what has settled is at worst a little late.
+/// A timestamp as a moment of virtual time, for [`Options::virtual_time`](crate::Options). Logical parts
+/// are left out, so what has settled is at worst a little late.
 pub fn moment(at: Timestamp) -> u64 {
     (at.physical as u64) ^ (1 << 63)
 }
@@ -88,7 +89,8 @@ impl<S: Store> Checker<S> {
         ring.insert(at, read)
     }
 
-    /// Judges again the reads that see the version of this transaction, which is here, up to the next one that hides it.
+    /// Judges again the reads that see the version of this transaction, which is here, up to the next one
+    /// that hides it.
     pub(crate) fn recheck(
         &mut self,
         key: u32,
@@ -149,7 +151,8 @@ impl<S: Store> Checker<S> {
             }
             at = self.keys[key as usize].reads.next(at);
         }
-        // Sets from before the writer's id was given out do not contain it: of a long stream, only the last few may.
+        // Sets from before the writer's id was given out do not contain it: of a long stream, only the last
+        // few may.
         let id = self.world.txn(slot).set_id;
         let mut at = self.keys[key as usize].set_reads.start();
         loop {
@@ -167,7 +170,8 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// A written value that decides alone what others must read, up to the version after it: nobody is tied with it.
+    /// A written value that decides alone what others must read, up to the version after it: no other
+    /// version has the same commit timestamp.
     fn stands_alone(&self, key: &Key, at: Cursor, commit: Timestamp) -> Option<(Key128, Option<Timestamp>)> {
         let versions = &key.versions;
         let value = versions.get(at)?.effect.written()?;
@@ -261,7 +265,8 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    /// When a read of this transaction at this moment settles, and when one settles again whose verdict changes now.
+    /// When a read of this transaction at this moment settles, and when one settles again whose verdict
+    /// changes now.
     pub(crate) fn deadlines(&self, slot: Slot, at: Timestamp, now: u64) -> (u64, u64) {
         if self.options.virtual_time {
             let settles = moment(at).saturating_add(1).min(FOREVER - 1);
@@ -270,7 +275,7 @@ impl<S: Store> Checker<S> {
         (self.world.txn(slot).arrived + self.options.settle_ms, now + self.options.settle_ms)
     }
 
-    /// The world is to be told at the deadline.
+    /// The read's new verdict is to be reported at the deadline.
     pub(crate) fn arm(&mut self, key: u32, side: Side, at: Cursor, deadline: u64) {
         let read = self.read_mut(key, side, at);
         read.pending = true;
@@ -293,8 +298,8 @@ impl<S: Store> Checker<S> {
         self.settle_some(now, usize::MAX, events).map(|_| ())
     }
 
-    /// Reports what has settled by now, until there are so many events; true if there is more. The greatest number is the
-    /// end: nothing more will arrive, so everything has settled.
+    /// Reports what has settled by now, until there are so many events; true if there is more. The greatest
+    /// number is the end: nothing more will arrive, so everything has settled.
     pub fn settle_some(
         &mut self,
         now: u64,
@@ -346,7 +351,8 @@ impl<S: Store> Checker<S> {
         Ok(true)
     }
 
-    /// A read that is open stays pending, and is no violation until it is decided: what was reported is taken back.
+    /// A read that is open stays pending, and is no violation until it is decided: what was reported is
+    /// taken back.
     fn leave_open(&mut self, seq: u64, key: u32, side: Side, mut waiting: Waiting, events: &mut Vec<Event>) {
         let in_memory = self.find_read(key, side, waiting.at, seq).filter(|_| waiting.away.is_none());
         if let Some(away) = &mut waiting.away {

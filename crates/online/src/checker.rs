@@ -1,9 +1,10 @@
 //! Arrival: what a new transaction says about itself, its session and the keys it touches.
 //!
-//! SESSION, INT and start ≤ commit concern nobody else and are reported at once. A version that arrives is compared with those
-//! it overlaps (NOCONFLICT, also final), and the reads that see it, up to the next version that hides it, are judged
-//! again (Algorithm 3, step 3, with its optimisations, per key). A read that arrives is judged against what is known. The
-//! cost depends on the keys touched and on how much of them is affected, not on how many keys there are.
+//! SESSION, INT and start ≤ commit concern only the transaction and its session, and are reported at once.
+//! A version that arrives is compared with those it overlaps (NOCONFLICT, also final), and the reads that
+//! see it, up to the next version that hides it, are judged again (Algorithm 3, step 3, with its
+//! optimisations, per key). A read that arrives is judged against what is known. The cost depends on the
+//! keys touched and on how much of them is affected, not on how many keys there are.
 
 use crate::carried::Carried;
 use crate::held::Holding;
@@ -139,7 +140,8 @@ impl<S: Store> Checker<S> {
         self.world.initial = initial;
     }
 
-    /// Takes in transactions that have arrived now (in milliseconds of any clock that does not go back), and reports.
+    /// Takes in transactions that have arrived now (in milliseconds of any clock that does not go back),
+    /// and reports.
     pub fn accept(&mut self, batch: &Batch, now: u64, events: &mut Vec<Event>) -> Result<(), StoreError> {
         self.now = now;
         self.holding.resolved &= batch.heads.is_empty();

@@ -1,11 +1,12 @@
 //! Checkpoints: the whole state in the store's map, all at once.
 //!
-//! Only what changed since the last one is written: keys with what they have in memory, sessions, and one record with the
-//! rest. Chunks are in the store already. After a crash the checker begins with the last checkpoint; the caller feeds it again
-//! what arrived since, and says what was reported since, so that nothing is reported twice: a read takes up what the world
-//! was told about it wherever it enters memory, and a verdict that differs from that is reported when it settles. What was
-//! told about reads that have not entered memory yet is part of every checkpoint: one may be made, and the process end
-//! again, before all is back where it was.
+//! Only what changed since the last one is written: keys with what they have in memory, sessions, and one
+//! record with the rest. Chunks are in the store already. After a crash the checker begins with the last
+//! checkpoint; the caller feeds it again what arrived since, and says what was reported since, so that
+//! nothing is reported twice: a read takes up what was reported about it wherever it enters memory, and a
+//! verdict that differs from that is reported when it settles. What was reported about reads that have not
+//! entered memory yet is part of every checkpoint: one may be made, and the process end again, before all
+//! is back where it was.
 
 use crate::carried::Carried;
 use crate::checker::Checker;
@@ -33,7 +34,7 @@ pub enum Restored<S> {
 pub type Told = (Identity<TxnKey, Key128>, bool);
 
 impl Event {
-    /// What the world is told by this event: which violation, and whether it now stands.
+    /// What this event reports: which violation, and whether it now stands.
     pub fn told(&self) -> Option<Told> {
         match self {
             Event::Violation(finding) => Some((finding.identity, true)),
@@ -158,7 +159,8 @@ fn version(from: &mut In<'_>) -> Result<(), StoreError> {
 }
 
 impl<S: Store> Checker<S> {
-    /// Makes the state durable, together with some bytes of the caller's: how far the input was read, for instance.
+    /// Makes the state durable, together with some bytes of the caller's: how far the input was read, for
+    /// instance.
     pub fn checkpoint(&mut self, extra: &[u8]) -> Result<(), StoreError> {
         for key in std::mem::take(&mut self.dirty) {
             let k = &mut self.keys[key as usize];
@@ -256,8 +258,8 @@ impl<S: Store> Checker<S> {
         out.0
     }
 
-    /// A checker with the state of the last checkpoint, and the caller's bytes. `told` is what was
-    /// reported and retracted since that checkpoint, in order.
+    /// A checker with the state of the last checkpoint, and the caller's bytes. The last argument is what
+    /// was reported and retracted since that checkpoint, in order.
     pub fn restore(
         options: Options,
         mut store: S,

@@ -1,6 +1,7 @@
 //! Versions, reads and transactions as bytes, for the store.
 //!
-//! Numbers of variable length; a transaction is written out with every version and read of it, so that a chunk stands alone.
+//! Numbers of variable length; a transaction is written out with every version and read of it, so that a
+//! chunk stands alone.
 
 use crate::key::{Chain, Effect, Read, Seen, Slot, Verdict, Version, xmax};
 use crate::world::{Id, Last, Txn};

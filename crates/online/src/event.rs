@@ -3,8 +3,8 @@
 use crate::{Key128, Origin};
 use anomalist_timestamp::{Axiom, Identity};
 
-/// A name or a value as people write it. Nearly all are numbers, which need no memory of their own: a broken database makes
-/// violations faster than anybody could allocate their texts.
+/// A name or a value as people write it. Nearly all are numbers, which need no memory of their own: a
+/// broken database makes violations faster than their texts could be allocated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shown {
     /// No value.
@@ -64,7 +64,8 @@ pub struct Finding {
     pub txn: TxnName,
     /// On which key.
     pub key: Option<Shown>,
-    /// SESSION: the transaction before it. NOCONFLICT: the earlier of the two. EXT, TIE: whose version it should have read.
+    /// SESSION: the transaction before it. NOCONFLICT: the earlier of the two. EXT, TIE: whose version it
+    /// should have read.
     pub other: Option<TxnName>,
     /// INT, EXT, TIE: the read, counted from 0 in its transaction.
     pub read: Option<u32>,
@@ -116,7 +117,8 @@ pub enum Fault {
         /// The transaction.
         txn: TxnName,
     },
-    /// It has no start timestamp, and snapshot isolation needs one. It was not checked, and what others read of it looks wrong.
+    /// It has no start timestamp, and snapshot isolation needs one. It was not checked, and what others
+    /// read of it looks wrong.
     NoStart,
     /// Its stamps lie far beyond all others. It was checked.
     Future {

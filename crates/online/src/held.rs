@@ -1,10 +1,11 @@
 //! Transactions of unknown outcome.
 //!
-//! The rule is the offline check's (`anomalist-timestamp`, `offline/open.rs`): one counts only if a read of a transaction that
-//! counts is wrong without it and no other such transaction can make it right. Until then it is held: its operations in the
-//! store, in memory what it would leave of its keys. A wrong read that asks for one of those is *open*: no violation, and it
-//! stays pending. When it settles, and asks for one transaction alone, that one counts. At the end this is done in rounds, as
-//! offline, so the result is the same. What asks for several is left open, and the level is unknown.
+//! The rule is the offline check's (`anomalist-timestamp`, `offline/open.rs`): one counts only if a read of
+//! a transaction that counts is wrong without it and no other such transaction can make it right. Until
+//! then it is held: its operations in the store, in memory what it would leave of its keys. A wrong read
+//! that asks for one of those is *open*: no violation, and it stays pending. When it settles, and asks for
+//! one transaction alone, that one counts. At the end this is done in rounds, as offline, so the result is
+//! the same. What asks for several is left open, and the level is unknown.
 //!
 //! That a transaction counts is not taken back; `doubt.rs` has what that means for violations.
 
@@ -207,8 +208,8 @@ impl<S: Store> Checker<S> {
         Ok(if asks { Verdict::Open } else { verdict })
     }
 
-    /// Of the transactions that are held, those one of which must have committed if a read that is wrong so far
-    /// is right.
+    /// Of the transactions that are held, those one of which must have committed if a read that is wrong so
+    /// far is right.
     fn ask(&self, key: u32, read: &Read) -> Result<Vec<u64>, Cut> {
         let (world, key) = (&self.world, &self.keys[key as usize]);
         let Some(writers) = self.holding.writers.get(&key.name) else { return Ok(Vec::new()) };

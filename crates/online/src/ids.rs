@@ -1,9 +1,10 @@
 //! Which transaction ids have been seen.
 //!
-//! Numbers are kept sixty-four to a word, and full words as ranges: those that a database or a harness hands out one after
-//! another cost nothing, however many, and next to nothing while they arrive out of order. Anything else is kept by its
-//! fingerprint. Where memory is bounded there are two generations, and the older is forgotten when the younger is full; a
-//! repetition is then found if it comes within so many ids.
+//! Numbers are kept sixty-four to a word, and full words as ranges: those that a database or a harness
+//! hands out one after another cost nothing, however many, and next to nothing while they arrive out of
+//! order. Anything else is kept by its fingerprint. Where memory is bounded there are two generations, and
+//! the older is forgotten when the younger is full; a repetition is then found if it comes within so many
+//! ids.
 
 use crate::{Key128, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};

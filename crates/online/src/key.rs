@@ -1,4 +1,5 @@
-//! What is kept about one key: its versions by commit, the reads of it by what they see, and where the rest of both is.
+//! What is kept about one key: its versions by commit, the reads of it by what they see, and where the rest
+//! of both is.
 
 use crate::ring::{Bounded, Ring};
 use crate::world::Txn;
@@ -32,9 +33,11 @@ impl Effect {
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub commit: Timestamp,
-    /// No writer that a scan looks for starts earlier: the start, or the least timestamp where a set says what was seen.
+    /// No writer that a scan looks for starts earlier: the start, or the least timestamp where a set says
+    /// what was seen.
     pub low: Timestamp,
-    /// The id by which sets name the writer; the greatest number if there is none, so that bounds stay bounds.
+    /// The id by which sets name the writer; the greatest number if there is none, so that bounds stay
+    /// bounds.
     pub set_id: u64,
     pub txn: Slot,
     pub effect: Effect,
@@ -63,8 +66,8 @@ pub(crate) enum Verdict {
     Wrong = 1,
     /// TIE: right by one of several versions.
     Tied = 2,
-    /// Undecided: it is right if some transaction of unknown outcome committed, there are too many orders to try, or it is
-    /// of a written value that was appended to.
+    /// Undecided: it is right if some transaction of unknown outcome committed, there are too many orders
+    /// to try, or it is of a written value that was appended to.
     Open = 3,
 }
 
@@ -88,9 +91,9 @@ pub(crate) struct Read {
     /// Where a set says what it sees: ids from here on are not in it.
     pub xmax: u64,
     pub verdict: Verdict,
-    /// What the world was told.
+    /// The verdict that was reported.
     pub reported: Verdict,
-    /// The world is to be told something else when it settles.
+    /// A different verdict is to be reported when it settles.
     pub pending: bool,
     /// How often it went from right to wrong or back.
     pub flips: u8,
@@ -124,7 +127,8 @@ impl Bounded for Read {
     }
 }
 
-/// The part of a key that is in the store: chunks, each knowing the one before it. Bounds are over all of them.
+/// The part of a key that is in the store: chunks, each knowing the one before it. Bounds are over all of
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chain {
     pub top: Location,

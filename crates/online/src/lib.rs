@@ -1,12 +1,15 @@
-//! Isolation by timestamps as transactions arrive: in any order, in bounded memory, for as long as the stream goes on.
+//! Isolation by timestamps as transactions arrive: in any order, in bounded memory, for as long as the
+//! stream goes on.
 //!
-//! A [`Checker`] takes transactions in [`Batch`]es, each session's in order, sessions against each other in any order, and
-//! yields [`Event`]s. It decides what the offline check decides, axiom by axiom (`anomalist-timestamp` has the definitions):
-//! whatever the order of arrival, the violations it reports minus those it retracts are the violations of the whole, once
-//! everything has settled. Source: AION (Li et al., section III-C); what is different is that state is kept by key, so that the
-//! cost of a transaction does not depend on the number of keys.
+//! A [`Checker`] takes transactions in [`Batch`]es, each session's in order, sessions against each other in
+//! any order, and yields [`Event`]s. It decides what the offline check decides, axiom by axiom
+//! (`anomalist-timestamp` has the definitions): whatever the order of arrival, the violations it reports
+//! minus those it retracts are the violations of the whole, once everything has settled. Source: AION (Li
+//! et al., section III-C); what is different is that state is kept by key, so that the cost of a
+//! transaction does not depend on the number of keys.
 //!
-//! Time is passed in, in milliseconds, and so is the [`Store`] for what does not fit in memory: no I/O, no clock.
+//! Time is passed in, in milliseconds, and so is the [`Store`] for what does not fit in memory: no I/O, no
+//! clock.
 //!
 //! ```
 //! use anomalist_history::{OpKind, Outcome, Stamps, Timestamp};
@@ -44,13 +47,16 @@
 //!
 //! # PostgreSQL, and feeding a checker from a program
 //!
-//! A [`Head`] says what its transaction saw: a start timestamp, or a set of ids (`set`), and by which id others' sets name it
-//! (`set_id`). PostgreSQL needs sets: transactions become visible in another order than their commits are written to the log.
-//! Whoever runs transactions on it asks each, under REPEATABLE READ or SERIALIZABLE, first for `pg_current_snapshot()`, last for
-//! `pg_current_xact_id_if_assigned()`, and gives it as `commit` its place in the order of commits, which orders the versions of a key:
-//! the position of its commit record in the log. Where that is not at hand, any number will do that grows along each key's
-//! versions; a transaction that wrote nothing needs none, and takes its start for both. Transactions go in as they end, each session's in
-//! order, from any number of threads through one channel; one that broke off at COMMIT goes in as [`Outcome::Indeterminate`](anomalist_history::Outcome).
+//! A [`Head`] says what its transaction saw: a start timestamp, or a set of ids (`set`), and by which id
+//! others' sets name it (`set_id`). PostgreSQL needs sets: transactions become visible in another order
+//! than their commits are written to the log. A client that runs transactions on it asks each, under
+//! REPEATABLE READ or SERIALIZABLE, first for `pg_current_snapshot()`, last for
+//! `pg_current_xact_id_if_assigned()`, and gives it as `commit` its place in the order of commits, which
+//! orders the versions of a key: the position of its commit record in the log. Where that is not at hand,
+//! any number will do that grows along each key's versions; a transaction that wrote nothing needs none,
+//! and takes its start for both. Transactions go in as they end, each session's in order, from any number
+//! of threads through one channel; one that broke off at COMMIT goes in as
+//! [`Outcome::Indeterminate`](anomalist_history::Outcome).
 //!
 //! ```
 //! use anomalist_history::{OpKind, Outcome, SnapshotSet, Stamps, Timestamp};
@@ -95,10 +101,11 @@
 //! # Ok::<(), anomalist_online::StoreError>(())
 //! ```
 //!
-//! Not done here: that sets contain one another (else no order of commits explains them; the offline check says `unknown`
-//! then); a list that was written as one value is not compared with lists read from the key; where reads ask for one of several
-//! transactions of unknown outcome they stay open ([`Checker::open`]), while the offline check tries choices; a transaction
-//! of unknown outcome that counts does so for good, and [`Stats::doubts`] counts what arrived later and may speak against it.
+//! Not done here: that sets contain one another (else no order of commits explains them; the offline check
+//! says `unknown` then); a list that was written as one value is not compared with lists read from the key;
+//! where reads ask for one of several transactions of unknown outcome they stay open ([`Checker::open`]),
+//! while the offline check tries choices; a transaction of unknown outcome that counts does so for good,
+//! and [`Stats::doubts`] counts what arrived later and may speak against it.
 
 mod arrive;
 mod batch;

@@ -1,7 +1,7 @@
-//! Verdicts that the world has not been told: which, and when it will be.
+//! Verdicts that have not been reported: which, and when they will be.
 //!
-//! A read whose verdict differs from what was reported waits here until its deadline. Most that wait are reads that arrived
-//! before the write they saw, and leave before.
+//! A read whose verdict differs from what was reported waits here until its deadline. Most that wait are
+//! reads that arrived before the write they saw, and leave before.
 
 use crate::Finding;
 use crate::key::Verdict;
@@ -38,8 +38,8 @@ pub(crate) struct Away {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     waiting: FxHashMap<ReadId, Waiting>,
-    /// By deadline. Whatever arrives in one millisecond waits together, so that there are few of them; those that no longer
-    /// wait, or not until then, are passed over.
+    /// By deadline. Whatever arrives in one millisecond waits together, so that there are few of them;
+    /// those that no longer wait, or not until then, are passed over.
     queue: BTreeMap<u64, Vec<ReadId>>,
     queued: usize,
     /// Those whose deadline is next or has come, the first one last.

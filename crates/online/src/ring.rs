@@ -1,10 +1,10 @@
 //! A sorted sequence that is cheap to extend at the end, to cut at the front and to insert into anywhere.
 //!
-//! Blocks of at most [`BLOCK`] items. In order of arrival an insertion is a push; a late one moves part of one block; one
-//! that is hopelessly out of order costs the same, so no arrival order makes a hot key quadratic. Each block also knows two
-//! bounds of its items, so that a scan for items within such bounds passes over whole blocks, and whether the lower one
-//! ascends from item to item, so that it leaves a block at the first item beyond: writers of a key that follow one another
-//! start in the order of their commits.
+//! Blocks of at most [`BLOCK`] items. In order of arrival an insertion is a push; a late one moves part of
+//! one block; one that is hopelessly out of order costs the same, so no arrival order makes a hot key
+//! quadratic. Each block also knows two bounds of its items, so that a scan for items within such bounds
+//! passes over whole blocks, and whether the lower one ascends from item to item, so that it leaves a block
+//! at the first item beyond: writers of a key that follow one another start in the order of their commits.
 
 use anomalist_history::Timestamp;
 use std::cmp::Ordering;
@@ -26,7 +26,8 @@ pub(crate) trait Bounded {
 #[derive(Clone, Debug)]
 struct Block<T> {
     items: Vec<T>,
-    /// The physical part of each item's `at`: searches read these, close together, instead of items, which are large.
+    /// The physical part of each item's `at`: searches read these, close together, instead of items, which
+    /// are large.
     places: Vec<i64>,
     /// The first of them.
     first: i64,
@@ -102,7 +103,8 @@ impl<T> Default for Ring<T> {
     }
 }
 
-/// `partition_point`, found from the end in steps that double: that is where most arrivals belong, and what the cache holds.
+/// `partition_point`, found from the end in steps that double: that is where most arrivals belong, and what
+/// the cache holds.
 #[inline]
 fn partition_from_end<T>(items: &[T], mut before: impl FnMut(&T) -> bool) -> usize {
     let (mut high, mut step) = (items.len(), 1);
@@ -157,8 +159,8 @@ impl<T: Bounded> Ring<T> {
         Some(Cursor { block, item: self.blocks[block].items.len() - 1 })
     }
 
-    /// The first place whose item does not satisfy `before`. That must hold for items before the moment `at`, fail for
-    /// items after it, and among those at it hold for a beginning.
+    /// The first place whose item does not satisfy `before`. That must hold for items before the moment
+    /// `at`, fail for items after it, and among those at it hold for a beginning.
     #[inline]
     pub fn find(&self, at: Timestamp, mut before: impl FnMut(&T) -> bool) -> Cursor {
         // Nearly everything happens in the last few blocks.
@@ -184,14 +186,15 @@ impl<T: Bounded> Ring<T> {
             self.blocks.push(Block::of(vec![item]));
             return self.start();
         }
-        // The end of a block and the start of the next are the same place: the former takes it, if it exists.
+        // The end of a block and the start of the next are the same place: the former takes it, if it
+        // exists.
         let (mut block, mut index) = match at.block.checked_sub(1) {
             Some(before) if at.item == 0 => (before, self.blocks[before].items.len()),
             _ => (at.block, at.item),
         };
         if self.blocks[block].items.len() >= BLOCK {
-            // The last block is cut where the item belongs, near its end as a rule: cut in half, most blocks would stay half
-            // empty.
+            // The last block is cut where the item belongs, near its end as a rule: cut in half, most
+            // blocks would stay half empty.
             let last = block + 1 == self.blocks.len();
             let kept = if last { index.max(BLOCK / 2) } else { BLOCK / 2 };
             let mut rest = Vec::with_capacity(BLOCK);
@@ -205,8 +208,8 @@ impl<T: Bounded> Ring<T> {
         Cursor { block, item: index }
     }
 
-    /// Visits items from a place on, in order: all with a lower bound of at most `low` and an upper one of at least `high`,
-    /// and perhaps others.
+    /// Visits items from a place on, in order: all with a lower bound of at most `low` and an upper one of
+    /// at least `high`, and perhaps others.
     #[inline]
     pub fn scan(&self, from: Cursor, low: Timestamp, high: u64, mut visit: impl FnMut(&T)) {
         let mut skip = from.item;
@@ -265,8 +268,8 @@ impl<T: Bounded> Ring<T> {
 
     /// Reads a little of what an arrival will need. The result means nothing.
     ///
-    /// Each step of a search waits for memory. Whoever does this for several keys, before searching any, waits for all of
-    /// them at the same time.
+    /// Each step of a search waits for memory. A caller that does this for several keys, before it searches
+    /// any of them, waits for all of them at the same time.
     #[inline]
     pub fn warm(&self) -> i64 {
         let Some(block) = self.blocks.last() else { return 0 };
@@ -287,7 +290,7 @@ impl<T: Bounded> Ring<T> {
 mod tests {
     use super::*;
 
-    /// Moments of seven items each, told apart by `find`'s predicate alone.
+    /// Seven items share each moment; only the predicate of `find` distinguishes them.
     fn at(item: u32) -> Timestamp {
         Timestamp { physical: i64::from(item / 21), logical: i64::from(item / 7) }
     }

@@ -35,8 +35,8 @@ impl Seen {
         }
     }
 
-    /// Whether it is a value that was written. An array that was written as one value has a fingerprint of its
-    /// own, and no list that was read is compared with that: such a read counts as right.
+    /// Whether it is a value that was written. An array that was written as one value has a fingerprint of
+    /// its own, and no list that was read is compared with that: such a read counts as right.
     #[inline]
     pub fn is(&self, value: Key128) -> bool {
         match self {

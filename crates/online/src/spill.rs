@@ -1,10 +1,11 @@
 //! Bounded memory: what is old leaves for the store, and comes back when a late arrival needs it.
 //!
-//! A collection picks a moment and writes, for each key that has them, the reads before it and the versions that no read after
-//! it can see, as one chunk that names the key's chunk before it. What stays of a settled key is the latest version that
-//! hides all before it and whatever was appended since. In memory a key knows bounds over everything it has in the store
-//! (greatest commit, greatest moment of a read), so it can tell whether an arrival may concern any of it; if so, chunks
-//! come back, latest first, until it does not. Late never means wrong.
+//! A collection picks a moment and writes, for each key that has them, the reads before it and the versions
+//! that no read after it can see, as one chunk that names the key's chunk before it. What stays of a
+//! settled key is the latest version that hides all before it and whatever was appended since. In memory a
+//! key knows bounds over everything it has in the store (greatest commit, greatest moment of a read), so it
+//! can tell whether an arrival may concern any of it; if so, chunks come back, latest first, until it does
+//! not. Late never means wrong.
 
 use crate::change::Side;
 use crate::checker::{Checker, key_weight};
@@ -141,8 +142,8 @@ impl<S: Store> Checker<S> {
         Ok(())
     }
 
-    /// The first version that somebody may see who reads at a moment or later: of those before it, the latest that hide all
-    /// others. Versions with one commit stay together.
+    /// The first version that a read at a moment or later may see: of those before it, the latest that hide
+    /// all others. Versions with one commit stay together.
     fn first_needed(&self, key: &Key, moment: Timestamp) -> crate::ring::Cursor {
         let versions = &key.versions;
         let mut at = versions.find(moment, |v| v.commit < moment);
@@ -212,7 +213,7 @@ impl<S: Store> Checker<S> {
         let side = self.side(read.txn);
         if read.pending {
             match self.pending.get_mut((seq, key)) {
-                // What the world was told may have been learnt since, from a log.
+                // What was reported may have been learnt since, from a log.
                 Some(waiting) => {
                     if let Some(away) = waiting.away.take() {
                         read.reported = away.reported;
@@ -229,7 +230,7 @@ impl<S: Store> Checker<S> {
         }
         let at = self.insert_read(key, side, read);
         if arm {
-            // What the world was told came of arrivals that are about to be repeated.
+            // What was reported came from arrivals that are about to be repeated.
             self.arm(key, side, at, self.now + self.options.settle_ms);
         }
         Ok(())

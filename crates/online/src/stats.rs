@@ -13,7 +13,7 @@ pub struct Stats {
     pub arrived: u64,
     /// Of those, checked.
     pub checked: u64,
-    /// Not checked, because they aborted or nobody knows their outcome.
+    /// Not checked, because they aborted or their outcome is unknown.
     pub not_committed: u64,
     /// Operations of checked transactions.
     pub operations: u64,
@@ -31,8 +31,9 @@ pub struct Stats {
     pub headers: u64,
     /// Transactions without a start timestamp, which snapshot isolation needs.
     pub no_start: u64,
-    /// Transactions that arrived after it was concluded from a read that another, of unknown outcome, committed, and
-    /// whose work that read may have seen. That conclusion, and violations that rest on it, may be wrong.
+    /// Transactions that arrived after it was concluded from a read that another, of unknown outcome,
+    /// committed, and whose work that read may have seen. That conclusion, and violations that rest on it,
+    /// may be wrong.
     pub doubts: u64,
     /// Reads (a transaction and a key) whose verdict changed once, twice, three times, and more often.
     pub flip_flops: [u64; 4],

@@ -30,14 +30,15 @@ pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError> + 'a;
 
 /// Append-only chunks, and a map that changes all at once.
 ///
-/// Chunks are never changed. Entries that were `put` or `remove`d are visible to `get` at once and durable, all together and
-/// with every chunk appended before, after [`Store::commit`]; after a crash the store is as it was at the last commit.
+/// Chunks are never changed. Entries that were `put` or `remove`d are visible to `get` at once and durable,
+/// all together and with every chunk appended before, after [`Store::commit`]; after a crash the store is
+/// as it was at the last commit.
 pub trait Store {
     /// Stores a chunk.
     fn append(&mut self, chunk: &[u8]) -> Result<Location, StoreError>;
     /// Reads a chunk back.
     fn load(&mut self, at: Location) -> Result<Vec<u8>, StoreError>;
-    /// Nobody will ask for this chunk again, except after a crash before the next commit.
+    /// The checker will not ask for this chunk again, except after a crash before the next commit.
     fn release(&mut self, at: Location);
     /// Sets an entry of the map.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;

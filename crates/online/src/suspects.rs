@@ -1,8 +1,9 @@
 //! Stamps from the future.
 //!
-//! What a timestamp means is the database's business, so "the future" can only mean far beyond what the others say. A
-//! transaction that commits a thousand times further ahead than the last ones lie apart is a suspect; when transactions
-//! like the ones before arrive again, it is reported. If none do, time has moved on.
+//! What a timestamp means is the database's business, so "the future" can only mean far beyond what the
+//! others say. A transaction that commits a thousand times further ahead than the last ones lie apart is a
+//! suspect; when transactions like the ones before arrive again, it is reported. If none do, time has moved
+//! on.
 
 use crate::{Origin, TxnName};
 

@@ -1,9 +1,10 @@
 //! SESSION, also where it is open whether some transactions of a session count.
 //!
-//! What a transaction must follow is the last one before it in the session that counts, or, where it saw a set, the last writer
-//! of those. Most sessions have only transactions that count and remember just these two. A session with a transaction
-//! of unknown outcome keeps, from there on, whoever may have to follow that: those of unknown outcome, the first committed one
-//! after each, the first writer, and those with sets up to it. When one turns out to count, they are looked at again.
+//! What a transaction must follow is the last one before it in the session that counts, or, where it saw a
+//! set, the last writer of those. Most sessions have only transactions that count and remember just these
+//! two. A session with a transaction of unknown outcome keeps, from there on, the transactions that may
+//! have to follow that one: those of unknown outcome, the first committed one after each, the first writer,
+//! and those with sets up to it. When one turns out to count, they are looked at again.
 
 use crate::checker::Checker;
 use crate::codec::{In, Out};
@@ -18,7 +19,7 @@ use anomalist_timestamp::{Axiom, Identity, Mode, Rule, breaks_numbers, unfollowe
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum State {
-    /// Counts, and follows nobody of unknown outcome.
+    /// Counts, and follows no transaction of unknown outcome.
     Before = 0,
     /// Counts.
     Counts = 1,
@@ -33,7 +34,7 @@ pub(crate) struct Entry {
     set: Option<Box<SnapshotSet>>,
     writes: bool,
     state: State,
-    /// The world was told that it breaks SESSION.
+    /// It was reported that this transaction breaks SESSION.
     told: bool,
 }
 
@@ -153,7 +154,7 @@ impl<S: Store> Checker<S> {
         let by_set = set.is_some() && self.options.rule.mode == Mode::Si;
         let state = match after.is_empty() || by_set && no_writer {
             true => State::Counts,
-            // Others may have to follow it, but it follows somebody who counts.
+            // Other transactions may have to follow it, but it follows one that counts.
             false if writes && no_writer => State::Before,
             false => return,
         };

@@ -243,8 +243,8 @@ impl World {
         self.scope(key, reader, at, tied)
     }
 
-    /// Where what a transaction cannot see begins (or what only its set tells), and whether others commit when it does, which
-    /// only matters under serializability.
+    /// Where what a transaction cannot see begins (or what only its set tells), and whether others commit
+    /// when it does, which only matters under serializability.
     fn horizon(&self, key: &Key, reader: &Txn) -> (Cursor, bool) {
         let versions = &key.versions;
         match (self.rule.mode, &reader.set) {
@@ -282,8 +282,8 @@ impl World {
         Scope { required: own.into_iter().chain(before), optional, cut: key.chain.is_some(), mixed: false }
     }
 
-    /// Versions with the reader's commit, which begin here, under serializability: those that it sees, latest
-    /// first, and those that it may see.
+    /// Versions with the reader's commit, which begin here, under serializability: those that it sees,
+    /// latest first, and those that it may see.
     fn tied_with<'a>(&'a self, key: &'a Key, reader: &Txn, mut at: Cursor) -> (Vec<Seat<'a>>, Vec<Seat<'a>>) {
         let (mut own, mut others) = (Vec::new(), Vec::new());
         while let Some(version) = key.versions.get(at).filter(|v| v.commit == reader.commit) {

@@ -1,5 +1,5 @@
-//! Online equals offline: the same violations, retractions subtracted, for every arrival order that keeps sessions in order, in
-//! both modes, at every memory limit, and across a crash at any point.
+//! Online equals offline: the same violations, retractions subtracted, for every arrival order that keeps
+//! sessions in order, in both modes, at every memory limit, and across a crash at any point.
 //!
 //! `ANOMALIST_ORACLE_CASES` sets the number of histories per family, `ANOMALIST_SEED` the seed.
 
@@ -140,7 +140,7 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
     let mut batch = Batch::default();
     header(history, &mut batch);
     let crashes = options.checkpoints && rng.u8(0..4) > 0;
-    // How much had arrived at the last checkpoint, and what was told since.
+    // How much had arrived at the last checkpoint, and what was reported since.
     let (mut safe, mut log) = (0, Vec::new());
     let mut i = 0;
     checker.accept(&batch, now, &mut events).unwrap();
@@ -160,8 +160,8 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
                 panic!("there is a checkpoint")
             };
             checker = *restored;
-            // What arrived since arrives again, in other batches and at another pace. All that was told stays told, and the
-            // next checkpoint or crash may come before all of it is back, or any.
+            // What arrived since arrives again, in other batches and at another pace. All that was reported
+            // stays reported, and the next checkpoint or crash may come before all of it is back, or any.
             i = safe;
             if rng.bool() {
                 continue;
@@ -364,8 +364,9 @@ fn longer_histories() {
     run("longer", StampedShape { txns: 24, clock: 60, wrong: 0.03, ..StampedShape::default() });
 }
 
-/// The paper's: a history of snapshot isolation judged at serializability, in batches of 500 with delays. The same violations,
-/// thousands of them, at every memory limit. `ANOMALIST_LARGE_TXNS=500000` for its size.
+/// The paper's: a history of snapshot isolation judged at serializability, in batches of 500 with delays.
+/// The same violations, thousands of them, at every memory limit. `ANOMALIST_LARGE_TXNS=500000` for its
+/// size.
 #[test]
 fn a_large_si_history_judged_at_both_levels() {
     let txns = number("ANOMALIST_LARGE_TXNS", 40_000) as u32;

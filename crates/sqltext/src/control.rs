@@ -1,7 +1,8 @@
 //! Statements that steer transactions.
 //!
-//! A small matcher over tokens, one function per family. A statement that begins like one of these but goes on in a way that the
-//! dialect does not have is not recognised; the parser then explains what is wrong with it.
+//! A small matcher over tokens, one function per family. A statement that begins like one of these but goes
+//! on in a way that the dialect does not have is not recognised; the parser then explains what is wrong
+//! with it.
 
 use crate::Dialect;
 use crate::lexed::Lexed;

@@ -1,8 +1,10 @@
-//! Tokens of SQL: enough to find the ends of statements, comments and strings, and to match short statements.
+//! Tokens of SQL: enough to find the ends of statements, comments and strings, and to match short
+//! statements.
 //!
-//! The dialects differ in what quotes what: backslashes escape in MySQL's strings and in PostgreSQL's `E'…'`; double quotes
-//! hold names, but strings in MySQL; PostgreSQL has `$tag$…$tag$` and nested comments; MySQL runs what stands in `/*! … */`.
-//! An unclosed string or comment reaches to the end of the text: the parser will say so. Linear in the text.
+//! The dialects differ in what quotes what: backslashes escape in MySQL's strings and in PostgreSQL's
+//! `E'…'`; double quotes hold names, but strings in MySQL; PostgreSQL has `$tag$…$tag$` and nested
+//! comments; MySQL runs what stands in `/*! … */`. An unclosed string or comment reaches to the end of the
+//! text: the parser will say so. Linear in the text.
 
 use crate::Dialect;
 

@@ -3,12 +3,14 @@
 //! Three things are needed by everything that handles the SQL of others, and they are needed in this order:
 //!
 //! 1. [`split`] cuts a script into statements, by a lexer that knows the dialect's quotes and comments.
-//! 2. [`control`] recognises statements that steer transactions ([`Control`]). This happens *before* parsing, because the parser
-//!    refuses some of their spellings and drops words of others (`SESSION` in `SET SESSION TRANSACTION …`), which would change
-//!    what is meant. Such a statement is passed on verbatim, never reprinted. [`settings`] does the same for `SET name = value`.
-//! 3. [`parse`] gives the tree of one other statement. Trees are those of sqlparser, under [`ast`], and nobody else names that
-//!    crate: its types change with most releases. A tree prints as SQL by `to_string`; comments are lost on the way, so only
-//!    statements that were changed should be printed. [`walk`] goes through them.
+//! 2. [`control`] recognises statements that steer transactions ([`Control`]). This happens *before*
+//!    parsing, because the parser refuses some of their spellings and drops words of others (`SESSION` in
+//!    `SET SESSION TRANSACTION …`), which would change what is meant. Such a statement is passed on
+//!    verbatim, never reprinted. [`settings`] does the same for `SET name = value`.
+//! 3. [`parse`] gives the tree of one other statement. Trees are those of sqlparser, under [`ast`], and
+//!    no other crate of the project names sqlparser: its types change with most releases. A tree prints as
+//!    SQL by `to_string`; comments are lost on the way, so only statements that were changed should be
+//!    printed. [`walk`] goes through them.
 //!
 //! ```
 //! use anomalist_sqltext::{Control, Dialect, control, parse, split};
@@ -23,8 +25,8 @@
 //!
 //! A [`Lexed`] has all of these as methods, for several of them on one text: the lexer is started once.
 //!
-//! Not done here: stored programs (a body with semicolons between BEGIN and END is cut apart), the client's own commands
-//! (`DELIMITER`, `\d`).
+//! Not done here: stored programs (a body with semicolons between BEGIN and END is cut apart), the client's
+//! own commands (`DELIMITER`, `\d`).
 
 mod control;
 mod lexed;

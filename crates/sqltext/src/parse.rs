@@ -12,7 +12,8 @@ pub mod ast {
     pub use sqlparser::tokenizer::Span;
 }
 
-/// The longest chain of operators: a chain is a tree as deep as it is long, and trees are walked and dropped by recursion.
+/// The longest chain of operators: a chain is a tree as deep as it is long, and trees are walked and
+/// dropped by recursion.
 const LONGEST_CHAIN: usize = 1000;
 
 /// A statement that could not be parsed.
@@ -22,7 +23,8 @@ pub struct SyntaxError(pub String);
 
 /// The tree of one statement.
 ///
-/// MySQL's `LOCK IN SHARE MODE`, which the parser does not know, is read as `FOR SHARE`, which means the same.
+/// MySQL's `LOCK IN SHARE MODE`, which the parser does not know, is read as `FOR SHARE`, which means the
+/// same.
 ///
 /// # Errors
 /// If the text is not exactly one statement of the dialect, as far as the parser knows it.
@@ -70,7 +72,8 @@ pub(crate) fn check_chains(tokens: &[Token<'_>]) -> Result<(), SyntaxError> {
     }
 }
 
-/// The most operators between two commas or parentheses of one level. Keywords such as AND and UNION count too.
+/// The most operators between two commas or parentheses of one level. Keywords such as AND and UNION count
+/// too.
 fn chain(tokens: &[Token<'_>]) -> usize {
     let (mut longest, mut counts) = (0, vec![0usize]);
     for token in tokens {

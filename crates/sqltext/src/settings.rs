@@ -12,7 +12,8 @@ pub struct Setting {
     pub scope: Option<Scope>,
     /// In lower case, without at signs and scope. A user's variable of MySQL keeps its `@`.
     pub name: String,
-    /// A single word or string without its quotes; otherwise the expression as written. `DEFAULT` is a word like others.
+    /// A single word or string without its quotes; otherwise the expression as written. `DEFAULT` is a word
+    /// like others.
     pub value: String,
 }
 

@@ -1,8 +1,9 @@
 //! Walks through trees: every visitor by the same code.
 //!
-//! The parser's `Visit::visit` is generic: each type of visitor gets a copy of the walk through every kind of
-//! statement, and eleven visitors got eleven. Here a visitor is behind a pointer, so that there is one copy for
-//! those that read and one for those that change, at the price of a call through a pointer per node.
+//! The parser's `Visit::visit` is generic: each type of visitor gets a copy of the walk through every kind
+//! of statement, and eleven visitors got eleven. Here a visitor is behind a pointer, so that there is one
+//! copy for those that read and one for those that change, at the price of a call through a pointer per
+//! node.
 
 use crate::ast::{
     Expr, GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, Query, Select, SelectItem, SetExpr,

@@ -17,7 +17,8 @@ pub(crate) struct Facts<'a> {
     written: FxHashMap<(KeyId, Value), Group>,
     /// All writes, grouped by key and value, ascending inside a group.
     all: Vec<OpId>,
-    /// Those of transactions that did not abort, grouped likewise; of a register only the last of each transaction.
+    /// Those of transactions that did not abort, grouped likewise; of a register only the last of each
+    /// transaction.
     live: Vec<OpId>,
 }
 
@@ -104,14 +105,16 @@ impl<'a> Facts<'a> {
         self.is_final[op.index()]
     }
 
-    /// True if one transaction had taken effect when another began. Nobody knows when one of unknown outcome did.
+    /// True if one transaction had taken effect when another began. It is not known when one of unknown
+    /// outcome took effect.
     pub fn ended_before(&self, a: TxnId, b: TxnId) -> bool {
         let Some(intervals) = self.history.intervals() else { return false };
         self.end(a).is_some_and(|end| end < intervals[b.index()].invoked)
     }
 
-    /// True if no transaction was invoked before an earlier one of its session. Then whoever had ended when one began had
-    /// ended when the next of its session began, so leaving out the one loses nothing.
+    /// True if no transaction was invoked before an earlier one of its session. Then every transaction that
+    /// had ended when one began had also ended when the next of that one's session began, so leaving out
+    /// the one loses nothing.
     pub fn sessions_follow_the_clock(&self) -> bool {
         let Some(intervals) = self.history.intervals() else { return true };
         let invoked = |t: TxnId| intervals[t.index()].invoked;
@@ -135,8 +138,8 @@ impl<'a> Facts<'a> {
         range.filter(|&i| self.is_final[i]).map(|i| (self.history.heads()[i].key(), OpId(i as u32)))
     }
 
-    /// What a read of this value, or an element of a list, may have returned: writes by other transactions, not aborted, and
-    /// the initial state of a register.
+    /// What a read of this value, or an element of a list, may have returned: writes by other transactions,
+    /// not aborted, and the initial state of a register.
     pub fn candidates(&self, reader: TxnId, key: KeyId, value: Value) -> Candidates<'_> {
         let live = self.written.get(&(key, value)).map_or(&[][..], |g| &self.live[g.live.clone()]);
         let before = live.partition_point(|&op| self.owner(op) < reader);

@@ -1,5 +1,5 @@
-//! Update serializability (PL-3U), looked up in a given order of commits. O(readers × update transactions) in
-//! the worst case.
+//! Update serializability (PL-3U), looked up in a given order of commits. O(readers × update transactions)
+//! in the worst case.
 
 use crate::execution::{Commits, INITIAL};
 use crate::flaw::{Flaw, FlawKind};
@@ -7,8 +7,8 @@ use crate::reading::External;
 use anomalist_history::{KeyId, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The transactions that write are serial in the order. A reader adds no cycle: nothing that replaced what it read leads to
-/// anything that it read, by versions, reads and replaced reads of writing transactions.
+/// The transactions that write are serial in the order. A reader adds no cycle: nothing that replaced what
+/// it read leads to anything that it read, by versions, reads and replaced reads of writing transactions.
 pub(crate) fn update_serializable(commits: &Commits<'_>) -> Result<(), Flaw> {
     let reading = commits.reading;
     let history = reading.facts.history;

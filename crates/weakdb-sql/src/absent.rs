@@ -1,8 +1,8 @@
 //! Catalogue tables that are always empty here, such as those of triggers and publications.
 //!
-//! Clients ask for such things together with everything else about a table, in queries that use far more of the language than
-//! applications do. What selects from an empty table has no rows, so none of that language is needed: such a SELECT is
-//! replaced by one of as many columns and no rows.
+//! Clients ask for such things together with everything else about a table, in queries that use far more of
+//! the language than applications do. What selects from an empty table has no rows, so none of that
+//! language is needed: such a SELECT is replaced by one of as many columns and no rows.
 
 use super::names::bare;
 use super::trees::number;

@@ -1,9 +1,11 @@
 //! Which keys of which tables a statement looks at, as far as its text tells.
 //!
-//! A scan reads the membership of every key it covers, also of keys that nobody has written yet: those are absent, and their
-//! absence has been seen. If the statement fixes a row's whole primary key, that one membership is read by name. Otherwise the
-//! transaction *covers* the part of the table that the leading columns of the key fix, at worst all of it: a key that is new to
-//! this part later counts as read, and absent, by the transactions that cover it and are still open. So a phantom is a stale read like any other.
+//! A scan reads the membership of every key it covers, also of keys that no transaction has written yet:
+//! those are absent, and their absence has been seen. If the statement fixes a row's whole primary key,
+//! that one membership is read by name. Otherwise the transaction *covers* the part of the table that the
+//! leading columns of the key fix, at worst all of it: a key that is new to this part later counts as read,
+//! and absent, by the transactions that cover it and are still open. So a phantom is a stale read like any
+//! other.
 
 use super::catalogue::{Table, encode};
 use super::error::SqlError;
@@ -72,8 +74,8 @@ pub enum Part {
 }
 
 impl Access {
-    /// The part of the table, with the parameters' values. A value that is none of the column's type finds nothing, so
-    /// the whole table is as good as any part.
+    /// The part of the table, with the parameters' values. A value that is none of the column's type finds
+    /// nothing, so the whole table is as good as any part.
     pub fn part(&self, params: &[Value], dialect: Dialect) -> Part {
         let mut values = Vec::new();
         for (operand, &column) in self.leading.iter().zip(&self.table.key) {

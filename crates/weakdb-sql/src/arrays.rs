@@ -1,10 +1,10 @@
-//! PostgreSQL's lists as texts: `{a,"b c",NULL}`. Clients send them for `= ANY`, queries of the catalogue make them, and it has
-//! some, among them vectors: numbers with spaces between them.
+//! PostgreSQL's lists as texts: `{a,"b c",NULL}`. Clients send them for `= ANY`, queries of the catalogue
+//! make them, and it has some, among them vectors: numbers with spaces between them.
 
 use super::types::Type;
 use serde_json::Value as Json;
 
-/// What a list is of, as far as clients have to be told.
+/// The type of a list's elements, as far as clients have to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     /// True or false.

@@ -1,10 +1,12 @@
 //! Tables: their columns and constraints, and every primary key that was ever written to them.
 //!
-//! Definitions take effect at once and for everybody; they are no part of any transaction. Rows are: whether a row exists, and
-//! what its cells hold, is asked of the store by name. The names follow section 5 of the paper: `account.has/7` is the
-//! membership of the row with primary key 7, `account/7/balance` a cell of it.
+//! Definitions take effect at once and for everybody; they are no part of any transaction. Rows are:
+//! whether a row exists, and what its cells hold, is asked of the store by name. The names follow section 5
+//! of the paper: `account.has/7` is the membership of the row with primary key 7, `account/7/balance` a
+//! cell of it.
 //!
-//! Keys are only ever added. That a key is here means that somebody may have inserted it; a scan asks the store about each.
+//! Keys are only ever added. That a key is here means that some transaction may have inserted it; a scan
+//! asks the store about each.
 
 use super::decimal::Decimal;
 use super::error::{Code, SqlError};
@@ -205,7 +207,7 @@ impl Table {
     }
 }
 
-/// Key values as one text that can be told from all others.
+/// Key values as one text that differs from the texts of all other key values.
 #[must_use]
 pub fn encode(values: &[Value]) -> String {
     let mut text = String::new();
@@ -258,7 +260,7 @@ impl Keys {
         (number, key)
     }
 
-    /// A key that nobody has, for a row of a table without primary key.
+    /// A key that no row has, for a row of a table without primary key.
     pub fn fresh(&self) -> (i64, Arc<str>) {
         let mut log = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let number = log.rows.len() as i64 + 1;
@@ -322,7 +324,8 @@ struct Definitions {
     next: u32,
 }
 
-/// An index that was created by name. Those that are not unique make no difference, and are remembered to be shown.
+/// An index that was created by name. Those that are not unique make no difference, and are remembered to
+/// be shown.
 #[derive(Debug, Clone)]
 pub struct Index {
     /// Tells it from all other relations.

@@ -188,7 +188,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Rows that refer to a parent. With `strict`, by current reads, and whoever else makes such a row before the commit makes it fail.
+    /// Rows that refer to a parent. With `strict` they are found by current reads, and the commit fails if
+    /// another transaction makes such a row before it.
     fn find_children(
         &mut self,
         child: &Table,

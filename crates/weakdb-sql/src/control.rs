@@ -42,7 +42,8 @@ impl Session {
                     // MySQL's autocommit has ended the transaction, and the savepoint with it.
                     return Ok(tagged("SAVEPOINT"));
                 }
-                // What is read after the savepoint stays read when it is rolled back to, so the transaction begins here.
+                // What is read after the savepoint stays read when it is rolled back to, so the transaction
+                // begins here.
                 self.open()?;
                 let mark = self.engine.shared().store.mark()?;
                 if !postgres {
@@ -106,7 +107,8 @@ impl Session {
         })
     }
 
-    /// SET TRANSACTION and its kind. The level is the server's; what a client asks for is remembered and shown to it.
+    /// SET TRANSACTION and its kind. The level is the server's; what a client asks for is remembered and
+    /// shown to it.
     fn modes(&mut self, scope: Scope, modes: Modes) {
         if scope == Scope::Global {
             return;

@@ -1,7 +1,8 @@
 //! PostgreSQL's cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
-//! A cursor shows the database as it was when it was declared, whatever its transaction writes later (they are all insensitive), so
-//! its rows are read then and kept. It ends with its transaction; WITH HOLD it stays once that has committed.
+//! A cursor shows the database as it was when it was declared, whatever its transaction writes later (they
+//! are all insensitive), so its rows are read then and kept. It ends with its transaction; WITH HOLD it
+//! stays once that has committed.
 
 use super::error::{Code, SqlError};
 use super::names::ResultColumn;

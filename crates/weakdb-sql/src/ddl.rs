@@ -1,4 +1,5 @@
-//! Definitions: CREATE, ALTER, DROP. They take effect at once, for all sessions, and are not undone by ROLLBACK.
+//! Definitions: CREATE, ALTER, DROP. They take effect at once, for all sessions, and are not undone by
+//! ROLLBACK.
 
 use super::catalogue::{Action, Catalogue, Check, Column, Foreign, Keys, Table, Unique, View};
 use super::engine::Engine;

@@ -1,7 +1,9 @@
-//! Relations as PostgreSQL's catalogue has them: their numbers, indexes and constraints, and the texts that define them.
+//! Relations as PostgreSQL's catalogue has them: their numbers, indexes and constraints, and the texts that
+//! define them.
 //!
-//! Tables, views, sequences and indexes that were created by name have an id each, and [`number`] makes room after it for what
-//! belongs to a table without an id of its own: the indexes of its constraints, the constraints, the sequences of its columns.
+//! Tables, views, sequences and indexes that were created by name have an id each, and [`number`] makes
+//! room after it for what belongs to a table without an id of its own: the indexes of its constraints, the
+//! constraints, the sequences of its columns.
 
 use super::catalogue::{Action, Catalogue, Sequence, Table};
 use super::types::Type;

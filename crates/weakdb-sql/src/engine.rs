@@ -1,21 +1,25 @@
 //! SQLite as the executor of queries over tables that are not SQLite's.
 //!
-//! A table is a view. Its rows are the primary keys that anybody has ever written, in an ordinary table of this session's own
-//! SQLite; whether a row exists, and what a cell holds, is asked of the store by a function, when and only when the query needs it:
+//! A table is a view. Its rows are the primary keys that any transaction has ever written, in an ordinary
+//! table of this session's own SQLite; whether a row exists, and what a cell holds, is asked of the store
+//! by a function, when and only when the query needs it:
 //!
 //! ```sql
 //! CREATE VIEW account AS
 //!   SELECT k.c0 AS id, CAST(weak_cell(1, k.rid, 1) AS INTEGER) AS balance FROM k1 AS k WHERE weak_has(1, k.rid)
 //! ```
 //!
-//! SQLite flattens the view into the query. So `SELECT balance FROM account WHERE id = 7` is an index lookup, one read of the
-//! membership and one of the cell, and a scan reads the membership of every key it covers: the accesses of section 5 of the paper.
-//! Joins, subqueries, aggregates and windows come with it. The cast gives the column its type's affinity. Nothing here is
-//! written by SQLite: statements that write are queries for what to write (see `write.rs`).
+//! SQLite flattens the view into the query. So `SELECT balance FROM account WHERE id = 7` is an index
+//! lookup, one read of the membership and one of the cell, and a scan reads the membership of every key it
+//! covers: the accesses of section 5 of the paper. Joins, subqueries, aggregates and windows come with it.
+//! The cast gives the column its type's affinity. Nothing here is written by SQLite: statements that write
+//! are queries for what to write (see `write.rs`).
 //!
-//! Virtual tables would do the same, but rusqlite's are an unsafe trait, and this workspace has no unsafe code.
+//! Virtual tables would do the same, but rusqlite's are an unsafe trait, and this workspace has no unsafe
+//! code.
 //!
-//! Without statistics and automatic indices SQLite's plans depend on the text alone, so the reads of a statement are the same in every run.
+//! Without statistics and automatic indices SQLite's plans depend on the text alone, so the reads of a
+//! statement are the same in every run.
 
 use super::catalogue::{Catalogue, Table};
 use super::decimal;
@@ -94,7 +98,8 @@ impl Shared {
         }
     }
 
-    /// Says that the transaction has looked at all rows whose keys begin so, also at those that do not exist.
+    /// Says that the transaction has looked at all rows whose keys begin so, also at those that do not
+    /// exist.
     pub fn cover(&mut self, table: &Table, prefix: &str) -> Result<(), SqlError> {
         let name = match self.granularity() {
             Granularity::Cell => table.membership(prefix),
@@ -137,7 +142,8 @@ pub struct Engine {
     views: Vec<String>,
 }
 
-/// Locks it. No function panics with the lock held; if one did, the session's own state would still be whole.
+/// Locks it. No function panics with the lock held; if one did, the session's own state would still be
+/// whole.
 pub fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

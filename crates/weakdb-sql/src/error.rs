@@ -1,6 +1,7 @@
 //! What goes wrong in SQL, with the codes that PostgreSQL and MySQL have for it.
 //!
-//! Clients decide by code whether to retry, so a code is part of the behaviour: 40001/1213 means "try the transaction again".
+//! Clients decide by code whether to retry, so a code is part of the behaviour: 40001/1213 means "try the
+//! transaction again".
 
 use anomalist_weakdb as store;
 use std::fmt;
@@ -82,7 +83,7 @@ pub enum Code {
     Protocol,
     /// Too many operators or too much nesting.
     TooComplex,
-    /// A fault of ours.
+    /// A fault in weakdb itself.
     Internal,
 }
 
@@ -209,7 +210,8 @@ impl From<anomalist_sqltext::SyntaxError> for SqlError {
 }
 
 impl From<rusqlite::Error> for SqlError {
-    /// SQLite tells by text what is missing; its constraint and type errors cannot occur, because tables are ours.
+    /// SQLite tells by text what is missing; its constraint and type errors cannot occur, because tables
+    /// are ours.
     fn from(error: rusqlite::Error) -> Self {
         let text = match &error {
             rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),

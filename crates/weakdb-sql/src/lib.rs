@@ -1,8 +1,9 @@
 //! SQL over the store.
 //!
-//! A [`Database`] is a store with tables; a [`Session`] of it takes statements in the SQL of PostgreSQL or MySQL and answers with rows,
-//! or with the error that those databases would give. SQLite executes, over tables whose every cell is a key of the store
-//! (`engine.rs`); everything else here is about being taken for the real thing.
+//! A [`Database`] is a store with tables; a [`Session`] of it takes statements in the SQL of PostgreSQL or
+//! MySQL and answers with rows, or with the error that those databases would give. SQLite executes, over
+//! tables whose every cell is a key of the store (`engine.rs`); everything else here is about being taken
+//! for the real thing.
 //!
 //! ```
 //! use anomalist_level::Level;
@@ -107,7 +108,8 @@ impl Database {
         Self { store, catalogue: Arc::default(), constraints, connections: AtomicU32::new(0), restarts: 0 }
     }
 
-    /// A new database with the same tables, in which what committed last here is the initial state: for many runs after one setup.
+    /// A new database with the same tables, in which what committed last here is the initial state: for
+    /// many runs after one setup.
     ///
     /// # Errors
     /// If the store does not know the level.

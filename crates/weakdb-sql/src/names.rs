@@ -1,9 +1,10 @@
 //! What columns a statement can name, and the types of its expressions.
 //!
-//! Clients ask for the types of parameters and results before anything runs (Describe, COM_STMT_PREPARE). They are inferred
-//! from the tree. Scopes are flat: all tables of a statement, outer and inner, are in one list, and an unqualified name is
-//! looked up in their order. Where two of them have a column of one name and different types this may guess wrong; values are
-//! then sent as what they are, since the guess only decides their form.
+//! Clients ask for the types of parameters and results before anything runs (Describe, COM_STMT_PREPARE).
+//! They are inferred from the tree. Scopes are flat: all tables of a statement, outer and inner, are in one
+//! list, and an unqualified name is looked up in their order. Where two of them have a column of one name
+//! and different types this may guess wrong; values are then sent as what they are, since the guess only
+//! decides their form.
 
 use super::catalogue::{Catalogue, Table};
 use super::infer::{common, element_of, short_name};
@@ -189,7 +190,8 @@ impl<'a> Names<'a> {
         columns
     }
 
-    /// What `*` stands for. A column that USING or NATURAL merges is there once, where the first of its tables has it.
+    /// What `*` stands for. A column that USING or NATURAL merges is there once, where the first of its
+    /// tables has it.
     fn star(&self, from: &[TableWithJoins], columns: &mut Vec<ResultColumn>) {
         for item in from {
             let mut all = Vec::new();

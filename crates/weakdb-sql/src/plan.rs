@@ -1,7 +1,8 @@
 //! From the text of a statement to what is to be done.
 //!
-//! Everything that depends only on the text and the definitions happens here, once per text: parsing, types of parameters and
-//! results, the query for SQLite. Statements that write become queries for the rows and values to write.
+//! Everything that depends only on the text and the definitions happens here, once per text: parsing, types
+//! of parameters and results, the query for SQLite. Statements that write become queries for the rows and
+//! values to write.
 
 use super::absent::prune;
 use super::access::{Access, accesses};
@@ -100,7 +101,8 @@ pub enum OnDuplicate {
     Ignore(Option<Vec<usize>>),
     /// Put the new one in its place.
     Replace,
-    /// Change it: the query gives the new values, from the parameters, the row's number, and the values that were to be inserted.
+    /// Change it: the query gives the new values, from the parameters, the row's number, and the values
+    /// that were to be inserted.
     Update {
         /// The constraint that it is about.
         target: Option<Vec<usize>>,

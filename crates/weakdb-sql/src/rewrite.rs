@@ -1,8 +1,9 @@
 //! From the SQL of PostgreSQL and MySQL to that of SQLite.
 //!
-//! Most of the language is common. What differs is replaced in the tree: casts and divisions that fail where SQLite would guess,
-//! decimals that stay exact, intervals, operators, places of NULL in an order, locking clauses (which become a property of the
-//! statement), schema names (there is one schema). What SQLite has no equivalent for is refused by name.
+//! Most of the language is common. What differs is replaced in the tree: casts and divisions that fail
+//! where SQLite would guess, decimals that stay exact, intervals, operators, places of NULL in an order,
+//! locking clauses (which become a property of the statement), schema names (there is one schema). What
+//! SQLite has no equivalent for is refused by name.
 
 use super::catalogue::Table;
 use super::error::SqlError;
@@ -50,8 +51,8 @@ pub fn rewrite_expr(mut expr: Expr, names: &Names<'_>, dialect: Dialect) -> Resu
     }
 }
 
-/// The name of a relation in SQLite: schemas are dropped, except for the information schema, whose tables have names of
-/// their own.
+/// The name of a relation in SQLite: schemas are dropped, except for the information schema, whose tables
+/// have names of their own.
 #[must_use]
 pub fn relation(name: &ObjectName) -> String {
     let parts: Vec<String> =

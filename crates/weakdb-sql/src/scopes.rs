@@ -1,7 +1,7 @@
 //! What a name in FROM means: names that WITH gives hide tables.
 //!
-//! SQLite lets every query of a WITH see all its names, as the others do with RECURSIVE only. Without it they see the names before their
-//! own, so `WITH t AS (SELECT * FROM t)` reads the table.
+//! SQLite lets every query of a WITH see all its names, as the others do with RECURSIVE only. Without it
+//! they see the names before their own, so `WITH t AS (SELECT * FROM t)` reads the table.
 
 use anomalist_sqltext::ast::Query;
 use std::collections::BTreeSet;

@@ -1,8 +1,9 @@
 //! A client's session: statements one after another, transactions, settings.
 //!
-//! The store's transaction begins with the first statement that reads or writes a table, or the first savepoint, not with BEGIN, so that an
-//! idle client stands in nobody's way. Inside a block an error spoils the transaction in PostgreSQL, and undoes only the statement in
-//! MySQL; a serialization failure ends it in both.
+//! The store's transaction begins with the first statement that reads or writes a table, or the first
+//! savepoint, not with BEGIN, so that an idle client does not stand in the way of others. Inside a block an
+//! error spoils the transaction in PostgreSQL, and undoes only the statement in MySQL; a serialization
+//! failure ends it in both.
 
 use super::access::Part;
 use super::catalogue::Catalogue;
@@ -234,7 +235,8 @@ impl Session {
         }
     }
 
-    /// Runs a script: statements between semicolons, up to the first error. PostgreSQL makes them one transaction.
+    /// Runs a script: statements between semicolons, up to the first error. PostgreSQL makes them one
+    /// transaction.
     pub fn script(&mut self, text: &str) -> Vec<Result<Outcome, SqlError>> {
         let dialect = self.dialect;
         let pieces = Lexed::script(dialect, text);

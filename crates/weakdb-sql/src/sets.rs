@@ -1,10 +1,11 @@
-//! Functions that return a set: `SELECT oid, unnest(conkey), generate_subscripts(conkey, 1) FROM …`, and lists in place of a table,
-//! `FROM unnest(names, ages) WITH ORDINALITY p(name, age, at)`.
+//! Functions that return a set: `SELECT oid, unnest(conkey), generate_subscripts(conkey, 1) FROM …`, and
+//! lists in place of a table, `FROM unnest(names, ages) WITH ORDINALITY p(name, age, at)`.
 //!
-//! PostgreSQL makes a row for each element, and lets several lists go in step: the shorter ones give NULL at their end. In a select
-//! list, the places of the longest list become one more table of FROM, and the functions what is at that place. In FROM, the lists become
-//! a subquery; but a subquery of SQLite cannot refer to its neighbours, and a function in FROM can. So where a list is a neighbour's column,
-//! the table is such a function, each row of it a list, and columns are replaced by their places in it.
+//! PostgreSQL makes a row for each element, and lets several lists go in step: the shorter ones give NULL
+//! at their end. In a select list, the places of the longest list become one more table of FROM, and the
+//! functions what is at that place. In FROM, the lists become a subquery; but a subquery of SQLite cannot
+//! refer to its neighbours, and a function in FROM can. So where a list is a neighbour's column, the table
+//! is such a function, each row of it a list, and columns are replaced by their places in it.
 
 use super::error::SqlError;
 use super::names::{arguments, bare};
@@ -140,7 +141,8 @@ pub(super) fn from_lists(select: &mut Select) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// An item of a select list with all that a `*` in it stands for: the columns of these tables, some of which are lists.
+/// An item of a select list with all that a `*` in it stands for: the columns of these tables, some of
+/// which are lists.
 fn written_out(item: SelectItem, tables: &[String], lists: &[Table]) -> Result<Vec<SelectItem>, SqlError> {
     let of = match &item {
         SelectItem::Wildcard(_) => tables,

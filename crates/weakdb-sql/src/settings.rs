@@ -1,4 +1,5 @@
-//! Variables that clients read and set. Most only have to be there; those that mean something are kept by the session.
+//! Variables that clients read and set. Most only have to be there; those that mean something are kept by
+//! the session.
 
 use super::engine::Shared;
 use anomalist_sqltext::Dialect;
@@ -114,7 +115,7 @@ fn defaults(dialect: Dialect) -> &'static [(&'static str, &'static str)] {
 /// Variables of weakdb itself, which `docs/weakdb.md` explains.
 const OWN: [&str; 2] = ["anomalist.latest", "anomalist.constraints"];
 
-/// What such a variable is unless it is set: what the server was told.
+/// What such a variable is unless it is set: what the server was started with.
 fn told(shared: &Shared, name: &str) -> Option<String> {
     let value = match name {
         "anomalist.latest" => match shared.store.store().options().latest {

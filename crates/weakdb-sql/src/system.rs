@@ -1,5 +1,5 @@
-//! PostgreSQL's catalogue and the information schema, as ordinary tables of SQLite: what drivers and object mappers ask when
-//! they connect, and psql for `\\d`. Only what such clients look at is there.
+//! PostgreSQL's catalogue and the information schema, as ordinary tables of SQLite: what drivers and object
+//! mappers ask when they connect, and psql for `\\d`. Only what such clients look at is there.
 
 use super::arrays::Element;
 use super::types::Type;
@@ -44,7 +44,8 @@ pub fn type_named(name: &str) -> Option<Type> {
     TYPES.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
 }
 
-/// Catalogue tables with their columns. `i` marks an integer, `b` a boolean, `t` a text, `l` a list of small integers.
+/// Catalogue tables with their columns. `i` marks an integer, `b` a boolean, `t` a text, `l` a list of
+/// small integers.
 const TABLES: &[(&str, &str)] = &[
     ("pg_namespace", "oid:i nspname:t nspowner:i nspacl:t"),
     (

@@ -1,8 +1,8 @@
 //! Types of columns and of results, and values that fit them.
 //!
-//! SQLite's values have one of five storage classes and columns do not insist on any. So types are ours: a value is made to fit
-//! its column when it is written, and to fit its described type when it is sent. Dates and times are texts in ISO order, which
-//! compare as they should. Decimals are texts, too (`decimal.rs`).
+//! SQLite's values have one of five storage classes and columns do not insist on any. So types are ours: a
+//! value is made to fit its column when it is written, and to fit its described type when it is sent. Dates
+//! and times are texts in ISO order, which compare as they should. Decimals are texts, too (`decimal.rs`).
 
 use super::arrays::{self, Element};
 use super::decimal::{self, Decimal};

@@ -1,10 +1,11 @@
 //! Writing rows: INSERT, UPDATE, DELETE, with defaults, types and constraints.
 //!
-//! The rows and values come from a query that is finished before the first write, so a statement never sees its own. Whether a key
-//! is taken, a parent exists or children remain is found out by reads like any other, as in section 5 of the paper, where
-//! `add` reads the membership: at a weak level a transaction may miss what others have just written, and insert it again.
-//! With `strict` these reads are current reads, and the commit is refused if somebody else wrote the key meanwhile: then
-//! constraints hold as they do in a database whose indexes are not subject to isolation.
+//! The rows and values come from a query that is finished before the first write, so a statement never sees
+//! its own. Whether a key is taken, a parent exists or children remain is found out by reads like any
+//! other, as in section 5 of the paper, where `add` reads the membership: at a weak level a transaction may
+//! miss what others have just written, and insert it again. With `strict` these reads are current reads,
+//! and the commit is refused if another transaction wrote the key meanwhile: then constraints hold as they
+//! do in a database whose indexes are not subject to isolation.
 
 use super::catalogue::Table;
 use super::constraints::{held, pick};

@@ -1,6 +1,8 @@
-//! Clients that others wrote, unmodified: psql, pgbench, psycopg, SQLAlchemy, PyMySQL, the MariaDB client, Connector/J.
+//! Clients that others wrote, unmodified: psql, pgbench, psycopg, SQLAlchemy, PyMySQL, the MariaDB client,
+//! Connector/J.
 //!
-//! `scripts/test` installs them. One that is missing is a failure unless `ANOMALIST_SKIP` names `clients` (or `python`).
+//! `scripts/test` installs them. One that is missing is a failure unless `ANOMALIST_SKIP` names `clients`
+//! (or `python`).
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 

@@ -1,4 +1,5 @@
-//! Constraints against the newest state (`strict`) or against what the transaction sees (`weak`), and databases that begin where another ended.
+//! Constraints against the newest state (`strict`) or against what the transaction sees (`weak`), and
+//! databases that begin where another ended.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -22,7 +23,8 @@ fn run(session: &mut Session, sql: &str) -> Result<Vec<Vec<Value>>, Code> {
 
 const WEAK: [Level; 4] = [Level::ReadCommitted, Level::ReadAtomic, Level::Causal, Level::Prefix];
 
-/// Two clients that do not know of each other run a statement each, in transactions that overlap; who got through.
+/// Two clients that do not know of each other run a statement each, in transactions that overlap; who got
+/// through.
 fn both(database: &Database, statements: [&str; 2]) -> Vec<Result<(), Code>> {
     let mut clients = [session(database, "a"), session(database, "b")];
     let mut outcomes = vec![Ok(()); 2];
@@ -145,8 +147,8 @@ fn a_restart_keeps_tables_rows_and_numbers() {
     }
 }
 
-/// A chain of updates by three clients: the newest is the one that nobody overwrote. By the paper's rule a client's
-/// own last write is as good, if it is allowed.
+/// A chain of updates by three clients: the newest is the one that no other update overwrote. By the
+/// paper's rule a client's own last write is as good, if it is allowed.
 #[test]
 fn the_latest_value() {
     let mut seen = [BTreeSet::new(), BTreeSet::new()];

@@ -1,11 +1,11 @@
 //! The sets of allowed values are exact.
 //!
-//! `every_set_is_the_definitions`: after every read of random programs, interleaved statement by statement, with aborts,
-//! what the store would have allowed is compared with what the definition allows: every committed write of the key is put in the
-//! read's place, and the brute-force oracle judges the history with its open transactions.
-//! `small_programs_show_everything`: over all orders of transactions and all choices, the histories of a small program are
-//! those that the oracle accepts. `seeds_show_everything`: so are those over many seeds. `sql_shows_everything`: so are those of the same
-//! program in SQL.
+//! `every_set_is_the_definitions`: after every read of random programs, interleaved statement by statement,
+//! with aborts, what the store would have allowed is compared with what the definition allows: every
+//! committed write of the key is put in the read's place, and the brute-force oracle judges the history
+//! with its open transactions. `small_programs_show_everything`: over all orders of transactions and all
+//! choices, the histories of a small program are those that the oracle accepts. `seeds_show_everything`: so
+//! are those over many seeds. `sql_shows_everything`: so are those of the same program in SQL.
 
 #![allow(clippy::unwrap_used)]
 
@@ -81,7 +81,8 @@ fn committed(run: &Run, key: usize) -> BTreeSet<i64> {
 /// Values of all reads, in the order of sessions.
 type Observed = Vec<i64>;
 
-/// All histories of the program over these schedules and all choices, as far as everything commits. Values are given by place in the program.
+/// All histories of the program over these schedules and all choices, as far as everything commits. Values
+/// are given by place in the program.
 fn produced(program: &Program, level: Level, schedules: &[Vec<usize>]) -> BTreeSet<Observed> {
     produced_by(schedules, recording(level), |options| Run::new(program, options))
 }
@@ -119,7 +120,8 @@ fn produced_by<W: Working>(
 ) -> BTreeSet<Observed> {
     let mut seen = BTreeSet::new();
     for schedule in schedules {
-        // The first choices of a run, by the names of their reads, which follow from the schedule and the choices before.
+        // The first choices of a run, by the names of their reads, which follow from the schedule and the
+        // choices before.
         let mut prefix: Vec<(ReadName, Option<TxnName>)> = Vec::new();
         loop {
             let replay = Replay { choices: prefix.iter().copied().collect(), otherwise: Otherwise::Oldest };

@@ -146,7 +146,8 @@ fn constraints() {
     assert_eq!(code(s, "SELECT DISTINCT ON (id) id FROM p"), Code::Unsupported);
 }
 
-/// What was read after a savepoint stays read when it is rolled back to, also if nothing had been read before it.
+/// What was read after a savepoint stays read when it is rolled back to, also if nothing had been read
+/// before it.
 #[test]
 fn a_savepoint_begins_the_transaction() {
     for dialect in [PG, Dialect::MySql] {

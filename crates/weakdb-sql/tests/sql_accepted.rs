@@ -1,5 +1,6 @@
-//! Whatever SQL does, the history it leaves is within the level: random statements of sessions that overlap, judged by
-//! `anomalist-check`, which shares no code with the store. And what a level forbids does not happen to SQL, phantoms included.
+//! Whatever SQL does, the history it leaves is within the level: random statements of sessions that
+//! overlap, judged by `anomalist-check`, which shares no code with the store. And what a level forbids does
+//! not happen to SQL, phantoms included.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
@@ -89,7 +90,8 @@ fn count(session: &mut Session, sql: &str) -> i64 {
     }
 }
 
-/// Two scans of one transaction, and an insertion by somebody else in between: below snapshots it may show, above never.
+/// Two scans of one transaction, and an insertion by another session in between: below snapshots it may
+/// show, above never.
 #[test]
 fn phantoms() {
     for level in LEVELS {
@@ -113,7 +115,8 @@ fn phantoms() {
     }
 }
 
-/// A lost update through SQL: allowed up to prefix, refused above, and never when the row was read for update.
+/// A lost update through SQL: allowed up to prefix, refused above, and never when the row was read for
+/// update.
 #[test]
 fn lost_updates() {
     for level in LEVELS {
@@ -149,8 +152,9 @@ fn lost_updates() {
     }
 }
 
-/// TPC-C's third condition, that a district's new orders have no gap, breaks under causal consistency: somebody who has seen nothing enters
-/// the first order again, after others have delivered it and the second.
+/// TPC-C's third condition, that a district's new orders have no gap, breaks under causal consistency:
+/// a session that has seen nothing enters the first order again, after others have delivered it and the
+/// second.
 #[test]
 fn new_orders_with_a_gap() {
     let first = Database::new(Store::new(Options::new(Level::Serializable)).unwrap());

@@ -193,7 +193,7 @@ fn settings_end_when_they_should() {
     }
 }
 
-/// Nobody is told that a lock was taken when there is none.
+/// No client gets the answer that a lock was taken when there is none.
 #[test]
 fn locks_of_the_application_are_refused() {
     let s = &mut session(PG);
@@ -215,7 +215,8 @@ fn locks_of_the_application_are_refused() {
     run(s, "UNLOCK TABLES");
 }
 
-/// The rows of a cursor are those of the moment it was declared; it goes both ways, and ends with its transaction unless it is held.
+/// The rows of a cursor are those of the moment it was declared; it goes both ways, and ends with its
+/// transaction unless it is held.
 #[test]
 fn cursors() {
     let s = &mut session(PG);
@@ -278,7 +279,8 @@ fn cursors() {
     }
 }
 
-/// Without RECURSIVE a query of WITH knows the names before its own only; with a schema it is the table anyway.
+/// Without RECURSIVE a query of WITH knows the names before its own only; with a schema it is the table
+/// anyway.
 #[test]
 fn names_of_with_and_tables_of_the_same_name() {
     let s = &mut session(PG);

@@ -1,7 +1,8 @@
-//! Transactions per second over the socket, in the setting of the paper's section 8: TPC-C's five transactions on one warehouse with two
-//! districts and three customers each, three sessions, causal.
+//! Transactions per second over the socket, in the setting of the paper's section 8: TPC-C's five
+//! transactions on one warehouse with two districts and three customers each, three sessions, causal.
 //!
-//! `cargo test --release -p anomalist-weakdb --features sql --test throughput -- --nocapture` measures; otherwise a short run shows that it works.
+//! `cargo test --release -p anomalist-weakdb --features sql --test throughput -- --nocapture` measures;
+//! otherwise a short run shows that it works.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "all of this is a test, helpers too")]
 

@@ -197,8 +197,8 @@ fn fill(server: Server) -> Server {
     server
 }
 
-/// Waits for the server to notice that all clients are gone. It is told by the system, so only a server that does not notice makes
-/// this take long.
+/// Waits for the server to notice that all clients are gone. The operating system notifies it, so only a
+/// server that does not notice makes this take long.
 fn all_gone(server: &Server) {
     let begun = Instant::now();
     while server.connections() > 0 {
@@ -209,7 +209,7 @@ fn all_gone(server: &Server) {
 
 #[test]
 fn a_client_that_vanishes_is_rolled_back() {
-    // One transaction after another: whoever is not rolled back keeps all others out.
+    // One transaction after another: a transaction that is not rolled back keeps all others out.
     let options = Options {
         schedule: Schedule::Serial,
         patience: Duration::from_secs(300),

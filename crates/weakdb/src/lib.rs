@@ -1,9 +1,9 @@
 //! A mock database that shows an application every behaviour its isolation level allows.
 //!
-//! A real database at a weak level shows its weaknesses rarely; this one shows them as often as not. Point a test at it, and
-//! what breaks in production once a year breaks in the first dozen runs, by a seed that repeats it. [`store`] is the library:
-//! transactions over keys and values. It shares no code with `anomalist-check`: both implement the definitions of
-//! `anomalist-level`, and each can convict the other.
+//! A real database at a weak level shows its weaknesses rarely; this one shows them as often as not. Point
+//! a test at it, and what breaks in production once a year breaks in the first dozen runs, by a seed that
+//! repeats it. [`store`] is the library: transactions over keys and values. It shares no code with
+//! `anomalist-check`: both implement the definitions of `anomalist-level`, and each can convict the other.
 //!
 //! ```
 //! use anomalist_level::Level;

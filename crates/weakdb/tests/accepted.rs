@@ -1,4 +1,5 @@
-//! Every history that a store produces is accepted at its level by the checker, and by the oracle where it is small.
+//! Every history that a store produces is accepted at its level by the checker, and by the oracle where it
+//! is small.
 
 #![allow(clippy::unwrap_used)]
 

@@ -99,7 +99,8 @@ fn reads_for_update_keep_others_out() {
     }
 }
 
-/// A plain read before the lock pins an old version: what was overwritten before it was locked must not be overwritten again.
+/// A plain read before the lock pins an old version: what was overwritten before it was locked must not be
+/// overwritten again.
 #[test]
 fn a_lock_after_a_stale_read_comes_too_late() {
     for level in
@@ -121,7 +122,8 @@ fn a_lock_after_a_stale_read_comes_too_late() {
     }
 }
 
-/// Where others have settled that what committed first comes last, that is the newest version, and locking it can succeed.
+/// Where others have settled that what committed first comes last, that is the newest version, and locking
+/// it can succeed.
 #[test]
 fn a_lock_can_be_had_where_commits_are_ordered_otherwise() {
     let store = store(Level::Causal);
@@ -133,7 +135,7 @@ fn a_lock_can_be_had_where_commits_are_ordered_otherwise() {
     c.write("x", 1).unwrap();
     c.commit().unwrap();
     b.commit().unwrap();
-    // Whoever has seen b's transaction and reads c's value puts b's before c's.
+    // A transaction that has seen b's transaction and reads c's value puts b's before c's.
     let settled = (0..200).any(|_| {
         a.begin().unwrap();
         let settled = a.read("seen").unwrap() == Some(2.into()) && a.read("x").unwrap() == Some(1.into());

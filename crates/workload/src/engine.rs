@@ -1,15 +1,16 @@
 //! What every simulated database offers to the scheduler.
 //!
 //! An engine decides one thing: which version of a key a transaction sees, and whether it may commit.
-//! Schedules, retries, own writes and recording are the same for all and live in `run.rs`. An engine is
-//! told the time (a counter of begin and commit events), so a run depends on nothing but its seed.
+//! Schedules, retries, own writes and recording are the same for all and live in `run.rs`. An engine gets
+//! the time from its caller (a counter of begin and commit events), so a run depends on nothing but its
+//! seed.
 
 use crate::keys::Planned;
 use crate::spec::{SimLevel, Spec};
 use crate::store::Cell;
 use crate::{locking::Locking, multiversion::Multiversion, replicas::Replicas};
 
-/// The transaction must start again: somebody else was first.
+/// The transaction must start again: another transaction was first.
 #[derive(Debug)]
 pub(crate) struct Conflict;
 
@@ -23,7 +24,8 @@ pub(crate) struct Txn {
     pub writes: Vec<(Cell, u64)>,
     /// Cells it read, where the engine validates reads.
     pub reads: Vec<Cell>,
-    /// Lists it read after appending to them, with the length it saw: nobody may append before it commits.
+    /// Lists it read after appending to them, with the length it saw: no other transaction may append
+    /// before it commits.
     pub pinned: Vec<(Cell, u64)>,
     /// Cells it has locked.
     pub locks: Vec<Cell>,

@@ -79,7 +79,7 @@ impl Keys {
         }
     }
 
-    /// A planned transaction is over. Calls `clear` for every cell that nobody needs any more.
+    /// A planned transaction is over. Calls `clear` for every cell that no transaction needs any more.
     pub fn done(&mut self, plan: &[Planned], mut clear: impl FnMut(Cell)) {
         let Some(rotation) = &mut self.rotation else { return };
         for p in plan {

@@ -70,7 +70,7 @@ impl Generator {
     }
 
     /// Number of transactions in all batches together, whatever their outcome, injected ones included (and,
-    /// with [`Spec::record_conflicts`], refused ones not included: nobody knows their number yet).
+    /// with [`Spec::record_conflicts`], refused ones not included: their number is not known yet).
     pub fn total_txns(&self) -> u64 {
         self.run.total_txns()
     }

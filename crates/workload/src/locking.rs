@@ -7,10 +7,10 @@
 //! * *Read uncommitted*: writes happen in place, and reads see them at once: intermediate, aborted and
 //!   cyclic reads.
 //!
-//! Nobody may overwrite an uncommitted write (that would be G0), nor append to a list between another
-//! transaction's append and commit (that one may have read its own append). Where this could happen a
-//! transaction takes the locks of all keys it will write before it starts: its plan is known, so there are
-//! no deadlocks, and nobody is ever refused.
+//! No transaction may overwrite an uncommitted write (that would be G0), nor append to a list between
+//! another transaction's append and commit (that one may have read its own append). Where this could happen
+//! a transaction takes the locks of all keys it will write before it starts: its plan is known, so there
+//! are no deadlocks, and no transaction is ever refused.
 
 use crate::engine::{Conflict, Engine, Seen, Txn};
 use crate::keys::Planned;

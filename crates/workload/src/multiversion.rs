@@ -6,9 +6,9 @@
 //!   serializability), and its timestamps satisfy both the SI and the SER axioms.
 //! * *Read atomic*: a snapshot of a random recent moment, plus the session's own later transactions;
 //!   nothing is refused. With commits ordered by time the ReadAtomic axiom (Biswas & Enea 2019) holds:
-//!   whoever a transaction reads from, or follows in its session, is in the snapshot as a whole or is in
-//!   the overlay as a whole, and of each key the newest such version is read. Causality does not hold: the
-//!   next snapshot may be older, and the overlay lacks what it depends on.
+//!   every transaction that a given one reads from, or follows in its session, is in the snapshot as a
+//!   whole or is in the overlay as a whole, and of each key the newest such version is read. Causality does
+//!   not hold: the next snapshot may be older, and the overlay lacks what it depends on.
 
 use crate::engine::{Conflict, Engine, Seen, Txn};
 use crate::keys::Planned;

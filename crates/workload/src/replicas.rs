@@ -4,12 +4,12 @@
 //! of it later, in causal order (each message says what its origin had applied) but otherwise at random.
 //! Conflicting writes are settled by the larger (Lamport clock, session), on every replica alike: that is
 //! one commit order, it contains causality, and a snapshot shows of each key the last writer it knows of,
-//! so the Causal axiom of Biswas & Enea holds. Nobody is refused: lost updates, write skew and long forks
-//! are common.
+//! so the Causal axiom of Biswas & Enea holds. No transaction is refused: lost updates, write skew and long
+//! forks are common.
 //!
 //! *Lists* need one order of appends that all reads are prefixes of. So a commit that appends after
-//! somebody its replica hasn't heard of first fetches that transaction and its past; and a list that was
-//! read after an own append must not have changed.
+//! a transaction that its replica hasn't heard of first fetches that transaction and its past; and a list
+//! that was read after an own append must not have changed.
 
 use crate::engine::{Conflict, Engine, Seen, Txn};
 use crate::keys::Planned;
@@ -43,7 +43,7 @@ struct Replica {
     horizon: Horizon,
 }
 
-/// The messages of one replica that somebody has yet to apply.
+/// The messages of one replica that some other replica has yet to apply.
 #[derive(Default)]
 struct Outbox {
     first: u64,

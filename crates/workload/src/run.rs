@@ -25,9 +25,9 @@ const BATCH_ELEMENTS: usize = 1_000_000;
 enum Fate {
     Commit,
     Abort,
-    /// Takes effect, and nobody tells the client.
+    /// Takes effect, and the client does not learn the outcome.
     Unheard,
-    /// Has no effect, and nobody tells the client.
+    /// Has no effect, and the client does not learn the outcome.
     Lost,
 }
 

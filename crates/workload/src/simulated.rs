@@ -6,7 +6,7 @@
 //! between its operations lets others in.
 //!
 //! A transaction says beforehand which keys it will write, because locking engines take all locks at the
-//! start (nobody deadlocks); [`Simulated::begin`] waits until they are free.
+//! start (so there are no deadlocks); [`Simulated::begin`] waits until they are free.
 
 use crate::client::Key;
 use crate::engine::{Engine, Txn, engine_for};
@@ -16,16 +16,16 @@ use crate::store::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The database gave the transaction up: somebody else was first. It has had no effect.
+/// The database gave the transaction up: another transaction was first. It has had no effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("refused: another transaction was first")]
 pub struct Refused;
 
-/// A simulated database. Keys hold 0, or the empty list, before anybody writes them.
+/// A simulated database. Keys hold 0, or the empty list, before their first write.
 pub struct Simulated {
     lists: bool,
     state: Mutex<State>,
-    /// Somebody committed or gave up: locks may be free.
+    /// A transaction committed or was given up: locks may be free.
     ended: Condvar,
 }
 

@@ -91,7 +91,7 @@ pub enum Distribution {
     Uniform,
     /// Zipf's law: key `k` with probability proportional to `(k+1)^-theta`.
     Zipf {
-        /// Skew; 0.99 unless told otherwise.
+        /// Skew; 0.99 by default.
         theta: f64,
     },
     /// 80 % of the operations touch 20 % of the keys.

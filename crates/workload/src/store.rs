@@ -42,8 +42,8 @@ impl Store {
         older.iter().rev().find(|v| v.at <= snapshot).copied().unwrap_or_default()
     }
 
-    /// Makes `version` the newest, replacing one of the same time. Nobody will ask for a time before
-    /// `oldest` again.
+    /// Makes `version` the newest, replacing one of the same time. No transaction will ask for a time
+    /// before `oldest` again.
     #[inline]
     pub fn install(&mut self, cell: Cell, version: Version, oldest: u64) {
         let newest = &mut self.newest[cell as usize];

@@ -1,7 +1,7 @@
 //! A shopping cart: one key per user holds the items, each operation is a transaction.
 //!
-//! The cart holds one instance of an item. One browser window adds another, one deletes all. Whoever sees the cart without
-//! the item must not see two instances afterwards, since only one was ever added.
+//! The cart holds one instance of an item. One browser window adds another, one deletes all. A client that
+//! sees the cart without the item must not see two instances afterwards, since only one was ever added.
 
 use super::{App, Harness, Outcome, read_set};
 use anomalist_explore::{Body, Client, Stop, Turns, concurrently};

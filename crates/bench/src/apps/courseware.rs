@@ -1,15 +1,16 @@
 //! Students, courses and enrolments, each a set under one key.
 //!
-//! Enrolling checks that the course is there and has room. Two students who both see the last free place both get it; and a course is removed
-//! by somebody who sees it empty while a student enrols who sees it there.
+//! Enrolling checks that the course is there and has room. Two students who both see the last free place
+//! both get it; and a course is removed by a client that sees it empty while a student enrols who sees it
+//! there.
 
 use super::{App, Harness, Outcome, read_set};
 use anomalist_explore::{Body, Client, Stop, Turns, concurrently};
 use anomalist_weakdb::{Error, Session, Store, Value};
 use std::sync::Arc;
 
-/// The application. Operations: 0 and 1 enrol the client's student in a course, 2 removes a course, 3 opens one, 4 asks who is
-/// enrolled.
+/// The application. Operations: 0 and 1 enrol the client's student in a course, 2 removes a course, 3 opens
+/// one, 4 asks who is enrolled.
 pub struct Courseware;
 
 const CAPACITY: usize = 1;

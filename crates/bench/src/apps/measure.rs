@@ -1,4 +1,5 @@
-//! How fast assertions break, and how many states are seen: the MonkeyDB paper's Table 1 and Figure 13, measured.
+//! How fast assertions break, and how many states are seen: the MonkeyDB paper's Table 1 and Figure 13,
+//! measured.
 
 use super::{App, Harness};
 use anomalist_explore::{Stop, Turns};
@@ -111,8 +112,9 @@ pub struct Cost {
     pub per_second: f64,
 }
 
-/// Lets the history grow, and measures the cost of reads on the way: before each of these numbers of transactions, in the
-/// fastest of twenty stretches of a hundred, since other programs also want the processor.
+/// Lets the history grow, and measures the cost of reads on the way: before each of these numbers of
+/// transactions, in the fastest of twenty stretches of a hundred, since other programs also want the
+/// processor.
 ///
 /// Ten sessions take turns; a transaction reads four of a hundred keys and writes two of them.
 pub fn growth(level: Level, at: &[u64], seed: u64) -> Result<Vec<Cost>, Stop> {

@@ -1,8 +1,10 @@
-//! Small applications with an assertion that holds when transactions run one after another and breaks under weak isolation.
+//! Small applications with an assertion that holds when transactions run one after another and breaks under
+//! weak isolation.
 //!
-//! After the micro-benchmarks of the MonkeyDB paper (Biswas et al. 2021, section 7): stack, courseware, shopping cart and Twitter,
-//! written anew from their description. A run is three clients with three operations each. [`App::harness`] draws
-//! other programs from the same operations, for measuring how many states are seen.
+//! After the micro-benchmarks of the MonkeyDB paper (Biswas et al. 2021, section 7): stack, courseware,
+//! shopping cart and Twitter, written anew from their description. A run is three clients with three
+//! operations each. [`App::harness`] draws other programs from the same operations, for measuring how many
+//! states are seen.
 
 pub mod cart;
 pub mod courseware;
@@ -34,7 +36,8 @@ pub trait App: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// What must hold, and the paper's average number of runs until it fails under causal consistency (its Table 1).
+    /// What must hold, and the paper's average number of runs until it fails under causal consistency (its
+    /// Table 1).
     fn assertions(&self) -> &'static [(&'static str, f64)];
 
     /// The program whose assertion is asked for: three clients, three operations each.

@@ -1,7 +1,8 @@
-//! Treiber's stack on a key-value store: `head` holds the name of the top node, a node its value and the next one's name.
+//! Treiber's stack on a key-value store: `head` holds the name of the top node, a node its value and the
+//! next one's name.
 //!
-//! Every read, write and compare-and-set is a transaction of its own. Two clients whose compare-and-set both see the
-//! old head both succeed, and an element is popped twice.
+//! Every read, write and compare-and-set is a transaction of its own. Two clients whose compare-and-set
+//! both see the old head both succeed, and an element is popped twice.
 
 use super::{App, Harness, Outcome};
 use anomalist_explore::{Body, Client, Stop, Turns, concurrently};

@@ -1,15 +1,16 @@
-//! A social network: users follow each other, tweet, and read timelines (of one user) and newsfeeds (of those they follow).
+//! A social network: users follow each other, tweet, and read timelines (of one user) and newsfeeds (of
+//! those they follow).
 //!
-//! One user at several browsers, another who tweets. Having seen a tweet in a timeline at one browser, the user follows its
-//! author at another; the newsfeed there must have the tweet.
+//! One user at several browsers, another who tweets. Having seen a tweet in a timeline at one browser, the
+//! user follows its author at another; the newsfeed there must have the tweet.
 
 use super::{App, Harness, Outcome, read_set};
 use anomalist_explore::{Body, Client, Stop, Turns, concurrently};
 use anomalist_weakdb::{Store, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The application. Operations: 0 tweets as one of two authors, 1 follows an author, 2 shows an author's timeline, 3 the newsfeed,
-/// 4 unfollows an author. Everybody reads as one and the same user.
+/// The application. Operations: 0 tweets as one of two authors, 1 follows an author, 2 shows an author's
+/// timeline, 3 the newsfeed, 4 unfollows an author. Everybody reads as one and the same user.
 pub struct Twitter;
 
 /// What the user has been shown at any browser, in this order.

@@ -1,9 +1,10 @@
 //! OLTP suites over SQL, with assertions that hold when transactions run one after another.
 //!
-//! TPC-C with its twelve consistency conditions, SmallBank, Voter and Wikipedia, as the MonkeyDB paper (section 8) runs them: tiny tables, two
-//! or three sessions, a mix of mostly updates, and at the end one transaction that reads everything and asks whether
-//! the conditions hold. Written from the published definitions; joins and aggregates over more than one row are loops here, so that the same
-//! statements run everywhere. A suite speaks MySQL's dialect through a [`Connection`], to weakdb as to a real MariaDB.
+//! TPC-C with its twelve consistency conditions, SmallBank, Voter and Wikipedia, as the MonkeyDB paper
+//! (section 8) runs them: tiny tables, two or three sessions, a mix of mostly updates, and at the end one
+//! transaction that reads everything and asks whether the conditions hold. Written from the published
+//! definitions; joins and aggregates over more than one row are loops here, so that the same statements run
+//! everywhere. A suite speaks MySQL's dialect through a [`Connection`], to weakdb as to a real MariaDB.
 
 pub mod smallbank;
 pub mod tpcc;
@@ -25,10 +26,12 @@ pub trait Suite: Sync {
     /// Statements that create the tables and fill them.
     fn setup(&self) -> Vec<String>;
 
-    /// Runs one transaction of the mix inside an open transaction. What it returns is added up over all that commit.
+    /// Runs one transaction of the mix inside an open transaction. What it returns is added up over all
+    /// that commit.
     fn transaction(&self, sql: &mut Sql<'_>, random: &mut fastrand::Rng) -> Result<i64, Error>;
 
-    /// Reads everything and says which assertions do not hold. `sum` is what committed transactions returned.
+    /// Reads everything and says which assertions do not hold. `sum` is what committed transactions
+    /// returned.
     fn broken(&self, sql: &mut Sql<'_>, sum: i64) -> Result<Vec<usize>, Error>;
 }
 
@@ -57,7 +60,8 @@ impl Sql<'_> {
         self.session
     }
 
-    /// Runs a statement that has to change a row; a row that is not seen is an error, and the transaction's end.
+    /// Runs a statement that has to change a row; a row that is not seen is an error, and the transaction's
+    /// end.
     pub fn change(&mut self, statement: &str, parameters: &[i64]) -> Result<(), Error> {
         let changed = self.run(statement, parameters)?.affected;
         if changed == 0 { Err(Error::new(Kind::Other, format!("no row: {statement}"))) } else { Ok(()) }

@@ -1,6 +1,7 @@
 //! SmallBank (Alomari et al. 2008): customers with a savings and a checking account, six transactions.
 //!
-//! Money is neither made nor lost: what is in the bank is what was there and what deposits and cheques have changed since.
+//! Money is neither made nor lost: what is in the bank is what was there and what deposits and cheques have
+//! changed since.
 
 use super::{Sql, Suite};
 use anomalist_databases::Error;

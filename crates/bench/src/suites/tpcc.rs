@@ -1,7 +1,9 @@
-//! TPC-C (specification 5.11), as small as in the MonkeyDB paper: one warehouse, two districts, three customers each.
+//! TPC-C (specification 5.11), as small as in the MonkeyDB paper: one warehouse, two districts, three
+//! customers each.
 //!
-//! All nine tables with the columns that the five transactions and the twelve consistency conditions need; amounts in cents. The mix has the
-//! paper's share of updates. Orders have one to four lines instead of five to fifteen.
+//! All nine tables with the columns that the five transactions and the twelve consistency conditions need;
+//! amounts in cents. The mix has the paper's share of updates. Orders have one to four lines instead of
+//! five to fifteen.
 
 use super::tpcc_conditions::State;
 use super::{Sql, Suite};
@@ -9,8 +11,8 @@ use anomalist_databases::{Error, Kind};
 
 /// The suite.
 pub struct Tpcc {
-    /// Sessions enter orders and payments only for districts of their own, as the terminals of OLTPBench do, which the
-    /// paper ran. Otherwise for any of them, as the specification has it (2.4.1.1, 2.5.1.1).
+    /// Sessions enter orders and payments only for districts of their own, as the terminals of OLTPBench
+    /// do, which the paper ran. Otherwise for any of them, as the specification has it (2.4.1.1, 2.5.1.1).
     pub own_districts: bool,
 }
 
@@ -109,7 +111,8 @@ fn stock_level(sql: &mut Sql<'_>, d: i64) -> Result<i64, Error> {
 }
 
 impl Tpcc {
-    /// The district that a session works for. Where there are more sessions than districts, some have the same one.
+    /// The district that a session works for. Where there are more sessions than districts, some have the
+    /// same one.
     fn district(&self, (session, sessions): (usize, usize), random: &mut fastrand::Rng) -> i64 {
         if !self.own_districts {
             return random.i64(1..=DISTRICTS);

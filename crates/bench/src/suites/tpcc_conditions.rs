@@ -1,7 +1,8 @@
 //! TPC-C's twelve consistency conditions (clause 3.3.2), over all tables read in one transaction.
 //!
-//! Condition 11 asks for 2100 orders more than new orders in each district, which is the number of delivered orders of the initial population. Deliveries
-//! add to it, so here it is the number of the orders that have a carrier.
+//! Condition 11 asks for 2100 orders more than new orders in each district, which is the number of
+//! delivered orders of the initial population. Deliveries add to it, so here it is the number of the orders
+//! that have a carrier.
 
 use super::Sql;
 use super::tpcc::{CUSTOMERS, DISTRICTS};

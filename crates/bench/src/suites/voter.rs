@@ -1,4 +1,4 @@
-//! Voter: a telephone vote in which nobody may vote more than so many times.
+//! Voter: a telephone vote in which no caller may vote more than so many times.
 
 use super::{Sql, Suite};
 use anomalist_databases::Error;

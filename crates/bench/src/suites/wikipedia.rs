@@ -1,7 +1,7 @@
 //! Wikipedia: pages, their revisions, who edited them, and a log.
 //!
-//! The tables that edits touch, and the five transactions: two that show a page, two for watch lists, one edit. What the user table, the
-//! history and the log say about edits must agree, two by two.
+//! The tables that edits touch, and the five transactions: two that show a page, two for watch lists, one
+//! edit. What the user table, the history and the log say about edits must agree, two by two.
 
 use super::{Sql, Suite};
 use anomalist_databases::Error;

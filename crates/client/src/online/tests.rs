@@ -71,7 +71,7 @@ fn a_number_that_is_given_again_is_not_the_lost_transactions() {
 fn who_is_in_the_log_of_his_era_has_committed() {
     let lost_write = finished(0, lost(), "10:10:", 1, Some(12), &[(Op::Write(1, 1), Answer::Done)]);
     let read = finished(1, Ended::Committed, "13:13:", 100, None, &[(Op::Read(1), Answer::Value(Some(1)))]);
-    // Told by the server after its restart.
+    // The server reports the commit after its restart.
     let summary = followed(vec![lost_write, read], vec![vec![committed(12, 50, 100)]]);
     assert_eq!((summary.checked, summary.learnt), (2, 1));
     assert_eq!(summary.violations, BTreeMap::new());

@@ -1,5 +1,5 @@
-//! Processes on systems that are not Unix: none can be started, because there would be no way to end what they
-//! start.
+//! Processes on systems that are not Unix: none can be started, because there would be no way to end what
+//! they start.
 
 use std::convert::Infallible;
 use std::io;

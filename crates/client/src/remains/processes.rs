@@ -1,7 +1,7 @@
 //! Processes on Unix: each leads a group of its own, and is killed with all its descendants.
 //!
-//! A process that left the group is found by its parents under `/proc`. Where there is no such folder, only the
-//! group is killed.
+//! A process that left the group is found by its parents under `/proc`. Where there is no such folder, only
+//! the group is killed.
 
 use super::remains;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};

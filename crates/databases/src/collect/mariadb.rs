@@ -1,7 +1,8 @@
 //! MariaDB: a consistent snapshot with its place in the binary log, and the events of that log.
 //!
-//! A transaction is in the log from its Gtid event to its Xid event (a statement of the schema: to the one event after its Gtid).
-//! Its place is where it ends, and a snapshot at a place contains what ends up to there.
+//! A transaction is in the log from its Gtid event to its Xid event (a statement of the schema: to the one
+//! event after its Gtid). Its place is where it ends, and a snapshot at a place contains what ends up to
+//! there.
 
 use super::{Collector, Commit, Ended, Seen};
 use crate::{Connection, Database, Error, Isolation, Kind, Target, Value};
@@ -9,8 +10,9 @@ use anomalist_client::EngineError;
 
 /// Asks for the place of the snapshot, one session at a time.
 ///
-/// The server keeps a place per transaction but shows it through variables that all its sessions share: of two that ask at once,
-/// one may be told the other's place. So we queue behind a named lock; the whole is one message.
+/// The server keeps a place per transaction but shows it through variables that all its sessions share: of
+/// two that ask at once, one may get the other's place. So we queue behind a named lock; the whole is one
+/// message.
 const PLACE: &str = "DO GET_LOCK('anomalist.binlog_snapshot', 60); SHOW STATUS LIKE 'binlog_snapshot_%'; \
                      DO RELEASE_LOCK('anomalist.binlog_snapshot')";
 

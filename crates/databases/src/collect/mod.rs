@@ -1,17 +1,19 @@
-//! What the server itself says about snapshots and the order of commits, for checking by timestamps while it runs.
+//! What the server itself says about snapshots and the order of commits, for checking by timestamps while
+//! it runs.
 //!
-//! Sessions use [`begin`] and [`commit`] in place of the connection's own: they also ask what the transaction sees
-//! ([`Seen`]) and under which number it writes. A [`Collector`] reads the order of commits from the server's log, with the
-//! same numbers. Together that is a transaction with its timestamps.
+//! Sessions use [`begin`] and [`commit`] in place of the connection's own: they also ask what the
+//! transaction sees ([`Seen`]) and under which number it writes. A [`Collector`] reads the order of commits
+//! from the server's log, with the same numbers. Together that is a transaction with its timestamps.
 //!
 //! | | what it sees | its number | order of commits |
 //! |---|---|---|---|
 //! | PostgreSQL | the set of `pg_current_snapshot()` | its transaction id | places in the log, by logical decoding |
 //! | MariaDB | a place in the binary log, from `WITH CONSISTENT SNAPSHOT` | the sequence number of its GTID | places in the binary log |
 //!
-//! A place would be wrong for PostgreSQL's snapshots, because transactions become visible in another order than they are
-//! logged; the set is exact. MariaDB sees what is logged up to a place. Both need a level at which a transaction has one
-//! snapshot ([`suits`]). A transaction that wrote nothing has no number and no place.
+//! A place would be wrong for PostgreSQL's snapshots, because transactions become visible in another order
+//! than they are logged; the set is exact. MariaDB sees what is logged up to a place. Both need a level at
+//! which a transaction has one snapshot ([`suits`]). A transaction that wrote nothing has no number and no
+//! place.
 
 #[cfg(feature = "mysql")]
 mod mariadb;
@@ -23,7 +25,8 @@ pub use anomalist_client::collect::{Collector, Commit, Seen};
 
 /// How a transaction ended, and the number it wrote under.
 ///
-/// A transaction of unknown outcome has a number in PostgreSQL: if it turns up among the commits, it was committed.
+/// A transaction of unknown outcome has a number in PostgreSQL: if it turns up among the commits, it was
+/// committed.
 #[derive(Debug)]
 pub struct Ended {
     /// Its number, if it wrote anything and the server said it.
@@ -73,8 +76,8 @@ pub fn commit(session: &mut dyn Connection) -> Ended {
 
 /// A collector of all commits from now on.
 ///
-/// `lasting`: it goes on after a restart of the server. What that takes stays on the server if we are killed, so it is for servers
-/// that are thrown away.
+/// `lasting`: it goes on after a restart of the server. What that takes stays on the server if we are
+/// killed, so it is for servers that are thrown away.
 pub fn collector(target: &Target, lasting: bool) -> Result<Box<dyn Collector>, Error> {
     match target.family() {
         #[cfg(feature = "postgres")]

@@ -45,7 +45,8 @@ pub(super) struct Slot {
     name: String,
     /// A full transaction id not long ago, to complete the 32 bits of the log.
     recent: u64,
-    /// The last place that was told: everything up to there is told again until the slot is moved, and after a crash.
+    /// The last place that was reported: the slot reports everything up to there again until the slot is
+    /// moved, and after a crash.
     last: u64,
 }
 

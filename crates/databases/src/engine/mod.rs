@@ -1,9 +1,10 @@
 //! Workloads on a database that speaks SQL.
 //!
-//! Registers, accounts, counters and lists are rows of one table, found by its primary key or by another column; sets are rows
-//! of a second one. How lists are kept is a choice ([`ListEncoding`]), because databases differ in what they lock and what
-//! they read again: an append inside the statement reads the newest row, one that was read before and written back does
-//! not. The statements are in `statements.rs`, one per operation; a transaction is BEGIN, its statements one by one, COMMIT.
+//! Registers, accounts, counters and lists are rows of one table, found by its primary key or by another
+//! column; sets are rows of a second one. How lists are kept is a choice ([`ListEncoding`]), because
+//! databases differ in what they lock and what they read again: an append inside the statement reads the
+//! newest row, one that was read before and written back does not. The statements are in `statements.rs`,
+//! one per operation; a transaction is BEGIN, its statements one by one, COMMIT.
 
 mod statements;
 
@@ -142,8 +143,8 @@ impl Engine for SqlEngine {
         let database = &self.databases[session as usize % self.databases.len()];
         let mut connection = database.connect()?;
         if connection.product().family == Family::Postgres {
-            // Hot keys in any order deadlock often, and PostgreSQL looks for that only after a second of waiting. Only
-            // administrators may change it; others have slower runs.
+            // Hot keys in any order deadlock often, and PostgreSQL looks for that only after a second of
+            // waiting. Only administrators may change it; others have slower runs.
             _ = connection.run("SET deadlock_timeout = '10ms'");
         }
         Ok(Box::new(SqlSession {

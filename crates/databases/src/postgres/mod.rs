@@ -1,8 +1,8 @@
 //! PostgreSQL.
 //!
-//! A statement with parameters is one round trip from the first time on: Parse, Bind, Describe, Execute and Sync go out
-//! together, because parameters are sent as text and the server works out their types. What the server says about the
-//! transaction after each answer is what [`Connection::in_transaction`] reports.
+//! A statement with parameters is one round trip from the first time on: Parse, Bind, Describe, Execute and
+//! Sync go out together, because parameters are sent as text and the server works out their types. What the
+//! server says about the transaction after each answer is what [`Connection::in_transaction`] reports.
 
 mod values;
 mod wire;
@@ -82,8 +82,8 @@ struct Answers {
 }
 
 impl Postgres {
-    /// Sends what is in the buffer and collects the answers to it. `known` are the columns of statements that are not
-    /// described again, in order.
+    /// Sends what is in the buffer and collects the answers to it. `known` are the columns of statements
+    /// that are not described again, in order.
     fn exchange(&mut self, known: &[Option<Columns>]) -> Answers {
         let mut answers = Answers::default();
         if self.lost {

@@ -1,4 +1,5 @@
-//! Parameters and columns, in PostgreSQL's text format: every type has one, and the server works out the types.
+//! Parameters and columns, in PostgreSQL's text format: every type has one, and the server works out the
+//! types.
 
 use crate::Value;
 use bytes::{BufMut, BytesMut};

@@ -1,8 +1,10 @@
-//! The PostgreSQL protocol from the client's side, blocking: a stream, messages over it, and how a session starts.
+//! The PostgreSQL protocol from the client's side, blocking: a stream, messages over it, and how a session
+//! starts.
 //!
-//! The messages themselves, and SCRAM, are the `postgres-protocol` crate's. A client of our own on top of them, because a
-//! driver for a checker needs what general ones hide: the tag that COMMIT answers with (ROLLBACK, without any error, if the
-//! transaction had failed before), the state of the transaction after each answer, and pipelines with one Sync.
+//! The messages themselves, and SCRAM, are the `postgres-protocol` crate's. A client of our own on top of
+//! them, because a driver for a checker needs what general ones hide: the tag that COMMIT answers with
+//! (ROLLBACK, without any error, if the transaction had failed before), the state of the transaction after
+//! each answer, and pipelines with one Sync.
 
 use crate::tls::{self, SslMode};
 use crate::{Error, Kind, Target};
@@ -139,7 +141,8 @@ pub(super) fn reported(fields: ErrorFields<'_>) -> (Error, bool) {
         match field.type_() {
             b'C' => code = text(),
             b'M' => message = text(),
-            // The severity that is never translated; servers before 9.6 and imitations have only the other one.
+            // The severity that is never translated; servers before 9.6 and imitations have only the other
+            // one.
             b'V' => severity = Some(text()),
             b'S' => plain = text(),
             _ => {}

@@ -1,6 +1,7 @@
 //! What can go wrong on purpose: networks, backends, processes.
 //!
-//! A [`Proxy`] is the network, [`Tracked`] knows the sessions of a run, and a [`Site`] carries out [`Planned`] faults.
+//! A [`Proxy`] is the network, [`Tracked`] knows the sessions of a run, and a [`Site`] carries out
+//! [`Planned`] faults.
 
 mod proxy;
 mod sessions;
@@ -23,7 +24,7 @@ pub fn terminate(administrator: &mut dyn Connection, backend: u64) -> Result<(),
     }
 }
 
-/// Whether a session is encrypted: then nobody on the way can tell a COMMIT from anything else.
+/// Whether a session is encrypted: then no proxy on the way can tell a COMMIT from anything else.
 pub fn is_encrypted(session: &mut dyn Connection) -> Result<bool, Error> {
     let replies = match session.product().family {
         Family::Postgres => session.run("SELECT ssl::int FROM pg_stat_ssl WHERE pid = pg_backend_pid()")?,

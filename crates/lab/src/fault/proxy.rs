@@ -1,7 +1,8 @@
 //! A TCP proxy between sessions and a server that can misbehave in the ways networks do.
 //!
-//! It knows one thing about what passes: a short message that says COMMIT. So it can cut a connection *between* the server's
-//! commit and the client's learning of it, the one moment in which a client must answer "unknown". That does not work through TLS.
+//! It knows one thing about what passes: a short message that says COMMIT. So it can cut a connection
+//! *between* the server's commit and the client's learning of it, the one moment in which a client must
+//! answer "unknown". That does not work through TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -24,7 +25,8 @@ pub enum Direction {
 pub enum CommitCut {
     /// Before the server sees it: the transaction is not committed.
     Before,
-    /// When the server has answered, and the client has not seen it: the transaction is committed, if it could be.
+    /// When the server has answered, and the client has not seen it: the transaction is committed, if it
+    /// could be.
     Answer,
 }
 
@@ -38,7 +40,7 @@ pub struct Proxy {
 struct Shared {
     server: SocketAddr,
     weather: Mutex<Weather>,
-    /// Told whenever the weather changes.
+    /// Notified whenever the weather changes.
     changed: Condvar,
     ended: AtomicBool,
     cut: AtomicU64,
@@ -287,7 +289,8 @@ impl Pump {
     }
 }
 
-/// Whether this is a COMMIT on its own: PostgreSQL's simple query or MySQL's text command, without anything else.
+/// Whether this is a COMMIT on its own: PostgreSQL's simple query or MySQL's text command, without anything
+/// else.
 fn is_commit(bytes: &[u8]) -> bool {
     let text = match bytes {
         [b'Q', _, _, _, _, text @ ..] => text,

@@ -1,4 +1,4 @@
-//! The sessions that a run has opened, so that faults hit those and nobody else's.
+//! The sessions that a run has opened, so that faults hit only those.
 
 use anomalist_databases::{Cancel, Connection, Database, Error, Isolation, Product, Query, Reply, Value};
 use std::collections::BTreeSet;

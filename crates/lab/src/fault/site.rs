@@ -142,7 +142,8 @@ impl fmt::Display for Planned {
     }
 }
 
-/// A plan of these faults, one about every so often until the end, in random order and on random nodes. Same seed, same plan.
+/// A plan of these faults, one about every so often until the end, in random order and on random nodes.
+/// Same seed, same plan.
 pub fn plan(faults: &[Fault], nodes: usize, every: Duration, total: Duration, seed: u64) -> Vec<Planned> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut planned = Vec::new();
@@ -209,7 +210,8 @@ impl Site<'_> {
         }
     }
 
-    /// Carries out one fault from beginning to end, and says whether it met anybody. If `stop` is set meanwhile, it ends early.
+    /// Carries out one fault from beginning to end, and says whether it had an effect. If `stop` is set
+    /// meanwhile, it ends early.
     pub fn carry_out(&self, planned: &Planned, stop: &AtomicBool) -> Result<bool, FaultError> {
         let &Planned { fault, node, lasts, .. } = planned;
         let unable = || FaultError::Unable { fault };
@@ -258,8 +260,8 @@ impl Site<'_> {
         Ok(true)
     }
 
-    /// Carries out a plan until it is done or `stop` is set. `tell` hears of each fault when it begins (`None`) and when it is
-    /// over (`Some`, with the failure if it could not be carried out).
+    /// Carries out a plan until it is done or `stop` is set. `tell` hears of each fault when it begins
+    /// (`None`) and when it is over (`Some`, with the failure if it could not be carried out).
     pub fn run(
         &self,
         planned: &[Planned],
@@ -285,7 +287,7 @@ impl Site<'_> {
         if let Some(server) = self.server {
             for node in 0..server.nodes() {
                 server.resume(node);
-                // Whoever uses the node next will find out.
+                // If this fails, the next client of the node will find out.
                 let _ = server.start_again(node);
             }
         }

@@ -5,7 +5,7 @@ use anomalist_client::{EngineError, FaultEvent, FaultSource};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Faults for longer than anybody runs.
+/// Faults are planned for this time, which is longer than any run.
 const HORIZON: Duration = Duration::from_secs(24 * 3600);
 
 /// Carries out faults at a site in random order, about one every so often.

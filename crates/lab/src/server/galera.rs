@@ -1,7 +1,8 @@
 //! Three MariaDB nodes on one machine that replicate through Galera.
 //!
-//! Nodes start from copies of one folder that has already been a cluster of one, so they agree on what they hold and
-//! nobody has to be sent everything. A node that was killed is asked for its position first, for the same reason.
+//! Nodes start from copies of one folder that has already been a cluster of one, so they agree on what they
+//! hold and no node has to be sent everything. A node that was killed is asked for its position first, for
+//! the same reason.
 
 use super::mariadb::{ACCOUNT, arguments, glance, install, locate, target, wishes};
 use super::process::{Folder, command, finish, give, signal, spawn, wait_until};

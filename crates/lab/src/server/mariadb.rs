@@ -26,7 +26,8 @@ pub(super) fn locate(program: &'static str) -> Result<PathBuf, ServerError> {
     find(program, &folders.map(PathBuf::from)).ok_or(missing)
 }
 
-/// Makes the files of a database: an administrator without password for connections from here, and the database `anomalist`.
+/// Makes the files of a database: an administrator without password for connections from here, and the
+/// database `anomalist`.
 pub(super) fn install(folder: &Path, data: &Path) -> Result<(), ServerError> {
     let extra = folder.join("extra.sql");
     fs::write(
@@ -49,7 +50,7 @@ pub(super) fn arguments(folder: &Path, name: &str, port: u16, id: usize) -> Vec<
     vec![
         "--no-defaults".to_owned(),
         format!("--datadir={data}"),
-        // A server that starts removes temporary tables from its folder for them, whoever made them.
+        // A server that starts removes all temporary tables from this folder, also those of another server.
         format!("--tmpdir={data}"),
         format!("--socket={}", place("sock")),
         format!("--pid-file={}", place("pid")),
@@ -58,7 +59,8 @@ pub(super) fn arguments(folder: &Path, name: &str, port: u16, id: usize) -> Vec<
         format!("--log-bin={data}/binlog"),
         "--binlog-format=ROW".to_owned(),
         format!("--server-id={id}"),
-        // Written at each commit, though not synchronised: with 0, a killed process would lose what it had committed.
+        // Written at each commit, though not synchronised: with 0, a killed process would lose what it had
+        // committed.
         "--innodb-flush-log-at-trx-commit=2".to_owned(),
         "--innodb-buffer-pool-size=64M".to_owned(),
         "--innodb-log-file-size=16M".to_owned(),

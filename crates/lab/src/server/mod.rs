@@ -1,12 +1,14 @@
-//! Throw-away servers: real databases from the binaries on this machine, on loopback ports, in a folder of their
-//! own.
+//! Throw-away servers: real databases from the binaries on this machine, on loopback ports, in a folder of
+//! their own.
 //!
-//! A [`Server`] has one node, or three for a cluster. Nodes can be stopped, killed, paused and started again
-//! while sessions run; everything takes `&self`, so one thread can make trouble while others work. Processes get
-//! a signal from the kernel when this process dies, however it dies. Folders are removed on drop; a program that
-//! is ended by a signal calls [`remove_all`](anomalist_client::remains::remove_all) first.
+//! A [`Server`] has one node, or three for a cluster. Nodes can be stopped, killed, paused and started
+//! again while sessions run; everything takes `&self`, so one thread can make trouble while others work.
+//! Processes get a signal from the kernel when this process dies, however it dies. Folders are removed on
+//! drop; a program that is ended by a signal calls [`remove_all`](anomalist_client::remains::remove_all)
+//! first.
 //!
-//! Data is not synchronised to disk: a killed process loses nothing by that, only a machine without power would.
+//! Data is not synchronised to disk: a killed process loses nothing by that, only a machine without power
+//! would.
 //!
 //! All of this needs Linux: signals on the death of the parent, `/proc`, names of sockets outside the file
 //! system. Elsewhere [`Server::start`] fails with [`ServerError::NeedsLinux`].
@@ -61,7 +63,8 @@ impl Engine {
 /// How to start a server, beyond the usual.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Settings, as the configuration file (PostgreSQL) or the command line (MariaDB, without hyphens) has them.
+    /// Settings, as the configuration file (PostgreSQL) or the command line (MariaDB, without hyphens) has
+    /// them.
     pub settings: Vec<(String, String)>,
     /// Certificate and key, in PEM files, for TLS. They are copied.
     pub tls: Option<(PathBuf, PathBuf)>,

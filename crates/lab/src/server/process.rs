@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account(pub(super) &'static str);
 
-/// A command that runs under the account if we are root, and gets the signal when this process dies, however it dies.
+/// A command that runs under the account if we are root, and gets the signal when this process dies,
+/// however it dies.
 pub(super) fn command(program: &Path, account: Account, on_death: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.arg(format!("--pdeathsig={on_death}"));
@@ -43,15 +44,15 @@ pub(super) fn signal(pid: u32, signal: Signal) {
 
 type Order = (Command, Sender<io::Result<(Child, Noted)>>);
 
-/// Starts a process, in a group of its own that Ctrl-C does not reach, from a thread that lives as long as this
-/// process: the kernel means the *thread* when it says that a parent died.
+/// Starts a process, in a group of its own that Ctrl-C does not reach, from a thread that lives as long as
+/// this process: the kernel means the *thread* when it says that a parent died.
 pub(super) fn spawn(command: Command) -> io::Result<(Child, Noted)> {
     static KEEPER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {
         let (sender, orders) = channel::<Order>();
         thread::spawn(move || {
             for (mut command, answer) in orders {
-                // Nobody waits any more: then nobody needs the process either.
+                // The caller no longer waits: then the process is not needed either.
                 if let Err(unsent) = answer.send(remains::start(&mut command))
                     && let Ok((mut child, _noted)) = unsent.0
                 {
@@ -87,7 +88,8 @@ pub(super) fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
-/// Whether every thread of a process has stopped, or the process is gone. A signal to stop takes effect a moment later.
+/// Whether every thread of a process has stopped, or the process is gone. A signal to stop takes effect a
+/// moment later.
 pub(super) fn is_stopped(pid: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok()).all(|stat| {
@@ -96,14 +98,15 @@ pub(super) fn is_stopped(pid: u32) -> bool {
     })
 }
 
-/// Waits until something is so, looking often. The limit is about time in which we could look: if we were stopped ourselves, or the
-/// machine was, that does not count.
+/// Waits until something is so, looking often. The limit is about time in which we could look: if we were
+/// stopped ourselves, or the machine was, that does not count.
 pub(super) fn wait_until(limit: Duration, so: impl FnMut() -> bool) -> bool {
     wait_while_busy(limit, limit, || 0, so)
 }
 
-/// The same for something that takes as long as it takes: the limit is about time without a sign of life, which is any change of the
-/// number. Only what lives and never comes to an end is given up after the longest time.
+/// The same for something that takes as long as it takes: the limit is about time without a sign of life,
+/// which is any change of the number. Only what lives and never comes to an end is given up after the
+/// longest time.
 pub(super) fn wait_while_busy(
     silence: Duration,
     longest: Duration,
@@ -158,11 +161,13 @@ impl Folder {
         self.folder.path()
     }
 
-    /// Ports of the loopback where nobody listens, all different, and not given to anybody else while the folder is there.
+    /// Ports of the loopback on which no program listens, all different, and not given out again while the
+    /// folder is there.
     ///
-    /// A port cannot be reserved: it is free again whenever its server is down. So processes of ours agree on a name per port, in
-    /// the abstract namespace of sockets, which the kernel clears when a process ends. Ports are below those that the kernel
-    /// hands out itself: nobody's outgoing connection takes one.
+    /// A port cannot be reserved: it is free again whenever its server is down. So processes of Anomalist
+    /// agree on a name per port, in the abstract namespace of sockets, which the kernel clears when a
+    /// process ends. Ports are below those that the kernel hands out itself: no outgoing connection takes
+    /// one.
     pub(super) fn free_ports(&mut self, count: usize) -> io::Result<Vec<u16>> {
         let mut ports = Vec::with_capacity(count);
         for _ in 0..10_000 {

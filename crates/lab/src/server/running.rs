@@ -46,8 +46,8 @@ pub struct Server {
     inner: Inner,
 }
 
-/// How long a server that is about to start may say nothing in its log, and how long it may take altogether. A start takes a second or
-/// two, and much longer on a machine that is busy.
+/// How long a server that is about to start may say nothing in its log, and how long it may take
+/// altogether. A start takes a second or two, and much longer on a machine that is busy.
 const SILENCE: Duration = Duration::from_secs(180);
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -70,7 +70,8 @@ pub fn program(engine: Engine, name: &'static str) -> Result<PathBuf, ServerErro
 impl Server {
     /// Makes a database and starts it.
     pub fn start(engine: Engine, setup: &Setup) -> Result<Server, ServerError> {
-        // Somebody else may have taken a port in the meantime, or the machine was short of something: once more is cheap.
+        // Another program may have taken a port in the meantime, or the machine was short of something:
+        // once more is cheap.
         match Server::attempt(engine, setup) {
             Err(ServerError::Failed { .. }) => Server::attempt(engine, setup),
             done => done,
@@ -150,7 +151,8 @@ impl Server {
         self.wait_ready(node)
     }
 
-    /// Pauses all processes of a node: the kernel accepts connections for it, and nothing is answered. Returns when they have stopped.
+    /// Pauses all processes of a node: the kernel accepts connections for it, and nothing is answered.
+    /// Returns when they have stopped.
     pub fn pause(&self, node: usize) {
         let node = &self.inner.nodes[node];
         wait_until(Duration::from_secs(10), || {

@@ -1,4 +1,5 @@
-//! What every driver must do, asked of the database itself: one function per promise of `Connection` and `Error`.
+//! What every driver must do, asked of the database itself: one function per promise of `Connection` and
+//! `Error`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 #![allow(clippy::print_stdout, reason = "progress of a test")]
@@ -324,7 +325,8 @@ fn unsupported(target: &Target) {
     assert_eq!(get(session.as_mut(), "uns", 1).unwrap(), Some(10));
 }
 
-/// PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and without an error; others keep what worked.
+/// PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and without an error; others keep what
+/// worked.
 fn failed_transactions_do_not_commit(target: &Target) {
     let mut session = table(target, "failed");
     session.begin(&level(session.as_ref(), true)).unwrap();
@@ -496,7 +498,8 @@ fn terminated(target: &Target) {
     assert_eq!(get(session.as_mut(), "term", 1).unwrap(), Some(12));
 }
 
-/// SQLite with a rollback journal: COMMIT meets a reader, leaves the transaction open, and it is rolled back for good.
+/// SQLite with a rollback journal: COMMIT meets a reader, leaves the transaction open, and it is rolled
+/// back for good.
 pub fn rollback_journal(target: &Target) {
     let mut writer = table(&target.clone().with_statement_timeout(Duration::from_millis(100)), "j");
     let mut reader = target.connect().unwrap();

@@ -51,7 +51,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let items: Vec<Option<String>> = args.iter().map(|v| (*v != Value::Null).then(|| plain(v))).collect();
         Ok(arrays::list(&items).into())
     }),
-    // For functions that return a set (`sets.rs`): the places 0, 1, … of the longest list; the element there; its subscript.
+    // For functions that return a set (`sets.rs`): the places 0, 1, … of the longest list; the element
+    // there; its subscript.
     ours("weak_places", -1, Is(Type::Text), |_, args| {
         Ok(serde_json::json!((0..longest(args)).collect::<Vec<_>>()).to_string().into())
     }),

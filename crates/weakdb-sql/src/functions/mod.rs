@@ -1,10 +1,9 @@
 //! The functions of SQL: one row says all that is known about one, so that a new one is a new row.
 //!
-//! A row gives the names that statements call it by, the type of its result, and how it is done: by SQLite, by a function of
-//! this folder that SQLite calls, or by a form that the rewriter puts in its place (`calls.rs`, `sets.rs`). Functions whose
-//! first name begins with `weak_` or `exact_` are those that the rewriter puts in the place of operators,
-//! and those whose plain name means
-//! something else to SQLite.
+//! A row gives the names that statements call it by, the type of its result, and how it is done: by SQLite,
+//! by a function of this folder that SQLite calls, or by a form that the rewriter puts in its place
+//! (`calls.rs`, `sets.rs`). Functions whose first name begins with `weak_` or `exact_` are those that the
+//! rewriter puts in the place of operators, and those whose plain name means something else to SQLite.
 
 mod decimals;
 mod fold;
@@ -61,8 +60,8 @@ enum Returns {
 
 /// How a function is done.
 enum How {
-    /// SQLite calls it by its first name, with this number of arguments (-1: any). `constant`: it may be called once per
-    /// statement.
+    /// SQLite calls it by its first name, with this number of arguments (-1: any). `constant`: it may be
+    /// called once per statement.
     Ours { count: i32, run: Run, constant: bool },
     /// It goes through many rows; SQLite calls it by its first name.
     Aggregate(Fold),
@@ -70,7 +69,8 @@ enum How {
     Sqlite(Option<&'static str>),
     /// The rewriter replaces it.
     Form,
-    /// It takes a lock of the application. Refused: without the lock, a correct application would look broken.
+    /// It takes a lock of the application. Refused: without the lock, a correct application would look
+    /// broken.
     Lock,
 }
 

@@ -8,14 +8,15 @@
 //! | `POST /sql` | `{"session": 1, "sql": "…", "params": […]}` | `{"columns": […], "rows": [[…]], "tag": "…", "count": n}` |
 //! | `POST /kv` | `{"session": 1, "operations": [["read", "x"], ["write", "x", 1]]}` | `{"results": [null, true]}` |
 //!
-//! Without a session, a request is a session and its operations are one transaction. With one, `["begin"]`, `["commit"]` and
-//! `["rollback"]` are operations too, and a list without them inside no transaction is one of its own. Operations are
-//! `read`, `write`, `delete`, `cas` (key, expected, new) and `scan` (prefix). Errors have status 400, or 409 if the transaction may be
-//! tried again, and `{"error": "…", "code": "40001"}`.
+//! Without a session, a request is a session and its operations are one transaction. With one, `["begin"]`,
+//! `["commit"]` and `["rollback"]` are operations too, and a list without them inside no transaction is one
+//! of its own. Operations are `read`, `write`, `delete`, `cas` (key, expected, new) and `scan` (prefix).
+//! Errors have status 400, or 409 if the transaction may be tried again, and
+//! `{"error": "…", "code": "40001"}`.
 //!
-//! A session has no connection whose end would tell that its client is gone. One that leaves a transaction open and asks for nothing
-//! for [`Options::idle`](anomalist_weakdb::Options::idle) is ended ([`Sessions::end_idle`]); later
-//! requests get an error that says so.
+//! A session has no connection whose end would tell that its client is gone. One that leaves a transaction
+//! open and asks for nothing for [`Options::idle`](anomalist_weakdb::Options::idle) is ended
+//! ([`Sessions::end_idle`]); later requests get an error that says so.
 
 use super::{Inner, STACK};
 use crate::{Code, Database, Session, SqlError, Status};
@@ -42,7 +43,7 @@ struct Numbered {
     /// How many there have been, those of a single request included.
     count: u64,
     open: BTreeMap<u64, Arc<Mutex<Client>>>,
-    /// Those that were ended because nobody asked for anything.
+    /// Those that were ended because their client asked for nothing for too long.
     idle: BTreeSet<u64>,
 }
 

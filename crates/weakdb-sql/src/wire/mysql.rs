@@ -1,8 +1,9 @@
 //! MySQL's protocol, version 10, from the server's side: text and prepared statements.
 //!
-//! The plainest form that every client takes: no encryption, no compression, no deprecation of EOF, any password. What matters is
-//! the status in every OK and EOF, from the handshake on: drivers decide by it whether a transaction is open and whether
-//! autocommit has to be switched off. Resetting a connection rolls back, as pools rely on.
+//! The plainest form that every client takes: no encryption, no compression, no deprecation of EOF, any
+//! password. What matters is the status in every OK and EOF, from the handshake on: drivers decide by it
+//! whether a transaction is open and whether autocommit has to be switched off. Resetting a connection
+//! rolls back, as pools rely on.
 
 use super::mysql_codec::{self as codec, Column, Packet, text_row};
 use super::{broken, read_exactly};
@@ -17,8 +18,8 @@ const AUTOCOMMIT: u16 = 2;
 const IN_TRANSACTION: u16 = 1;
 const MORE_RESULTS: u16 = 8;
 
-/// LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS,
-/// MULTI_RESULTS, PLUGIN_AUTH.
+/// LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
+/// MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH.
 const CAPABILITIES: u32 = 1 | 2 | 4 | 8 | 0x200 | 0x2000 | 0x8000 | 0x1_0000 | 0x2_0000 | 0x8_0000;
 const CONNECT_WITH_DB: u32 = 8;
 const SECURE_CONNECTION: u32 = 0x8000;

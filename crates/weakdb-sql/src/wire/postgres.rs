@@ -1,7 +1,8 @@
 //! PostgreSQL's protocol, version 3, from the server's side: simple and extended queries.
 //!
-//! Own code rather than a crate: a thread per connection is what the executor needs, answers are flushed once per Sync, and the
-//! state of a failed transaction is the session's. Passwords are not asked for; COPY, replication and encryption are not there.
+//! Own code rather than a crate: a thread per connection is what the executor needs, answers are flushed
+//! once per Sync, and the state of a failed transaction is the session's. Passwords are not asked for;
+//! COPY, replication and encryption are not there.
 
 use super::postgres_codec::{decode, encode};
 use super::{broken, read_exactly};
@@ -234,7 +235,7 @@ impl Connection<'_> {
                     self.ready()?;
                 }
                 b'H' => self.writer.flush()?,
-                // Data of a COPY, or a password, that nobody asked for.
+                // Data of a COPY, or a password, that the server did not ask for.
                 b'd' | b'c' | b'f' | b'p' => {}
                 _ if self.skipping => {}
                 kind => {

@@ -97,8 +97,9 @@ pub fn encode(kind: Type, value: &Value) -> Result<Option<Vec<u8>>, SqlError> {
     }))
 }
 
-/// A list is its dimensions (one, or none if it is empty), whether it has a NULL, the number of its elements' type, its length and first
-/// subscript, and for each element a length and its bytes; the length of NULL is −1.
+/// A list is its dimensions (one, or none if it is empty), whether it has a NULL, the number of its
+/// elements' type, its length and first subscript, and for each element a length and its bytes; the length
+/// of NULL is −1.
 fn list_bytes(element: Element, text: &str) -> Option<Vec<u8>> {
     let items = arrays::elements(text)?;
     let mut bytes = Vec::new();
@@ -150,7 +151,8 @@ fn list_text(element: Element, bytes: &[u8]) -> Option<String> {
     (dimensions == 1 && rest.is_empty()).then(|| arrays::list(&items))
 }
 
-/// A decimal is a list of digits to the base 10,000, the weight of the first, a sign, and how many decimal places are shown.
+/// A decimal is a list of digits to the base 10,000, the weight of the first, a sign, and how many decimal
+/// places are shown.
 fn numeric_bytes(text: &str) -> Option<Vec<u8>> {
     let expanded;
     let text = if text.contains(['e', 'E']) {

@@ -42,8 +42,9 @@ pub(crate) struct Base {
     writers: Vec<Option<TxnName>>,
     /// By `Seq`, where its writes begin. They end where the next one's begin.
     starts: Vec<u32>,
-    /// Everything that was ever written, by writer, and of each in the order of keys. A read of an old version costs the cache misses that it
-    /// takes to find the value, so values lie beside the keys, and what leads to them is small.
+    /// Everything that was ever written, by writer, and of each in the order of keys. A read of an old
+    /// version costs the cache misses that it takes to find the value, so values lie beside the keys, and
+    /// what leads to them is small.
     writes: Vec<(KeyId, Option<Value>)>,
 }
 
@@ -125,7 +126,8 @@ impl Base {
         self.writers.iter().copied().flatten()
     }
 
-    /// Keys whose name begins so, in the order of names. A key that nobody but an open transaction knows is among them.
+    /// Keys whose name begins so, in the order of names. A key that only an open transaction knows is among
+    /// them.
     pub fn with_prefix(&self, prefix: &str) -> Vec<(Arc<str>, KeyId)> {
         self.sorted
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))

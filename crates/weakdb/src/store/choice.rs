@@ -1,8 +1,9 @@
 //! Which of the allowed values a read returns.
 //!
-//! A choice is made from the seed and the read's own name ([`ReadName`]), so that it does not depend on how threads ran, or
-//! from a [`Replay`]. A level hands over *spans* of a key's writers and a test; what it allows is the members of the spans
-//! that pass. So a choice costs about the number of spans, not of candidates, unless most of them fail the test.
+//! A choice is made from the seed and the read's own name ([`ReadName`]), so that it does not depend on how
+//! threads ran, or from a [`Replay`]. A level hands over *spans* of a key's writers and a test; what it
+//! allows is the members of the spans that pass. So a choice costs about the number of spans, not of
+//! candidates, unless most of them fail the test.
 
 use super::base::{Base, KeyId, Seq};
 use super::isolation::Isolation;
@@ -77,7 +78,8 @@ pub enum Otherwise {
     Random,
 }
 
-/// Choices to repeat. One that is not allowed any more, because the program did something else, counts as not given.
+/// Choices to repeat. One that is not allowed any more, because the program did something else, counts as
+/// not given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replay {
     /// The source of these reads.
@@ -86,8 +88,8 @@ pub struct Replay {
     pub otherwise: Otherwise,
 }
 
-/// Chooses for every read that is free to: it is given the read and all that it may return, oldest first, and returns
-/// a position among them.
+/// Chooses for every read that is free to: it is given the read and all that it may return, oldest first,
+/// and returns a position among them.
 #[derive(Clone)]
 pub struct Chooser(pub Arc<Pick>);
 
@@ -204,7 +206,8 @@ impl<'a> Candidates<'a> {
         (!all.is_empty()).then(|| all[random.usize(..all.len())])
     }
 
-    /// The newest allowed write of each session, by the rule of [`Latest`]. With [`Latest::On`], the initial value only if there is nothing else.
+    /// The newest allowed write of each session, by the rule of [`Latest`]. With [`Latest::On`], the
+    /// initial value only if there is nothing else.
     pub fn latest(&self, rule: Latest) -> Vec<Seq> {
         let mut tops = Vec::new();
         let each = rule == Latest::PerSession && self.isolation.spans_are_sessions();

@@ -1,8 +1,9 @@
 //! Ranges that open transactions have scanned.
 //!
-//! A scan sees also what is not there. Where a transaction covers a prefix, a key of that name that becomes known later held
-//! nothing when it looked, and counts as read then, with its initial value. Nobody can have committed a write of a key that is new, so this
-//! is always allowed. For transactions that have ended it makes no difference: they come before whoever writes the key first.
+//! A scan sees also what is not there. Where a transaction covers a prefix, a key of that name that becomes
+//! known later held nothing when it looked, and counts as read then, with its initial value. No transaction
+//! can have committed a write of a key that is new, so this is always allowed. For transactions that have
+//! ended it makes no difference: they come before the transaction that writes the key first.
 
 use super::base::{KeyId, Seq};
 use super::record::Logged;
@@ -17,7 +18,7 @@ pub(crate) struct Cover {
 }
 
 impl Inner {
-    /// The key of this name. If it is new, whoever covers it has seen that it held nothing.
+    /// The key of this name. If it is new, the transactions that cover it have seen that it held nothing.
     pub(crate) fn key(&mut self, name: &str) -> KeyId {
         let known = self.base.len();
         let key = self.base.key(name);
@@ -32,8 +33,8 @@ impl Inner {
         key
     }
 
-    /// Ends what the session covers. The reads that it made without saying so belong at the beginning of its transaction: they
-    /// were of the initial value, whatever else it had read.
+    /// Ends what the session covers. The reads that it made without saying so belong at the beginning of
+    /// its transaction: they were of the initial value, whatever else it had read.
     pub(crate) fn uncover(&mut self, session: usize) -> impl Iterator<Item = Logged> + use<> {
         let at = self.covers.iter().position(|c| c.session == session);
         let absent = at.map(|at| self.covers.swap_remove(at).absent).unwrap_or_default();
@@ -42,8 +43,8 @@ impl Inner {
 }
 
 impl Session {
-    /// Says that the open transaction has looked at all keys whose names begin so, also at those that do not exist. Call it before
-    /// the existing ones are read.
+    /// Says that the open transaction has looked at all keys whose names begin so, also at those that do
+    /// not exist. Call it before the existing ones are read.
     pub fn cover(&mut self, prefix: &str) -> Result<(), Error> {
         if !self.in_transaction() {
             return Err(Error::NoTransaction);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Why a transaction was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Conflict {
-    /// Somebody committed a write of a key that this transaction writes, after its snapshot.
+    /// Another transaction committed a write of a key that this one writes, after this one's snapshot.
     #[error("another transaction wrote {0} after this one's snapshot")]
     Write(Arc<str>),
     /// What it read has been overwritten, and it writes: it has no place in the serial order.

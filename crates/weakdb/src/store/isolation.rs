@@ -1,12 +1,13 @@
 //! One trait, six levels.
 //!
-//! The state of the store is a history: committed transactions, open ones with what they have read so far, session order,
-//! and who read from whom. A level decides which committed writes of a key an open transaction may read such that this
-//! history, with all open transactions as if they committed, stays within the level. That is monotone for every level here: taking reads or
-//! transactions away never makes a good history bad, so what is refused can never be mended later, and something is
-//! always allowed.
+//! The state of the store is a history: committed transactions, open ones with what they have read so far,
+//! session order, and who read from whom. A level decides which committed writes of a key an open
+//! transaction may read such that this history, with all open transactions as if they committed, stays
+//! within the level. That is monotone for every level here: taking reads or transactions away never makes a
+//! good history bad, so what is refused can never be mended later, and something is always allowed.
 //!
-//! An open transaction's own writes are not part of the question: nobody sees them before it commits.
+//! An open transaction's own writes are not part of the question: no other transaction sees them before it
+//! commits.
 
 use super::base::{Base, KeyId, Seq};
 use super::error::{Conflict, Error};
@@ -28,7 +29,8 @@ pub(crate) trait Isolation: Send {
     /// Writers of the key, in ascending slices, that contain all that are allowed. Never empty.
     fn spans<'a>(&'a self, base: &'a Base, session: usize, key: KeyId) -> Vec<&'a [Seq]>;
 
-    /// True if a span has the writers of a session, or of several sessions one after another; false if it has everybody's.
+    /// True if a span has the writers of a session, or of several sessions one after another; false if it
+    /// has everybody's.
     fn spans_are_sessions(&self) -> bool;
 
     /// Whether this member of the spans is allowed.

@@ -1,11 +1,14 @@
-//! The store: transactions over keys and values, in which a read returns any value that the isolation level allows.
+//! The store: transactions over keys and values, in which a read returns any value that the isolation level
+//! allows.
 //!
-//! After MonkeyDB (Biswas et al. 2021). The state is the history itself; each read is given one of the committed writes of its key whose
-//! choice keeps the history within the level (`isolation.rs` says how that is decided), by a seeded draw (`choice.rs`). The set that is drawn from
-//! is exact: every value that the level allows, and no other.
+//! After MonkeyDB (Biswas et al. 2021). The state is the history itself; each read is given one of the
+//! committed writes of its key whose choice keeps the history within the level (`isolation.rs` says how
+//! that is decided), by a seeded draw (`choice.rs`). The set that is drawn from is exact: every value that
+//! the level allows, and no other.
 //!
 //! Sessions may live on different threads. Nothing is locked between calls (except, as asked for, by
-//! [`Schedule::Serial`]), so that one thread may hold two open transactions. Writes are seen by others when their transaction has committed, all at once.
+//! [`Schedule::Serial`]), so that one thread may hold two open transactions. Writes are seen by others when
+//! their transaction has committed, all at once.
 
 mod base;
 mod choice;
@@ -58,7 +61,7 @@ pub(crate) struct Inner {
     base: Base,
     isolation: Box<dyn Isolation>,
     sessions: Vec<Arc<str>>,
-    /// With the serial schedule: somebody's transaction is open.
+    /// With the serial schedule: a transaction of some session is open.
     busy: bool,
     /// Some transaction has promised to write nothing.
     promised: bool,
@@ -74,8 +77,8 @@ impl Store {
         Store::with_initial(options, [])
     }
 
-    /// A store in which these keys hold these values: the initial transaction, which comes before all others and which
-    /// everybody sees unless something newer.
+    /// A store in which these keys hold these values: the initial transaction, which comes before all
+    /// others and which everybody sees unless something newer.
     pub fn with_initial<'a>(
         options: Options,
         initial: impl IntoIterator<Item = (&'a str, Value)>,
@@ -99,13 +102,13 @@ impl Store {
         Ok(Arc::new(Store { options, inner: Mutex::new(inner), ended: Condvar::new() }))
     }
 
-    /// What it was told when it was made.
+    /// The options with which it was made.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Opens a session. Sessions are numbered in the order in which they are opened; names are for people, and to
-    /// tell sessions apart in a recorded history: give each its own.
+    /// Opens a session. Sessions are numbered in the order in which they are opened; names are for people,
+    /// and to tell sessions apart in a recorded history: give each its own.
     pub fn session(self: &Arc<Store>, name: &str) -> Session {
         let mut inner = self.lock();
         inner.isolation.open_session();
@@ -113,8 +116,8 @@ impl Store {
         Session::new(self.clone(), inner.sessions.len() as u32 - 1)
     }
 
-    /// All keys that hold something, with the values that committed last: what a new store's initial transaction can
-    /// be made of ([`Store::with_initial`]).
+    /// All keys that hold something, with the values that committed last: what a new store's initial
+    /// transaction can be made of ([`Store::with_initial`]).
     pub fn snapshot(&self) -> Vec<(Arc<str>, Value)> {
         self.lock().base.newest().map(|(k, v)| (k.clone(), v.clone())).collect()
     }
@@ -125,7 +128,8 @@ impl Store {
         inner.record.history(&inner.base, &inner.sessions, self.options.level)
     }
 
-    /// The choices made so far, in the order in which they were made; empty unless [`Options::record_choices`].
+    /// The choices made so far, in the order in which they were made; empty unless
+    /// [`Options::record_choices`].
     pub fn choices(&self) -> Vec<Choice> {
         self.lock().choices.clone()
     }
@@ -140,9 +144,9 @@ impl Store {
         self.lock().sessions.get(session as usize).cloned()
     }
 
-    /// A text that is equal for two stores of one level only if the same can happen next in both, as long as no transaction is
-    /// open: transactions by session, with what they read from whom and what they wrote, and as much of
-    /// the order of commits as matters to the level. Needs [`Options::record`].
+    /// A text that is equal for two stores of one level only if the same can happen next in both, as long
+    /// as no transaction is open: transactions by session, with what they read from whom and what they
+    /// wrote, and as much of the order of commits as matters to the level. Needs [`Options::record`].
     pub fn fingerprint(&self) -> String {
         let inner = self.lock();
         let order = match self.options.level.info().family {

@@ -1,4 +1,4 @@
-//! What a store is told when it is made.
+//! The options with which a store is made.
 
 use super::choice::{Chooser, Replay};
 use anomalist_level::Level;
@@ -24,7 +24,8 @@ pub enum Granularity {
     Row,
 }
 
-/// To what reads are reduced, for the queries of a test's assertions, which are to show what the application did and not to be stale themselves.
+/// To what reads are reduced, for the queries of a test's assertions, which are to show what the
+/// application did and not to be stale themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Latest {
     /// To nothing: all that the level allows.
@@ -32,8 +33,9 @@ pub enum Latest {
     Off,
     /// The newest allowed write of each session, without those known to be overwritten by another of them.
     On,
-    /// The newest allowed write of each session, and the initial value if it is allowed: the MonkeyDB paper's rule. A session
-    /// that has not heard of the others keeps its old write in this set, and a row that somebody inserted may be missing.
+    /// The newest allowed write of each session, and the initial value if it is allowed: the MonkeyDB
+    /// paper's rule. A session that has not heard of the others keeps its old write in this set, and a row
+    /// that another session inserted may be missing.
     PerSession,
 }
 
@@ -43,19 +45,19 @@ impl From<bool> for Latest {
     }
 }
 
-/// What a store is told when it is made. The fields that matter most: `level` and `seed`.
+/// The options with which a store is made. The fields that matter most: `level` and `seed`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The isolation level to show: read committed, read atomic, causal, prefix, snapshot isolation or serializable
-    /// (the last two in their session variants, which is what those names mean here).
+    /// The isolation level to show: read committed, read atomic, causal, prefix, snapshot isolation or
+    /// serializable (the last two in their session variants, which is what those names mean here).
     pub level: Level,
-    /// Decides every choice. A choice depends on the seed and on which read of which transaction of which session it is,
-    /// not on how threads happened to run.
+    /// Decides every choice. A choice depends on the seed and on which read of which transaction of which
+    /// session it is, not on how threads happened to run.
     pub seed: u64,
     /// How transactions overlap.
     pub schedule: Schedule,
-    /// `Some(p)`: with probability `p` an older value than the newest allowed one, if there is one. `None`: every allowed
-    /// value with the same probability.
+    /// `Some(p)`: with probability `p` an older value than the newest allowed one, if there is one. `None`:
+    /// every allowed value with the same probability.
     pub stale: Option<f64>,
     /// The probability with which a commit fails for no other reason than to test retry loops.
     pub abort: f64,
@@ -77,8 +79,8 @@ pub struct Options {
     pub chooser: Option<Chooser>,
     /// With [`Schedule::Serial`], how long `begin` waits.
     pub patience: Duration,
-    /// How long a client without a connection of its own (HTTP) may leave a transaction open before it is rolled back: nobody else
-    /// can tell that it has vanished.
+    /// How long a client without a connection of its own (HTTP) may leave a transaction open before it is
+    /// rolled back: nothing else shows that the client has vanished.
     pub idle: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! The history a store has produced, for `anomalist check`.
 //!
-//! Clients write equal values, but the store knows who read from whom; so every write is recorded with a number of its own, and
-//! a read with the number of the write it returned. Initial values are 0.
+//! Clients write equal values, but the store knows who read from whom; so every write is recorded with a
+//! number of its own, and a read with the number of the write it returned. Initial values are 0.
 
 use super::base::{Base, KeyId, Seq};
 use super::choice::TxnName;

@@ -1,7 +1,7 @@
 //! Binary search that begins at the end.
 
-/// What `slice.partition_point(pred)` returns, in O(log d) for a result at distance `d` from the end: what is asked for is
-/// mostly recent, and what is recent is in the processor's cache.
+/// What `slice.partition_point(pred)` returns, in O(log d) for a result at distance `d` from the end: what
+/// is asked for is mostly recent, and what is recent is in the processor's cache.
 pub(crate) fn partition_late<T>(slice: &[T], pred: impl Fn(&T) -> bool) -> usize {
     let (mut end, mut step) = (slice.len(), 1);
     while end > 0 && !pred(&slice[end - 1]) {

@@ -44,7 +44,7 @@ struct Open {
     statement: Option<Arc<str>>,
     /// Keys read for update, with the version that has to be the last one still.
     current: FxHashMap<KeyId, Seq>,
-    /// Beginnings and ends of keys that nobody else may write before the commit, and since when.
+    /// Beginnings and ends of keys that no other transaction may write before the commit, and since when.
     guarded: Vec<(Box<str>, Box<str>, Seq)>,
 }
 
@@ -69,18 +69,20 @@ impl Session {
         self.open.is_some()
     }
 
-    /// With `true`, reads return one of the newest allowed writes of each session, and none that is known to be overwritten: for
-    /// the queries of a test's assertions. [`Latest`] says what else there is.
+    /// With `true`, reads return one of the newest allowed writes of each session, and none that is known
+    /// to be overwritten: for the queries of a test's assertions. [`Latest`] says what else there is.
     pub fn set_latest(&mut self, latest: impl Into<Latest>) {
         self.latest = latest.into();
     }
 
-    /// Begins a transaction. Waits as the options ask: a random delay; with the serial schedule, for its turn.
+    /// Begins a transaction. Waits as the options ask: a random delay; with the serial schedule, for its
+    /// turn.
     pub fn begin(&mut self) -> Result<(), Error> {
         self.begin_with(false)
     }
 
-    /// Begins a transaction that promises to write nothing: at the serializable level it may then be shown a state of the past.
+    /// Begins a transaction that promises to write nothing: at the serializable level it may then be shown
+    /// a state of the past.
     pub fn begin_read_only(&mut self) -> Result<(), Error> {
         self.begin_with(true)
     }
@@ -128,10 +130,11 @@ impl Session {
         }
     }
 
-    /// Begins a statement: until the next one, a key is read once, and further reads of it repeat the answer. Sessions that never call
-    /// this make every read a statement of its own.
+    /// Begins a statement: until the next one, a key is read once, and further reads of it repeat the
+    /// answer. Sessions that never call this make every read a statement of its own.
     ///
-    /// The text is for explanations ([`Choice::statement`](super::Choice::statement), [`Store::statements`](super::Store::statements)).
+    /// The text is for explanations ([`Choice::statement`](super::Choice::statement),
+    /// [`Store::statements`](super::Store::statements)).
     pub fn statement(&mut self, text: Option<&str>) {
         let name = self.name();
         let Some(open) = &mut self.open else { return };
@@ -151,11 +154,13 @@ impl Session {
         Ok(self.read_key(&mut inner, key, None)?.0)
     }
 
-    /// Reads a key for update: the allowed version that committed last. If somebody else overwrites it before this
-    /// transaction commits, the commit is refused. That is how `SELECT … FOR UPDATE` keeps others out without a lock to wait for.
+    /// Reads a key for update: the allowed version that committed last. If another transaction overwrites
+    /// it before this transaction commits, the commit is refused. That is how `SELECT … FOR UPDATE` keeps
+    /// others out without a lock to wait for.
     ///
-    /// What the transaction has read before may allow only an old version: then it was overwritten before it was locked, and
-    /// the commit is refused as well. Versions that certainly come before the one that was read overwrite nothing, whenever they committed.
+    /// What the transaction has read before may allow only an old version: then it was overwritten before
+    /// it was locked, and the commit is refused as well. Versions that certainly come before the one that
+    /// was read overwrite nothing, whenever they committed.
     pub fn read_for_update(&mut self, key: &str) -> Result<Option<Value>, Error> {
         let store = self.store.clone();
         let mut inner = store.lock();
@@ -172,8 +177,8 @@ impl Session {
         Ok(value)
     }
 
-    /// Refuses the commit if somebody else has by then written a key whose name begins and ends so: what a scan for a constraint did
-    /// not find is not to appear behind its back.
+    /// Refuses the commit if another transaction has by then written a key whose name begins and ends so:
+    /// what a scan for a constraint did not find is not to appear behind its back.
     pub fn guard(&mut self, prefix: &str, suffix: &str) -> Result<(), Error> {
         let since = self.store.lock().base.next();
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
@@ -219,7 +224,8 @@ impl Session {
         Ok(found)
     }
 
-    /// The names of keys that begin so and that anybody has ever touched, in their order; reads none of them.
+    /// The names of keys that begin so and that any transaction has ever touched, in their order; reads
+    /// none of them.
     pub fn keys(&self, prefix: &str) -> Vec<Arc<str>> {
         self.store.lock().base.with_prefix(prefix).into_iter().map(|(name, _)| name).collect()
     }
@@ -230,8 +236,8 @@ impl Session {
         Ok(Mark { transaction: self.begun, undo: open.undo.len(), log: open.log.len() })
     }
 
-    /// Undoes the writes since the mark. What has been read stays read. A mark of another transaction, or one that an
-    /// earlier mark was already rolled back past, is refused.
+    /// Undoes the writes since the mark. What has been read stays read. A mark of another transaction, or
+    /// one that an earlier mark was already rolled back past, is refused.
     pub fn rollback_to(&mut self, mark: Mark) -> Result<(), Error> {
         let store = self.store.clone();
         let mut inner = store.lock();

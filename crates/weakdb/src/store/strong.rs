@@ -1,17 +1,21 @@
-//! Prefix, snapshot isolation and serializability, in their session variants, with the order of commits as the commit order.
+//! Prefix, snapshot isolation and serializability, in their session variants, with the order of commits as
+//! the commit order.
 //!
-//! A transaction reads from a snapshot, a prefix of that order that contains its session's past. Which prefix is left open: an interval of
-//! positions still agrees with what it has read. A version is the snapshot's from its own position up to that of the next
-//! version, so a read of it narrows the interval, and the allowed versions are those whose range meets the interval: one
-//! slice of the key's versions, found by two binary searches.
+//! A transaction reads from a snapshot, a prefix of that order that contains its session's past. Which
+//! prefix is left open: an interval of positions still agrees with what it has read. A version is the
+//! snapshot's from its own position up to that of the next version, so a read of it narrows the interval,
+//! and the allowed versions are those whose range meets the interval: one slice of the key's versions,
+//! found by two binary searches.
 //!
-//! Snapshot isolation refuses a commit if no position of the interval has the newest versions of all keys written; reads steer
-//! clear of that for keys already written. Serializability refuses a writer whose interval does not reach the
-//! present; a transaction that has not promised to be read-only is therefore given the newest version of its interval.
+//! Snapshot isolation refuses a commit if no position of the interval has the newest versions of all keys
+//! written; reads steer clear of that for keys already written. Serializability refuses a writer whose
+//! interval does not reach the present; a transaction that has not promised to be read-only is therefore
+//! given the newest version of its interval.
 //!
-//! What this covers: a history within the level has a commit order that proves it. Run its transactions one after another in that order, and every
-//! read's source is in the slice, and no commit is refused; so over all schedules everything the level allows is produced, and
-//! nothing else. Under one schedule, it is everything that agrees with that order of commits.
+//! What this covers: a history within the level has a commit order that proves it. Run its transactions one
+//! after another in that order, and every read's source is in the slice, and no commit is refused; so over
+//! all schedules everything the level allows is produced, and nothing else. Under one schedule, it is
+//! everything that agrees with that order of commits.
 
 use super::base::{Base, KeyId, Seq};
 use super::error::Conflict;
@@ -158,7 +162,8 @@ impl Isolation for Snapshots {
             None => view.floor = view.low,
             Some(seq) => {
                 view.floor = seq.0;
-                // Whoever has read a version that is no longer the newest has a snapshot from before this commit.
+                // A transaction that has read a version that is no longer the newest has a snapshot from
+                // before this commit.
                 for &other in self.reading.iter().filter(|&&s| s != session) {
                     let view = &mut self.views[other];
                     if base.keys(seq).any(|k| view.reads.contains_key(&k)) {

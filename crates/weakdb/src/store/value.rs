@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 /// A value: what SQL and JSON know, and lists (a row, or a composite value of a key-value client).
 ///
-/// A key that holds nothing (never written, or deleted) is `None` where an `Option<Value>` is asked for; [`Value::Null`] is
-/// a value, SQL's null.
+/// A key that holds nothing (never written, or deleted) is `None` where an `Option<Value>` is asked for;
+/// [`Value::Null`] is a value, SQL's null.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// SQL's null.

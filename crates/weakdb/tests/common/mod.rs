@@ -179,7 +179,8 @@ impl Run {
         ops.iter().rev().find(|d| d.op == Op::Write(key)).unwrap().value
     }
 
-    /// What happened, open transactions included, in the mini-language; with another value for the last operation of this session.
+    /// What happened, open transactions included, in the mini-language; with another value for the last
+    /// operation of this session.
     pub fn text(&self, instead: Option<(usize, i64)>) -> String {
         let mut text = String::new();
         for (s, client) in self.clients.iter().enumerate() {

@@ -2,10 +2,10 @@
 //! sessions.
 //!
 //! A [`ClientSpec`] names a [`Workload`] and its parameters; a [`Planner`] yields transactions of [`Op`]s,
-//! whoever runs them. Every value it asks to write is written once only, so a history tells who read from
-//! whom. Keys rotate: after [`ClientSpec::writes_per_key`] writes a fresh one takes the place of the old.
-//! Same specification, same plans, in the same order; which session gets which depends on the database's
-//! speed. No I/O, no clock.
+//! independently of the client that runs them. Every value it asks to write is written once only, so a
+//! history tells who read from whom. Keys rotate: after [`ClientSpec::writes_per_key`] writes a fresh one
+//! takes the place of the old. Same specification, same plans, in the same order; which session gets which
+//! depends on the database's speed. No I/O, no clock.
 //!
 //! ```
 //! use anomalist_workload::client::{ClientSpec, Op, Planner, Workload};

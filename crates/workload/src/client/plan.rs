@@ -137,7 +137,7 @@ impl Planner {
             let key = self.keys.label(p.cell);
             ops.push(if p.write { write(key, self.fresh_value()) } else { read(key) });
         }
-        // Keys are named by labels, which never return: nobody minds if their cells do.
+        // Keys are named by labels, which never return: it does no harm if their cells do.
         self.keys.done(&plan, |_| {});
         self.plan = plan;
     }

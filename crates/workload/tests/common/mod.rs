@@ -170,7 +170,8 @@ pub struct Facts {
     pub compatible: bool,
 }
 
-/// Resolves reads by value. Indeterminate transactions count as committed if somebody read from them.
+/// Resolves reads by value. Indeterminate transactions count as committed if another transaction that
+/// counts read from them.
 pub fn facts(all: &[T], lists: bool) -> Facts {
     let wrote = writes(all);
     let counts = committed(all, &wrote);

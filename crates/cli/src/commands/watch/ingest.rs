@@ -1,7 +1,9 @@
-//! From bytes to batches: lines (or the objects of a JSON array) are parsed, and what is malformed is said with its place.
+//! From bytes to batches: lines (or the objects of a JSON array) are parsed, and what is malformed is said
+//! with its place.
 //!
-//! Runs on a thread of its own, so that parsing and checking overlap. A source is in lines unless it begins with `[`: then it
-//! is an array, as TimeKiller writes its files, and objects are told apart by their braces.
+//! Runs on a thread of its own, so that parsing and checking overlap. A source is in lines unless it begins
+//! with `[`: then it is an array, as TimeKiller writes its files, and objects are recognised by their
+//! braces.
 
 use anomalist_format::{StreamError, StreamReader};
 use anomalist_online::{Batch, Origin};

@@ -3,8 +3,8 @@
 //! ```text
 //! sources (a thread each) ──blocks──► parser ──batches──► checker, on the calling thread ──► events
 //! ```
-//! Channels are bounded, so a source waits when the checker is behind. The checker is `anomalist-online`'s; here are its
-//! clock, its store, what comes in and what goes out.
+//! Channels are bounded, so a source waits when the checker is behind. The checker is `anomalist-online`'s;
+//! here are its clock, its store, what comes in and what goes out.
 
 mod growing;
 mod http;
@@ -40,7 +40,8 @@ pub struct Flags {
     /// Continue when the file ends, and wait for it to grow
     #[arg(long)]
     follow: bool,
-    /// Accept lines from clients that connect to HOST:PORT, a PORT of this machine alone, or unix:PATH; may be repeated
+    /// Accept lines from clients that connect to HOST:PORT, a PORT of this machine alone, or unix:PATH; may
+    /// be repeated
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
     /// Accept batches of lines by HTTP POST
@@ -52,13 +53,15 @@ pub struct Flags {
     /// How long after its arrival a transaction's verdict may change before it is reported
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = values::duration)]
     settle: Duration,
-    /// What equal timestamps mean: a snapshot contains what committed at its very timestamp (inclusive) or not (exclusive)
+    /// What equal timestamps mean: a snapshot contains what committed at its very timestamp (inclusive) or
+    /// not (exclusive)
     #[arg(long, value_name = "RULE", default_value = "inclusive")]
     tie: Tie,
     /// Memory for the checker's state, such as 700MB; what does not fit goes to disk [default: 1GB]
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     memory: Option<usize>,
-    /// When old state leaves memory: memory (at the limit), threshold:N (with more than N transactions), none
+    /// When old state leaves memory: memory (at the limit), threshold:N (with more than N transactions),
+    /// none
     #[arg(long, value_name = "POLICY", default_value = "memory")]
     gc: String,
     /// Folder for a state that survives the process; a restart goes on where the last run ended
@@ -73,7 +76,8 @@ pub struct Flags {
     /// Also report verdicts that change before they settle
     #[arg(long)]
     provisional: bool,
-    /// Value of a key before any write: a number, a string in quotes, nil or none [default: nil, or the stream's header]
+    /// Value of a key before any write: a number, a string in quotes, nil or none [default: nil, or the
+    /// stream's header]
     #[arg(long, value_name = "V", allow_hyphen_values = true)]
     initial: Option<String>,
     /// End when no client is connected and nothing has arrived for this long

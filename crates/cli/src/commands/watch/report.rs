@@ -47,8 +47,8 @@ impl Voice {
         forbidden.map(|&axiom| checker.unconfirmed(axiom)).sum()
     }
 
-    /// The verdict on the level at the end, and the reason if it is unknown. `doubt` says why the absence of violations proves
-    /// nothing.
+    /// The verdict on the level at the end, and the reason if it is unknown. `doubt` says why the absence
+    /// of violations proves nothing.
     pub fn verdict<S: Store>(&self, checker: &Checker<S>, doubt: Option<&str>) -> (Exit, Option<String>) {
         let stats = checker.stats();
         let violated = self.standing(stats) > 0;

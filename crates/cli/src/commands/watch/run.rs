@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(20);
 const SHOW: Duration = Duration::from_millis(200);
 /// Blocks on their way, each.
 const DEPTH: usize = 4;
-/// Unless told otherwise.
+/// The default limit of memory.
 const MEMORY: usize = 1_000_000_000;
 /// The least that makes sense.
 const LEAST: usize = 16_000;
@@ -147,8 +147,9 @@ fn initial(text: Option<&str>) -> Result<Option<Key128>, Failure> {
     }
 }
 
-/// Milliseconds in which something could arrive, since 1970 at first. After a restart they go on from the checkpoint: a writer
-/// that a reader waits for cannot arrive while nobody watches, so that time must not settle anything.
+/// Milliseconds in which something could arrive, since 1970 at first. After a restart they go on from the
+/// checkpoint: a writer that a reader waits for cannot arrive while no process watches, so that time must
+/// not settle anything.
 struct Clock {
     start: Instant,
     base: u64,
@@ -176,9 +177,9 @@ struct Watch {
     extra: Extra,
     lines: Lines,
     events: Vec<Event>,
-    /// Lines that could not be used, to be told.
+    /// Lines that could not be used, to be reported.
     bad: Vec<String>,
-    /// Faults that an earlier process told after its last checkpoint.
+    /// Faults that an earlier process reported after its last checkpoint.
     heard: HashMap<String, u32>,
     clock: Clock,
     began: Instant,
@@ -335,7 +336,7 @@ impl Watch {
         Ok(servers)
     }
 
-    /// Until the sources end, somebody interrupts, or nothing happens for too long.
+    /// Runs until the sources end, the user interrupts it, or nothing happens for too long.
     fn run(&mut self, parsed: &Receiver<Parsed>, idle: Option<Duration>) -> Result<(), Failure> {
         loop {
             match parsed.recv_timeout(TICK) {
@@ -368,7 +369,7 @@ impl Watch {
         terminal::is_closed() && self.endless && self.voice.standing(self.checker.stats()) > 0
     }
 
-    /// Takes in a block: keeps it if it cannot be had again, checks it, reports, and tells whoever sent it.
+    /// Takes in a block: keeps it if it cannot be had again, checks it, reports, and answers the sender.
     fn take(&mut self, parsed: Parsed) -> Result<(), Failure> {
         let Parsed { block, batch, bad, place } = parsed;
         let again = self.file.as_deref() == Some(&*block.name);
@@ -391,11 +392,11 @@ impl Watch {
         self.emit(!block.replayed)?;
         if let Some(reply) = block.reply {
             let taken = Taken { transactions: batch.len() as u64, malformed: bad.len() as u64, lines };
-            // Whoever asked may be gone.
+            // The client that asked may be gone.
             _ = reply.send(taken);
         }
         if let Some(spare) = &self.spare {
-            // At the end nobody parses any more.
+            // At the end no thread parses any more.
             _ = spare.send(batch);
         }
         Ok(())
@@ -422,8 +423,8 @@ impl Watch {
         lines
     }
 
-    /// Prints what there is to report; verdicts that may change only if somebody sees them change. Findings are numbered,
-    /// and logged before they are printed, as are faults.
+    /// Prints what there is to report; verdicts that may change are printed only if a reader can see them
+    /// change (`provisional`). Findings are numbered, and logged before they are printed, as are faults.
     fn emit(&mut self, provisional: bool) -> Result<(), Failure> {
         if self.events.is_empty() && self.bad.is_empty() {
             return Ok(());
@@ -546,8 +547,8 @@ impl Watch {
         }
     }
 
-    /// The end. A stream that was interrupted would have gone on, so what has not settled stays open: who is missing may
-    /// just not have arrived.
+    /// The end. A stream that was interrupted would have gone on, so what has not settled stays open: who
+    /// is missing may just not have arrived.
     fn end(mut self) -> Result<Exit, Failure> {
         if !interrupt::is_requested() {
             self.settle(u64::MAX)?;

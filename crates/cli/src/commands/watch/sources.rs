@@ -1,5 +1,6 @@
-//! Where transactions come from: a file, standard input, a file that grows, sockets. One thread each; blocks of whole lines
-//! go to the parser through a bounded channel, so a source waits when the checker is behind.
+//! Where transactions come from: a file, standard input, a file that grows, sockets. One thread each;
+//! blocks of whole lines go to the parser through a bounded channel, so a source waits when the checker is
+//! behind.
 
 use super::growing::{Growing, Patient};
 use super::ingest::{Block, Taken};
@@ -75,7 +76,7 @@ impl Hub {
         Hub { blocks, known: Arc::default() }
     }
 
-    /// Hands over a block; false if nobody wants any more.
+    /// Hands over a block; false if the receiver is gone.
     pub fn send(&self, block: Block) -> bool {
         self.blocks.send(block).is_ok()
     }
@@ -217,7 +218,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Takes in lines from whoever connects. Returns the address, and what to keep until the end.
+/// Takes in lines from every client that connects. Returns the address, and what to keep until the end.
 pub fn listen(text: &str, hub: &Hub) -> Result<(String, Option<SocketFile>), Failure> {
     let hub = hub.clone();
     if let Some(path) = text.strip_prefix("unix:") {
@@ -245,9 +246,9 @@ pub fn listen(text: &str, hub: &Hub) -> Result<(String, Option<SocketFile>), Fai
 
 /// Takes in one connection, on a thread of its own.
 ///
-/// A client that wants to know what has been taken in begins with `{"source": "NAME"}`. It is told `{"next": N}`, the number of
-/// lines known from a source of that name (itself before a restart, for instance), sends from there, and is told
-/// `{"ack": N}` as lines are taken in.
+/// A client that wants to know what has been taken in begins with `{"source": "NAME"}`. It gets
+/// `{"next": N}`, the number of lines known from a source of that name (itself before a restart, for
+/// instance), sends from there, and gets `{"ack": N}` as lines are taken in.
 fn serve<R, W>(hub: &Hub, name: String, mut reader: R, writer: io::Result<W>)
 where
     R: Read + Send + 'static,

@@ -1,14 +1,15 @@
 //! `--state DIR`: what survives the process.
 //!
-//! The checker's state is in its store, as of the last checkpoint. Beside it are two logs, in generations that begin at a
-//! checkpoint: the journal, with what arrived since from sources that cannot be read again (files can, so of them the position
-//! is kept), and the events reported since. A restart takes up the checkpoint, learns from the log what the world was told,
-//! and feeds the journal, then the sources, to the checker again. An event is in the log before it is printed, and how far
-//! printing got is noted after; what was logged and perhaps not printed is printed (again) first, with the number it had.
-//! So are the faults of the stream: those that the log has are not told again when their lines are.
+//! The checker's state is in its store, as of the last checkpoint. Beside it are two logs, in generations
+//! that begin at a checkpoint: the journal, with what arrived since from sources that cannot be read again
+//! (files can, so of them the position is kept), and the events reported since. A restart takes up the
+//! checkpoint, learns from the log what was reported, and feeds the journal, then the sources, to the
+//! checker again. An event is in the log before it is printed, and how far printing got is noted after;
+//! what was logged and perhaps not printed is printed (again) first, with the number it had. So are the
+//! faults of the stream: those that the log has are not reported again when their lines are fed again.
 //!
-//! This is safe against the end of the process at any point. The end of the machine may cost what arrived since the last
-//! checkpoint, because logs are not forced to disk.
+//! This is safe against the end of the process at any point. The end of the machine may cost what arrived
+//! since the last checkpoint, because logs are not forced to disk.
 
 use super::ingest::Place;
 use super::report::Lines;

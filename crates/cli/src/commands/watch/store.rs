@@ -1,10 +1,11 @@
 //! The checker's store on disk: chunks in append-only segments, the map in redb.
 //!
-//! A segment is frames of length, checksum and bytes. Frames are written through a buffer and never changed; a segment whose
-//! every chunk was released is deleted, after the next commit, because until then a crash would bring back a state that
-//! refers to it. The map's changes are kept in one write transaction of redb that ends with the commit, after the segments
-//! are on disk: so the map, the length of the last segment and the counts of live chunks are always of one moment. What a
-//! crash left beyond that length is cut off.
+//! A segment is frames of length, checksum and bytes. Frames are written through a buffer and never
+//! changed; a segment whose every chunk was released is deleted, after the next commit, because until then
+//! a crash would bring back a state that refers to it. The map's changes are kept in one write transaction
+//! of redb that ends with the commit, after the segments are on disk: so the map, the length of the last
+//! segment and the counts of live chunks are always of one moment. What a crash left beyond that length is
+//! cut off.
 
 use crate::system;
 use anomalist_online::{Location, Store, StoreError, Visit};

@@ -1,7 +1,7 @@
 //! Clocks: by lane (see [`Graph`](super::graph::Graph)), a number of its writers: its first ones.
 //!
-//! Clients of a server come and go, and each may have written once. Most writers know of few others, so beyond the first
-//! lanes, which are all that most programs have, a clock lists only those it knows of.
+//! Clients of a server come and go, and each may have written once. Most writers know of few others, so
+//! beyond the first lanes, which are all that most programs have, a clock lists only those it knows of.
 
 /// So many lanes are an array.
 const NEAR: usize = 32;
@@ -26,7 +26,7 @@ impl Clock {
         self.far.binary_search_by_key(&(lane as u32), |entry| entry.0)
     }
 
-    /// The lanes of which it knows somebody, ascending, and how many.
+    /// The lanes of which it knows a writer, ascending, and how many writers of each.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         let near = self.near.iter().copied().enumerate().filter(|entry| entry.1 > 0);
         near.chain(self.far.iter().map(|&(lane, number)| (lane as usize, number)))

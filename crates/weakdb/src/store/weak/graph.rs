@@ -1,14 +1,17 @@
 //! The order that every commit order must extend: sessions, reads-from and demands, with clocks.
 //!
-//! Only writers are in it. Sessions are chains, *lanes* here, so the writers of a lane that come before a writer are its first
-//! ones, and one number per lane says who comes before whom: `before(a, b)` costs O(1). Nothing but that is asked of a lane, so where
-//! everything that happened before counts (causal), a session may carry on the lane of another one that is over, if its first writer happened
-//! after all of it: a client that connects for each transaction and reads what the one before wrote stays in one lane. A demand between two old writers is
-//! carried on to whoever comes after the second and did not come after the first already. Clocks only grow, so that is
-//! cheap on average: transactions far apart are mostly ordered anyway.
+//! Only writers are in it. Sessions are chains, *lanes* here, so the writers of a lane that come before a
+//! writer are its first ones, and one number per lane says who comes before whom: `before(a, b)` costs
+//! O(1). Nothing but that is asked of a lane, so where everything that happened before counts (causal), a
+//! session may carry on the lane of another one that is over, if its first writer happened after all of it:
+//! a client that connects for each transaction and reads what the one before wrote stays in one lane. A
+//! demand between two old writers is carried on to every writer that comes after the second and did not
+//! come after the first already. Clocks only grow, so that is cheap on average: transactions far apart are
+//! mostly ordered anyway.
 //!
-//! Demands of a transaction that aborts are withdrawn: the clocks of all that come after them are worked out again from
-//! the edges. For that every edge is kept, except demands that happened-before implies for good.
+//! Demands of a transaction that aborts are withdrawn: the clocks of all that come after them are worked
+//! out again from the edges. For that every edge is kept, except demands that happened-before implies for
+//! good.
 
 use super::Seq;
 use super::clock::Clock;
@@ -103,14 +106,14 @@ impl Graph {
         self.node(b).preceding.get(node.lane) >= node.position
     }
 
-    /// The clock of somebody who has read from `s`.
+    /// The clock of a transaction that has read from `s`.
     pub fn see(&self, clock: &mut Clock, s: Seq) {
         let node = self.node(s);
         clock.join(&node.past);
         clock.raise(node.lane, node.position);
     }
 
-    /// The clock of somebody who comes after `s`.
+    /// The clock of a transaction that comes after `s`.
     fn precede(&self, clock: &mut Clock, s: Seq) {
         let node = self.node(s);
         clock.join(&node.preceding);
@@ -141,8 +144,8 @@ impl Graph {
 
     /// True if these demands can be added without closing a cycle.
     ///
-    /// A shortest cycle alternates between new demands and old paths, so it is one among the demands, where one leads to the next
-    /// if its head is, or comes before, the next one's tail.
+    /// A shortest cycle alternates between new demands and old paths, so it is one among the demands, where
+    /// one leads to the next if its head is, or comes before, the next one's tail.
     pub fn stays_acyclic(&self, demands: &[(Seq, Seq)]) -> bool {
         let news: Vec<(Seq, Seq)> = demands.iter().copied().filter(|&(a, b)| !self.before(a, b)).collect();
         if news.iter().any(|&(a, b)| a == b || self.before(b, a)) {
@@ -167,7 +170,8 @@ impl Graph {
         peeled == news.len()
     }
 
-    /// Adds a demand that closes no cycle; whose clock changed is appended. False if it says nothing new for good.
+    /// Adds a demand that closes no cycle; whose clock changed is appended. False if it says nothing new
+    /// for good.
     pub fn demand(&mut self, a: Seq, b: Seq, changed: &mut Vec<Seq>) -> bool {
         let (lane, position) = (self.lane(a), self.position(a));
         if a == Seq::INITIAL || self.lane(b) == lane || self.past(b).get(lane) >= position {
@@ -181,7 +185,7 @@ impl Graph {
         true
     }
 
-    /// Carries the clocks of these on to whoever comes after them.
+    /// Carries the clocks of these writers on to all writers that come after them.
     fn carry(&mut self, mut work: Vec<Seq>, changed: &mut Vec<Seq>) {
         while let Some(a) = work.pop() {
             let mut node = std::mem::take(&mut self.nodes[a.0 as usize]);
@@ -216,7 +220,8 @@ impl Graph {
                 work.extend(&self.node(b).to);
             }
         }
-        // Their clocks start from what happened before them, and take in what comes from outside and from each other.
+        // Their clocks start from what happened before them, and take in what comes from outside and from
+        // each other.
         let mut sources: Vec<Seq> = after.iter().copied().collect();
         for &b in &after {
             let node = &mut self.nodes[b.0 as usize];

@@ -1,25 +1,29 @@
-//! Read committed, read atomic and causal consistency: sets of allowed sources, kept while the history grows.
+//! Read committed, read atomic and causal consistency: sets of allowed sources, kept while the history
+//! grows.
 //!
-//! All three have one shape (Biswas & Enea 2019): if `t3` reads `x` from `t1`, every other writer of `x` that is *visible* to
-//! the read comes before `t1` in the commit order, which extends session order and reads-from. They differ in what is visible to
-//! a read of `t3`: whom it read from earlier; whom it reads from at all, and its session's past; everything that happens
-//! before it. A history is within the level if these demands and the two orders are acyclic ([`graph`]).
+//! All three have one shape (Biswas & Enea 2019): if `t3` reads `x` from `t1`, every other writer of `x`
+//! that is *visible* to the read comes before `t1` in the commit order, which extends session order and
+//! reads-from. They differ in what is visible to a read of `t3`: whom it read from earlier; whom it reads
+//! from at all, and its session's past; everything that happens before it. A history is within the level if
+//! these demands and the two orders are acyclic ([`graph`]).
 //!
-//! A read of `x` from a candidate `c` adds, for an open transaction that nobody depends on yet:
-//! - demands `v → c` for each visible writer `v ≠ c` of `x`. The last one of each session stands for the earlier ones. A
-//!   candidate that comes before some `v` is refused; along a session these are the first ones, so what is left
-//!   is one slice per session;
-//! - where reading makes more visible (`c` itself; for causal all that happens before it): demands `v → s` for each
-//!   newly visible writer `v` of a key that was read from `s ≠ v` before.
+//! A read of `x` from a candidate `c` adds, for an open transaction that no other transaction depends on
+//! yet:
+//! - demands `v → c` for each visible writer `v ≠ c` of `x`. The last one of each session stands for the
+//!   earlier ones. A candidate that comes before some `v` is refused; along a session these are the first
+//!   ones, so what is left is one slice per session;
+//! - where reading makes more visible (`c` itself; for causal all that happens before it): demands `v → s`
+//!   for each newly visible writer `v` of a key that was read from `s ≠ v` before.
 //!
-//! The candidate is allowed iff all its demands together close no cycle. For causal the second kind has a bound per session, kept with
-//! the open transaction: the first writer of something it has read that comes after what it has read ([`View::ceiling`]).
-//! Candidates from the first one on that has it in its past are refused, so the slice is cut at its end, too. Inside the
-//! slice only demands that close a cycle together can refuse; they are tried on the candidate that was picked.
+//! The candidate is allowed iff all its demands together close no cycle. For causal the second kind has a
+//! bound per session, kept with the open transaction: the first writer of something it has read that comes
+//! after what it has read ([`View::ceiling`]). Candidates from the first one on that has it in its past are
+//! refused, so the slice is cut at its end, too. Inside the slice only demands that close a cycle together
+//! can refuse; they are tried on the candidate that was picked.
 //!
-//! Cost of a read, with `k` sessions that wrote the key: O(k² log n) and the demands of the picked candidate, whatever
-//! the number of candidates. For read atomic the slices are not cut at the end, and where nearly all candidates fail their demands,
-//! all are tried.
+//! Cost of a read, with `k` sessions that wrote the key: O(k² log n) and the demands of the picked
+//! candidate, whatever the number of candidates. For read atomic the slices are not cut at the end, and
+//! where nearly all candidates fail their demands, all are tried.
 //!
 //! An open transaction's demands count for everybody at once. If it aborts they are taken back.
 
@@ -45,7 +49,8 @@ pub(crate) enum Visibility {
     Causal,
 }
 
-/// Writers of one key in one session (one lane of the graph), ascending, and side by side their positions in it.
+/// Writers of one key in one session (one lane of the graph), ascending, and side by side their positions
+/// in it.
 struct Written {
     lane: usize,
     by: Vec<Seq>,
@@ -82,7 +87,8 @@ struct View {
     /// What happened before the session's next transaction, and whom that depends on directly.
     floor: Frontier,
     now: Frontier,
-    /// External reads of the open transaction: for read committed the latest source, for the others the only one.
+    /// External reads of the open transaction: for read committed the latest source, for the others the
+    /// only one.
     reads: FxHashMap<KeyId, Seq>,
     /// Whom the open transaction has read from.
     sources: Vec<Seq>,
@@ -96,7 +102,8 @@ struct View {
 struct Frontier {
     /// Causal: by session, how many of its writers happened before.
     past: Clock,
-    /// Since the session's last writer: the last one of each session that somebody read from.
+    /// Since the session's last writer: of each session, the last transaction that this session has read
+    /// from.
     direct: Vec<Seq>,
 }
 
@@ -224,7 +231,8 @@ impl Weak {
         }
     }
 
-    /// The ceiling that one read gives: in each session the first writer of the key that comes after the source.
+    /// The ceiling that one read gives: in each session the first writer of the key that comes after the
+    /// source.
     fn lower_ceiling(&mut self, session: usize, key: KeyId, source: Seq) {
         let (graph, written) = (&self.graph, &self.written);
         let ceiling = &mut self.views[session].ceiling;
@@ -324,7 +332,8 @@ impl Isolation for Weak {
     fn allows(&self, base: &Base, session: usize, key: KeyId, source: Seq) -> bool {
         let view = &self.views[session];
         if self.sees(view, source) {
-            // Only demands on the source itself; the slice has no candidate that comes before a visible writer.
+            // Only demands on the source itself; the slice has no candidate that comes before a visible
+            // writer.
             return true;
         }
         let mut demands = self.demands_on_earlier(base, view, source);
@@ -435,8 +444,8 @@ mod tests {
     use super::super::choice::TxnName;
     use super::*;
 
-    /// A thousand sessions with one transaction each, which may read the key and writes it. How many lanes there are, and how many of
-    /// them the last writer knows of.
+    /// A thousand sessions with one transaction each, which may read the key and writes it. How many lanes
+    /// there are, and how many of them the last writer knows of.
     fn lanes(reading: bool) -> (usize, usize) {
         let (mut base, mut weak) = (Base::new(), Weak::new(Visibility::Causal));
         let key = base.key("x");
