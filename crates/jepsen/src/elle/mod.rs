@@ -306,8 +306,9 @@ pub fn infer(history: &History, options: &Options) -> Result<Inference, Unfit> {
 /// Elle's answer about a history.
 ///
 /// ```
-/// use anomalist_check::{Budget, elle};
+/// use anomalist_check::Budget;
 /// use anomalist_history::{Builder, OpKind};
+/// use anomalist_jepsen::elle;
 /// // Two transactions of one process each read nothing of the other's key and append to their own: write skew.
 /// let mut b = Builder::new();
 /// let (x, y, one) = (b.int(1), b.int(2), b.int(1));

@@ -194,8 +194,9 @@ impl std::error::Error for Malformed {}
 /// for cas-register, mutex and closed-predicate, which search.
 ///
 /// ```
-/// use anomalist_check::{Budget, models::{self, Model, Options, Valid}};
+/// use anomalist_check::Budget;
 /// use anomalist_history::{Datum, Event, EventKind, Events, Process};
+/// use anomalist_jepsen::models::{self, Model, Options, Valid};
 /// let event = |kind, f: &str, value| Event {
 ///     kind, f: f.into(), value, process: Process::Client(0), index: None, time: None, line: 1,
 /// };
