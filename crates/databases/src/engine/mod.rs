@@ -102,7 +102,7 @@ pub struct SqlEngine {
 
 impl SqlEngine {
     /// The same, with sessions that ask the server what each transaction saw. The level must be one of
-    /// [`collect::suits`](crate::collect::suits).
+    /// [`collect::suits`].
     #[must_use]
     pub fn with_stamps(self) -> SqlEngine {
         SqlEngine { stamped: true, ..self }
