@@ -32,16 +32,9 @@ pub(crate) fn judge(
     budget: &Budget<'_>,
 ) -> Judgement {
     let asked: &[Level] = if request.levels.is_empty() { Level::CANONICAL } else { &request.levels };
-    let mut builder = JudgementBuilder::new(request.anomalies.as_deref(), request.definitions);
-    builder.certificates = request.certificates;
+    let mut builder = JudgementBuilder::new(request);
     let plume =
         (request.definitions == Definitions::Plume).then(|| PlumeReads::new(view.history, view.index));
-    // The history as the weak levels see it.
-    let weak = CommittedView { reads: plume.as_ref().map_or(view.reads, |plume| &plume.external), ..view };
-    request.inference.describe().into_iter().for_each(|note| builder.note(note));
-    if request.definitions == Definitions::Plume {
-        builder.note(BY_PLUME.to_owned());
-    }
     let further = plume.as_ref().map_or(&[][..], |plume| &plume.intermediate);
     for anomaly in direct::faults(view, further) {
         builder.found(anomaly);
@@ -51,18 +44,10 @@ pub(crate) fn judge(
         strong::judge(view, asked, request, budget, &mut builder);
         return builder.judgement(view, asked, request.certificates);
     }
-    let needs_cut = (request.anomalies.is_none() || !request.levels.is_empty())
-        && asked.iter().any(|l| l.implies(Level::CutIsolation));
-    let wants_cut = request.anomalies.is_some() && builder.wants(AnomalyKind::NonRepeatableRead);
-    if needs_cut || wants_cut {
-        match direct::non_repeatable_reads(weak) {
-            Some(anomaly) => builder.found(anomaly),
-            None if plume.as_ref().is_some_and(|plume| plume.is_open(view.index)) => {
-                builder.decide(Level::CutIsolation, Verdict::Unknown(Why::PlumeRepeats));
-            }
-            None => builder.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
-        }
-    }
+    // The history as the weak levels see it.
+    let weak = CommittedView { reads: plume.as_ref().map_or(view.reads, |plume| &plume.external), ..view };
+    let open_repeats = plume.as_ref().is_some_and(|plume| plume.is_open(view.index));
+    judge_cut(weak, asked, request, open_repeats, &mut builder);
     // Lists show the order of their versions, so one graph may prove every level at once.
     let needed = sought::needed(request, asked);
     let question = adya::Question { asked: &needed, registers, analysers, every: request.every_component };
@@ -86,7 +71,7 @@ pub(crate) fn judge(
     }
     builder.close();
 
-    if let Some(kinds) = &request.anomalies {
+    let mixed = if let Some(kinds) = &request.anomalies {
         builder.sought = sought::answers(view, registers, (request, kinds), analysers, budget, &builder);
         // Anomalies that were not searched for may break a level: cycles of lists, and kinds that were not
         // asked for.
@@ -94,22 +79,53 @@ pub(crate) fn judge(
         if request.levels.is_empty() || !complete {
             builder.forget_proofs(&Why::OnlyAsked);
         }
+        None
     } else {
-        if view.index.ambiguous_reads() > 0 {
-            builder.forget_proofs(&Why::AmbiguousReads { reads: view.index.ambiguous_reads() });
-        }
-        budget.report(|| builder.known(view, asked));
-        let open = plume.as_ref().is_some_and(|plume| plume.is_open(view.index));
-        let searched: Vec<Level> =
-            asked.iter().copied().filter(|&l| l != Level::CutIsolation || !open).collect();
-        strong::judge(view, &searched, request, budget, &mut builder);
-        sessionless::judge(view, asked, budget, &mut builder);
-    }
-    let mixed = match request.anomalies {
-        Some(_) => None,
-        None => mixed::judge(view, request, &budget.search()),
+        judge_rest(view, asked, request, open_repeats, budget, &mut builder);
+        mixed::judge(view, request, &budget.search())
     };
     Judgement { mixed, ..builder.judgement(view, asked, request.certificates) }
+}
+
+/// Looks for reads that a transaction repeats with another result, if cut isolation or that anomaly is asked
+/// about. With `open_repeats`, whether Plume's definition is met depends on choices.
+fn judge_cut(
+    weak: CommittedView<'_>,
+    asked: &[Level],
+    request: &Request,
+    open_repeats: bool,
+    builder: &mut JudgementBuilder<'_>,
+) {
+    let needed = (request.anomalies.is_none() || !request.levels.is_empty())
+        && asked.iter().any(|l| l.implies(Level::CutIsolation));
+    let wanted = request.anomalies.is_some() && builder.wants(AnomalyKind::NonRepeatableRead);
+    if !needed && !wanted {
+        return;
+    }
+    match direct::non_repeatable_reads(weak) {
+        Some(anomaly) => builder.found(anomaly),
+        None if open_repeats => builder.decide(Level::CutIsolation, Verdict::Unknown(Why::PlumeRepeats)),
+        None => builder.prove(Level::CutIsolation, Execution { order: Order::Any, choices: Vec::new() }),
+    }
+}
+
+/// Searches for orders that prove or refute what is still open.
+fn judge_rest(
+    view: CommittedView<'_>,
+    asked: &[Level],
+    request: &Request,
+    open_repeats: bool,
+    budget: &Budget<'_>,
+    builder: &mut JudgementBuilder<'_>,
+) {
+    if view.index.ambiguous_reads() > 0 {
+        builder.forget_proofs(&Why::AmbiguousReads { reads: view.index.ambiguous_reads() });
+    }
+    budget.report(|| builder.known(view, asked));
+    let searched: Vec<Level> =
+        asked.iter().copied().filter(|&l| l != Level::CutIsolation || !open_repeats).collect();
+    strong::judge(view, &searched, request, budget, builder);
+    sessionless::judge(view, asked, budget, builder);
 }
 
 /// Asks the weak engine; `weak` is the history as its levels see it, `view` as the session guarantees do.
@@ -211,19 +227,23 @@ pub(crate) struct JudgementBuilder<'a> {
 }
 
 impl<'a> JudgementBuilder<'a> {
-    fn new(wanted: Option<&'a [AnomalyKind]>, definitions: Definitions) -> JudgementBuilder<'a> {
+    fn new(request: &'a Request) -> JudgementBuilder<'a> {
+        let mut notes: Vec<String> = request.inference.describe().into_iter().collect();
+        if request.definitions == Definitions::Plume {
+            notes.push(BY_PLUME.to_owned());
+        }
         JudgementBuilder {
-            wanted,
-            definitions,
+            wanted: request.anomalies.as_deref(),
+            definitions: request.definitions,
             anomalies: Vec::new(),
             met: Vec::new(),
             further: Vec::new(),
             sought: Vec::new(),
             verdicts: Vec::new(),
             proofs: Vec::new(),
-            certificates: false,
+            certificates: request.certificates,
             reasons: Vec::new(),
-            notes: Vec::new(),
+            notes,
             interrupted: false,
         }
     }
