@@ -24,6 +24,9 @@ use anomalist_check::Budget;
 use plan::Plan;
 use search::{Found, search};
 
+/// How many calls may be open at once.
+const WIDEST: usize = 4096;
+
 /// A value of the register, numbered by the caller.
 pub type Value = u32;
 
@@ -114,9 +117,9 @@ pub fn linearizable(calls: &[Call], initial: Value, budget: &Budget<'_>) -> Line
         0..=64 => search::<1>(&plan, initial, budget),
         65..=256 => search::<4>(&plan, initial, budget),
         257..=1024 => search::<16>(&plan, initial, budget),
-        1025..=4096 => search::<64>(&plan, initial, budget),
+        1025..=WIDEST => search::<64>(&plan, initial, budget),
         width => {
-            return Linearity::Unknown(Why::TooConcurrent { calls: width, limit: 4096 });
+            return Linearity::Unknown(Why::TooConcurrent { calls: width, limit: WIDEST });
         }
     };
     match found {
