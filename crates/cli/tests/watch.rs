@@ -72,45 +72,26 @@ fn a_reader_that_comes_before_its_writer_is_not_reported() {
     assert_eq!(summary(&events)["flip_flops"]["pairs"][0], 1);
 }
 
-/// One in a hundred lines is broken, in every way a line can be; nothing else suffers.
-#[test]
-fn faults_of_the_stream_are_counted_and_placed_and_the_rest_is_checked() {
-    let scratch = Scratch::new("faults");
-    let clean = scratch.path("clean.jsonl");
-    anomalist(&[
-        "generate",
-        "--kind",
-        "timestamped",
-        "--level",
-        "si",
-        "--sessions",
-        "12",
-        "--txns-per-session",
-        "250",
-        "--ops-per-txn",
-        "5",
-        "--keys",
-        "60",
-        "--to",
-        "anomalist",
-        "--seed",
-        "11",
-        "-o",
-        &clean,
-    ])
-    .expect(0);
-    let text = std::fs::read_to_string(&clean).expect("generated");
-    let lines: Vec<&str> = text.lines().collect();
+/// Writes a history of snapshot isolation: sessions, transactions each, operations each, keys, seed.
+fn generate(file: &str, [sessions, txns, ops, keys, seed]: [&str; 5]) {
+    let shape = ["--sessions", sessions, "--txns-per-session", txns, "--ops-per-txn", ops, "--keys", keys];
+    let kind = ["generate", "--kind", "timestamped", "--level", "si", "--to", "anomalist"];
+    anomalist(&[&kind[..], &shape, &["--seed", seed, "-o", file]].concat()).expect(0);
+}
+
+/// A stream with one line in a hundred broken, in every way a line can be; and of which kind and where
+/// these are.
+fn with_faults(clean: &str) -> (String, Vec<(&'static str, u64)>) {
     let (mut out, mut expected) = (Vec::new(), Vec::new());
-    for (i, line) in lines.iter().enumerate() {
-        out.push((*line).to_owned());
+    for (i, line) in clean.lines().enumerate() {
+        out.push(line.to_owned());
         if i % 100 != 50 {
             continue;
         }
         let (kind, broken) = match (i / 100) % 6 {
             0 => ("malformed", line[..line.len() / 2].to_owned()),
             1 => ("malformed", "not even JSON".to_owned()),
-            2 => ("repeated", (*line).to_owned()),
+            2 => ("repeated", line.to_owned()),
             3 => ("untimed", r#"{"session":99,"ops":[["w","zz",1]]}"#.to_owned()),
             4 => {
                 let at = 1_i64 << 50;
@@ -133,7 +114,16 @@ fn faults_of_the_stream_are_counted_and_placed_and_the_rest_is_checked() {
         out.push(broken);
         expected.push((kind, out.len() as u64));
     }
-    let broken = out.join("\n") + "\n";
+    (out.join("\n") + "\n", expected)
+}
+
+#[test]
+fn faults_of_the_stream_are_counted_and_placed_and_the_rest_is_checked() {
+    let scratch = Scratch::new("faults");
+    let clean = scratch.path("clean.jsonl");
+    generate(&clean, ["12", "250", "5", "60", "11"]);
+    let text = std::fs::read_to_string(&clean).expect("generated");
+    let (broken, expected) = with_faults(&text);
     for level in ["session-si", "session-ser"] {
         let reference = anomalist(&["watch", &clean, "--level", level, "--json"]);
         let reference = standing(&events(&reference.stdout));
@@ -267,34 +257,64 @@ fn transactions_come_over_sockets_and_http_and_metrics_say_so() {
     assert_eq!(standing(&events).len(), 1);
 }
 
-/// Killed again and again at random moments, restarted each time: nothing is lost, nothing is reported
-/// twice.
+/// What a watch printed that was killed again and again at random moments, and restarted each time.
+#[derive(Default)]
+struct Killed {
+    kills: u32,
+    /// By number: an event that was logged but perhaps not printed is printed again with the number it had.
+    seen: BTreeMap<u64, Value>,
+    /// The lines of faults.
+    errors: Vec<u64>,
+    /// The summary.
+    last: Value,
+}
+
+impl Killed {
+    fn until_the_end(args: &[&str]) -> Killed {
+        let mut killed = Killed::default();
+        let mut rng = fastrand::Rng::with_seed(9);
+        loop {
+            let mut watch = start(args);
+            if killed.kills < 12 {
+                std::thread::sleep(std::time::Duration::from_millis(rng.u64(5..120)));
+                if watch.child.try_wait().expect("it is ours").is_none() {
+                    watch.child.kill().expect("it is ours");
+                    killed.kills += 1;
+                }
+            }
+            let mut text = Vec::new();
+            watch.stdout.read_to_end(&mut text).expect("readable");
+            watch.child.wait().expect("it ends");
+            // The last line may have been cut by the kill.
+            let whole = text.iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
+            if killed.ends_with(&events(&text[..whole])) {
+                return killed;
+            }
+        }
+    }
+
+    /// Adds what one process printed; whether it came to its end.
+    fn ends_with(&mut self, printed: &[Value]) -> bool {
+        for event in printed.iter().filter(|e| e["seq"].is_u64()) {
+            let seq = event["seq"].as_u64().expect("a number");
+            if let Some(before) = self.seen.insert(seq, event.clone()) {
+                assert_eq!(&before, event, "one number, one event");
+            }
+        }
+        let faults = printed.iter().filter(|e| e["event"] == "error");
+        self.errors.extend(faults.map(|e| e["line"].as_u64().expect("a line")));
+        let summary = printed.last().filter(|e| e["event"] == "summary");
+        self.last = summary.cloned().unwrap_or_default();
+        summary.is_some()
+    }
+}
+
+/// Nothing is lost, nothing is reported twice.
 #[test]
 fn a_killed_watch_goes_on_where_it_was() {
     let scratch = Scratch::new("killed");
     let file = scratch.path("h.jsonl");
-    anomalist(&[
-        "generate",
-        "--kind",
-        "timestamped",
-        "--level",
-        "si",
-        "--sessions",
-        "8",
-        "--txns-per-session",
-        "4000",
-        "--ops-per-txn",
-        "4",
-        "--keys",
-        "200",
-        "--to",
-        "anomalist",
-        "--seed",
-        "5",
-        "-o",
-        &file,
-    ])
-    .expect(0);
+    generate(&file, ["8", "4000", "4", "200", "5"]);
     // One line in a hundred cannot be used.
     let mut text = String::new();
     for (i, line) in scratch.read("h.jsonl").lines().enumerate() {
@@ -322,39 +342,7 @@ fn a_killed_watch_goes_on_where_it_was() {
             "--settle",
             "5ms",
         ];
-        let mut rng = fastrand::Rng::with_seed(9);
-        // By number: an event that was logged but perhaps not printed is printed again with the number it
-        // had.
-        let mut seen: BTreeMap<u64, Value> = BTreeMap::new();
-        let mut kills = 0;
-        let mut errors = Vec::new();
-        let last = loop {
-            let mut watch = start(&args);
-            if kills < 12 {
-                std::thread::sleep(std::time::Duration::from_millis(rng.u64(5..120)));
-                if watch.child.try_wait().expect("it is ours").is_none() {
-                    watch.child.kill().expect("it is ours");
-                    kills += 1;
-                }
-            }
-            let mut text = Vec::new();
-            watch.stdout.read_to_end(&mut text).expect("readable");
-            watch.child.wait().expect("it ends");
-            // The last line may have been cut by the kill.
-            let whole = text.iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
-            let printed = events(&text[..whole]);
-            for event in printed.iter().filter(|e| e["seq"].is_u64()) {
-                let seq = event["seq"].as_u64().expect("a number");
-                if let Some(before) = seen.insert(seq, event.clone()) {
-                    assert_eq!(&before, event, "one number, one event");
-                }
-            }
-            let faults = printed.iter().filter(|e| e["event"] == "error");
-            errors.extend(faults.map(|e| e["line"].as_u64().expect("a line")));
-            if let Some(last) = printed.last().filter(|e| e["event"] == "summary") {
-                break last.clone();
-            }
-        };
+        let Killed { kills, seen, errors, last } = Killed::until_the_end(&args);
         assert!(kills > 2, "{name}: it was killed {kills} times only");
         let stands = standing(seen.values());
         assert!(stands.values().all(|&n| n == 1), "{name}: reported twice");

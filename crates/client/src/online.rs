@@ -112,19 +112,7 @@ pub(crate) fn follow(
     let mut writer = anomalist_format::recorder(Sink::Stream(history))?;
     let options = Options { settle_ms: SETTLE_MS, ..Options::default() };
     let mut checker = Checker::new(options, MemoryStore::default());
-    let mut joiner = Joiner {
-        workload,
-        waiting: BTreeMap::new(),
-        places: HashMap::new(),
-        log: Vec::new(),
-        eras: BTreeSet::new(),
-        claimed: HashSet::new(),
-        unplaced: None,
-        batch: Batch::default(),
-        builder: empty(),
-        summary: OnlineSummary::default(),
-    };
-    joiner.batch.initial(Initial { default: Some(Some(Key128::NIL)), keys: Vec::new() });
+    let mut joiner = Joiner::new(workload);
     let since = Instant::now();
     let mut events = Vec::new();
     let mut over: Option<Instant> = None;
@@ -169,30 +157,54 @@ pub(crate) fn follow(
     // What it left on the server goes when the server goes.
     _ = collector.finish();
     writer.finish()?;
-    let stats = checker.stats();
-    violations.store(stats.standing_total(), Relaxed);
-    let mut summary = std::mem::take(&mut joiner.summary);
-    summary.checked = stats.checked;
-    summary.open = checker.open() as u64;
-    summary.doubts = stats.doubts;
-    summary.missing = joiner.waiting.values().flatten().filter(|f| joiner.misses(f)).count() as u64;
-    if let Some(earliest) = joiner.unplaced {
-        let unclaimed = |logged: &&Logged| {
-            logged.commit.place > earliest && !joiner.claimed.contains(&logged.commit.number)
-        };
-        summary.unclaimed = joiner.log.iter().filter(unclaimed).count() as u64;
-    }
-    if !summary.is_conclusive() {
-        summary.examples.clear();
-        return Ok(summary);
-    }
-    let standing = |axiom: &&Axiom| **axiom != Axiom::Tie && stats.standing(**axiom) > 0;
-    summary.violations =
-        Axiom::ALL.iter().filter(standing).map(|&axiom| (axiom.code(), stats.standing(axiom))).collect();
-    Ok(summary)
+    violations.store(checker.stats().standing_total(), Relaxed);
+    Ok(joiner.summary(&checker))
 }
 
 impl Joiner {
+    fn new(workload: Workload) -> Joiner {
+        let mut batch = Batch::default();
+        batch.initial(Initial { default: Some(Some(Key128::NIL)), keys: Vec::new() });
+        Joiner {
+            workload,
+            waiting: BTreeMap::new(),
+            places: HashMap::new(),
+            log: Vec::new(),
+            eras: BTreeSet::new(),
+            claimed: HashSet::new(),
+            unplaced: None,
+            batch,
+            builder: empty(),
+            summary: OnlineSummary::default(),
+        }
+    }
+
+    /// What was found, once the checker has finished.
+    fn summary(self, checker: &Checker<MemoryStore>) -> OnlineSummary {
+        let stats = checker.stats();
+        let missing = self.waiting.values().flatten().filter(|f| self.misses(f)).count() as u64;
+        let unclaimed = |earliest: u64| {
+            let after = self.log.iter().filter(|logged| logged.commit.place > earliest);
+            after.filter(|logged| !self.claimed.contains(&logged.commit.number)).count() as u64
+        };
+        let mut summary = OnlineSummary {
+            checked: stats.checked,
+            open: checker.open() as u64,
+            doubts: stats.doubts,
+            missing,
+            unclaimed: self.unplaced.map_or(0, unclaimed),
+            ..self.summary
+        };
+        if !summary.is_conclusive() {
+            summary.examples.clear();
+            return summary;
+        }
+        let standing = |axiom: &&Axiom| **axiom != Axiom::Tie && stats.standing(**axiom) > 0;
+        summary.violations =
+            Axiom::ALL.iter().filter(standing).map(|&axiom| (axiom.code(), stats.standing(axiom))).collect();
+        summary
+    }
+
     fn add(&mut self, finished: Finished) {
         if let Some(Stamp { seen: Seen::Set { era, .. }, .. }) = finished.stamp {
             self.eras.insert(era);

@@ -1,47 +1,34 @@
 //! Lets sessions loose on an engine, and records.
 //!
-//! A session is a thread: it asks the planner for a transaction, has it performed, and hands what it saw to
-//! the thread that writes the history. Between asking and answering nothing else happens on it, so the
-//! driver costs a lock and a channel per transaction. Times are monotonic and taken before the first
-//! statement and after the last answer, so that "ended before the other began" is true whenever the history
-//! says so.
-//!
-//! A transaction that aborted is tried again, as a new one with new values, a few times; after some aborts
-//! in a row the session waits a little. A session whose transaction has an unknown outcome goes on under a
-//! new process number, on a new connection: the old process may yet take effect.
+//! A session is a thread (`run/session.rs`): it asks the planner for a transaction, has it performed, and
+//! hands what it saw to the thread that writes the history (`run/writing.rs`). Between asking and answering
+//! nothing else happens on it, so the driver costs a lock and a channel per transaction. Times are monotonic
+//! and taken before the first statement and after the last answer, so that "ended before the other began" is
+//! true whenever the history says so.
+
+mod faults;
+mod session;
+mod writing;
 
 use crate::online::{Online, OnlineSummary, follow};
-use crate::record::{Entry, Finished, Recorder};
-use crate::{Answer, Cause, Ended, Engine, EngineError, Op, Session};
+use crate::record::Recorder;
+use crate::{Cause, Ended, Engine, EngineError, Op};
 use anomalist_format::WriteError;
 use anomalist_workload::SpecError;
-use anomalist_workload::client::{ClientSpec, Planner, Workload};
+use anomalist_workload::client::{ClientSpec, Planner};
+use faults::disturb;
+use session::{Client, FIRST_PATIENCE, PATIENCE};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc;
 use std::sync::{Barrier, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
+use writing::write;
 
-/// How often a transaction is tried again before another takes its place.
-const RETRIES: u32 = 3;
-/// How long a session waits before it tries to connect again.
-const RECONNECT: Duration = Duration::from_millis(50);
-/// How long the database may be unreachable before the run is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The same for the first connection of a session, if no faults disturb the database: it has just been
-/// there, but may not want so many.
-const FIRST_PATIENCE: Duration = Duration::from_secs(1);
-/// The longest that a session waits after an abort, and after how many in a row it does. Those who wake
-/// each other's conflicts again and again never commit; before that, conflicts are what we are here for.
-const LONGEST_WAIT: Duration = Duration::from_millis(128);
-const STREAK: u32 = 4;
-/// What is recorded reaches the file within this time.
-const FLUSH: Duration = Duration::from_millis(200);
-/// How long the writer lets entries gather. Were it to wait for each, every transaction would have to wake
-/// it: on a machine whose cores are busy, a tenth of what the transaction itself costs.
-const GATHER: Duration = Duration::from_millis(20);
+pub use faults::{FaultEvent, FaultSource};
 
 /// When a run is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,28 +37,6 @@ pub enum Limit {
     Transactions(u64),
     /// After this time.
     Time(Duration),
-}
-
-/// A fault, as its source tells it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FaultEvent {
-    /// Which, by its name on the command line.
-    pub name: String,
-    /// To what, or how long.
-    pub detail: String,
-}
-
-/// Something that disturbs the database while it works.
-pub trait FaultSource: Send {
-    /// How long to wait before the next fault.
-    fn pause(&mut self) -> Duration;
-
-    /// Injects one fault and, if it is one that lasts, ends it: earlier if `over` is set. Returns when it
-    /// is over; nothing, if it had no effect.
-    fn inject(&mut self, over: &AtomicBool) -> Result<Option<FaultEvent>, EngineError>;
-
-    /// Puts everything right at the end.
-    fn heal(&mut self) {}
 }
 
 /// What to run.
@@ -194,31 +159,11 @@ struct Shared<'a> {
 }
 
 /// Runs a workload to its end.
-pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary, RunError> {
-    let Plan { engine, spec, sessions, limit, faults, online } = plan;
-    let sessions = sessions.max(1);
-    let planner = Planner::new(spec)?;
-    engine.prepare()?;
-    let since = Instant::now();
-    let shared = Shared {
-        engine,
-        sessions,
-        planner: Mutex::new(planner),
-        control,
-        since,
-        deadline: if let Limit::Time(time) = limit { since.checked_add(time) } else { None },
-        tickets: AtomicI64::new(match limit {
-            Limit::Transactions(n) => i64::try_from(n).unwrap_or(i64::MAX),
-            Limit::Time(_) => i64::MAX,
-        }),
-        number: AtomicU64::new(0),
-        beginnings: Recorder::wants_beginnings(spec.workload),
-        first_patience: if faults.is_some() { PATIENCE } else { FIRST_PATIENCE },
-        ready: Barrier::new(sessions as usize),
-        failure: Mutex::new(None),
-        panic: Mutex::new(None),
-        causes: Mutex::new(BTreeMap::new()),
-    };
+pub fn run(mut plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary, RunError> {
+    let (faults, online, workload) = (plan.faults.take(), plan.online.take(), plan.spec.workload);
+    let planner = Planner::new(plan.spec)?;
+    plan.engine.prepare()?;
+    let shared = Shared::new(&plan, planner, control, faults.is_some());
     let over = AtomicBool::new(false);
     let mut elapsed = Duration::ZERO;
     let (sender, entries) = mpsc::channel();
@@ -227,10 +172,10 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
     let (written, followed) = std::thread::scope(|scope| {
         let follower = online.map(|online| {
             let violations = &control.tally.violations;
-            scope.spawn(move || follow(&of_online, online, spec.workload, violations))
+            scope.spawn(move || follow(&of_online, online, workload, violations))
         });
-        let writer = scope.spawn(move || write(spec.workload, output, &entries, control));
-        let threads: Vec<_> = (0..sessions)
+        let writer = scope.spawn(move || write(workload, output, &entries, control));
+        let threads: Vec<_> = (0..shared.sessions)
             .map(|number| {
                 let (shared, sender, online) = (&shared, sender.clone(), to_online.clone());
                 scope.spawn(move || Client { shared, number, sender, online }.work())
@@ -240,52 +185,79 @@ pub fn run(plan: Plan<'_>, control: &Control, output: Output) -> Result<Summary,
             let (shared, sender, over) = (&shared, sender.clone(), &over);
             scope.spawn(move || disturb(faults, shared, &sender, over))
         });
-        for thread in threads {
-            // A panic of a session is a bug, and must not pass for the end of the run.
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        threads.into_iter().for_each(joined);
         over.store(true, Relaxed);
-        elapsed = since.elapsed();
+        elapsed = shared.since.elapsed();
         if let Some(disturber) = disturber {
             _ = disturber.join();
         }
         drop((sender, to_online));
-        let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let followed = follower.map(|f| f.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        (written, followed)
+        (joined(writer), follower.map(joined))
     });
     written?;
-    let online = followed.transpose()?;
-    if let Some(message) = shared.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(RunError::Panicked(message));
-    }
-    let causes = shared.causes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let count = |n: &AtomicU64| n.load(Relaxed);
-    let tally = &control.tally;
-    let lost = match shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(failure) if count(&tally.committed) == 0 => return Err(failure.into()),
-        other => other,
-    };
-    if count(&tally.committed) == 0
-        && let Some((_, message)) = causes.values().next()
-    {
-        return Err(RunError::NothingCommitted(message.clone()));
-    }
-    Ok(Summary {
-        committed: count(&tally.committed),
-        aborted: count(&tally.aborted),
-        indeterminate: count(&tally.indeterminate),
-        faults: count(&tally.faults),
-        elapsed,
-        causes,
-        online,
-        lost,
-    })
+    shared.summary(elapsed, followed.transpose()?)
 }
 
-impl Shared<'_> {
+/// What a thread returned. A panic of a thread is a bug, and must not pass for the end of the run.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+impl<'a> Shared<'a> {
+    fn new(plan: &Plan<'a>, planner: Planner, control: &'a Control, disturbed: bool) -> Shared<'a> {
+        let since = Instant::now();
+        let sessions = plan.sessions.max(1);
+        let (deadline, tickets) = match plan.limit {
+            Limit::Transactions(n) => (None, i64::try_from(n).unwrap_or(i64::MAX)),
+            Limit::Time(time) => (since.checked_add(time), i64::MAX),
+        };
+        Shared {
+            engine: plan.engine,
+            sessions,
+            planner: Mutex::new(planner),
+            control,
+            since,
+            deadline,
+            tickets: AtomicI64::new(tickets),
+            number: AtomicU64::new(0),
+            beginnings: Recorder::wants_beginnings(plan.spec.workload),
+            first_patience: if disturbed { PATIENCE } else { FIRST_PATIENCE },
+            ready: Barrier::new(sessions as usize),
+            failure: Mutex::new(None),
+            panic: Mutex::new(None),
+            causes: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// What the run was, once all threads are gone.
+    fn summary(self, elapsed: Duration, online: Option<OnlineSummary>) -> Result<Summary, RunError> {
+        if let Some(message) = self.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(RunError::Panicked(message));
+        }
+        let causes = self.causes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let count = |n: &AtomicU64| n.load(Relaxed);
+        let tally = &self.control.tally;
+        let lost = match self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(failure) if count(&tally.committed) == 0 => return Err(failure.into()),
+            other => other,
+        };
+        if count(&tally.committed) == 0
+            && let Some((_, message)) = causes.values().next()
+        {
+            return Err(RunError::NothingCommitted(message.clone()));
+        }
+        Ok(Summary {
+            committed: count(&tally.committed),
+            aborted: count(&tally.aborted),
+            indeterminate: count(&tally.indeterminate),
+            faults: count(&tally.faults),
+            elapsed,
+            causes,
+            online,
+            lost,
+        })
+    }
+
     /// Nanoseconds since the run began.
     fn now(&self) -> u64 {
         u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -332,191 +304,6 @@ impl Shared<'_> {
             let mut causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
             causes.entry(kind).or_insert_with(|| (0, message.clone())).0 += 1;
         }
-    }
-}
-
-/// One session.
-struct Client<'a> {
-    shared: &'a Shared<'a>,
-    number: u32,
-    sender: Sender<Entry>,
-    online: Option<Sender<Finished>>,
-}
-
-impl Client<'_> {
-    fn work(&self) {
-        let shared = self.shared;
-        let mut session = self.connect(shared.first_patience);
-        // All begin together, or the first would run alone.
-        shared.ready.wait();
-        let mut process = u64::from(self.number);
-        let (mut ops, mut tries): (Vec<Op>, u32) = (Vec::new(), 0);
-        let mut aborts_in_a_row: u32 = 0;
-        while !shared.is_over() && shared.tickets.fetch_sub(1, Relaxed) > 0 {
-            if session.as_ref().is_none_or(|s| !s.is_usable()) {
-                // The old connection first: it may hold locks.
-                let old = session.take();
-                shared.guarded(|| drop(old));
-                session = self.connect(PATIENCE);
-            }
-            let Some(open) = &mut session else { return };
-            shared.plan(&mut ops, tries > 0);
-            let mut answers: Vec<Answer> = Vec::with_capacity(ops.len());
-            let invoked = shared.now();
-            if shared.beginnings {
-                self.tell(Entry::Began { process, ops: ops.clone(), at: invoked });
-            }
-            let ended = shared.guarded(|| open.transact(&ops, &mut answers));
-            let panicked = ended.is_none();
-            let ended = ended.unwrap_or_else(|| Ended::indeterminate("panic", "the engine panicked"));
-            let completed = shared.now();
-            shared.count(&ended);
-            tries = if matches!(ended, Ended::Aborted(_)) && tries < RETRIES { tries + 1 } else { 0 };
-            aborts_in_a_row = if matches!(ended, Ended::Aborted(_)) { aborts_in_a_row + 1 } else { 0 };
-            let unknown = matches!(ended, Ended::Indeterminate(_));
-            let stamp = if panicked { None } else { shared.guarded(|| open.stamp()).flatten() };
-            let number = shared.number.fetch_add(1, Relaxed);
-            let ops = ops.clone();
-            let finished = Finished { process, ops, answers, ended, invoked, completed, number, stamp };
-            if let Some(online) = &self.online {
-                _ = online.send(finished.clone());
-            }
-            self.tell(Entry::Finished(finished));
-            if unknown {
-                process += u64::from(shared.sessions);
-                let old = session.take();
-                shared.guarded(|| drop(old));
-            }
-            if let Some(more) = aborts_in_a_row.checked_sub(STREAK) {
-                let longest = Duration::from_millis(1 << more.min(16)).min(LONGEST_WAIT);
-                std::thread::sleep(longest.mul_f64(fastrand::f64()));
-            }
-        }
-    }
-
-    fn tell(&self, entry: Entry) {
-        // The writer listens until the last session is gone.
-        _ = self.sender.send(entry);
-    }
-
-    /// A session, or none if the run is over.
-    fn connect(&self, patience: Duration) -> Option<Box<dyn Session>> {
-        let since = Instant::now();
-        loop {
-            let opened = self.shared.guarded(|| self.shared.engine.open(self.number))?;
-            match opened {
-                Ok(session) => return Some(session),
-                Err(_) if self.shared.is_over() => return None,
-                Err(error) if !error.passing || since.elapsed() > patience => {
-                    let (number, of) = (self.number + 1, self.shared.sessions);
-                    let message = format!("session {number} of {of}: {}", error.message);
-                    self.shared.give_up(if error.passing { EngineError { message, ..error } } else { error });
-                    return None;
-                }
-                Err(_) => std::thread::sleep(RECONNECT),
-            }
-        }
-    }
-}
-
-/// Injects faults until the sessions are done.
-fn disturb(
-    mut faults: Box<dyn FaultSource + '_>,
-    shared: &Shared<'_>,
-    sender: &Sender<Entry>,
-    over: &AtomicBool,
-) {
-    const STEP: Duration = Duration::from_millis(20);
-    'faults: loop {
-        let until = Instant::now() + faults.pause();
-        while Instant::now() < until {
-            if over.load(Relaxed) || shared.is_over() {
-                break 'faults;
-            }
-            std::thread::sleep(STEP);
-        }
-        let began = shared.now();
-        match faults.inject(over) {
-            Ok(None) => {}
-            Ok(Some(FaultEvent { name, detail })) => {
-                shared.control.tally.faults.fetch_add(1, Relaxed);
-                _ = sender.send(Entry::Fault { name, detail, began, ended: shared.now() });
-            }
-            Err(error) => {
-                shared.give_up(error);
-                break;
-            }
-        }
-    }
-    faults.heal();
-}
-
-/// Writes entries as they come.
-fn write(
-    workload: Workload,
-    output: Output,
-    entries: &Receiver<Entry>,
-    control: &Control,
-) -> Result<(), WriteError> {
-    let Output { history, mut log } = output;
-    let mut recorder = Recorder::new(workload, history)?;
-    let mut seen: Vec<&'static str> = Vec::new();
-    let mut flushed = Instant::now();
-    let result = loop {
-        let entry = match entries.try_recv() {
-            Ok(entry) => entry,
-            Err(TryRecvError::Empty) => {
-                if flushed.elapsed() > FLUSH {
-                    if let Err(error) = recorder.flush() {
-                        break Err(error);
-                    }
-                    flushed = Instant::now();
-                }
-                std::thread::sleep(GATHER);
-                continue;
-            }
-            Err(TryRecvError::Disconnected) => break Ok(()),
-        };
-        // What cannot be logged is lost; the history is not.
-        _ = note(&mut log, &entry, &mut seen);
-        if let Err(error) = recorder.push(entry) {
-            break Err(error);
-        }
-    };
-    _ = log.flush();
-    match result {
-        Ok(()) => recorder.finish(),
-        Err(error) => {
-            control.stop.store(true, Relaxed);
-            Err(error)
-        }
-    }
-}
-
-/// Logs faults and the first error of each kind.
-fn note(log: &mut dyn Write, entry: &Entry, seen: &mut Vec<&'static str>) -> std::io::Result<()> {
-    let seconds = |nanos: u64| nanos as f64 / 1e9;
-    match entry {
-        Entry::Fault { name, detail, began, ended } => {
-            let (began, ended) = (seconds(*began), seconds(*ended));
-            writeln!(log, "{began:.3}s fault {name} {detail} (over at {ended:.3}s)")
-        }
-        Entry::Finished(Finished { ended, completed, process, .. }) => match ended {
-            Ended::Indeterminate(cause) => writeln!(
-                log,
-                "{:.3}s process {process}: outcome unknown, {}: {}",
-                seconds(*completed),
-                cause.kind,
-                cause.message
-            ),
-            Ended::Aborted(cause) if !seen.contains(&cause.kind) => {
-                seen.push(cause.kind);
-                let at = seconds(*completed);
-                writeln!(log, "{at:.3}s first abort by {}: {}", cause.kind, cause.message)
-            }
-            _ => Ok(()),
-        },
-        Entry::Began { .. } => Ok(()),
     }
 }
 

@@ -6,6 +6,8 @@
 //! - [`datatypes`]: the same operations as transactions, judged by [`anomalist_check`].
 //! - [`linear`]: linearizability of one register.
 //!
+//! An answer that is unknown carries a [`Why`].
+//!
 //! Each module states its definition, its source and its cost. No I/O, no clock, no printing.
 //!
 //! - `models` judges recordings by the rules of Jepsen's own checkers, one file per model with the
@@ -39,3 +41,6 @@ pub mod datatypes;
 pub mod elle;
 pub mod linear;
 pub mod models;
+mod why;
+
+pub use why::Why;

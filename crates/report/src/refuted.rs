@@ -271,32 +271,14 @@ impl Teller<'_> {
         }
     }
 
+    /// A read and its result: "T1 read x = 2".
+    fn read(&self, read: OpId) -> String {
+        format!("{} read {} = {}", self.of(read), self.key(read), self.value(read))
+    }
+
     fn reason(&self, reason: &Reason) -> String {
         match reason {
-            Reason::Axiom { read, write, other, path } => {
-                let source = match write {
-                    Some(write) => format!("from {}", self.of(*write)),
-                    None => "as it was initially".to_owned(),
-                };
-                let did = match self.history.op(*other).kind {
-                    OpKind::Append => "also appended to",
-                    _ => "also wrote",
-                };
-                let path: Vec<String> = path.iter().map(|&t| self.name(t)).collect();
-                let sees = if path.is_empty() {
-                    String::new()
-                } else {
-                    format!(", which {} sees through {}", self.of(*read), listed(&path))
-                };
-                format!(
-                    "{} read {} = {} {source}; {} {did} {}{sees}",
-                    self.of(*read),
-                    self.key(*read),
-                    self.value(*read),
-                    self.of(*other),
-                    self.key(*other)
-                )
-            }
+            Reason::Axiom { read, write, other, path } => self.axiom(*read, *write, *other, path),
             Reason::Conflict { first, second } => format!(
                 "{} and {} both wrote {}, so one committed before the other took its snapshot",
                 self.of(*first),
@@ -304,10 +286,8 @@ impl Teller<'_> {
                 self.key(*first)
             ),
             Reason::Version { read, first, second } => format!(
-                "{} read {} = {}, which puts {} of {} before {} of {}",
-                self.of(*read),
-                self.key(*read),
-                self.value(*read),
+                "{}, which puts {} of {} before {} of {}",
+                self.read(*read),
                 self.value(*first),
                 self.of(*first),
                 self.value(*second),
@@ -319,10 +299,8 @@ impl Teller<'_> {
                 self.key(*first)
             ),
             Reason::Repeated { first, second } => format!(
-                "{} read {} = {} and {}, and would have to repeat its reads",
-                self.of(*first),
-                self.key(*first),
-                self.value(*first),
+                "{} and {}, and would have to repeat its reads",
+                self.read(*first),
                 self.value(*second)
             ),
             Reason::Assumed { first, second, .. } => format!(
@@ -333,31 +311,42 @@ impl Teller<'_> {
                 self.of(*second),
                 self.value(*second)
             ),
-            Reason::Source { read, .. } => format!(
-                "{} read {} = {}, which several transactions wrote",
-                self.of(*read),
-                self.key(*read),
-                self.value(*read)
-            ),
+            Reason::Source { read, .. } => {
+                format!("{}, which several transactions wrote", self.read(*read))
+            }
             Reason::Observed(c) => {
                 format!("{} read what {} wrote, so it took effect", self.of(c.read), self.source(*c))
             }
-            Reason::Intermediate(c) => {
-                format!(
-                    "{} wrote {} again, so {} cannot have read that",
-                    self.source(*c),
-                    self.key(c.read),
-                    self.of(c.read)
-                )
-            }
-            Reason::Impossible { read } => format!(
-                "Nothing explains that {} read {} = {}, so it cannot have taken effect",
-                self.of(*read),
-                self.key(*read),
-                self.value(*read)
+            Reason::Intermediate(c) => format!(
+                "{} wrote {} again, so {} cannot have read that",
+                self.source(*c),
+                self.key(c.read),
+                self.of(c.read)
             ),
+            Reason::Impossible { read } => {
+                format!("Nothing explains that {}, so it cannot have taken effect", self.read(*read))
+            }
             // Explained by `cycle` and by the steps that imply it.
             Reason::Cycle(_) | Reason::Implied(_) => String::new(),
         }
+    }
+
+    /// A read returned what `write` wrote, and `other` also wrote the key. The reader sees `other` through
+    /// `path`, if that is not empty.
+    fn axiom(&self, read: OpId, write: Option<OpId>, other: OpId, path: &[TxnId]) -> String {
+        let source = match write {
+            Some(write) => format!("from {}", self.of(write)),
+            None => "as it was initially".to_owned(),
+        };
+        let did = match self.history.op(other).kind {
+            OpKind::Append => "also appended to",
+            _ => "also wrote",
+        };
+        let path: Vec<String> = path.iter().map(|&t| self.name(t)).collect();
+        let sees = match path.is_empty() {
+            true => String::new(),
+            false => format!(", which {} sees through {}", self.of(read), listed(&path)),
+        };
+        format!("{} {source}; {} {did} {}{sees}", self.read(read), self.of(other), self.key(other))
     }
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::{Answer, Session};
+use anomalist_workload::client::Workload;
 
 /// A database that is gone after so many transactions.
 struct Mortal(AtomicI64);

@@ -119,20 +119,53 @@ pub struct Lowered {
     pub(crate) recording: Option<predicates::Recording>,
 }
 
+/// What there is too much of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Oversized {
+    /// The history.
+    History(TooLarge),
+    /// A set: one operation per read and element.
+    Set {
+        /// How many operations.
+        operations: usize,
+        /// How many are looked at.
+        limit: usize,
+    },
+}
+
+impl From<TooLarge> for Oversized {
+    fn from(large: TooLarge) -> Oversized {
+        Oversized::History(large)
+    }
+}
+
+impl fmt::Display for Oversized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Oversized::History(large) => large.fmt(f),
+            Oversized::Set { operations, limit } => write!(
+                f,
+                "{operations} operations to look at, one per read and element; {limit} are the limit (Jepsen's \
+                 set-full model judges larger sets)"
+            ),
+        }
+    }
+}
+
 /// Why a recording cannot be judged as transactions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LowerError {
     /// An operation is not one of the datatype's.
     Malformed(Malformed),
     /// There would be too many operations.
-    TooLarge(String),
+    TooLarge(Oversized),
 }
 
 impl fmt::Display for LowerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LowerError::Malformed(malformed) => malformed.fmt(f),
-            LowerError::TooLarge(what) => f.write_str(what),
+            LowerError::TooLarge(oversized) => oversized.fmt(f),
         }
     }
 }
@@ -147,7 +180,7 @@ impl From<Malformed> for LowerError {
 
 impl From<TooLarge> for LowerError {
     fn from(large: TooLarge) -> LowerError {
-        LowerError::TooLarge(large.to_string())
+        LowerError::TooLarge(large.into())
     }
 }
 

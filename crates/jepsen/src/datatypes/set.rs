@@ -9,7 +9,7 @@
 //! O(reads × elements), which is what there is to say; above a limit it is refused.
 
 use super::recorder::Recorder;
-use super::{Datatype, LowerError, Lowered, Malformed};
+use super::{Datatype, LowerError, Lowered, Malformed, Oversized};
 use anomalist_history::{Datum, Events, KeyId, OpKind, Operation, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -42,10 +42,7 @@ pub(super) fn lower(events: &Events) -> Result<Lowered, LowerError> {
         }
     }
     if total > LIMIT {
-        return Err(LowerError::TooLarge(format!(
-            "{total} operations to look at, one per read and element; {LIMIT} are the limit (Jepsen's \
-             set-full model judges larger sets)"
-        )));
+        return Err(LowerError::TooLarge(Oversized::Set { operations: total, limit: LIMIT }));
     }
     let mut seen: FxHashMap<KeyId, usize> = FxHashMap::default();
     for (i, (op, mops)) in txns.iter().enumerate() {

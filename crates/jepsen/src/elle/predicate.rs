@@ -87,8 +87,8 @@ type Steps = BTreeMap<(u32, u32, Edge), Datum>;
 /// Elle's answer, with what is needed to tell it.
 pub(crate) struct Predicates {
     pub answer: Answer,
-    /// Whatever Elle would have stopped at: a value that was written twice.
-    pub stopped: Option<String>,
+    /// Whatever Elle would have stopped at: a value that was written twice to a key.
+    pub stopped: Option<(Datum, Datum)>,
     /// A key whose order of versions the file does not show: it was mutated more than once.
     pub mutated_twice: Option<Datum>,
     /// Where transactions are shown.
@@ -171,7 +171,8 @@ struct Analysis<'a> {
     versions: BTreeMap<&'a Datum, Vec<Version>>,
     /// Who wrote a version of a key, and by which micro-operation.
     writers: BTreeMap<(&'a Datum, Version), (u32, usize)>,
-    twice: Option<String>,
+    /// A key and the value that it got twice.
+    twice: Option<(Datum, Datum)>,
     mutations: BTreeMap<&'a Datum, usize>,
 }
 
@@ -205,7 +206,7 @@ impl<'a> Analysis<'a> {
             for (key, (version, place)) in installed {
                 let shown = version.shown();
                 if new.writers.insert((key, version), (node as u32, place)).is_some() {
-                    new.twice.get_or_insert_with(|| format!("{key} was set to {shown} twice"));
+                    new.twice.get_or_insert_with(|| (key.clone(), shown));
                 }
             }
         }

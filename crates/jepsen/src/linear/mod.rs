@@ -19,9 +19,13 @@
 mod plan;
 mod search;
 
+use crate::Why;
 use anomalist_check::Budget;
 use plan::Plan;
 use search::{Found, search};
+
+/// How many calls may be open at once.
+const WIDEST: usize = 4096;
 
 /// A value of the register, numbered by the caller.
 pub type Value = u32;
@@ -67,8 +71,8 @@ pub enum Linearity {
     Yes(Vec<usize>),
     /// Not linearizable.
     No(Refutation),
-    /// Not decided; the reason.
-    Unknown(String),
+    /// Not decided.
+    Unknown(Why),
 }
 
 /// Why calls are not linearizable: up to the return of `call` they are, with it they are not.
@@ -113,21 +117,15 @@ pub fn linearizable(calls: &[Call], initial: Value, budget: &Budget<'_>) -> Line
         0..=64 => search::<1>(&plan, initial, budget),
         65..=256 => search::<4>(&plan, initial, budget),
         257..=1024 => search::<16>(&plan, initial, budget),
-        1025..=4096 => search::<64>(&plan, initial, budget),
+        1025..=WIDEST => search::<64>(&plan, initial, budget),
         width => {
-            return Linearity::Unknown(format!(
-                "{width} calls are open at once, or never returned and may be needed; 4096 are the limit"
-            ));
+            return Linearity::Unknown(Why::TooConcurrent { calls: width, limit: WIDEST });
         }
     };
     match found {
         Found::Order(order) => Linearity::Yes(order),
         Found::Stuck(refutation) => Linearity::No(refutation),
-        Found::OutOfBudget(explored) => Linearity::Unknown(format!(
-            "stopped, by an interrupt or the time limit, after {explored} configurations"
-        )),
-        Found::TooMany(explored) => Linearity::Unknown(format!(
-            "gave up after {explored} configurations, which fill the memory allowed"
-        )),
+        Found::OutOfBudget(configurations) => Linearity::Unknown(Why::SearchStopped { configurations }),
+        Found::TooMany(configurations) => Linearity::Unknown(Why::SearchTooLarge { configurations }),
     }
 }

@@ -12,6 +12,7 @@
 //! names them. Jepsen's rule and keys, but for `torn`. O(size of the reads).
 
 use super::{Malformed, ModelResult, Options, Valid, show};
+use crate::Why;
 use anomalist_history::{Datum, Events, Operation};
 use std::collections::BTreeSet;
 
@@ -42,10 +43,7 @@ pub(super) fn check(events: &Events, options: &Options) -> Result<ModelResult, M
     let mut reads: Vec<&Operation> = ops.iter().filter(|op| op.is_ok() && events.f(op) == "read").collect();
     reads.sort_by_key(|op| op.shown());
     let Some(first) = reads.first() else {
-        return Ok(ModelResult::new(
-            Valid::Unknown("no read was ok".into()),
-            [("read-count", Datum::Int(0))],
-        ));
+        return Ok(ModelResult::new(Valid::Unknown(Why::NoRead), [("read-count", Datum::Int(0))]));
     };
     let first = balances(events, first)?;
     let accounts: BTreeSet<Datum> = first.iter().map(|(account, _)| account.clone()).collect();

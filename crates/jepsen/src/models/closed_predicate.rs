@@ -10,6 +10,7 @@
 //! - Elle stops where a value is written twice. Here the answer is what can be proven, else unknown.
 
 use super::{Malformed, ModelResult, Options, Valid};
+use crate::Why;
 use crate::datatypes::{self, Datatype, LowerError};
 use crate::elle::{self, Predicates, Validity};
 use anomalist_check::{Budget, Request};
@@ -21,17 +22,17 @@ pub(super) fn check(
     options: &Options,
     budget: &Budget<'_>,
 ) -> Result<ModelResult, Malformed> {
-    let too_large = |reason: String| Ok(ModelResult::new(Valid::Unknown(reason), []));
+    let too_large = |oversized| Ok(ModelResult::new(Valid::Unknown(Why::TooLarge(oversized)), []));
     let lowered = match datatypes::lower(Datatype::Predicates, events) {
         Ok(lowered) => lowered,
         Err(LowerError::Malformed(malformed)) => return Err(malformed),
-        Err(LowerError::TooLarge(reason)) => return too_large(reason),
+        Err(LowerError::TooLarge(oversized)) => return too_large(oversized),
     };
     let strict = [Level::StrictSerializable];
     let asked = if options.levels.is_empty() { &strict[..] } else { &options.levels };
     let elle = match elle::closed_predicate(events, asked, budget)? {
         Ok(elle) => elle,
-        Err(large) => return too_large(large.to_string()),
+        Err(large) => return too_large(large.into()),
     };
     let judgement = datatypes::check(&lowered, &Request::default(), budget);
     let violated: Vec<Level> =
@@ -61,16 +62,14 @@ fn verdict(elle: &Predicates, broken: bool, holds: &[bool]) -> Valid {
     if !holds.is_empty() && holds.iter().all(|held| *held) {
         return Valid::True;
     }
-    if let Some(stopped) = &elle.stopped {
-        return Valid::Unknown(format!("{stopped}: the versions of that key cannot be distinguished"));
+    if let Some((key, value)) = &elle.stopped {
+        return Valid::Unknown(Why::RepeatedVersion { key: key.clone(), value: value.clone() });
     }
     match (elle.answer.validity, &elle.mutated_twice) {
         (Validity::Valid, _) => Valid::True,
         (Validity::Invalid, None) => Valid::False,
-        (Validity::Invalid, Some(key)) => Valid::Unknown(format!(
-            "{key} was mutated more than once, and what Elle finds rests on the order in the file"
-        )),
-        (Validity::Unknown, _) => Valid::Unknown("no transaction depends on any other".into()),
+        (Validity::Invalid, Some(key)) => Valid::Unknown(Why::OrderInFile { key: key.clone() }),
+        (Validity::Unknown, _) => Valid::Unknown(Why::NoDependency),
     }
 }
 

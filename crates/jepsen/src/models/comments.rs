@@ -12,6 +12,7 @@
 
 use super::set::elements;
 use super::{Malformed, ModelResult, Valid, show};
+use crate::Why;
 use anomalist_history::{Datum, Event, Events, Operation};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -73,7 +74,7 @@ pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
     });
     let details = [("read-count", Datum::count(read_count)), ("errors", Datum::List(shown.collect()))];
     let valid = match read_count {
-        0 => Valid::Unknown("no read was ok".into()),
+        0 => Valid::Unknown(Why::NoRead),
         _ => errors.is_empty().into(),
     };
     Ok(ModelResult::new(valid, details))

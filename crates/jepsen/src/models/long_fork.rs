@@ -14,6 +14,7 @@
 //! the reads), where there is none.
 
 use super::{Malformed, ModelResult, Options, Valid};
+use crate::Why;
 use anomalist_check::Budget;
 use anomalist_history::{Datum, Events, Operation};
 use std::collections::BTreeMap;
@@ -68,8 +69,7 @@ pub(super) fn check(
     let (mut forks, mut count) = (Vec::new(), 0u64);
     for group in groups.values() {
         if budget.is_spent() {
-            let reason = "stopped, by an interrupt or the time limit, before all groups were looked at";
-            let valid = if forks.is_empty() { Valid::Unknown(reason.into()) } else { Valid::False };
+            let valid = if forks.is_empty() { Valid::Unknown(Why::GroupsLeft) } else { Valid::False };
             return Ok(answer(events, valid, counts, &forks, count));
         }
         find_forks(group, &mut forks, &mut count);
@@ -116,24 +116,21 @@ fn illegal(
     reads: &[(usize, State<'_>)],
     written: &BTreeMap<&Datum, usize>,
     options: &Options,
-) -> Option<String> {
+) -> Option<Why> {
     if let Some((key, _)) = written.iter().find(|(_, count)| **count > 1) {
-        return Some(format!("key {key} is written more than once"));
+        return Some(Why::RewrittenKey { key: (*key).clone() });
     }
     let size = options.group_size.filter(|size| *size > 0);
     let mut values: BTreeMap<&Datum, &Datum> = BTreeMap::new();
     for (_, state) in reads {
-        if size.is_some_and(|size| size != state.len()) {
-            return Some(format!(
-                "a read has {} keys where the size of groups is {}",
-                state.len(),
-                size.unwrap_or_default()
-            ));
+        if let Some(group) = size.filter(|&size| size != state.len()) {
+            return Some(Why::GroupSize { read: state.len(), group });
         }
         for &(key, value) in state.iter().filter(|(_, value)| !value.is_nil()) {
             let known = values.entry(key).or_insert(value);
             if *known != value {
-                return Some(format!("key {key} is read as {known} and as {value}, but written once"));
+                let values = [(*known).clone(), value.clone()];
+                return Some(Why::SeveralValues { key: key.clone(), values });
             }
         }
     }
@@ -191,7 +188,7 @@ mod tests {
         assert!(unknown("0 ok read [[:r 1 1]]; 0 ok read [[:r 1 2]]"));
         let sized = Options { group_size: Some(2), ..Options::default() };
         let result = judge_with(Model::LongFork, "0 ok read [[:r 1 1]]", &sized);
-        assert_eq!(result.valid, Valid::Unknown("a read has 1 keys where the size of groups is 2".into()));
+        assert_eq!(result.valid, Valid::Unknown(crate::Why::GroupSize { read: 1, group: 2 }));
     }
 
     #[test]

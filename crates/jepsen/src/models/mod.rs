@@ -34,6 +34,7 @@ pub(crate) use bank::{balances, torn_transfers, total};
 pub(crate) use counter::bounded_reads;
 pub(crate) use set::elements;
 
+use crate::Why;
 use anomalist_check::Budget;
 use anomalist_history::{Datum, Event, Events};
 use anomalist_level::Level;
@@ -129,7 +130,7 @@ pub enum Valid {
     /// It does not.
     False,
     /// Nothing can be said, for this reason.
-    Unknown(String),
+    Unknown(Why),
 }
 
 /// What was found out.
@@ -147,7 +148,7 @@ impl ModelResult {
             Valid::True => (Datum::Bool(true), None),
             Valid::False => (Datum::Bool(false), None),
             Valid::Unknown(reason) => {
-                (Datum::keyword("unknown"), Some(("error", Datum::text(reason.as_str()))))
+                (Datum::keyword("unknown"), Some(("error", Datum::text(reason.to_string()))))
             }
         };
         let details = Datum::map([("valid?", word)].into_iter().chain(error).chain(details));
@@ -219,8 +220,7 @@ pub fn check(
 ) -> Result<ModelResult, Malformed> {
     let result = by_rule(model, events, options, budget)?;
     if result.valid == Valid::True && events.unpaired() {
-        let reason = "operations without a process cannot be paired, so their order is not known";
-        return Ok(ModelResult::new(Valid::Unknown(reason.into()), []));
+        return Ok(ModelResult::new(Valid::Unknown(Why::Unpaired), []));
     }
     Ok(result)
 }

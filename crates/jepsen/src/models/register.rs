@@ -14,6 +14,7 @@
 //! `pending` operations and `last-op`. `anomalist` has the length of the linearised prefix and its end.
 
 use super::{Malformed, ModelResult, Valid};
+use crate::Why;
 use crate::linear::{Action, Call, Linearity, Refutation, Value, linearizable};
 use anomalist_check::Budget;
 use anomalist_history::{Datum, Events, Operation};
@@ -88,7 +89,7 @@ pub(super) fn check_cas(events: &Events, budget: &Budget<'_>) -> Result<ModelRes
         }
     }
     if ops.is_empty() {
-        return Ok(ModelResult::new(Valid::Unknown("no operation of a register".into()), []));
+        return Ok(ModelResult::new(Valid::Unknown(Why::NoRegister), []));
     }
     let answers = decide(&registers, budget);
     let mut result = report(events, &ops, keyed, &registers, &answers, |v| values.show(v));
@@ -134,7 +135,7 @@ pub(super) fn check_mutex(events: &Events, budget: &Budget<'_>) -> Result<ModelR
         register.ops.push(i);
     }
     if ops.is_empty() {
-        return Ok(ModelResult::new(Valid::Unknown("no operation of a mutex".into()), []));
+        return Ok(ModelResult::new(Valid::Unknown(Why::NoMutex), []));
     }
     let shown = |v| Datum::keyword(if v == FREE { "free" } else { "held" });
     Ok(report(events, &ops, keyed, &registers, &decide(&registers, budget), shown))

@@ -11,6 +11,7 @@
 //! missing. O(n).
 
 use super::{Malformed, ModelResult, Valid};
+use crate::Why;
 use anomalist_history::{Datum, Event, Events};
 
 pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
@@ -33,8 +34,7 @@ pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
             bad.push(events.datum(position));
         }
     }
-    let valid =
-        if reads.is_empty() { Valid::Unknown("no read was ok".into()) } else { bad.is_empty().into() };
+    let valid = if reads.is_empty() { Valid::Unknown(Why::NoRead) } else { bad.is_empty().into() };
     let details = [
         ("all-count", Datum::Int(all)),
         ("some-count", Datum::Int(some)),

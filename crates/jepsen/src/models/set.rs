@@ -10,6 +10,7 @@
 //! those elements. Jepsen's rule and keys. O(n log n).
 
 use super::{Malformed, ModelResult, Valid, show};
+use crate::Why;
 use anomalist_history::{Datum, Event, EventKind, Events, Process};
 use std::collections::HashSet;
 
@@ -29,7 +30,7 @@ pub(super) fn check(events: &Events) -> Result<ModelResult, Malformed> {
         adds().filter(|e| e.kind == EventKind::Ok).map(|e| &e.value).collect();
     let read = clients().filter(|e| e.kind == EventKind::Ok && &*e.f == "read" && !e.value.is_nil()).last();
     let Some(read) = read else {
-        return Ok(ModelResult::new(Valid::Unknown("the set was never read".into()), []));
+        return Ok(ModelResult::new(Valid::Unknown(Why::SetNotRead), []));
     };
     let seen: HashSet<&Datum> = elements(read)?.iter().collect();
     let ok: Vec<&Datum> = seen.intersection(&attempts).copied().collect();

@@ -22,6 +22,7 @@
 
 use super::set::elements;
 use super::{Malformed, ModelResult, Options, Valid, show};
+use crate::Why;
 use anomalist_history::{Datum, Events, Operation};
 use std::collections::{BTreeMap, HashMap};
 
@@ -197,7 +198,7 @@ fn result(
     let valid = if bad || (options.linearizable && !stale.is_empty()) {
         Valid::False
     } else if stable.is_empty() {
-        Valid::Unknown("no element was read to stay".into())
+        Valid::Unknown(Why::NothingStable)
     } else {
         Valid::True
     };

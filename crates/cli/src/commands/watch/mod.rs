@@ -6,12 +6,15 @@
 //! Channels are bounded, so a source waits when the checker is behind. The checker is `anomalist-online`'s;
 //! here are its clock, its store, what comes in and what goes out.
 
+mod earlier;
 mod growing;
 mod http;
 pub mod ingest;
 mod metrics;
+mod options;
 mod report;
 mod run;
+mod servers;
 mod sources;
 mod state;
 pub mod store;

@@ -1,20 +1,19 @@
 //! The loop: batches in, events out, and now and then a checkpoint.
 
 use super::Flags;
-use super::http::{self, Service};
+use super::earlier::{self, Earlier};
 use super::ingest::{Block, Ingest, Parsed, Taken};
-use super::metrics::{self, Snapshot};
-use super::report::{Lines, Object, Voice};
-use super::sources::{self, BEGINNING, Hub, Known, NAMED, Resume, SocketFile};
+use super::metrics::Snapshot;
+use super::options;
+use super::report::{Lines, Voice};
+use super::servers::Servers;
+use super::sources::{self, BEGINNING, Hub, Known, NAMED, Resume};
 use super::state::{Extra, Journaled, Logged, State};
 use super::store::DiskStore;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
-use anomalist_history::AtomKind;
-use anomalist_http::Server;
-use anomalist_online::{Batch, Checker, Event, Gc, Key128, Options, Restored, StoreError, checkpoint_extra};
-use anomalist_timestamp::{Mode, Rule};
+use anomalist_online::{Batch, Checker, Event, Options, StoreError};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -29,11 +28,6 @@ const TICK: Duration = Duration::from_millis(20);
 const SHOW: Duration = Duration::from_millis(200);
 /// Blocks on their way, each.
 const DEPTH: usize = 4;
-/// The default limit of memory.
-const MEMORY: usize = 1_000_000_000;
-/// The least that makes sense.
-const LEAST: usize = 16_000;
-
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::input(error)
@@ -42,33 +36,19 @@ impl From<StoreError> for Failure {
 
 /// Watches.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    let Some(mode) = Mode::of(flags.level) else {
-        return Err(Failure::input(format_args!(
-            "timestamps say nothing about {}\n  help: watch checks snapshot-isolation, serializable and their \
-             strong-session variants",
-            flags.level.name()
-        )));
-    };
-    let options = Options {
-        rule: Rule { mode, tie: flags.tie },
-        settle_ms: u64::try_from(flags.settle.as_millis()).unwrap_or(u64::MAX).min(u64::MAX / 4),
-        gc: gc(flags)?,
-        provisional: flags.provisional,
-        checkpoints: flags.state.is_some(),
-        ..Options::default()
-    };
-    let voice = Voice { json: flags.json, level: flags.level, mode };
+    let options = options::checker(flags)?;
+    let voice = Voice { json: flags.json, level: flags.level, mode: options.rule.mode };
     let (blocks, received) = sync_channel::<Block>(DEPTH);
     let hub = Hub::new(blocks);
     let (mut watch, journal) = Watch::new(flags, options, voice, hub.known.clone())?;
     watch.status = !global.quiet && io::stderr().is_terminal();
     let mut ingest = Ingest::default();
     watch.catch_up(journal, &mut ingest)?;
-    let servers = watch.listen(flags, &hub)?;
+    let servers = Servers::start(flags, &hub, &watch.shared, &watch.voice)?;
     let source = match &flags.source {
         Some(path) => Some(path.as_path()),
-        None if servers.files.is_empty() && servers.http.is_none() => Some(Path::new("-")),
-        None => None,
+        None if servers.is_source() => None,
+        None => Some(Path::new("-")),
     };
     if let Some(path) = source {
         let registered = hub.known.register(&source_name(path));
@@ -84,14 +64,6 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let parsed = parse(ingest, received, used);
     watch.run(&parsed, flags.exit_when_idle)?;
     watch.end()
-}
-
-/// Servers until the watch ends. Those of HTTP are stopped with requests that wait answered.
-#[derive(Default)]
-struct Servers {
-    files: Vec<Option<SocketFile>>,
-    http: Option<Server>,
-    metrics: Option<Server>,
 }
 
 fn source_name(path: &Path) -> String {
@@ -111,40 +83,6 @@ fn parse(mut ingest: Ingest, received: Receiver<Block>, used: Receiver<Batch>) -
         }
     });
     parsed
-}
-
-fn gc(flags: &Flags) -> Result<Gc, Failure> {
-    match (flags.gc.as_str(), flags.gc.strip_prefix("threshold:"), flags.memory) {
-        ("memory", _, Some(few)) if few < LEAST => Err(Failure::input(format_args!(
-            "--memory {few}: with less than 16kB hardly a transaction fits\n  help: a number alone is bytes; write 700MB"
-        ))),
-        ("memory", _, memory) => Ok(Gc::Memory(memory.unwrap_or(MEMORY))),
-        ("none", _, None) => Ok(Gc::None),
-        (_, Some(n), None) => match n.parse() {
-            Ok(n) => Ok(Gc::Threshold(n)),
-            Err(_) => Err(Failure::input(format_args!("--gc threshold:{n}: not a number"))),
-        },
-        ("none", ..) | (_, Some(_), _) => Err(Failure::input("--memory goes with --gc memory")),
-        _ => Err(Failure::input(format_args!(
-            "unknown policy {:?}\n  help: there are memory, threshold:N and none",
-            flags.gc
-        ))),
-    }
-}
-
-/// What `--initial` says: a JSON scalar, nil or none.
-fn initial(text: Option<&str>) -> Result<Option<Key128>, Failure> {
-    let Some(text) = text else { return Ok(Some(Key128::NIL)) };
-    match (text, serde_json::from_str::<serde_json::Value>(text)) {
-        ("none", _) => Ok(None),
-        ("nil", _) | (_, Ok(serde_json::Value::Null)) => Ok(Some(Key128::NIL)),
-        (_, Ok(serde_json::Value::String(text))) => Ok(Some(Key128::text(AtomKind::Text, &text))),
-        (_, Ok(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)))) => {
-            let token = || Key128::text(AtomKind::Token, text);
-            Ok(Some(value.as_i64().filter(|i| i.to_string() == text).map_or_else(token, Key128::int)))
-        }
-        _ => Err(Failure::input(format_args!("--initial {text}: a number, a string in quotes, nil or none"))),
-    }
 }
 
 /// Milliseconds in which something could arrive, since 1970 at first. After a restart they go on from the
@@ -179,7 +117,7 @@ struct Watch {
     events: Vec<Event>,
     /// Lines that could not be used, to be reported.
     bad: Vec<String>,
-    /// Faults that an earlier process reported after its last checkpoint.
+    /// Faults that an earlier process reported after its last checkpoint, with how often.
     heard: HashMap<String, u32>,
     clock: Clock,
     began: Instant,
@@ -207,52 +145,7 @@ impl Watch {
         voice: Voice,
         known: Arc<Known>,
     ) -> Result<(Watch, Vec<Journaled>), Failure> {
-        let subject = format!("{} {:?} {:?}", flags.level.name(), flags.tie, flags.initial);
-        let mut extra = Extra { subject: subject.clone(), seq: 1, faults: 1, ..Extra::default() };
-        let (mut state, mut journal, mut fresh) = (None, Vec::new(), true);
-        let mut heard: HashMap<String, u32> = HashMap::new();
-        let mut checker = match &flags.state {
-            None => Checker::new(options, DiskStore::temporary()?),
-            Some(folder) => {
-                let mut store = State::store(folder)?;
-                let other =
-                    |what: String| Failure::input(format_args!("{}: the state is {what}", folder.display()));
-                if let Some(bytes) = checkpoint_extra(&mut store)? {
-                    extra = Extra::decode(&bytes).ok_or_else(|| other("of another version".to_owned()))?;
-                    fresh = false;
-                }
-                if extra.subject != subject {
-                    return Err(other(format!("about {}, not {subject}", extra.subject)));
-                }
-                let (opened, recovered) = State::open(folder, extra.generation)?;
-                let told = recovered.events.iter().filter_map(|event| event.told);
-                let checker = match Checker::restore(options, store, told)? {
-                    Restored::Checker(checker, _) => *checker,
-                    Restored::Nothing(store) => Checker::new(options, store),
-                };
-                let [mut seq, mut faults] = recovered.printed;
-                for event in recovered.events {
-                    let (last, next) = match event.told {
-                        Some(_) => (&mut seq, &mut extra.seq),
-                        None => (&mut faults, &mut extra.faults),
-                    };
-                    *next = (*next).max(event.seq + 1);
-                    if event.seq > *last {
-                        *last = event.seq;
-                        terminal::print(&event.line)?;
-                        opened.printed(seq, faults)?;
-                    }
-                    if event.told.is_none() {
-                        *heard.entry(event.line).or_default() += 1;
-                    }
-                }
-                (state, journal) = (Some(opened), recovered.journal);
-                checker
-            }
-        };
-        if fresh {
-            checker.set_initial(initial(flags.initial.as_deref())?);
-        }
+        let Earlier { checker, state, extra, journal, heard, fresh } = earlier::open(flags, options)?;
         known.lines.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&extra.named);
         let now = Instant::now();
         let mut watch = Watch {
@@ -296,44 +189,6 @@ impl Watch {
             self.take(ingest.parse(block, Batch::default()))?;
         }
         Ok(())
-    }
-
-    /// Starts the servers. What is returned has to be kept until the end.
-    fn listen(&mut self, flags: &Flags, hub: &Hub) -> Result<Servers, Failure> {
-        let mut servers = Servers::default();
-        let mut told = Vec::new();
-        for text in &flags.listen {
-            let (address, file) = sources::listen(text, hub)?;
-            told.push(("lines", address));
-            servers.files.push(file);
-        }
-        let shared = self.shared.clone();
-        let metrics = move || metrics::text(&shared.lock().unwrap_or_else(PoisonError::into_inner));
-        let service = Service { hub: None, metrics: Arc::new(metrics) };
-        if let Some(text) = &flags.http {
-            let listener = sources::bind(text)?;
-            told.push(("http", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
-            let service = Service { hub: Some(hub.clone()), ..service.clone() };
-            servers.http = Some(http::serve(listener, service).map_err(Failure::input)?);
-        }
-        if let Some(text) = &flags.metrics {
-            let listener = sources::bind(text)?;
-            told.push(("metrics", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
-            servers.metrics = Some(http::serve(listener, service).map_err(Failure::input)?);
-        }
-        for (what, address) in told {
-            let text = format!("accepting {what} on {address}");
-            match self.voice.json {
-                true => {
-                    let mut out = Object::new("listening");
-                    out.put("for", what);
-                    out.put("address", address);
-                    terminal::print(&out.end())?;
-                }
-                false => terminal::tell(&text),
-            }
-        }
-        Ok(servers)
     }
 
     /// Runs until the sources end, the user interrupts it, or nothing happens for too long.
