@@ -136,25 +136,20 @@ const LONG_FILES: &[&str] = &[
     "crates/cli/src/commands/watch/run.rs",
     "crates/client/src/run.rs",
     "crates/history/src/builder.rs",
-    "crates/lab/tests/suite/mod.rs",
 ];
 
 /// Functions of more than 80 lines that are left from before the limit. May only shrink.
 const LONG_FUNCTIONS: &[&str] = &[
     "crates/check/src/lint/coverage.rs look",
     "crates/check/src/verdicts.rs judge",
-    "crates/cli/src/commands/sql/drive.rs run",
     "crates/cli/src/commands/watch/run.rs new",
     "crates/cli/tests/watch.rs a_killed_watch_goes_on_where_it_was",
     "crates/cli/tests/watch.rs faults_of_the_stream_are_counted_and_placed_and_the_rest_is_checked",
     "crates/client/src/online.rs follow",
     "crates/client/src/run.rs run",
-    "crates/databases/src/engine/statements.rs new",
     "crates/format/src/write/mod.rs check",
     "crates/history/src/builder.rs finish_on",
     "crates/report/src/refuted.rs reason",
-    "crates/sql/src/judge.rs judge",
-    "crates/sql/src/replay.rs conduct",
 ];
 
 /// Compares what is too long with the list of what is left.
