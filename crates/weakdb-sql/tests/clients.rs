@@ -83,8 +83,8 @@ fn psql_and_pgbench() {
         let mut command = Command::new("pgbench");
         command.args(["-n", "-M", mode, "-c", "3", "-t", "20", "--max-tries=100", "-f"]).arg(&script);
         command.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "weakdb"]);
-        let told = run(&mut command);
-        assert!(told.contains("number of failed transactions: 0"), "{told}");
+        let printed = run(&mut command);
+        assert!(printed.contains("number of failed transactions: 0"), "{printed}");
     }
     std::fs::remove_file(&script).unwrap();
     assert_eq!(text(&psql(&["SELECT sum(bal), count(*) FROM acc"])), "1000|10\n");
@@ -206,8 +206,8 @@ fn python() {
     }
     let server = server();
     let ports = [server.postgres().unwrap().port().to_string(), server.mysql().unwrap().port().to_string()];
-    let told = run(Command::new(python).arg(here("clients.py")).args(ports));
-    assert_eq!(told.trim(), "all clients agree");
+    let printed = run(Command::new(python).arg(here("clients.py")).args(ports));
+    assert_eq!(printed.trim(), "all clients agree");
 }
 
 #[test]
@@ -257,9 +257,9 @@ fn connector_j() {
     }
     let server = server();
     let port = server.mysql().unwrap().port().to_string();
-    let told = run(Command::new("java")
+    let printed = run(Command::new("java")
         .args(["-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jar])
         .arg(here("Client.java"))
         .arg(port));
-    assert_eq!(told.trim(), "Connector/J agrees");
+    assert_eq!(printed.trim(), "Connector/J agrees");
 }

@@ -145,9 +145,8 @@ impl Definer<'_> {
         })
     }
 
-    /// Drops a table, of the tables that one statement drops together. Foreign keys of other tables that refer
-    /// to it prevent that, unless their tables are dropped too or CASCADE removes the keys. False if there is no
-    /// such table.
+    /// Drops one of the tables that a statement drops together. A foreign key that refers to it prevents
+    /// that, unless its table is dropped too or CASCADE removes it. False if there is no such table.
     fn drop_table(&self, name: &str, together: &[ObjectName], cascade: bool) -> Result<bool, SqlError> {
         let lower = name.to_lowercase();
         let refers = |t: &Table| t.foreign.iter().any(|f| f.parent == lower);

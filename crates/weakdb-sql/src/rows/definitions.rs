@@ -1,5 +1,5 @@
-//! The rows that describe what users have defined: tables with their columns, indexes and constraints, views,
-//! sequences.
+//! The rows that describe what users have defined: tables with their columns, indexes and constraints,
+//! views, sequences.
 
 use super::{Rows, places, quote};
 use crate::catalogue::Table;
