@@ -225,14 +225,14 @@ impl Watch {
                     return Err(other(format!("about {}, not {subject}", extra.subject)));
                 }
                 let (opened, recovered) = State::open(folder, extra.generation)?;
-                let told = recovered.events.iter().filter_map(|event| event.told);
-                let checker = match Checker::restore(options, store, told)? {
+                let reported = recovered.events.iter().filter_map(|event| event.reported);
+                let checker = match Checker::restore(options, store, reported)? {
                     Restored::Checker(checker, _) => *checker,
                     Restored::Nothing(store) => Checker::new(options, store),
                 };
                 let [mut seq, mut faults] = recovered.printed;
                 for event in recovered.events {
-                    let (last, next) = match event.told {
+                    let (last, next) = match event.reported {
                         Some(_) => (&mut seq, &mut extra.seq),
                         None => (&mut faults, &mut extra.faults),
                     };
@@ -242,7 +242,7 @@ impl Watch {
                         terminal::print(&event.line)?;
                         opened.printed(seq, faults)?;
                     }
-                    if event.told.is_none() {
+                    if event.reported.is_none() {
                         *heard.entry(event.line).or_default() += 1;
                     }
                 }
@@ -301,10 +301,10 @@ impl Watch {
     /// Starts the servers. What is returned has to be kept until the end.
     fn listen(&mut self, flags: &Flags, hub: &Hub) -> Result<Servers, Failure> {
         let mut servers = Servers::default();
-        let mut told = Vec::new();
+        let mut listening = Vec::new();
         for text in &flags.listen {
             let (address, file) = sources::listen(text, hub)?;
-            told.push(("lines", address));
+            listening.push(("lines", address));
             servers.files.push(file);
         }
         let shared = self.shared.clone();
@@ -312,16 +312,17 @@ impl Watch {
         let service = Service { hub: None, metrics: Arc::new(metrics) };
         if let Some(text) = &flags.http {
             let listener = sources::bind(text)?;
-            told.push(("http", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
+            listening.push(("http", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
             let service = Service { hub: Some(hub.clone()), ..service.clone() };
             servers.http = Some(http::serve(listener, service).map_err(Failure::input)?);
         }
         if let Some(text) = &flags.metrics {
             let listener = sources::bind(text)?;
-            told.push(("metrics", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
+            listening
+                .push(("metrics", listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
             servers.metrics = Some(http::serve(listener, service).map_err(Failure::input)?);
         }
-        for (what, address) in told {
+        for (what, address) in listening {
             let text = format!("accepting {what} on {address}");
             match self.voice.json {
                 true => {
@@ -441,8 +442,8 @@ impl Watch {
                 }
                 None => out += &line,
             }
-            let told = event.as_ref().and_then(Event::told);
-            let next = match (&event, told) {
+            let reported = event.as_ref().and_then(Event::reported);
+            let next = match (&event, reported) {
                 (_, Some(_)) => &mut self.extra.seq,
                 (Some(Event::Provisional { .. }), _) if !provisional => {
                     out.truncate(before);
@@ -460,7 +461,7 @@ impl Watch {
             };
             if *next > 0 {
                 if self.state.is_some() {
-                    logged.push(Logged { seq: *next, told, line: out[before..].to_owned() });
+                    logged.push(Logged { seq: *next, reported, line: out[before..].to_owned() });
                 }
                 *next += 1;
             }
