@@ -7,7 +7,7 @@
 //!
 //! | | PostgreSQL | MariaDB |
 //! |---|---|---|
-//! | what it sees | the set of `pg_current_snapshot()` | a place in the log, from `WITH CONSISTENT SNAPSHOT` |
+//! | what it sees | the set of `pg_current_snapshot()` | the place in the log of a `CONSISTENT SNAPSHOT` |
 //! | its number | its transaction id | the sequence number of its GTID |
 //! | order of commits | places in the log, by logical decoding | places in the binary log |
 //!
