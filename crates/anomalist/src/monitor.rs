@@ -94,7 +94,8 @@ impl Monitor {
     /// bob.begin().read("x", 2).timestamps(40, 40).commit();
     /// monitor.no_earlier_than(50);
     /// let breach = monitor.status().violation().unwrap().clone();
-    /// assert_eq!(breach.reason, "bob:2 read x = 2, and the last version that it sees is 1 of alice:1 (EXT)");
+    /// let expected = "bob:2 read x = 2, and the last version that it sees is 1 of alice:1 (EXT)";
+    /// assert_eq!(breach.reason, expected);
     /// ```
     pub fn by_timestamps(self, tie: Tie) -> Self {
         self.watch(|watch| watch.by_timestamps(tie));

@@ -105,6 +105,7 @@ pub struct Figures {
     pub anomalies: u64,
 }
 
+/// The names of the times in JSON.
 const TIMES: [&str; 7] =
     ["load_ms", "index_ms", "check_ms", "direct_ms", "order_ms", "search_ms", "total_ms"];
 
@@ -116,6 +117,12 @@ impl Figures {
 
     fn times(&self) -> [Spread; 7] {
         [self.load, self.index, self.check, self.direct, self.order, self.search, self.total]
+    }
+
+    /// The same with these times, in the order of [`TIMES`].
+    fn with_times(self, times: [Spread; 7]) -> Figures {
+        let [load, index, check, direct, order, search, total] = times;
+        Figures { load, index, check, direct, order, search, total, ..self }
     }
 
     /// As data.
@@ -140,21 +147,15 @@ impl Figures {
             let part = |which: &str| value[name][which].as_f64();
             *spread = Spread { median: part("median")?, min: part("min")? };
         }
-        let [load, index, check, direct, order, search, total] = spreads;
-        Some(Figures {
+        let figures = Figures {
             repeats: value["repeats"].as_u64()?,
-            load,
-            index,
-            check,
-            direct,
-            order,
-            search,
-            total,
             peak_mib: value["peak_mib"].as_f64(),
             load_peak_mib: value["load_peak_mib"].as_f64(),
             verdict: value["verdict"].as_str()?.to_owned(),
             anomalies: value["anomalies"].as_u64()?,
-        })
+            ..Figures::default()
+        };
+        Some(figures.with_times(spreads))
     }
 }
 
@@ -238,24 +239,16 @@ pub fn run_case(flags: &CaseFlags, global: &Global) -> Result<Exit, Failure> {
             return Err(Failure::Interrupted);
         }
     }
-    let repeats = times[0].len() as u64;
-    let [load, index, check, direct, order, search, total] = times.map(Spread::of);
     let (peak_mib, judgement) = first.ok_or(Failure::Interrupted)?;
     let figures = Figures {
-        repeats,
-        load,
-        index,
-        check,
-        direct,
-        order,
-        search,
-        total,
+        repeats: times[0].len() as u64,
         peak_mib,
         load_peak_mib,
         verdict: verdict(&judgement),
         anomalies: judgement.anomalies.iter().map(|a| a.count).sum(),
+        ..Figures::default()
     };
-    terminal::print(&figures.json().to_string())?;
+    terminal::print(&figures.with_times(times.map(Spread::of)).json().to_string())?;
     Ok(Exit::Holds)
 }
 

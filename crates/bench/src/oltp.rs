@@ -122,7 +122,7 @@ pub fn measure(runs: u64, as_json: bool, quiet: bool) -> Result<(), Failure> {
          written from the published definitions; the paper (MonkeyDB, section 8) ran\n\
          OLTPBench. Assertions read as in the paper: the latest allowed write of each\n\
          session. RC, CC: whether it breaks with 3 sessions, says the paper. RC*, CC*: 3\n\
-         sessions, where assertions read what nobody is known to have overwritten. real: a\n\
+         sessions, where assertions read what is not known to be overwritten. real: a\n\
          MariaDB at read committed, {} runs; MySQL: whether it breaks there, says the paper.\n\n{}\n{legend}\n\
          A13 to A17, geometric mean of those that break:\n{}\n{notes}",
         runs.min(REAL),

@@ -3,6 +3,7 @@
 use crate::cases::{Case, Size};
 use crate::history::Facts;
 use crate::{Answer, Row, peers};
+use anomalist_report::thousands;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -195,19 +196,6 @@ pub fn times(ratio: f64) -> String {
     if ratio < 10.0 { format!("{ratio:.2}×") } else { format!("{ratio:.0}×") }
 }
 
-/// A number with commas.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +212,6 @@ mod tests {
     fn numbers_have_as_many_digits_as_say_something() {
         assert_eq!([1.234, 12.34, 1_234.5].map(millis), ["1.23", "12.3", "1234"]);
         assert_eq!([1.0, 12.4].map(times), ["1.00×", "12×"]);
-        assert_eq!([7, 1_000, 20_000_000].map(thousands), ["7", "1,000", "20,000,000"]);
     }
 
     #[test]

@@ -71,17 +71,17 @@ fn a_case_is_measured_for_every_question() {
 
 #[test]
 fn the_table_has_a_row_per_question_and_says_where_other_figures_come_from() {
-    let (text, told) = bench(&["peers/W1", "--repeats", "1", "--quiet"], 0);
+    let (text, errors) = bench(&["peers/W1", "--repeats", "1", "--quiet"], 0);
     assert_eq!(text.lines().filter(|line| line.starts_with("peers/W1 ")).count(), 4, "{text}");
     assert!(text.contains("AWDIT 0.2.1 0.08 s") && text.contains("on another machine"), "{text}");
     assert!(text.contains("checking to loading"), "{text}");
-    assert_eq!(told, "");
+    assert_eq!(errors, "");
 }
 
 #[test]
 fn a_name_that_stands_for_nothing_is_answered_with_the_names_there_are() {
-    let (_, told) = bench(&["session"], 3);
-    assert!(told.contains("peers, sessions"), "{told}");
+    let (_, errors) = bench(&["session"], 3);
+    assert!(errors.contains("peers, sessions"), "{errors}");
     let (list, _) = bench(&["adversarial", "--list"], 0);
     assert!(list.contains("adversarial/hot-key "), "{list}");
 }

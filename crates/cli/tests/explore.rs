@@ -238,7 +238,7 @@ fn over_mysql_with_setup() {
 }
 
 #[test]
-fn a_setup_that_fails_is_told() {
+fn a_setup_that_fails_is_reported() {
     let output = Command::new(env!("CARGO_BIN_EXE_anomalist"))
         .args(PATIENT)
         .args(["--setup", "echo no such thing; exit 7", "--", "true"])

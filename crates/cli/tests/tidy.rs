@@ -129,35 +129,6 @@ fn every_crate_has_the_workspace_lints_and_libraries_do_not_print() {
     }
 }
 
-/// Files of more than 500 lines that are left from before the limit. May only shrink.
-const LONG_FILES: &[&str] = &[
-    "crates/lab/tests/suite/mod.rs",
-    "crates/weakdb-sql/src/catalogue.rs",
-    "crates/weakdb-sql/src/ddl.rs",
-    "crates/weakdb-sql/src/session.rs",
-];
-
-/// Functions of more than 80 lines that are left from before the limit. May only shrink.
-const LONG_FUNCTIONS: &[&str] = &[
-    "crates/cli/src/commands/sql/drive.rs run",
-    "crates/databases/src/engine/statements.rs new",
-    "crates/sql/src/judge.rs judge",
-    "crates/sql/src/replay.rs conduct",
-    "crates/weakdb-sql/src/ddl.rs alter",
-    "crates/weakdb-sql/src/plan.rs statement",
-    "crates/weakdb-sql/src/rewrite.rs post_visit_expr",
-    "crates/weakdb-sql/src/rows.rs statements",
-    "crates/weakdb-sql/tests/clients.rs psql_describes",
-];
-
-/// Compares what is too long with the list of what is left.
-fn only_those_left(mut long: Vec<(String, usize)>, left: &[&str]) {
-    let gone: Vec<_> = left.iter().filter(|name| long.iter().all(|(long, _)| long != *name)).collect();
-    long.retain(|(name, _)| !left.contains(&name.as_str()));
-    assert!(long.is_empty(), "too long, in lines: {long:#?}");
-    assert!(gone.is_empty(), "no longer too long, to be taken off the list: {gone:#?}");
-}
-
 fn within_root(file: &Path) -> String {
     file.strip_prefix(root()).unwrap().display().to_string()
 }
@@ -165,14 +136,10 @@ fn within_root(file: &Path) -> String {
 #[test]
 fn files_can_be_read_in_one_sitting() {
     const LIMIT: usize = 500;
-    /// For those of the list.
-    const MOST: usize = 600;
     let lines = |file: &Path| fs::read_to_string(file).unwrap().lines().count();
     let all = files("rs").into_iter().map(|file| (within_root(&file), lines(&file)));
     let long: Vec<_> = all.filter(|(_, lines)| *lines > LIMIT).collect();
-    let longest = long.iter().max_by_key(|(_, lines)| *lines);
-    assert!(longest.is_none_or(|(_, lines)| *lines <= MOST), "{longest:?}");
-    only_those_left(long, LONG_FILES);
+    assert!(long.is_empty(), "too long, in lines: {long:#?}");
 }
 
 /// The functions of a formatted file, with their lengths: from `fn` to the next brace at the same
@@ -206,7 +173,7 @@ fn functions_can_be_read_at_a_glance() {
         let all = all.into_iter().filter(|(_, lines)| *lines > LIMIT);
         long.extend(all.map(|(name, lines)| (format!("{} {name}", within_root(&file)), lines)));
     }
-    only_those_left(long, LONG_FUNCTIONS);
+    assert!(long.is_empty(), "too long, in lines: {long:#?}");
 }
 
 #[test]

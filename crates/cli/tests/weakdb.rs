@@ -85,7 +85,7 @@ fn records_and_replays() {
 }
 
 #[test]
-fn bad_flags_are_told() {
+fn bad_flags_are_refused() {
     for flags in [
         &["--level", "strict-serializable"][..],
         &["--stale", "2"],

@@ -297,7 +297,7 @@ mod tests {
         let ended = session.transact(&[Op::ReadList(1)], &mut Vec::new());
         assert!(matches!(ended, Ended::Indeterminate(_)), "{ended:?}");
         drop(session);
-        assert!(since.elapsed() < PATIENCE / 2, "nobody waits after the end of the run");
+        assert!(since.elapsed() < PATIENCE / 2, "the end of the run is not waited for");
         let pids = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
         assert_eq!(pids.split_whitespace().count(), 2, "{pids}");

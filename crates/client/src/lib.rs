@@ -7,7 +7,8 @@
 //! away. [`run`] starts any number of sessions on an engine and writes their history.
 //!
 //! ```
-//! use anomalist_client::{Answer, Control, Ended, Engine, EngineError, Limit, Op, Output, Plan, Session, run};
+//! use anomalist_client::{Answer, Ended, Engine, EngineError, Op, Session};
+//! use anomalist_client::{Control, Limit, Output, Plan, run};
 //! use anomalist_workload::client::{ClientSpec, Workload};
 //! use std::collections::BTreeMap;
 //! use std::sync::{Arc, Mutex};

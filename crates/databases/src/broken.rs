@@ -3,11 +3,11 @@
 //!
 //! | bug | what the wrapper does | what a checker finds |
 //! |---|---|---|
-//! | dirty-read | writes take effect at once; one commit in eight is refused, and nothing is undone | G1a, G1b |
-//! | lost-update | a transaction begins at its first write, so what it read before is not protected | lost updates, G-single |
+//! | dirty-read | writes take effect at once; one commit in eight fails and undoes nothing | G1a, G1b |
+//! | lost-update | a transaction begins at its first write: earlier reads are unprotected | G-single |
 //! | non-atomic-commit | each write is committed by itself | fractured reads |
 //! | stale-failover | a copy follows some commits behind, and takes over once | committed writes vanish |
-//! | lost-commit-is-abort | a *client's* bug: commits of unknown outcome are reported as aborted | G1a, under faults |
+//! | lost-commit-is-abort | the client reports commits of unknown outcome as aborted | G1a, under faults |
 
 use crate::{Cancel, Connection, Database, Error, Fate, Isolation, Kind, Product, Reply, Value};
 use std::collections::VecDeque;

@@ -26,7 +26,7 @@ fn doctors(store: &Arc<Store>, turns: &Turns) -> Result<(), String> {
     };
     let bodies = vec![leave("alice", "bob"), leave("bob", "alice")];
     let left = concurrently(store, turns, bodies).map_err(|e| e.to_string())?;
-    assert!(left != [true, true], "nobody is on duty");
+    assert!(left != [true, true], "no doctor is on duty");
     Ok(())
 }
 
@@ -45,7 +45,7 @@ fn write_skew_is_one_stale_read_and_gone_at_serializable() {
         explore(&mut Program::new(doctors), &plan, |_, _| {}).unwrap()
     });
     let failure = &outcome.failures[0];
-    assert_eq!((failure.message.as_str(), outcome.failures.len()), ("nobody is on duty", 1));
+    assert_eq!((failure.message.as_str(), outcome.failures.len()), ("no doctor is on duty", 1));
     let why = outcome.explanation.unwrap();
     assert!(why.reproduced && why.of > 1, "{why:?}");
     let keys: Vec<&str> = why.stale.iter().map(|s| &*s.choice.key).collect();
@@ -57,7 +57,7 @@ fn write_skew_is_one_stale_read_and_gone_at_serializable() {
     let mut again = Plan::new(Options { seed: failure.seed, ..Options::new(Level::Causal) });
     (again.runs, again.explain) = (1, false);
     let outcome = quietly(|| explore(&mut Program::new(doctors), &again, |_, _| {}).unwrap());
-    assert_eq!(outcome.failures[0].message, "nobody is on duty");
+    assert_eq!(outcome.failures[0].message, "no doctor is on duty");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! dbcop's bincode: one binary file, little endian. PolySI and VeriStrong ship their inputs in it.
 //!
 //! ```text
-//! file    := id:u64 nodes:u64 variables:u64 transactions:u64 events:u64  info:str start:str end:str  vec<session>
+//! file    := id:u64 nodes:u64 variables:u64 transactions:u64 events:u64
+//!            info:str start:str end:str vec<session>
 //! session := vec<transaction>     transaction := vec<event> success:bool
 //! event   := write:bool variable:u64 value:u64 success:bool
 //! str, vec := length:u64 …        bool := 0 | 1

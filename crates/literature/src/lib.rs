@@ -8,11 +8,12 @@
 //! | module | levels | source |
 //! |---|---|---|
 //! | [`axioms`] | read committed to prefix, session serializable, session guarantees | Biswas & Enea 2019 |
-//! | [`serial`] | serializable, strict serializable, linearizable | Papadimitriou 1979; Herlihy & Wing 1990 |
+//! | [`serial`] | serializable, strict serializable | Papadimitriou 1979 |
+//! | [`serial`] | linearizable | Herlihy & Wing 1990 |
 //! | [`snapshot`] | snapshot isolation, session, strong, parallel | Crooks et al. 2017; Cerone et al. 2015 |
 //! | [`adya`] | PL-1, PL-2, PL-2.99, PL-3U | Adya 1999 |
 //! | [`cut`] | cut isolation | Plume 2024 |
-//! | [`plume`] | read committed, read atomic, causal, cut isolation and TAP-a to TAP-n, to the letter | Plume 2024 |
+//! | [`plume`] | read committed, read atomic, causal, cut isolation, TAP-a to TAP-n | Plume 2024 |
 //! | [`stamps`] | snapshot isolation and serializability by timestamps | Chronos/AION 2025 |
 //!
 //! It shares nothing with the engines, the verifier, the index or the oracle of `crates/testkit`, nor the

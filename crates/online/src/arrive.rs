@@ -3,8 +3,8 @@
 use crate::change::Side;
 use crate::checker::Checker;
 use crate::key::{BEGIN, Effect, Read, Seen, Slot, Verdict, Version, Weight, xmax};
+use crate::live_state::Txn;
 use crate::ring::Cursor;
-use crate::world::Txn;
 use crate::{Event, Store, StoreError};
 use anomalist_timestamp::{Axiom, Mode};
 
@@ -19,7 +19,7 @@ impl<S: Store> Checker<S> {
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
-        let txn = self.world.txn(slot);
+        let txn = self.live.txn(slot);
         let at = if self.options.rule.mode == Mode::Ser { txn.commit } else { txn.start };
         let mut read = Read {
             at,
@@ -34,7 +34,7 @@ impl<S: Store> Checker<S> {
             flips: 0,
         };
         read.verdict = loop {
-            let judged = self.world.judge(&self.keys[key as usize], &read);
+            let judged = self.live.judge(&self.keys[key as usize], &read);
             match judged.and_then(|judged| self.open_if_asked(key, &read, judged.verdict)) {
                 Ok(verdict) => break verdict,
                 Err(_) => self.reload(key)?,
@@ -68,8 +68,8 @@ impl<S: Store> Checker<S> {
         events: &mut Vec<Event>,
     ) -> Result<(), StoreError> {
         self.reload_for(key, slot)?;
-        let version = Version::of(self.world.txn(slot), slot, effect);
-        let at = self.world.find(&self.keys[key as usize], slot);
+        let version = Version::of(self.live.txn(slot), slot, effect);
+        let at = self.live.find(&self.keys[key as usize], slot);
         if self.options.rule.mode == Mode::Si {
             self.check_conflicts(key, at, &version, events);
         }
@@ -81,7 +81,7 @@ impl<S: Store> Checker<S> {
 
     /// NOCONFLICT: writers of which neither sees the other. The version belongs here.
     fn check_conflicts(&mut self, key: u32, at: Cursor, version: &Version, events: &mut Vec<Event>) {
-        let txn = self.world.txn(version.txn);
+        let txn = self.live.txn(version.txn);
         let versions = &self.keys[key as usize].versions;
         let commit = version.commit;
         let (rule, goes_on) = (self.options.rule, self.goes_on(txn));
@@ -89,7 +89,7 @@ impl<S: Store> Checker<S> {
         let look_at = |other: &Version| {
             // Transactions lie scattered in memory, so they are looked up last.
             if (other.low == BEGIN || other.low == commit || !rule.contains(other.low, commit))
-                && rule.conflict(txn, &self.world.seat(other))
+                && rule.conflict(txn, &self.live.seat(other))
             {
                 others.push(other.txn);
             }
@@ -114,7 +114,7 @@ impl<S: Store> Checker<S> {
             Some(set) => versions.scan(versions.start(), crate::ring::END, set.view().xmin, look_at),
         }
         for other in others {
-            let (later, earlier) = match self.world.order(version.txn, other) {
+            let (later, earlier) = match self.live.order(version.txn, other) {
                 std::cmp::Ordering::Less => (other, version.txn),
                 _ => (version.txn, other),
             };
@@ -126,12 +126,12 @@ impl<S: Store> Checker<S> {
     /// Whether later transactions of its session arrived before a transaction counted. (One of unknown
     /// outcome counts late.)
     pub(crate) fn goes_on(&self, txn: &Txn) -> bool {
-        self.world.sessions[txn.session as usize].count > txn.position + 1
+        self.live.sessions[txn.session as usize].count > txn.position + 1
     }
 
     /// Which ring a transaction's reads are in.
     pub(crate) fn side(&self, slot: Slot) -> Side {
-        let by_set = self.options.rule.mode == Mode::Si && self.world.txn(slot).set.is_some();
+        let by_set = self.options.rule.mode == Mode::Si && self.live.txn(slot).set.is_some();
         if by_set { Side::Set } else { Side::At }
     }
 

@@ -8,26 +8,27 @@
 
 use crate::checker::Checker;
 use crate::key::{Slot, Verdict};
-use crate::world::show;
-use crate::{Event, Finding, Key128, Store, Told, TxnKey, TxnName};
+use crate::live_state::show;
+use crate::{Event, Finding, Key128, Reported, Store, TxnKey, TxnName};
 use anomalist_timestamp::{Axiom, Identity};
 
 /// A violation that was reported, or retracted, since the checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Carried {
     /// It stands by what was reported.
-    pub told: bool,
+    pub reported: bool,
     /// It stands by what this checker found.
     pub found: bool,
 }
 
 impl<S: Store> Checker<S> {
     /// Takes over an event that was reported since the checkpoint.
-    pub(crate) fn carry(&mut self, (identity, stands): Told) {
+    pub(crate) fn carry(&mut self, (identity, stands): Reported) {
         let counts = if stands { &mut self.stats.violations } else { &mut self.stats.retracted };
         counts[identity.axiom as usize] += 1;
         // The first event since the checkpoint changed what stood then.
-        self.carried.entry(identity).or_insert(Carried { told: stands, found: !stands }).told = stands;
+        self.carried.entry(identity).or_insert(Carried { reported: stands, found: !stands }).reported =
+            stands;
     }
 
     /// Notes what this checker found about a violation that was reported since the checkpoint. False if it
@@ -35,7 +36,7 @@ impl<S: Store> Checker<S> {
     fn found_again(&mut self, identity: &Identity<TxnKey, Key128>, found: bool) -> bool {
         let Some(carried) = self.carried.get_mut(identity) else { return false };
         carried.found = found;
-        if carried.told == found {
+        if carried.reported == found {
             self.carried.remove(identity);
         }
         true
@@ -72,8 +73,8 @@ impl<S: Store> Checker<S> {
 
     /// The same of a read that is named by its EXT.
     pub(crate) fn carried_read(&mut self, identity: Identity<TxnKey, Key128>) -> Option<Verdict> {
-        let mut told = |axiom| self.carried.remove(&Identity { axiom, ..identity }).map(|c| c.told);
-        match (told(Axiom::Ext), told(Axiom::Tie)) {
+        let mut reported = |axiom| self.carried.remove(&Identity { axiom, ..identity }).map(|c| c.reported);
+        match (reported(Axiom::Ext), reported(Axiom::Tie)) {
             (None, None) => None,
             (Some(true), _) => Some(Verdict::Wrong),
             (_, Some(true)) => Some(Verdict::Tied),
@@ -84,7 +85,8 @@ impl<S: Store> Checker<S> {
     /// Violations of an axiom that stand by what was reported before a restart and were not found again so
     /// far.
     pub fn unconfirmed(&self, axiom: Axiom) -> u64 {
-        let of = |(identity, c): &(&Identity<_, _>, &Carried)| identity.axiom == axiom && c.told && !c.found;
+        let of =
+            |(identity, c): &(&Identity<_, _>, &Carried)| identity.axiom == axiom && c.reported && !c.found;
         self.carried.iter().filter(of).count() as u64
     }
 
@@ -95,10 +97,10 @@ impl<S: Store> Checker<S> {
         all.sort_unstable();
         for (identity, carried) in all {
             let arrived = |(session, position): TxnKey| {
-                let session = self.world.session_index.get(&session);
-                session.is_some_and(|&session| self.world.sessions[session as usize].count > position)
+                let session = self.live.session_index.get(&session);
+                session.is_some_and(|&session| self.live.sessions[session as usize].count > position)
             };
-            if carried.told == carried.found
+            if carried.reported == carried.found
                 || ![Some(identity.txn), identity.other].into_iter().flatten().all(arrived)
             {
                 continue;
@@ -113,8 +115,8 @@ impl<S: Store> Checker<S> {
 
     /// A violation of which only the identity is known.
     fn named(&self, identity: Identity<TxnKey, Key128>) -> Finding {
-        let name = |(session, position): TxnKey| match self.world.session_index.get(&session) {
-            Some(&session) => self.world.name_of(session, position, None),
+        let name = |(session, position): TxnKey| match self.live.session_index.get(&session) {
+            Some(&session) => self.live.name_of(session, position, None),
             None => TxnName { session: show(session, None), position: position + 1, id: None },
         };
         let text = |key| self.keys[*self.index.get(&key)? as usize].text.as_deref();

@@ -8,7 +8,7 @@
 
 use crate::checker::Checker;
 use crate::key::{Effect, Key, Read, Slot, Verdict, Version};
-use crate::pending::{Away, Waiting};
+use crate::pending::{SpilledRead, Waiting};
 use crate::ring::{Cursor, Ring};
 use crate::rules::Reader;
 use crate::{Event, Finding, Key128, Store, StoreError, TxnKey};
@@ -79,11 +79,11 @@ impl<S: Store> Checker<S> {
     /// Puts a read among those of its key.
     pub(crate) fn insert_read(&mut self, key: u32, side: Side, read: Read) -> Cursor {
         self.bytes += crate::key::Weight::weight(&read);
-        let world = &self.world;
+        let live = &self.live;
         let by_place = self.options.rule.mode == Mode::Ser;
         let ring = self.keys[key as usize].side_mut(side);
         let at = ring.find(read.at, |r| match r.at.cmp(&read.at) {
-            Ordering::Equal if by_place => world.order(r.txn, read.txn) != Ordering::Greater,
+            Ordering::Equal if by_place => live.order(r.txn, read.txn) != Ordering::Greater,
             order => order != Ordering::Greater,
         });
         ring.insert(at, read)
@@ -101,7 +101,7 @@ impl<S: Store> Checker<S> {
     ) -> Result<(), StoreError> {
         while self.recheck_in_memory(key, slot, mine, now, events).is_err() {
             self.reload(key)?;
-            mine = self.world.find(&self.keys[key as usize], slot);
+            mine = self.live.find(&self.keys[key as usize], slot);
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl<S: Store> Checker<S> {
         now: u64,
         events: &mut Vec<Event>,
     ) -> Result<(), Cut> {
-        let commit = self.world.txn(slot).commit;
+        let commit = self.live.txn(slot).commit;
         let ser = self.options.rule.mode == Mode::Ser;
         let k = &self.keys[key as usize];
         let stop = self.hidden_by(k, mine, commit);
@@ -135,14 +135,14 @@ impl<S: Store> Checker<S> {
             if stop.is_some_and(|stop| read.at > stop) {
                 break;
             }
-            let reader = Reader { world: &self.world, read };
-            let sight = || self.options.rule.sight(&reader, self.world.txn(slot));
+            let reader = Reader { live: &self.live, read };
+            let sight = || self.options.rule.sight(&reader, self.live.txn(slot));
             let is_seen = || read.txn != slot && sight() == Sight::Seen;
             let verdict = match alone {
                 Some((value, next)) if !next.is_some_and(may_see) && is_seen() => {
                     Verdict::of(read.seen.is(value))
                 }
-                _ => self.world.judge(&self.keys[key as usize], read)?.verdict,
+                _ => self.live.judge(&self.keys[key as usize], read)?.verdict,
             };
             let verdict = self.open_verdict(key, Side::At, at, verdict)?;
             let read = self.read(key, Side::At, at);
@@ -153,14 +153,14 @@ impl<S: Store> Checker<S> {
         }
         // Sets from before the writer's id was given out do not contain it: of a long stream, only the last
         // few may.
-        let id = self.world.txn(slot).set_id;
+        let id = self.live.txn(slot).set_id;
         let mut at = self.keys[key as usize].set_reads.start();
         loop {
             let reads = &self.keys[key as usize].set_reads;
             at = id.map_or(at, |id| reads.pass(at, id));
             let Some(read) = reads.get(at) else { return Ok(()) };
             if id.is_none_or(|id| id < read.xmax) {
-                let verdict = self.world.judge(&self.keys[key as usize], read)?.verdict;
+                let verdict = self.live.judge(&self.keys[key as usize], read)?.verdict;
                 let verdict = self.open_verdict(key, Side::Set, at, verdict)?;
                 if verdict != self.read(key, Side::Set, at).verdict {
                     self.change(key, Side::Set, at, verdict, now, events);
@@ -205,7 +205,7 @@ impl<S: Store> Checker<S> {
                 ahead = versions.next(at);
             }
             // One that starts after its commit does not hide from itself.
-            let txn = self.world.txn(version.txn);
+            let txn = self.live.txn(version.txn);
             let sees_itself = !ser && txn.set.is_none() && txn.start > txn.commit;
             if hides && (count > 1 || !sees_itself) {
                 return Some(version.commit);
@@ -232,7 +232,7 @@ impl<S: Store> Checker<S> {
             let (flips, stood) = (read.flips, (now as u32).wrapping_sub(read.changed));
             read.changed = now as u32;
             self.stats.flip(flips, stood);
-            let txn = self.world.txn_mut(slot);
+            let txn = self.live.txn_mut(slot);
             self.stats.flipped_txns += u64::from(!std::mem::replace(&mut txn.flipped, true));
         }
         self.touch(key);
@@ -272,7 +272,7 @@ impl<S: Store> Checker<S> {
             let settles = moment(at).saturating_add(1).min(FOREVER - 1);
             return (settles, settles.max(now));
         }
-        (self.world.txn(slot).arrived + self.options.settle_ms, now + self.options.settle_ms)
+        (self.live.txn(slot).arrived + self.options.settle_ms, now + self.options.settle_ms)
     }
 
     /// The read's new verdict is to be reported at the deadline.
@@ -280,8 +280,8 @@ impl<S: Store> Checker<S> {
         let read = self.read_mut(key, side, at);
         read.pending = true;
         let (slot, moment) = (read.txn, read.at);
-        let id = (self.world.txn(slot).seq, key);
-        self.pending.arm(id, Waiting { deadline, at: moment, by_set: side == Side::Set, away: None });
+        let id = (self.live.txn(slot).seq, key);
+        self.pending.arm(id, Waiting { deadline, at: moment, by_set: side == Side::Set, spilled: None });
         self.keys[key as usize].pending += 1;
     }
 
@@ -289,7 +289,7 @@ impl<S: Store> Checker<S> {
         let read = self.read_mut(key, side, at);
         read.pending = false;
         let slot = read.txn;
-        self.pending.disarm((self.world.txn(slot).seq, key));
+        self.pending.disarm((self.live.txn(slot).seq, key));
         self.keys[key as usize].pending -= 1;
     }
 
@@ -320,8 +320,8 @@ impl<S: Store> Checker<S> {
             };
             self.keys[key as usize].pending -= 1;
             let side = if waiting.by_set { Side::Set } else { Side::At };
-            let is_open = match &waiting.away {
-                Some(away) => away.verdict == Verdict::Open,
+            let is_open = match &waiting.spilled {
+                Some(spilled) => spilled.verdict == Verdict::Open,
                 None => {
                     let at = self.find_read(key, side, waiting.at, seq);
                     at.is_some_and(|at| self.read(key, side, at).verdict == Verdict::Open)
@@ -333,8 +333,8 @@ impl<S: Store> Checker<S> {
                 self.decide(seq, key, side, moment, events)?;
                 continue;
             }
-            if let Some(away) = waiting.away {
-                let Away { verdict, reported, finding } = *away;
+            if let Some(spilled) = waiting.spilled {
+                let SpilledRead { verdict, reported, finding } = *spilled;
                 self.tell(verdict, reported, finding, events);
                 continue;
             }
@@ -354,10 +354,10 @@ impl<S: Store> Checker<S> {
     /// A read that is open stays pending, and is no violation until it is decided: what was reported is
     /// taken back.
     fn leave_open(&mut self, seq: u64, key: u32, side: Side, mut waiting: Waiting, events: &mut Vec<Event>) {
-        let in_memory = self.find_read(key, side, waiting.at, seq).filter(|_| waiting.away.is_none());
-        if let Some(away) = &mut waiting.away {
-            let reported = std::mem::replace(&mut away.reported, Verdict::Right);
-            self.tell(Verdict::Right, reported, away.finding.clone(), events);
+        let in_memory = self.find_read(key, side, waiting.at, seq).filter(|_| waiting.spilled.is_none());
+        if let Some(spilled) = &mut waiting.spilled {
+            let reported = std::mem::replace(&mut spilled.reported, Verdict::Right);
+            self.tell(Verdict::Right, reported, spilled.finding.clone(), events);
         } else if let Some(at) = in_memory
             && let reported = std::mem::replace(&mut self.read_mut(key, side, at).reported, Verdict::Right)
             && reported != Verdict::Right
@@ -400,7 +400,7 @@ impl<S: Store> Checker<S> {
         let ring = self.keys[key as usize].side(side);
         let mut at = ring.find(moment, |r| r.at < moment);
         while let Some(read) = ring.get(at).filter(|r| r.at == moment) {
-            if self.world.txn(read.txn).seq == seq {
+            if self.live.txn(read.txn).seq == seq {
                 return Some(at);
             }
             at = ring.next(at);
@@ -409,9 +409,9 @@ impl<S: Store> Checker<S> {
     }
 
     /// What is to be reported about a read that leaves memory.
-    pub(crate) fn away(&self, key: u32, read: &Read) -> Box<Away> {
+    pub(crate) fn spilled_read(&self, key: u32, read: &Read) -> Box<SpilledRead> {
         let finding = self.finding_of(key, read, Axiom::Ext);
-        Box::new(Away { verdict: read.verdict, reported: read.reported, finding })
+        Box::new(SpilledRead { verdict: read.verdict, reported: read.reported, finding })
     }
 
     pub(crate) fn identity(
@@ -423,8 +423,8 @@ impl<S: Store> Checker<S> {
         read: Option<u32>,
     ) -> Identity<TxnKey, Key128> {
         let txn_key = |slot: Slot| {
-            let txn = self.world.txn(slot);
-            (self.world.sessions[txn.session as usize].name, txn.position)
+            let txn = self.live.txn(slot);
+            (self.live.sessions[txn.session as usize].name, txn.position)
         };
         let key = key.map(|key| self.keys[key as usize].name);
         Identity { axiom, txn: txn_key(slot), key, other: other.map(txn_key), read }
@@ -441,12 +441,12 @@ impl<S: Store> Checker<S> {
     ) -> Finding {
         Finding {
             identity: self.identity(axiom, slot, key, other, read),
-            txn: self.world.name(slot),
+            txn: self.live.name(slot),
             key: key.map(|key| {
                 let key = &self.keys[key as usize];
-                crate::world::show(key.name, key.text.as_deref())
+                crate::live_state::show(key.name, key.text.as_deref())
             }),
-            other: other.map(|other| self.world.name(other)),
+            other: other.map(|other| self.live.name(other)),
             read,
             seen: None,
             expected: None,
@@ -456,15 +456,15 @@ impl<S: Store> Checker<S> {
     /// EXT or TIE about a read.
     pub(crate) fn finding_of(&self, key: u32, read: &Read, axiom: Axiom) -> Finding {
         let k = &self.keys[key as usize];
-        let expected = self.world.judge(k, read).ok().map(|judged| judged.expected);
-        let effect = |slot: Slot| self.world.show_effect(&k.versions.get(self.world.find(k, slot))?.effect);
+        let expected = self.live.judge(k, read).ok().map(|judged| judged.expected);
+        let effect = |slot: Slot| self.live.show_effect(&k.versions.get(self.live.find(k, slot))?.effect);
         Finding {
-            other: expected.flatten().map(|slot| self.world.name(slot)),
+            other: expected.flatten().map(|slot| self.live.name(slot)),
             read: Some(read.op),
-            seen: self.world.show_seen(&read.seen),
+            seen: self.live.show_seen(&read.seen),
             expected: match expected {
                 None => None,
-                Some(None) => self.world.show_initial(k.name),
+                Some(None) => self.live.show_initial(k.name),
                 Some(Some(slot)) => effect(slot),
             },
             ..self.finding(axiom, read.txn, Some(key), None, None)

@@ -7,13 +7,13 @@
 //! keys touched and on how much of them is affected, not on how many keys there are.
 
 use crate::carried::Carried;
-use crate::held::Holding;
 use crate::ids::Ids;
+use crate::indeterminate::IndeterminateSet;
 use crate::key::{Key, Seen, Slot};
+use crate::live_state::{Id, LiveState, Session, Txn, show};
 use crate::ops::{Ops, written};
 use crate::pending::Pending;
 use crate::suspects::Suspects;
-use crate::world::{Id, Session, Txn, World, show};
 use crate::{
     Batch, Cell, Event, Fault, Finding, Gc, Key128, Options, Origin, Shape, Shown, Stats, Store, StoreError,
     TxnKey,
@@ -25,7 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Checks transactions as they arrive. See the [crate documentation](crate).
 pub struct Checker<S> {
     pub(crate) options: Options,
-    pub(crate) world: World,
+    pub(crate) live: LiveState,
     pub(crate) keys: Vec<Key>,
     pub(crate) free_keys: Vec<u32>,
     pub(crate) index: FxHashMap<Key128, u32>,
@@ -52,7 +52,7 @@ pub struct Checker<S> {
     /// What was reported (or retracted) after the checkpoint that this checker began with.
     pub(crate) carried: FxHashMap<Identity<TxnKey, Key128>, Carried>,
     /// Transactions of unknown outcome.
-    pub(crate) holding: Holding,
+    pub(crate) holding: IndeterminateSet,
     pub(crate) text_bytes: usize,
     /// When to collect next.
     pub(crate) full_at: usize,
@@ -71,7 +71,7 @@ impl<S: Store> Checker<S> {
     pub fn new(options: Options, store: S) -> Checker<S> {
         let ids = options.gc.bytes().map_or(usize::MAX, |bytes| bytes / 16 / crate::ids::ENTRY);
         Checker {
-            world: World::new(options.rule, options.ties),
+            live: LiveState::new(options.rule, options.ties),
             options,
             keys: Vec::new(),
             free_keys: Vec::new(),
@@ -90,7 +90,7 @@ impl<S: Store> Checker<S> {
             dirty_sessions: FxHashSet::default(),
             samples: Vec::new(),
             carried: FxHashMap::default(),
-            holding: Holding::default(),
+            holding: IndeterminateSet::default(),
             text_bytes: 0,
             full_at: match options.gc {
                 Gc::None => usize::MAX,
@@ -122,7 +122,7 @@ impl<S: Store> Checker<S> {
 
     /// Transactions in memory.
     pub fn live(&self) -> usize {
-        self.world.live()
+        self.live.txn_count()
     }
 
     /// Keys known and in memory.
@@ -137,7 +137,7 @@ impl<S: Store> Checker<S> {
 
     /// What keys hold before any write, unless the stream says so itself.
     pub fn set_initial(&mut self, initial: Option<Key128>) {
-        self.world.initial = initial;
+        self.live.initial = initial;
     }
 
     /// Takes in transactions that have arrived now (in milliseconds of any clock that does not go back),
@@ -165,10 +165,10 @@ impl<S: Store> Checker<S> {
     fn begin_with(&mut self, batch: &Batch, said: &crate::Initial, events: &mut Vec<Event>) {
         let mut contradicts = false;
         if let Some(default) = said.default
-            && default != self.world.initial
+            && default != self.live.initial
         {
             if self.stats.checked == 0 {
-                self.world.initial = default;
+                self.live.initial = default;
             } else {
                 contradicts = true;
             }
@@ -178,11 +178,11 @@ impl<S: Store> Checker<S> {
                 Cell::List(start, end) => Seen::List(batch.elements[start as usize..end as usize].into()),
                 other => Seen::One(written(other)),
             };
-            if self.index.contains_key(&key) || self.world.initial_keys.get(&key).is_some_and(|v| *v != value)
+            if self.index.contains_key(&key) || self.live.initial_keys.get(&key).is_some_and(|v| *v != value)
             {
-                contradicts |= self.world.initial_keys.get(&key) != Some(&value);
+                contradicts |= self.live.initial_keys.get(&key) != Some(&value);
             } else {
-                self.world.initial_keys.insert(key, value);
+                self.live.initial_keys.insert(key, value);
             }
         }
         if contradicts {
@@ -214,8 +214,8 @@ impl<S: Store> Checker<S> {
             return Ok(());
         }
         let session = self.session(head.session, batch);
-        let position = self.world.sessions[session as usize].count;
-        self.world.sessions[session as usize].count += 1;
+        let position = self.live.sessions[session as usize].count;
+        self.live.sessions[session as usize].count += 1;
         if self.options.checkpoints {
             self.dirty_sessions.insert(session);
         }
@@ -280,7 +280,7 @@ impl<S: Store> Checker<S> {
         self.seq += 1;
         self.bytes += txn_weight(&txn);
         self.stats.newest = self.stats.newest.max(Some(txn.commit));
-        let slot = self.world.add(txn);
+        let slot = self.live.add(txn);
         self.check_session(slot, head, events);
         for internal in &footprint.internal {
             let seen = self.show_access(accesses.access(internal.op as usize));
@@ -307,20 +307,20 @@ impl<S: Store> Checker<S> {
 
     /// One version or read of a transaction is gone, or it need not be held any longer.
     pub(crate) fn drop_ref(&mut self, slot: Slot) {
-        let weight = txn_weight(self.world.txn(slot));
-        if self.world.forget(slot) {
+        let weight = txn_weight(self.live.txn(slot));
+        if self.live.forget(slot) {
             self.bytes = self.bytes.saturating_sub(weight);
         }
     }
 
     fn session(&mut self, name: Key128, batch: &Batch) -> u32 {
-        if let Some(&session) = self.world.session_index.get(&name) {
+        if let Some(&session) = self.live.session_index.get(&name) {
             return session;
         }
-        let session = self.world.sessions.len() as u32;
+        let session = self.live.sessions.len() as u32;
         let text = show(name, batch.texts.get(&name).map(|t| &**t)).to_string().into_boxed_str();
         self.bytes += size_of::<Session>() + text.len() + 48;
-        self.world.sessions.push(Session {
+        self.live.sessions.push(Session {
             name,
             text,
             count: 0,
@@ -328,7 +328,7 @@ impl<S: Store> Checker<S> {
             last_writer: None,
             number: None,
         });
-        self.world.session_index.insert(name, session);
+        self.live.session_index.insert(name, session);
         session
     }
 
@@ -370,24 +370,22 @@ impl<S: Store> Checker<S> {
 
     fn remember_text(&mut self, cell: Cell, batch: &Batch) {
         for value in batch.values(&cell).iter().filter(|value| value.shape() == Shape::Text) {
-            let Some(text) = batch.texts.get(value).filter(|_| !self.world.texts.contains_key(value)) else {
+            let Some(text) = batch.texts.get(value).filter(|_| !self.live.texts.contains_key(value)) else {
                 continue;
             };
             if self.text_bytes > TEXTS {
-                self.world.texts.clear();
+                self.live.texts.clear();
                 self.text_bytes = 0;
             }
             self.text_bytes += text.len() + 48;
-            self.world.texts.insert(*value, text.clone());
+            self.live.texts.insert(*value, text.clone());
         }
     }
 
     fn show_access(&self, access: Access<'_, Key128>) -> Option<Shown> {
         match access {
-            Access::Read(value) | Access::Write(value) | Access::Append(value) => {
-                self.world.show_value(value)
-            }
-            Access::ReadList(list) => self.world.show_seen(&Seen::List(list.into())),
+            Access::Read(value) | Access::Write(value) | Access::Append(value) => self.live.show_value(value),
+            Access::ReadList(list) => self.live.show_seen(&Seen::List(list.into())),
             Access::Unknown => None,
         }
     }

@@ -12,9 +12,9 @@ use crate::carried::Carried;
 use crate::checker::Checker;
 use crate::codec::{In, Out};
 use crate::key::{Key, Verdict, Weight};
-use crate::pending::{Away, Waiting};
+use crate::live_state::Session;
+use crate::pending::{SpilledRead, Waiting};
 use crate::spill::key_name;
-use crate::world::Session;
 use crate::{Event, Finding, Key128, Options, Shape, Shown, Stats, Store, StoreError, TxnKey, TxnName};
 use anomalist_history::AtomKind;
 use anomalist_timestamp::{Axiom, Identity};
@@ -31,11 +31,11 @@ pub enum Restored<S> {
 }
 
 /// What was reported or retracted, for [`Checker::restore`].
-pub type Told = (Identity<TxnKey, Key128>, bool);
+pub type Reported = (Identity<TxnKey, Key128>, bool);
 
 impl Event {
     /// What this event reports: which violation, and whether it now stands.
-    pub fn told(&self) -> Option<Told> {
+    pub fn reported(&self) -> Option<Reported> {
         match self {
             Event::Violation(finding) => Some((finding.identity, true)),
             Event::Retracted(finding) => Some((finding.identity, false)),
@@ -45,19 +45,19 @@ impl Event {
 }
 
 /// As bytes, for a log of events.
-pub fn encode_told(told: &Told) -> Vec<u8> {
+pub fn encode_reported(reported: &Reported) -> Vec<u8> {
     let mut out = Out::default();
-    out.identity(&told.0);
-    out.flag(told.1);
+    out.identity(&reported.0);
+    out.flag(reported.1);
     out.0
 }
 
-/// What [`encode_told`] wrote.
-pub fn decode_told(bytes: &[u8]) -> Result<Told, StoreError> {
+/// What [`encode_reported`] wrote.
+pub fn decode_reported(bytes: &[u8]) -> Result<Reported, StoreError> {
     let mut from = In(bytes);
-    let told = (from.identity()?, from.flag()?);
+    let reported = (from.identity()?, from.flag()?);
     from.end()?;
-    Ok(told)
+    Ok(reported)
 }
 
 impl Out {
@@ -171,7 +171,7 @@ impl<S: Store> Checker<S> {
         let mut sessions: Vec<u32> = self.dirty_sessions.drain().collect();
         sessions.sort_unstable();
         for session in sessions {
-            let s = &self.world.sessions[session as usize];
+            let s = &self.live.sessions[session as usize];
             let mut out = Out::default();
             out.datum(s.name);
             out.text(&s.text);
@@ -195,11 +195,11 @@ impl<S: Store> Checker<S> {
         out.option(k.chain.as_ref(), Out::chain);
         out.usize(k.versions.len());
         for version in k.versions.iter() {
-            out.version(version, self.world.txn(version.txn));
+            out.version(version, self.live.txn(version.txn));
         }
         out.usize(k.reads.len() + k.set_reads.len());
         for read in k.reads.iter().chain(k.set_reads.iter()) {
-            out.read(read, self.world.txn(read.txn));
+            out.read(read, self.live.txn(read.txn));
         }
         out.0
     }
@@ -214,8 +214,8 @@ impl<S: Store> Checker<S> {
         out.flag(self.evicted);
         self.stats.each(|n| out.u64(*n));
         out.option(self.stats.newest, Out::stamp);
-        out.option(self.world.initial, Out::datum);
-        let mut initial: Vec<_> = self.world.initial_keys.iter().collect();
+        out.option(self.live.initial, Out::datum);
+        let mut initial: Vec<_> = self.live.initial_keys.iter().collect();
         initial.sort_by_key(|(name, _)| **name);
         out.usize(initial.len());
         for (name, value) in initial {
@@ -240,10 +240,10 @@ impl<S: Store> Checker<S> {
             out.u64(waiting.deadline);
             out.stamp(waiting.at);
             out.flag(waiting.by_set);
-            out.option(waiting.away.as_deref(), |out, away| {
-                out.0.push(away.verdict as u8);
-                out.0.push(away.reported as u8);
-                out.finding(&away.finding);
+            out.option(waiting.spilled.as_deref(), |out, spilled| {
+                out.0.push(spilled.verdict as u8);
+                out.0.push(spilled.reported as u8);
+                out.finding(&spilled.finding);
             });
         }
         let mut carried: Vec<_> = self.carried.iter().collect();
@@ -251,7 +251,7 @@ impl<S: Store> Checker<S> {
         out.usize(carried.len());
         for (identity, carried) in carried {
             out.identity(identity);
-            out.flag(carried.told);
+            out.flag(carried.reported);
             out.flag(carried.found);
         }
         self.encode_open(&mut out);
@@ -263,13 +263,13 @@ impl<S: Store> Checker<S> {
     pub fn restore(
         options: Options,
         mut store: S,
-        told: impl IntoIterator<Item = Told>,
+        reported: impl IntoIterator<Item = Reported>,
     ) -> Result<Restored<S>, StoreError> {
         let Some(record) = store.get(b"m")? else { return Ok(Restored::Nothing(store)) };
         let mut checker = Checker::new(options, store);
         let mut pending = Vec::new();
         let extra = checker.decode_rest(&mut In(&record), &mut pending)?;
-        told.into_iter().for_each(|told| checker.carry(told));
+        reported.into_iter().for_each(|reported| checker.carry(reported));
         let mut sessions = Vec::new();
         checker.store.each(b"s", &mut |_, bytes| {
             let mut from = In(bytes);
@@ -285,8 +285,8 @@ impl<S: Store> Checker<S> {
         })?;
         for session in sessions {
             checker.bytes += size_of::<Session>() + session.text.len() + 48;
-            checker.world.session_index.insert(session.name, checker.world.sessions.len() as u32);
-            checker.world.sessions.push(session);
+            checker.live.session_index.insert(session.name, checker.live.sessions.len() as u32);
+            checker.live.sessions.push(session);
         }
         // Keys come back one at a time; the names of those that are only in the store stay there.
         let mut records = Vec::new();
@@ -327,8 +327,8 @@ impl<S: Store> Checker<S> {
         }
         stats.newest = from.option(In::stamp)?;
         self.stats = stats;
-        self.world.initial = from.option(In::datum)?;
-        self.world.initial_keys = from.many(|from| Ok((from.datum()?, from.seen()?)))?.into_iter().collect();
+        self.live.initial = from.option(In::datum)?;
+        self.live.initial_keys = from.many(|from| Ok((from.datum()?, from.seen()?)))?.into_iter().collect();
         let mut parts = || {
             let ranges = from.many(|from| Ok((from.i64()?, from.i64()?)))?;
             Ok::<_, StoreError>((ranges, from.data()?.into_vec()))
@@ -339,14 +339,15 @@ impl<S: Store> Checker<S> {
         *pending = from.many(|from| {
             let (seq, name, deadline, at) = (from.u64()?, from.datum()?, from.u64()?, from.stamp()?);
             let by_set = from.flag()?;
-            let away = from.option(|from| {
+            let spilled = from.option(|from| {
                 let (verdict, reported) = (verdict(from.byte()?)?, verdict(from.byte()?)?);
-                Ok(Box::new(Away { verdict, reported, finding: from.finding()? }))
+                Ok(Box::new(SpilledRead { verdict, reported, finding: from.finding()? }))
             })?;
-            Ok((seq, name, Waiting { deadline, at, by_set, away }))
+            Ok((seq, name, Waiting { deadline, at, by_set, spilled }))
         })?;
-        let carried =
-            |from: &mut In<'_>| Ok((from.identity()?, Carried { told: from.flag()?, found: from.flag()? }));
+        let carried = |from: &mut In<'_>| {
+            Ok((from.identity()?, Carried { reported: from.flag()?, found: from.flag()? }))
+        };
         self.carried = from.many(carried)?.into_iter().collect();
         self.decode_open(from)?;
         In(from.0).end()?;
@@ -370,10 +371,10 @@ impl<S: Store> Checker<S> {
         let slot = self.insert_key(key);
         for (seq, mut entry) in pending {
             self.keys[slot as usize].pending += 1;
-            if let Some(away) = &mut entry.away
+            if let Some(spilled) = &mut entry.spilled
                 && !self.carried.is_empty()
             {
-                away.reported = self.carried_read(away.finding.identity).unwrap_or(away.reported);
+                spilled.reported = self.carried_read(spilled.finding.identity).unwrap_or(spilled.reported);
             }
             self.pending.arm((seq, slot), entry);
         }

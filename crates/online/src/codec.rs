@@ -4,7 +4,7 @@
 //! chunk stands alone.
 
 use crate::key::{Chain, Effect, Read, Seen, Slot, Verdict, Version, xmax};
-use crate::world::{Id, Last, Txn};
+use crate::live_state::{Id, Last, Txn};
 use crate::{Key128, Location, Shape, StoreError};
 use anomalist_history::Timestamp;
 

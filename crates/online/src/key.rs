@@ -1,8 +1,8 @@
 //! What is kept about one key: its versions by commit, the reads of it by what they see, and where the rest
 //! of both is.
 
+use crate::live_state::Txn;
 use crate::ring::{Bounded, Ring};
-use crate::world::Txn;
 use crate::{Key128, Location};
 use anomalist_history::Timestamp;
 

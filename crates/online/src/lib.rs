@@ -96,8 +96,8 @@
 //! checker.accept(&batch, 0, &mut events)?;
 //! checker.finish(&mut events)?;
 //! let [Event::Violation(finding)] = &events[..] else { panic!("{events:?}") };
-//! let told = "EXT: transaction 3:2 (session 3) read 2 = nil, should have read 20 of transaction 2:1";
-//! assert_eq!(finding.to_string(), told);
+//! let expected = "EXT: transaction 3:2 (session 3) read 2 = nil, should have read 20 of transaction 2:1";
+//! assert_eq!(finding.to_string(), expected);
 //! # Ok::<(), anomalist_online::StoreError>(())
 //! ```
 //!
@@ -118,25 +118,25 @@ mod codec;
 mod datum;
 mod doubt;
 mod event;
-mod held;
 mod ids;
+mod indeterminate;
 mod key;
+mod live_state;
 mod ops;
 mod options;
 mod pending;
 mod ring;
 mod rules;
+mod session_tail;
 mod spill;
 mod stats;
 mod store;
 mod suspects;
-mod trail;
-mod world;
 
 pub use batch::{Batch, Cell, Head, Initial, Origin};
 pub use change::moment;
 pub use checker::Checker;
-pub use checkpoint::{Restored, Told, checkpoint_extra, decode_told, encode_told};
+pub use checkpoint::{Reported, Restored, checkpoint_extra, decode_reported, encode_reported};
 pub use datum::{Key128, Shape};
 pub use event::{Event, Fault, Finding, Shown, TxnKey, TxnName};
 pub use options::{Gc, Options};

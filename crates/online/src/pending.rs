@@ -22,12 +22,12 @@ pub(crate) struct Waiting {
     /// The read sees a set.
     pub by_set: bool,
     /// The read has left memory: what there is to say about it.
-    pub away: Option<Box<Away>>,
+    pub spilled: Option<Box<SpilledRead>>,
 }
 
 /// What to report about a read that is in the store.
 #[derive(Clone, Debug)]
-pub(crate) struct Away {
+pub(crate) struct SpilledRead {
     pub verdict: Verdict,
     pub reported: Verdict,
     /// As an EXT; the axiom is put in when it is reported.

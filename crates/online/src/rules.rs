@@ -3,9 +3,9 @@
 //! Transactions lie scattered in memory, so a version looks its writer up only where the rules ask for more
 //! than its commit and its id: where commits are equal.
 
-use crate::held::Held;
+use crate::indeterminate::Indeterminate;
 use crate::key::{Effect, Read, Seen, Version};
-use crate::world::{Last, Txn, World};
+use crate::live_state::{Last, LiveState, Txn};
 use crate::{Key128, Shape};
 use anomalist_history::{Snapshot, SnapshotSet, Timestamp};
 use anomalist_timestamp::external::{self, Content};
@@ -83,7 +83,7 @@ impl Stamped for Txn {
 /// The transaction of a read that sees what a timestamp says.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
-    pub world: &'a World,
+    pub live: &'a LiveState,
     pub read: &'a Read,
 }
 
@@ -92,22 +92,22 @@ impl Stamped for Reader<'_> {
 
     #[inline]
     fn start(&self) -> Timestamp {
-        if self.world.rule.mode == Mode::Si { self.read.at } else { self.world.txn(self.read.txn).start }
+        if self.live.rule.mode == Mode::Si { self.read.at } else { self.live.txn(self.read.txn).start }
     }
 
     #[inline]
     fn commit(&self) -> Timestamp {
-        if self.world.rule.mode == Mode::Ser { self.read.at } else { self.world.txn(self.read.txn).commit }
+        if self.live.rule.mode == Mode::Ser { self.read.at } else { self.live.txn(self.read.txn).commit }
     }
 
     #[inline]
     fn session(&self) -> u32 {
-        self.world.txn(self.read.txn).session
+        self.live.txn(self.read.txn).session
     }
 
     #[inline]
     fn position(&self) -> u32 {
-        self.world.txn(self.read.txn).position
+        self.live.txn(self.read.txn).position
     }
 
     #[inline]
@@ -117,7 +117,7 @@ impl Stamped for Reader<'_> {
 
     #[inline]
     fn id(&self) -> Option<u64> {
-        self.world.txn(self.read.txn).set_id
+        self.live.txn(self.read.txn).set_id
     }
 }
 
@@ -125,9 +125,9 @@ impl Stamped for Reader<'_> {
 #[derive(Clone, Copy)]
 pub(crate) enum Seat<'a> {
     /// Of a transaction that counts.
-    Counted(&'a World, &'a Version),
+    Counted(&'a LiveState, &'a Version),
     /// Of one of unknown outcome.
-    Open(&'a Held, &'a Effect),
+    Open(&'a Indeterminate, &'a Effect),
 }
 
 impl Stamped for Seat<'_> {
@@ -136,7 +136,7 @@ impl Stamped for Seat<'_> {
     #[inline]
     fn start(&self) -> Timestamp {
         match self {
-            Seat::Counted(world, version) => world.txn(version.txn).start,
+            Seat::Counted(live, version) => live.txn(version.txn).start,
             Seat::Open(held, _) => held.start,
         }
     }
@@ -152,7 +152,7 @@ impl Stamped for Seat<'_> {
     #[inline]
     fn session(&self) -> u32 {
         match self {
-            Seat::Counted(world, version) => world.txn(version.txn).session,
+            Seat::Counted(live, version) => live.txn(version.txn).session,
             Seat::Open(held, _) => held.session,
         }
     }
@@ -160,7 +160,7 @@ impl Stamped for Seat<'_> {
     #[inline]
     fn position(&self) -> u32 {
         match self {
-            Seat::Counted(world, version) => world.txn(version.txn).position,
+            Seat::Counted(live, version) => live.txn(version.txn).position,
             Seat::Open(held, _) => held.position,
         }
     }
@@ -168,7 +168,7 @@ impl Stamped for Seat<'_> {
     #[inline]
     fn set(&self) -> Option<Snapshot<'_>> {
         match self {
-            Seat::Counted(world, version) => world.txn(version.txn).set(),
+            Seat::Counted(live, version) => live.txn(version.txn).set(),
             Seat::Open(held, _) => held.set.as_deref().map(SnapshotSet::view),
         }
     }

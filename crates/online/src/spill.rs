@@ -11,7 +11,7 @@ use crate::change::Side;
 use crate::checker::{Checker, key_weight};
 use crate::codec::{In, Out};
 use crate::key::{BEGIN, Chain, Key, Read, Slot, Verdict, Weight};
-use crate::world::Txn;
+use crate::live_state::Txn;
 use crate::{Gc, Key128, Store, StoreError};
 use anomalist_history::Timestamp;
 use anomalist_timestamp::Mode;
@@ -31,7 +31,7 @@ impl<S: Store> Checker<S> {
     fn fill(&self) -> Option<(usize, usize)> {
         match self.options.gc {
             Gc::None => None,
-            Gc::Threshold(txns) => Some((self.world.live(), txns)),
+            Gc::Threshold(txns) => Some((self.live.txn_count(), txns)),
             Gc::Memory(bytes) => Some((self.memory(), bytes)),
         }
     }
@@ -88,10 +88,10 @@ impl<S: Store> Checker<S> {
             while at < end {
                 let read = self.read(key, side, at);
                 if read.pending {
-                    let id = (self.world.txn(read.txn).seq, key);
-                    let away = self.away(key, read);
+                    let id = (self.live.txn(read.txn).seq, key);
+                    let spilled = self.spilled_read(key, read);
                     if let Some(waiting) = self.pending.get_mut(id) {
-                        waiting.away = Some(away);
+                        waiting.spilled = Some(spilled);
                     }
                 }
                 at = self.keys[key as usize].side(side).next(at);
@@ -113,13 +113,13 @@ impl<S: Store> Checker<S> {
         out.option(before.as_ref(), Out::chain);
         out.usize(versions.len());
         for version in &versions {
-            out.version(version, self.world.txn(version.txn));
+            out.version(version, self.live.txn(version.txn));
             chain.versions = chain.versions.max(version.commit);
             chain.set_ids = chain.set_ids.max(version.set_id);
         }
         out.usize(reads.len());
         for read in &reads {
-            let txn = self.world.txn(read.txn);
+            let txn = self.live.txn(read.txn);
             out.read(read, txn);
             chain.reads = chain.reads.max(read.at);
             chain.wrong |= matches!(read.verdict, Verdict::Wrong | Verdict::Open);
@@ -157,7 +157,7 @@ impl<S: Store> Checker<S> {
             {
                 hides &= version.effect.written().is_some();
                 // What sees itself reads from before itself.
-                let txn = self.world.txn(version.txn);
+                let txn = self.live.txn(version.txn);
                 hides &= self.options.rule.mode == Mode::Ser
                     || txn.set.is_some()
                     || !self.options.rule.contains(txn.start, txn.commit);
@@ -197,16 +197,16 @@ impl<S: Store> Checker<S> {
         Ok(())
     }
 
-    /// Gives a transaction that was away a slot.
+    /// Gives a transaction that was spilled a slot.
     pub(crate) fn take_in(&mut self, txn: Txn) -> Result<Slot, StoreError> {
-        if txn.session as usize >= self.world.sessions.len() {
+        if txn.session as usize >= self.live.sessions.len() {
             return Err(StoreError::Damaged("a transaction of no session".to_owned()));
         }
         self.bytes += crate::checker::txn_weight(&txn);
-        Ok(self.world.add(txn))
+        Ok(self.live.add(txn))
     }
 
-    /// Puts a read that was away among those of its key.
+    /// Puts a read that was spilled among those of its key.
     pub(crate) fn take_in_read(&mut self, key: u32, mut read: Read, txn: Txn) -> Result<(), StoreError> {
         let seq = txn.seq;
         read.txn = self.take_in(txn)?;
@@ -215,8 +215,8 @@ impl<S: Store> Checker<S> {
             match self.pending.get_mut((seq, key)) {
                 // What was reported may have been learnt since, from a log.
                 Some(waiting) => {
-                    if let Some(away) = waiting.away.take() {
-                        read.reported = away.reported;
+                    if let Some(spilled) = waiting.spilled.take() {
+                        read.reported = spilled.reported;
                     }
                 }
                 // It has settled meanwhile.
@@ -239,7 +239,7 @@ impl<S: Store> Checker<S> {
     /// Brings back whatever of a key a version of this transaction may concern.
     pub(crate) fn reload_for(&mut self, key: u32, slot: Slot) -> Result<(), StoreError> {
         while let Some(chain) = &self.keys[key as usize].chain {
-            let txn = self.world.txn(slot);
+            let txn = self.live.txn(slot);
             let rule = self.options.rule;
             let concerned = chain.versions >= txn.commit
                 || match (rule.mode, &txn.set) {

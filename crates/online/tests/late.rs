@@ -4,7 +4,7 @@
 
 use anomalist_history::{OpKind, Outcome, Stamps, Timestamp};
 use anomalist_online::{
-    Batch, Cell, Checker, Event, Head, Key128, MemoryStore, Options, Origin, Restored, Told,
+    Batch, Cell, Checker, Event, Head, Key128, MemoryStore, Options, Origin, Reported, Restored,
 };
 use anomalist_timestamp::{Axiom, Mode, Rule, Tie};
 
@@ -49,10 +49,10 @@ const BREAKS_ITS_SESSION: [Row; 3] = [
     (2, 40, Outcome::Committed, OpKind::Read, X, 8),
 ];
 
-fn accept(checker: &mut Checker<MemoryStore>, rows: &[Row], log: &mut Vec<Told>) {
+fn accept(checker: &mut Checker<MemoryStore>, rows: &[Row], log: &mut Vec<Reported>) {
     let mut events = Vec::new();
     checker.accept(&batch(rows), 1, &mut events).unwrap();
-    log.extend(events.iter().filter_map(Event::told));
+    log.extend(events.iter().filter_map(Event::reported));
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn what_a_restart_does_not_conclude_again_is_taken_back() {
     let (mut checker, mut log) = (Checker::new(SERIALIZABLE, MemoryStore::default()), Vec::new());
     checker.checkpoint(b"").unwrap();
     accept(&mut checker, &BREAKS_ITS_SESSION, &mut log);
-    let [(told, true)] = log[..] else { panic!("{log:?}") };
-    assert_eq!(told.axiom, Axiom::Session);
+    let [(violation, true)] = log[..] else { panic!("{log:?}") };
+    assert_eq!(violation.axiom, Axiom::Session);
     let store = checker.store().after_crash();
     let Restored::Checker(mut checker, _) = Checker::restore(SERIALIZABLE, store, log.clone()).unwrap()
     else {
@@ -93,8 +93,8 @@ fn what_a_restart_does_not_conclude_again_is_taken_back() {
     assert_eq!((checker.stats().standing(Axiom::Session), checker.unconfirmed(Axiom::Session)), (1, 1));
     let mut events = Vec::new();
     checker.finish(&mut events).unwrap();
-    let told_back: Vec<Told> = events.iter().filter_map(Event::told).collect();
-    assert_eq!(told_back, [(told, false)]);
+    let retracted: Vec<Reported> = events.iter().filter_map(Event::reported).collect();
+    assert_eq!(retracted, [(violation, false)]);
     assert_eq!((checker.stats().standing_total(), checker.open()), (0, 1));
 }
 

@@ -123,17 +123,22 @@ fn violates(found: &Found) -> bool {
 }
 
 /// Applies events to what stands.
-fn apply(found: &mut Found, events: &[Event], told: &str) {
+fn apply(found: &mut Found, events: &[Event], context: &str) {
     for event in events {
-        match event.told() {
-            Some((id, true)) => assert!(found.insert(id), "reported twice: {id:?}\n{told}"),
-            Some((id, false)) => assert!(found.remove(&id), "retracted unreported: {id:?}\n{told}"),
+        match event.reported() {
+            Some((id, true)) => assert!(found.insert(id), "reported twice: {id:?}\n{context}"),
+            Some((id, false)) => assert!(found.remove(&id), "retracted unreported: {id:?}\n{context}"),
             None => {}
         }
     }
 }
 
-fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Found, Checker<MemoryStore>) {
+fn online(
+    rng: &mut Rng,
+    history: &History,
+    options: Options,
+    context: &str,
+) -> (Found, Checker<MemoryStore>) {
     let order = arrival(rng, history);
     let mut checker = Checker::new(options, MemoryStore::default());
     let (mut found, mut events, mut now) = (Found::new(), Vec::new(), 1_000);
@@ -175,12 +180,12 @@ fn online(rng: &mut Rng, history: &History, options: Options, told: &str) -> (Fo
         now += rng.u64(0..4) * rng.u64(0..3);
         events.clear();
         checker.accept(&batch, now, &mut events).unwrap();
-        apply(&mut found, &events, told);
-        log.extend(events.iter().filter_map(Event::told));
+        apply(&mut found, &events, context);
+        log.extend(events.iter().filter_map(Event::reported));
     }
     events.clear();
     checker.finish(&mut events).unwrap();
-    apply(&mut found, &events, told);
+    apply(&mut found, &events, context);
     (found, checker)
 }
 
@@ -207,35 +212,39 @@ fn run(family: &str, shape: StampedShape) {
                     let provisional = rng.bool();
                     let options =
                         Options { rule, settle_ms, gc, provisional, checkpoints, ..Options::default() };
-                    let told = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {options:?}");
-                    let (found, checker) = online(&mut rng, &history, options, &told);
+                    let context = format!("{family}, ANOMALIST_SEED={seed}, case {case}, {options:?}");
+                    let (found, checker) = online(&mut rng, &history, options, &context);
                     let stats = checker.stats();
                     if !certain && settle_ms < 1_000 {
                         // Some outcomes were concluded before all had arrived.
                         early += 1;
-                        let told = format!("{told}\n{found:?}\n{expected:?}\n{}", show(&history));
-                        assert!(!violates(&found) || stats.doubts > 0 || violates(&expected), "{told}");
-                        assert!(violates(&found) || checker.open() > 0 || !violates(&expected), "{told}");
+                        let context = format!("{context}\n{found:?}\n{expected:?}\n{}", show(&history));
+                        assert!(!violates(&found) || stats.doubts > 0 || violates(&expected), "{context}");
+                        assert!(violates(&found) || checker.open() > 0 || !violates(&expected), "{context}");
                         continue;
                     }
                     // Offline, choices are tried, and a read that is wrong in all of them is wrong: online
                     // it is open.
                     let left_open: Vec<_> =
                         expected.difference(&found).filter(|id| id.axiom == Axiom::Ext).copied().collect();
-                    assert!(left_open.len() <= checker.open(), "{told}\n{left_open:?}\n{}", show(&history));
+                    assert!(
+                        left_open.len() <= checker.open(),
+                        "{context}\n{left_open:?}\n{}",
+                        show(&history)
+                    );
                     let decided: Found =
                         expected.iter().filter(|id| !left_open.contains(id)).copied().collect();
-                    assert_eq!(found, decided, "{told}\n{}", show(&history));
-                    assert!(!open || checker.open() > 0, "{told}\n{}", show(&history));
-                    assert_eq!(stats.doubts, 0, "{told}");
+                    assert_eq!(found, decided, "{context}\n{}", show(&history));
+                    assert!(!open || checker.open() > 0, "{context}\n{}", show(&history));
+                    assert_eq!(stats.doubts, 0, "{context}");
                     for axiom in Axiom::ALL {
                         let count = decided.iter().filter(|id| id.axiom == axiom).count() as u64;
-                        assert_eq!(stats.standing(axiom), count, "{axiom:?} {told}");
+                        assert_eq!(stats.standing(axiom), count, "{axiom:?} {context}");
                     }
                     let committed =
                         history.txns().filter(|&t| history.outcome(t) == Outcome::Committed).count();
                     admitting += u64::from(stats.checked > committed as u64);
-                    assert_eq!(stats.checked + stats.not_committed, history.txn_count() as u64, "{told}");
+                    assert_eq!(stats.checked + stats.not_committed, history.txn_count() as u64, "{context}");
                     retracting += u32::from(stats.retracted.iter().any(|&n| n > 0));
                     reloading += u32::from(stats.reloaded_chunks > 0);
                     evicting += u32::from(stats.evicted_keys > 0);

@@ -67,9 +67,9 @@ fn thin_air(view: &WitnessView<'_>) -> Option<String> {
     let is_append = |i: usize| history.heads()[i].key() == op.key && !history.heads()[i].is_read();
     let appended: std::collections::BTreeSet<Value> =
         (0..history.op_count()).filter(|&i| is_append(i)).map(|i| history.values()[i]).collect();
-    let nobodys: Vec<String> =
+    let unwritten: Vec<String> =
         elements.iter().filter(|e| !appended.contains(e)).take(3).map(|&e| view.atom(e)).collect();
-    Some(format!("{seen}, but no transaction appended {} to {key}.", listed(&nobodys)))
+    Some(format!("{seen}, but no transaction appended {} to {key}.", listed(&unwritten)))
 }
 
 fn aborted(view: &WitnessView<'_>) -> Option<String> {

@@ -103,8 +103,9 @@ pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> Stri
     out
 }
 
-/// `1,234,567`.
-pub(crate) fn thousands(n: u64) -> String {
+/// A number with commas between its thousands: `1,234,567`.
+#[must_use]
+pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {

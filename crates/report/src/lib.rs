@@ -69,7 +69,7 @@ pub use dot::dot;
 pub use explain::explain;
 pub use html::html;
 pub use json::{document, json, json_text};
-pub use layout::Style;
+pub use layout::{Style, thousands};
 pub use matrix::{Column, matrix_markdown, matrix_text};
 pub use outcome::Outcome;
 pub use summary::summary_table;

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_of_nobody_are_told() {
+    fn statements_without_a_session_are_refused() {
         let error = Script::parse(Flavour::Sqlite, "BEGIN; -- T1\nCOMMIT;\n").unwrap_err();
         assert_eq!(error.line, 2);
     }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told() {
+    fn what_cannot_be_parsed_is_an_error() {
         assert!(parse(Dialect::MySql, "SELEC 1").is_err());
         assert!(parse(Dialect::MySql, "").is_err());
         assert!(parse(Dialect::MySql, "SELECT 1; SELECT 2").is_err());

@@ -29,10 +29,15 @@
 //! | axiom | snapshot isolation | serializability |
 //! |---|---|---|
 //! | TIMESTAMP | start ≤ commit (not asked where the snapshot is a set) | – |
-//! | SESSION | start ≥ commit of the transaction before it in the session; a set must see the last writer before it in the session; numbers in sessions have no gaps | commit ≥ that commit; the same for numbers |
+//! | SESSION | start ≥ commit of the transaction before it in the session | commit ≥ that commit |
 //! | INT | a read returns what the transaction itself last read or wrote | the same |
-//! | EXT | the first read of a key returns the last visible version; several with one commit: any that no later one of its session follows, and a TIE | the last version before it, for some order of equal commits that keeps sessions |
+//! | EXT | the first read of a key returns the last visible version | the last version before it |
 //! | NOCONFLICT | of two writers of a key, one sees the other | – |
+//!
+//! SESSION: a snapshot that is a set must see the last writer before it in the session. Numbers in sessions
+//! have no gaps, in both modes. EXT where several versions have one commit timestamp: under snapshot
+//! isolation the read may return any of them that no later one of its session follows, and that is a TIE;
+//! under serializability, the last one for some order of equal commits that keeps sessions.
 //!
 //! Under snapshot isolation a transaction sees what commits by its start timestamp, except a later
 //! transaction of its own session that commits at that very timestamp: start and commit are then in the

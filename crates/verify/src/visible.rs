@@ -7,11 +7,13 @@
 //!
 //! | level | `t2` is visible to a read of `t3` | cost |
 //! |---|---|---|
-//! | read committed | `t3` read from it before (by Plume's definition: another key) | Σ min(keys `t2` writes, keys `t3` reads) ≤ m^{3/2} |
+//! | read committed | `t3` read from it before (by Plume's definition: another key) | m^{3/2} |
 //! | read atomic | `t3` reads from it, or follows it in the session | the same |
 //! | causal | it happens before `t3` | m × sessions |
 //! | session guarantees | `so`, `wr;so`, `so;wr`, `wr;so;wr` | m × sessions |
 //! | parallel snapshot | a path of `so`, `wr` and version order leads to `t3` | m × sessions |
+//!
+//! The first two cost Σ min(keys `t2` writes, keys `t3` reads) ≤ m^{3/2}.
 
 use crate::execution::Commits;
 use crate::flaw::{Flaw, FlawKind};

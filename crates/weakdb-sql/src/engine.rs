@@ -6,7 +6,8 @@
 //!
 //! ```sql
 //! CREATE VIEW account AS
-//!   SELECT k.c0 AS id, CAST(weak_cell(1, k.rid, 1) AS INTEGER) AS balance FROM k1 AS k WHERE weak_has(1, k.rid)
+//!   SELECT k.c0 AS id, CAST(weak_cell(1, k.rid, 1) AS INTEGER) AS balance
+//!   FROM k1 AS k WHERE weak_has(1, k.rid)
 //! ```
 //!
 //! SQLite flattens the view into the query. So `SELECT balance FROM account WHERE id = 7` is an index

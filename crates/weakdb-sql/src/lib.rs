@@ -36,6 +36,7 @@ mod describe;
 mod engine;
 mod error;
 mod exact;
+mod expressions;
 mod functions;
 mod infer;
 mod interval;

@@ -213,93 +213,50 @@ impl Planner<'_> {
             names = self.names(&statement);
         }
         let count = parameters.len();
-        let mut columns = Vec::new();
+        let columns = self.result(&names, &statement)?;
         let plan = match statement {
-            Statement::Query(ref query) => {
-                if let Some(plan) = writing(query) {
-                    return Err(SqlError::unsupported(plan));
-                }
-                columns = names.query(query);
-                Plan::Query(self.query_named(statement, &names)?)
-            }
-            Statement::Insert(insert) => {
-                if let Some(items) = &insert.returning {
-                    columns = names.items(items, &[table_of(&insert.table)?]);
-                }
-                Plan::Insert(Box::new(self.insert(insert, count)?))
-            }
-            Statement::Update(update) => {
-                if let Some(items) = &update.returning {
-                    columns = names.items(items, std::slice::from_ref(&update.table));
-                }
-                Plan::Update(Box::new(self.update(update, count)?))
-            }
-            Statement::Delete(delete) => {
-                if let Some(items) = &delete.returning {
-                    let from = match &delete.from {
-                        FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from) => from,
-                    };
-                    columns = names.items(items, from);
-                }
-                Plan::Delete(Box::new(self.delete(delete, count)?))
-            }
+            Statement::Query(ref query) => match writing(query) {
+                Some(construct) => return Err(SqlError::unsupported(construct)),
+                None => Plan::Query(self.query_named(statement, &names)?),
+            },
+            Statement::Insert(insert) => Plan::Insert(Box::new(self.insert(insert, count)?)),
+            Statement::Update(update) => Plan::Update(Box::new(self.update(update, count)?)),
+            Statement::Delete(delete) => Plan::Delete(Box::new(self.delete(delete, count)?)),
             Statement::Truncate(truncate) => {
                 let tables = truncate.table_names.iter().map(|t| self.catalogue.require(&bare(&t.name)));
                 let said = matches!(truncate.identity, Some(TruncateIdentityOption::Restart));
                 Plan::Truncate(tables.collect::<Result<_, _>>()?, said || self.dialect == Dialect::MySql)
             }
-            Statement::CreateTable(_)
-            | Statement::AlterTable(_)
-            | Statement::CreateIndex(_)
-            | Statement::CreateView(_)
-            | Statement::CreateSequence { .. }
-            | Statement::RenameTable(_)
-            | Statement::Drop {
-                object_type:
-                    ObjectType::Table
-                    | ObjectType::View
-                    | ObjectType::Index
-                    | ObjectType::Sequence
-                    | ObjectType::Schema
-                    | ObjectType::Database,
-                ..
-            }
-            | Statement::CreateSchema { .. }
-            | Statement::CreateDatabase { .. } => Plan::Define(Box::new(statement)),
-            Statement::ShowVariable { .. }
-            | Statement::ShowVariables { .. }
-            | Statement::ShowStatus { .. }
-            | Statement::ShowTables { .. }
-            | Statement::ShowColumns { .. }
-            | Statement::ShowCreate { .. }
-            | Statement::ShowDatabases { .. }
-            | Statement::ShowSchemas { .. }
-            | Statement::ShowCollation { .. }
-            | Statement::ShowCharset(_)
-            | Statement::ExplainTable { .. } => {
-                columns = show::show_columns(&statement, self.dialect);
-                Plan::Show(Box::new(statement))
-            }
-            Statement::Use(_) => Plan::Ignore("USE"),
-            Statement::Grant(_) => Plan::Ignore("GRANT"),
-            Statement::Revoke(_) => Plan::Ignore("REVOKE"),
-            Statement::Comment { .. } => Plan::Ignore("COMMENT"),
-            Statement::CreateExtension(_) => Plan::Ignore("CREATE EXTENSION"),
-            Statement::Analyze(_) => Plan::Ignore("ANALYZE"),
-            Statement::Vacuum(_) => Plan::Ignore("VACUUM"),
-            Statement::Deallocate { .. } => Plan::Ignore("DEALLOCATE"),
-            Statement::LISTEN { .. } => Plan::Ignore("LISTEN"),
-            Statement::UNLISTEN { .. } => Plan::Ignore("UNLISTEN"),
-            Statement::NOTIFY { .. } => Plan::Ignore("NOTIFY"),
-            Statement::UnlockTables => Plan::Ignore("UNLOCK TABLES"),
-            other => {
-                return Err(SqlError::unsupported(format!(
-                    "the statement {}",
-                    construct(&other.to_string())
-                )));
-            }
+            _ if defines(&statement) => Plan::Define(Box::new(statement)),
+            _ if shows(&statement) => Plan::Show(Box::new(statement)),
+            _ => match without_effect(&statement) {
+                Some(tag) => Plan::Ignore(tag),
+                None => {
+                    let construct = construct(&statement.to_string());
+                    return Err(SqlError::unsupported(format!("the statement {construct}")));
+                }
+            },
         };
         Ok(Prepared { text: text.into(), plan, parameters, columns })
+    }
+
+    /// The columns of a statement's result; none if it has no result.
+    fn result(&self, names: &Names<'_>, statement: &Statement) -> Result<Vec<ResultColumn>, SqlError> {
+        let (items, from) = match statement {
+            Statement::Query(query) => return Ok(names.query(query)),
+            Statement::Insert(insert) => match &insert.returning {
+                Some(items) => return Ok(names.items(items, &[table_of(&insert.table)?])),
+                None => return Ok(Vec::new()),
+            },
+            Statement::Update(update) => (&update.returning, std::slice::from_ref(&update.table)),
+            Statement::Delete(delete) => {
+                let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+                (&delete.returning, from.as_slice())
+            }
+            _ if shows(statement) => return Ok(show::show_columns(statement, self.dialect)),
+            _ => return Ok(Vec::new()),
+        };
+        Ok(items.as_ref().map(|items| names.items(items, from)).unwrap_or_default())
     }
 
     pub(super) fn query(&self, statement: Statement) -> Result<QueryPlan, SqlError> {
@@ -356,6 +313,67 @@ impl Planner<'_> {
         let tables = plan.accesses.iter().map(|access| access.table.name.clone()).collect();
         Ok((plan.sql, columns, tables))
     }
+}
+
+/// Whether a statement changes definitions, of the kinds that there are here.
+fn defines(statement: &Statement) -> bool {
+    match statement {
+        Statement::CreateTable(_)
+        | Statement::AlterTable(_)
+        | Statement::CreateIndex(_)
+        | Statement::CreateView(_)
+        | Statement::CreateSequence { .. }
+        | Statement::RenameTable(_)
+        | Statement::CreateSchema { .. }
+        | Statement::CreateDatabase { .. } => true,
+        Statement::Drop { object_type, .. } => matches!(
+            object_type,
+            ObjectType::Table
+                | ObjectType::View
+                | ObjectType::Index
+                | ObjectType::Sequence
+                | ObjectType::Schema
+                | ObjectType::Database
+        ),
+        _ => false,
+    }
+}
+
+/// Whether a statement asks about the database itself.
+fn shows(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::ShowVariable { .. }
+            | Statement::ShowVariables { .. }
+            | Statement::ShowStatus { .. }
+            | Statement::ShowTables { .. }
+            | Statement::ShowColumns { .. }
+            | Statement::ShowCreate { .. }
+            | Statement::ShowDatabases { .. }
+            | Statement::ShowSchemas { .. }
+            | Statement::ShowCollation { .. }
+            | Statement::ShowCharset(_)
+            | Statement::ExplainTable { .. }
+    )
+}
+
+/// The answer to a statement that succeeds and changes nothing here.
+fn without_effect(statement: &Statement) -> Option<&'static str> {
+    Some(match statement {
+        Statement::Use(_) => "USE",
+        Statement::Grant(_) => "GRANT",
+        Statement::Revoke(_) => "REVOKE",
+        Statement::Comment { .. } => "COMMENT",
+        Statement::CreateExtension(_) => "CREATE EXTENSION",
+        Statement::Analyze(_) => "ANALYZE",
+        Statement::Vacuum(_) => "VACUUM",
+        Statement::Deallocate { .. } => "DEALLOCATE",
+        Statement::LISTEN { .. } => "LISTEN",
+        Statement::UNLISTEN { .. } => "UNLISTEN",
+        Statement::NOTIFY { .. } => "NOTIFY",
+        Statement::UnlockTables => "UNLOCK TABLES",
+        _ => return None,
+    })
 }
 
 fn writing(query: &Query) -> Option<&'static str> {

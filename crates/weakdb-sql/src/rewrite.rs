@@ -7,19 +7,14 @@
 
 use super::catalogue::Table;
 use super::error::SqlError;
-use super::exact;
-use super::infer::names_of;
-use super::names::{Names, arguments, bare};
+use super::names::{Names, bare};
 use super::scopes::Scopes;
 use super::sets;
-use super::trees::{
-    align, bare_word, call, flatten, literal, not, number, only, subscripted, take, text, unit,
-};
-use super::types::Type;
+use super::trees::{flatten, number, only, take};
 use anomalist_sqltext::ast::{
     BinaryOperator as Op, Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinOperator, LimitClause,
     ObjectName, OffsetRows, OrderByExpr, OrderByKind, OrderBySort, Query, Select, SetExpr, Statement,
-    TableAlias, TableFactor, TrimWhereField, Value as Literal, VisitorMut,
+    TableAlias, TableFactor, Value as Literal, VisitorMut,
 };
 use anomalist_sqltext::{Dialect, parse, walk};
 use std::ops::ControlFlow;
@@ -62,9 +57,6 @@ pub fn relation(name: &ObjectName) -> String {
         _ => bare(name),
     }
 }
-
-/// Makes a list of its arguments. ANY takes it apart again.
-const ARRAY: &str = "weak_array";
 
 pub(super) struct Rewriter<'n, 'a> {
     pub(super) names: &'n Names<'a>,
@@ -277,137 +269,7 @@ impl VisitorMut for Rewriter<'_, '_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
         self.exact_expr(expr);
-        match expr {
-            Expr::Identifier(name) if name.value.starts_with('@') && name.quote_style.is_none() => {
-                *expr = call("weak_variable", vec![text(name.value.clone())]);
-            }
-            Expr::Identifier(name) => bare_word(name).into_iter().for_each(|e| *expr = e),
-            Expr::CompoundIdentifier(parts) if parts[0].value.starts_with('@') => {
-                let name = parts.iter().map(|p| p.value.as_str()).collect::<Vec<_>>().join(".");
-                *expr = call("weak_variable", vec![text(name)]);
-            }
-            Expr::CompoundIdentifier(parts) if parts.len() > 2 => {
-                parts.drain(..parts.len() - 2);
-            }
-            Expr::Value(value) if self.names.expr(&Expr::Value(value.clone())).is_decimal() => {
-                exact::literal(&value.value).into_iter().for_each(|e| *expr = e);
-            }
-            Expr::Value(value) => literal(&mut value.value),
-            Expr::Cast { expr: inner, data_type, .. } => {
-                let kind = match Type::cast(data_type, self.dialect) {
-                    Ok(kind) => kind,
-                    Err(error) => return Flow::Break(error),
-                };
-                let numbered = self.names.expr(inner).is_integer();
-                let inner = take(inner);
-                *expr = match (names_of(data_type), numbered) {
-                    (Some(what), true) => call("weak_name", vec![inner, text(what)]),
-                    (Some(what), false) => call("weak_cast", vec![inner, text(format!("weak_{what}"))]),
-                    (None, _) => self.exact_cast(inner, data_type, kind),
-                };
-            }
-            Expr::Convert { expr: inner, data_type: Some(data_type), .. } => {
-                match Type::cast(data_type, self.dialect) {
-                    Ok(kind) => *expr = self.exact_cast(take(inner), data_type, kind),
-                    Err(error) => return Flow::Break(error),
-                }
-            }
-            Expr::Convert { expr: inner, .. } => *expr = take(inner),
-            Expr::TypedString(typed) => {
-                let kind = match Type::cast(&typed.data_type, self.dialect) {
-                    Ok(kind) => kind,
-                    Err(error) => return Flow::Break(error),
-                };
-                let value = typed.value.value.clone().into_string().unwrap_or_default();
-                *expr = self.exact_cast(text(value), &typed.data_type, kind);
-            }
-            Expr::BinaryOp { .. } => return self.binary(expr),
-            Expr::Function(_) => return self.function(expr),
-            Expr::InList { expr: inner, list, .. } => {
-                let kind = self.names.expr(inner);
-                list.iter_mut().for_each(|e| align(kind, e, self.dialect));
-            }
-            Expr::Between { expr: inner, low, high, .. } => {
-                let kind = self.names.expr(inner);
-                align(kind, low, self.dialect);
-                align(kind, high, self.dialect);
-            }
-            Expr::Like { escape_char: escape @ None, .. } => *escape = Some(Box::new(text("\\"))),
-            Expr::ILike { negated, any, expr: inner, pattern, escape_char } => {
-                *expr = Expr::Like {
-                    negated: *negated,
-                    any: *any,
-                    expr: Box::new(call("lower", vec![take(inner)])),
-                    pattern: Box::new(call("lower", vec![take(pattern)])),
-                    escape_char: Some(escape_char.take().unwrap_or_else(|| Box::new(text("\\")))),
-                };
-            }
-            Expr::RLike { negated, expr: inner, pattern, .. } => {
-                let found = call("weak_matches", vec![take(inner), take(pattern), number(1)]);
-                *expr = if *negated { not(found) } else { found };
-            }
-            Expr::Extract { field, expr: inner, .. } => {
-                *expr = call("weak_field", vec![text(unit(field)), take(inner)]);
-                if self.dialect == Dialect::PostgreSql {
-                    *expr = exact::collated(take(expr));
-                }
-            }
-            Expr::Position { expr: needle, r#in } => *expr = call("instr", vec![take(r#in), take(needle)]),
-            Expr::Ceil { expr: inner, .. } => *expr = self.whole("ceil", take(inner)),
-            Expr::Floor { expr: inner, .. } => *expr = self.whole("floor", take(inner)),
-            Expr::Substring { expr: inner, substring_from, substring_for, .. } => {
-                let mut args =
-                    vec![take(inner), substring_from.as_deref_mut().map_or_else(|| number(1), take)];
-                args.extend(substring_for.as_deref_mut().map(take));
-                *expr = call("substr", args);
-            }
-            Expr::Trim { trim_where, trim_what, expr: inner, .. } => {
-                let name = match trim_where {
-                    Some(TrimWhereField::Leading) => "ltrim",
-                    Some(TrimWhereField::Trailing) => "rtrim",
-                    _ => "trim",
-                };
-                let mut args = vec![take(inner)];
-                args.extend(trim_what.as_deref_mut().map(take));
-                *expr = call(name, args);
-            }
-            Expr::Collate { expr: inner, .. } => *expr = take(inner),
-            Expr::AtTimeZone { timestamp: inner, time_zone } => {
-                let name =
-                    if self.names.expr(inner) == Type::Timestamp { "weak_global" } else { "weak_local" };
-                *expr = call(name, vec![take(inner), take(time_zone)]);
-            }
-            Expr::IsUnknown(inner) => *expr = Expr::IsNull(Box::new(take(inner))),
-            Expr::IsNotUnknown(inner) => *expr = Expr::IsNotNull(Box::new(take(inner))),
-            Expr::AnyOp { left, compare_op: Op::Eq, right, .. } => match &mut **right {
-                Expr::Function(array) if bare(&array.name) == ARRAY => {
-                    let list = arguments(array).into_iter().cloned().collect();
-                    *expr = Expr::InList { expr: Box::new(take(left)), list, negated: false };
-                    self.exact_expr(expr);
-                }
-                array => {
-                    let array = take(array);
-                    let decimal = self.names.expr(left).is_decimal();
-                    *expr = call(if decimal { "exact_any" } else { "weak_any" }, vec![take(left), array]);
-                }
-            },
-            Expr::AnyOp { .. } | Expr::AllOp { .. } => return refuse("ANY and ALL with this operator"),
-            Expr::Array(array) => *expr = call(ARRAY, std::mem::take(&mut array.elem)),
-            Expr::CompoundFieldAccess { .. } => match subscripted(expr) {
-                Some((list, index)) => *expr = call("weak_at", vec![list, index]),
-                None => return refuse("this form of a subscript"),
-            },
-            Expr::MatchAgainst { .. } => return refuse("MATCH AGAINST"),
-            Expr::SimilarTo { negated, expr: inner, pattern, escape_char } => {
-                let escape = escape_char.take().map_or_else(|| text("\\"), |escape| *escape);
-                let found = call("weak_similar", vec![take(inner), take(pattern), escape]);
-                *expr = if *negated { not(found) } else { found };
-            }
-            Expr::Prefixed { value, .. } => *expr = take(value),
-            Expr::Overlay { .. } => return refuse("OVERLAY"),
-            _ => {}
-        }
-        Flow::Continue(())
+        self.expression(expr)
     }
 }
 

@@ -116,7 +116,7 @@ fn defaults(dialect: Dialect) -> &'static [(&'static str, &'static str)] {
 const OWN: [&str; 2] = ["anomalist.latest", "anomalist.constraints"];
 
 /// What such a variable is unless it is set: what the server was started with.
-fn told(shared: &Shared, name: &str) -> Option<String> {
+fn started_with(shared: &Shared, name: &str) -> Option<String> {
     let value = match name {
         "anomalist.latest" => match shared.store.store().options().latest {
             Latest::Off => "off",
@@ -136,7 +136,7 @@ pub fn show(shared: &Shared, name: &str) -> Option<String> {
     let name = name.to_lowercase();
     let own = shared.variables.get(&name).cloned();
     own.or_else(|| defaults(shared.dialect).iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
-        .or_else(|| told(shared, &name))
+        .or_else(|| started_with(shared, &name))
 }
 
 /// All variables, by name.
@@ -145,7 +145,7 @@ pub fn all(shared: &Shared) -> Vec<(String, String)> {
     let mut all: std::collections::BTreeMap<String, String> =
         defaults(shared.dialect).iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect();
     let set = shared.variables.iter().filter(|(n, _)| !n.starts_with('@'));
-    all.extend(OWN.into_iter().filter_map(|n| Some((n.to_owned(), told(shared, n)?))));
+    all.extend(OWN.into_iter().filter_map(|n| Some((n.to_owned(), started_with(shared, n)?))));
     all.extend(set.map(|(n, v)| (n.clone(), v.clone())));
     all.into_iter().collect()
 }

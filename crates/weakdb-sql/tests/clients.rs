@@ -83,43 +83,53 @@ fn psql_and_pgbench() {
         let mut command = Command::new("pgbench");
         command.args(["-n", "-M", mode, "-c", "3", "-t", "20", "--max-tries=100", "-f"]).arg(&script);
         command.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "weakdb"]);
-        let told = run(&mut command);
-        assert!(told.contains("number of failed transactions: 0"), "{told}");
+        let printed = run(&mut command);
+        assert!(printed.contains("number of failed transactions: 0"), "{printed}");
     }
     std::fs::remove_file(&script).unwrap();
     assert_eq!(text(&psql(&["SELECT sum(bal), count(*) FROM acc"])), "1000|10\n");
 }
 
+/// A server with an author, a book, an index, a view and a sequence, and psql to ask about them.
+struct Described(Server);
+
+impl Described {
+    /// None where psql is not installed and may be missing.
+    fn new() -> Option<Described> {
+        let server = has("psql", &["--version"]).then(server)?;
+        let made = psql(
+            &server,
+            &[],
+            &[
+                "CREATE TABLE author (id SERIAL PRIMARY KEY, name VARCHAR(30) NOT NULL UNIQUE,
+                    born INT DEFAULT 1970 CHECK (born > 0), price NUMERIC(8,2))",
+                "CREATE TABLE book (id INT PRIMARY KEY, a INT REFERENCES author(id) ON DELETE CASCADE, t TEXT)",
+                "CREATE INDEX book_t ON book (t)",
+                "CREATE VIEW v AS SELECT name FROM author",
+                "CREATE SEQUENCE sq INCREMENT BY 5",
+            ],
+        );
+        assert!(made.status.success(), "{}", text(&made));
+        Some(Described(server))
+    }
+
+    /// What psql prints for a command has these lines, whatever the width of its columns.
+    fn shows(&self, command: &str, lines: &[&str]) {
+        let printed = text(&psql(&self.0, &[], &[command]));
+        assert!(!printed.contains("ERROR"), "{command}: {printed}");
+        let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
+        for line in lines {
+            let found = printed.lines().any(|l| words(l) == words(line));
+            assert!(found, "{command} lacks {line:?}:\n{printed}");
+        }
+    }
+}
+
 /// What psql prints about tables is what it prints when PostgreSQL is behind it.
 #[test]
-fn psql_describes() {
-    if !has("psql", &["--version"]) {
-        return;
-    }
-    let server = server();
-    let made = psql(
-        &server,
-        &[],
-        &[
-            "CREATE TABLE author (id SERIAL PRIMARY KEY, name VARCHAR(30) NOT NULL UNIQUE,
-                born INT DEFAULT 1970 CHECK (born > 0), price NUMERIC(8,2))",
-            "CREATE TABLE book (id INT PRIMARY KEY, a INT REFERENCES author(id) ON DELETE CASCADE, t TEXT)",
-            "CREATE INDEX book_t ON book (t)",
-            "CREATE VIEW v AS SELECT name FROM author",
-            "CREATE SEQUENCE sq INCREMENT BY 5",
-        ],
-    );
-    assert!(made.status.success(), "{}", text(&made));
-    let shows = |command: &str, lines: &[&str]| {
-        let told = psql(&server, &[], &[command]);
-        let told = text(&told);
-        assert!(!told.contains("ERROR"), "{command}: {told}");
-        for line in lines {
-            let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(told.lines().any(|l| words(l) == words(line)), "{command} lacks {line:?}:\n{told}");
-        }
-    };
-    shows(
+fn psql_describes_a_relation() {
+    let Some(psql) = Described::new() else { return };
+    psql.shows(
         "\\d author",
         &[
             "Table \"public.author\"",
@@ -134,35 +144,47 @@ fn psql_describes() {
             "TABLE \"book\" CONSTRAINT \"book_a_fkey\" FOREIGN KEY (a) REFERENCES author(id) ON DELETE CASCADE",
         ],
     );
-    shows(
+    psql.shows(
         "\\d book",
         &["\"book_t\" btree (t)", "\"book_a_fkey\" FOREIGN KEY (a) REFERENCES author(id) ON DELETE CASCADE"],
     );
-    shows("\\d+ author", &["Access method: heap", "\"author_born_check\" CHECK (born > 0)"]);
-    shows("\\d author_pkey", &["id | integer | yes | id", "primary key, btree, for table \"public.author\""]);
-    shows("\\d v", &["View \"public.v\"", "name | character varying(30) | | |"]);
-    shows("\\d+ v", &["View definition:", "SELECT name FROM author;"]);
-    shows("\\d sq", &["bigint | 1 | 1 | 9223372036854775807 | 5 | no | 1"]);
-    shows("\\d author_id_seq", &["Owned by: public.author.id"]);
+    psql.shows("\\d+ author", &["Access method: heap", "\"author_born_check\" CHECK (born > 0)"]);
+    let primary = ["id | integer | yes | id", "primary key, btree, for table \"public.author\""];
+    psql.shows("\\d author_pkey", &primary);
+    psql.shows("\\d v", &["View \"public.v\"", "name | character varying(30) | | |"]);
+    psql.shows("\\d+ v", &["View definition:", "SELECT name FROM author;"]);
+    psql.shows("\\d sq", &["bigint | 1 | 1 | 9223372036854775807 | 5 | no | 1"]);
+    psql.shows("\\d author_id_seq", &["Owned by: public.author.id"]);
+}
+
+#[test]
+fn psql_lists_relations() {
+    let Some(psql) = Described::new() else { return };
     let relations = [
         "public | author | table | postgres",
         "public | author_id_seq | sequence | postgres",
         "public | v | view | postgres",
         "(5 rows)",
     ];
-    shows("\\d", &relations);
-    shows("\\dt", &["public | author | table | postgres", "public | book | table | postgres", "(2 rows)"]);
-    shows("\\di", &["public | book_t | index | postgres | book", "(4 rows)"]);
-    shows("\\dv", &["public | v | view | postgres"]);
-    shows("\\ds", &["public | sq | sequence | postgres"]);
-    shows("\\l", &["List of databases", "(1 row)"]);
-    shows("\\dn", &["(1 row)"]);
-    shows("\\du", &["List of roles"]);
+    psql.shows("\\d", &relations);
+    let tables = ["public | author | table | postgres", "public | book | table | postgres", "(2 rows)"];
+    psql.shows("\\dt", &tables);
+    psql.shows("\\di", &["public | book_t | index | postgres | book", "(4 rows)"]);
+    psql.shows("\\dv", &["public | v | view | postgres"]);
+    psql.shows("\\ds", &["public | sq | sequence | postgres"]);
+    psql.shows("\\l", &["List of databases", "(1 row)"]);
+    psql.shows("\\dn", &["(1 row)"]);
+    psql.shows("\\du", &["List of roles"]);
     for rest in
         ["\\d+", "\\l+", "\\dn+", "\\du+", "\\dp", "\\df", "\\dx", "\\dT", "\\db", "\\sv v", "\\conninfo"]
     {
-        shows(rest, &[]);
+        psql.shows(rest, &[]);
     }
+}
+
+#[test]
+fn psql_asks_the_catalogue() {
+    let Some(Described(server)) = Described::new() else { return };
     // What is not there is named.
     let unknown = text(&psql(&server, &[], &["SELECT 1 FROM pg_catalog.pg_opfamily o"]));
     assert!(unknown.contains("42P01") && unknown.contains("pg_opfamily"), "{unknown}");
@@ -184,8 +206,8 @@ fn python() {
     }
     let server = server();
     let ports = [server.postgres().unwrap().port().to_string(), server.mysql().unwrap().port().to_string()];
-    let told = run(Command::new(python).arg(here("clients.py")).args(ports));
-    assert_eq!(told.trim(), "all clients agree");
+    let printed = run(Command::new(python).arg(here("clients.py")).args(ports));
+    assert_eq!(printed.trim(), "all clients agree");
 }
 
 #[test]
@@ -235,9 +257,9 @@ fn connector_j() {
     }
     let server = server();
     let port = server.mysql().unwrap().port().to_string();
-    let told = run(Command::new("java")
+    let printed = run(Command::new("java")
         .args(["-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jar])
         .arg(here("Client.java"))
         .arg(port));
-    assert_eq!(told.trim(), "Connector/J agrees");
+    assert_eq!(printed.trim(), "Connector/J agrees");
 }

@@ -43,7 +43,7 @@ fn the_lexer_is_started_once_for_a_statement() {
     starts.sort();
     assert_eq!(
         starts,
-        ["session.rs Lexed::new(", "session.rs Lexed::script(", "wire/mysql.rs Lexed::script("],
+        ["session/mod.rs Lexed::new(", "session/mod.rs Lexed::script(", "wire/mysql.rs Lexed::script("],
         "a session starts the lexer for one statement or a script, MySQL's protocol for a script"
     );
 }

@@ -274,8 +274,8 @@ fn an_http_session_that_leaves_a_transaction_open_is_ended() {
         (200, r#"{"results":[null]}"#.into())
     );
     assert_eq!(post(&server, "/sql", r#"{"session":2,"sql":"BEGIN"}"#).0, 200);
-    let (status, told) = post(&server, "/kv", r#"{"session":1,"operations":[["commit"]]}"#);
-    assert!(status == 400 && told.contains("25P03") && told.contains("rolled back"), "{told}");
+    let (status, answer) = post(&server, "/kv", r#"{"session":1,"operations":[["commit"]]}"#);
+    assert!(status == 400 && answer.contains("25P03") && answer.contains("rolled back"), "{answer}");
     // One that is in no transaction may take its time.
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(post(&server, "/kv", r#"{"session":3,"operations":[["read","x"]]}"#).0, 200);
@@ -284,7 +284,7 @@ fn an_http_session_that_leaves_a_transaction_open_is_ended() {
 }
 
 #[test]
-fn bad_http_requests_are_told() {
+fn bad_http_requests_are_explained() {
     let server = server();
     for (path, body) in [
         ("/kv", r#"{"operations":[["begin"],["write","y",1]]}"#),
@@ -292,8 +292,8 @@ fn bad_http_requests_are_told() {
         ("/kv", r#"{"session":"1","operations":[["write","y",1]]}"#),
         ("/kv", r#"{"session":1.5,"operations":[["write","y",1]]}"#),
     ] {
-        let (status, told) = post(&server, path, body);
-        assert!(status == 400 && told.contains("session"), "{body}: {status} {told}");
+        let (status, answer) = post(&server, path, body);
+        assert!(status == 400 && answer.contains("session"), "{body}: {status} {answer}");
     }
     assert_eq!(post(&server, "/kv", r#"{"operations":[["read","y"]]}"#).1, r#"{"results":[null]}"#);
     for (headers, expected, why) in [
@@ -303,9 +303,9 @@ fn bad_http_requests_are_told() {
         ("Content-Length: many", 400, ""),
         ("Content-Length: 99999999999", 413, r#"{"code":"413","error":"the body is too long"}"#),
     ] {
-        let (status, told) =
+        let (status, answer) =
             raw(&server, &format!("POST /kv HTTP/1.1\r\n{headers}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"));
-        assert!(status == expected && told.contains(why), "{headers}: {status} {told}");
+        assert!(status == expected && answer.contains(why), "{headers}: {status} {answer}");
     }
 }
 

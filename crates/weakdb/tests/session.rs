@@ -73,7 +73,7 @@ fn a_statement_reads_a_key_once() {
         changed |= reader.read("x").unwrap() != first;
         reader.commit().unwrap();
     }
-    assert!(changed, "another statement may be told something else");
+    assert!(changed, "another statement may read another value");
 }
 
 #[test]

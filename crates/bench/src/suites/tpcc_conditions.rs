@@ -79,7 +79,7 @@ impl State {
         debug_assert_eq!(
             self.customer.len() as i64,
             DISTRICTS * CUSTOMERS,
-            "customers come and go with nobody"
+            "no transaction adds or removes customers"
         );
         (0..holds.len()).filter(|&i| !holds[i]).collect()
     }

@@ -17,7 +17,7 @@ impl Suite for Voter {
     }
 
     fn assertions(&self) -> &'static [(&'static str, &'static str)] {
-        &[("A14", "nobody has more votes than the limit")]
+        &[("A14", "no phone number has more votes than the limit")]
     }
 
     fn setup(&self) -> Vec<String> {

@@ -79,7 +79,7 @@ fn who_is_in_the_log_of_his_era_has_committed() {
 
 /// Number 12 aborted, so the reader's set has it, and was given again after a crash.
 #[test]
-fn nobody_sees_a_later_era() {
+fn no_transaction_sees_a_later_era() {
     let read = finished(0, Ended::Committed, "13:13:", 1, None, &[(Op::Read(2), Answer::Value(None))]);
     let write = finished(1, Ended::Committed, "12:12:", 100, Some(12), &[(Op::Write(2, 2), Answer::Done)]);
     let log = vec![vec![committed(11, 50, 100), committed(12, 110, 100)]];

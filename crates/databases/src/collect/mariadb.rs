@@ -174,7 +174,7 @@ mod tests {
         }
 
         fn run(&mut self, sql: &str) -> Result<Vec<Reply>, Error> {
-            let rows = self.1.pop_front().unwrap_or_else(|| panic!("nobody expects {sql}"))?;
+            let rows = self.1.pop_front().unwrap_or_else(|| panic!("no answer is left for {sql}"))?;
             Ok(vec![Reply { rows, ..Reply::default() }])
         }
 
@@ -230,8 +230,8 @@ mod tests {
             found: Vec::new(),
         };
         assert!(log.poll().is_err(), "the files could not be listed");
-        let told: Vec<u64> = log.poll().unwrap().iter().map(|commit| commit.number).collect();
-        assert_eq!((told, log.offset), (vec![7], 400));
+        let numbers: Vec<u64> = log.poll().unwrap().iter().map(|commit| commit.number).collect();
+        assert_eq!((numbers, log.offset), (vec![7], 400));
     }
 
     #[test]

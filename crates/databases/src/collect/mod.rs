@@ -5,10 +5,11 @@
 //! transaction sees ([`Seen`]) and under which number it writes. A [`Collector`] reads the order of commits
 //! from the server's log, with the same numbers. Together that is a transaction with its timestamps.
 //!
-//! | | what it sees | its number | order of commits |
-//! |---|---|---|---|
-//! | PostgreSQL | the set of `pg_current_snapshot()` | its transaction id | places in the log, by logical decoding |
-//! | MariaDB | a place in the binary log, from `WITH CONSISTENT SNAPSHOT` | the sequence number of its GTID | places in the binary log |
+//! | | PostgreSQL | MariaDB |
+//! |---|---|---|
+//! | what it sees | the set of `pg_current_snapshot()` | the place in the log of a `CONSISTENT SNAPSHOT` |
+//! | its number | its transaction id | the sequence number of its GTID |
+//! | order of commits | places in the log, by logical decoding | places in the binary log |
 //!
 //! A place would be wrong for PostgreSQL's snapshots, because transactions become visible in another order
 //! than they are logged; the set is exact. MariaDB sees what is logged up to a place. Both need a level at

@@ -103,11 +103,11 @@ fn place(text: &str) -> Option<u64> {
 impl Collector for Slot {
     fn poll(&mut self) -> Result<Vec<Commit>, EngineError> {
         let name = Value::from(self.name.as_str());
-        let told = format!("{:X}/{:X}", self.last >> 32, self.last & u64::from(u32::MAX));
+        let confirmed = format!("{:X}/{:X}", self.last >> 32, self.last & u64::from(u32::MAX));
         let forget = "SELECT pg_replication_slot_advance(slot_name, $2::text::pg_lsn)::text \
                       FROM pg_replication_slots \
                       WHERE slot_name = $1 AND confirmed_flush_lsn < $2::text::pg_lsn";
-        self.session()?.query(forget, &[name.clone(), Value::from(told.as_str())])?;
+        self.session()?.query(forget, &[name.clone(), Value::from(confirmed.as_str())])?;
         // Rows are not looked at, so they stay on the server.
         let read = "SELECT lsn::text, xid::text, \
                     (extract(epoch FROM substring(data FROM '\\(at (.*)\\)')::timestamptz) * 1000000)::bigint, \

@@ -44,84 +44,113 @@ pub(super) struct Statements {
     pub read_where: String,
 }
 
-impl Statements {
-    pub fn new(product: &Product, spec: &ClientSpec, encoding: Encoding) -> Statements {
-        let family = product.family;
-        let column = match encoding.access {
-            Access::Primary => "id",
-            Access::Indexed | Access::Scan => "sk",
+/// The parts that statements are made of.
+struct Words<'a> {
+    product: &'a Product,
+    /// The column that rows are found by.
+    column: &'static str,
+}
+
+impl Words<'_> {
+    /// Placeholders are numbered in PostgreSQL, and the same everywhere else.
+    fn parameter(&self, number: usize) -> String {
+        self.product.placeholder(number)
+    }
+
+    fn insert(&self, value: &str) -> String {
+        let (id, sk) = (self.parameter(1), self.parameter(2));
+        format!("INSERT INTO {TABLE} (id, sk, val) VALUES ({id}, {sk}, {value})")
+    }
+
+    /// Inserts a row, or changes the row that exists to an expression.
+    fn insert_or_set(&self, value: &str, expression: &str) -> String {
+        let conflict = match self.product.family {
+            Family::Mysql => "ON DUPLICATE KEY UPDATE",
+            Family::Postgres | Family::Sqlite => "ON CONFLICT (id) DO UPDATE SET",
         };
-        let lists = spec.workload.recording() == Recording::Lists;
-        let by_hand = column != "id";
-        // Placeholders are numbered in PostgreSQL, and the same everywhere else.
-        let p = |n| product.placeholder(n);
-        let (one, two, three) = (p(1), p(2), p(3));
-        let native = lists && encoding.list == ListEncoding::Native;
-        let insert =
-            |value: &str| format!("INSERT INTO {TABLE} (id, sk, val) VALUES ({one}, {two}, {value})");
-        let on_conflict = |set: &str| match family {
-            Family::Mysql => format!("ON DUPLICATE KEY UPDATE val = {set}"),
-            _ => format!("ON CONFLICT (id) DO UPDATE SET val = {set}"),
-        };
-        let fresh = if family == Family::Mysql { "VALUES(val)" } else { "excluded.val" };
-        let upsert = format!("{} {}", insert(&three), on_conflict(fresh));
-        let (append, append_only, append_twice) = match (native, family) {
+        format!("{} {conflict} val = {expression}", self.insert(value))
+    }
+
+    fn set(&self, expression: &str) -> String {
+        format!("UPDATE {TABLE} SET val = {expression} WHERE {} = {}", self.column, self.parameter(2))
+    }
+}
+
+/// How an element comes to the end of a list.
+struct Appending {
+    /// Inserts the list, or appends to the list that exists.
+    insert_or_append: String,
+    /// The list with the element of the first parameter.
+    appended: String,
+    /// `insert_or_append` has the element twice.
+    twice: bool,
+}
+
+impl Appending {
+    fn new(words: &Words<'_>, native: bool) -> Appending {
+        let (one, three) = (words.parameter(1), words.parameter(3));
+        let (insert_or_append, appended, twice) = match (native, words.product.family) {
             (false, Family::Mysql) => (
-                format!("{} {}", insert(&three), on_conflict("CONCAT(val, ',', VALUES(val))")),
+                words.insert_or_set(&three, "CONCAT(val, ',', VALUES(val))"),
                 format!("CONCAT(val, ',', {one})"),
                 false,
             ),
-            (false, _) => (
-                format!("{} {}", insert(&three), on_conflict(&format!("{TABLE}.val || ',' || excluded.val"))),
+            (false, Family::Postgres | Family::Sqlite) => (
+                words.insert_or_set(&three, &format!("{TABLE}.val || ',' || excluded.val")),
                 format!("val || ',' || {one}"),
                 false,
             ),
             (true, Family::Postgres) => (
-                format!(
-                    "{} {}",
-                    insert("ARRAY[$3::bigint]"),
-                    on_conflict(&format!("{TABLE}.val || excluded.val"))
-                ),
+                words.insert_or_set("ARRAY[$3::bigint]", &format!("{TABLE}.val || excluded.val")),
                 "val || $1::bigint".to_owned(),
                 false,
             ),
             (true, Family::Mysql) => (
-                format!("{} {}", insert("JSON_ARRAY(?)"), on_conflict("JSON_ARRAY_APPEND(val, '$', ?)")),
+                words.insert_or_set("JSON_ARRAY(?)", "JSON_ARRAY_APPEND(val, '$', ?)"),
                 "JSON_ARRAY_APPEND(val, '$', ?)".to_owned(),
                 true,
             ),
             (true, Family::Sqlite) => (
-                format!(
-                    "{} {}",
-                    insert("json_array(?)"),
-                    on_conflict(&format!("json_insert({TABLE}.val, '$[#]', ?)"))
-                ),
+                words.insert_or_set("json_array(?)", &format!("json_insert({TABLE}.val, '$[#]', ?)")),
                 "json_insert(val, '$[#]', ?)".to_owned(),
                 true,
             ),
         };
-        let set = |expression: &str| format!("UPDATE {TABLE} SET val = {expression} WHERE {column} = {two}");
-        let where_rest = match family {
-            Family::Mysql => format!("MOD(val, {one}) = {two}"),
-            _ => format!("val % {one} = {two}"),
+        Appending { insert_or_append, appended, twice }
+    }
+}
+
+impl Statements {
+    pub fn new(product: &Product, spec: &ClientSpec, encoding: Encoding) -> Statements {
+        let family = product.family;
+        let by_primary_key = encoding.access == Access::Primary;
+        let column = if by_primary_key { "id" } else { "sk" };
+        let words = Words { product, column };
+        let lists = spec.workload.recording() == Recording::Lists;
+        let native = lists && encoding.list == ListEncoding::Native;
+        let (one, two, three) = (words.parameter(1), words.parameter(2), words.parameter(3));
+        let (fresh, where_rest) = match family {
+            Family::Mysql => ("VALUES(val)", format!("MOD(val, {one}) = {two}")),
+            Family::Postgres | Family::Sqlite => ("excluded.val", format!("val % {one} = {two}")),
         };
+        let append = Appending::new(&words, native);
         Statements {
             workload: spec.workload,
             encoding,
             family,
             prepare: prepare(family, spec, encoding, lists, native),
             read: format!("SELECT val FROM {TABLE} WHERE {column} = {one}"),
-            upsert,
-            update_only: by_hand.then(|| set(&one)),
-            append,
-            append_twice,
-            append_only: by_hand.then(|| set(&append_only)),
+            upsert: words.insert_or_set(&three, fresh),
+            update_only: (!by_primary_key).then(|| words.set(&one)),
+            append_only: (!by_primary_key).then(|| words.set(&append.appended)),
+            append: append.insert_or_append,
+            append_twice: append.twice,
             read_set: format!("SELECT x FROM {SET} WHERE k = {one}"),
             add: format!("INSERT INTO {SET} (k, x) VALUES ({one}, {two})"),
-            increment: set(&format!("val + {one}")),
+            increment: words.set(&format!("val + {one}")),
             read_all: format!("SELECT id, val FROM {TABLE} ORDER BY id"),
-            insert: insert(&three),
-            update: set(&one),
+            insert: words.insert(&three),
+            update: words.set(&one),
             delete: format!("DELETE FROM {TABLE} WHERE {column} = {one}"),
             read_where: format!("SELECT id, val FROM {TABLE} WHERE {where_rest} ORDER BY id"),
         }

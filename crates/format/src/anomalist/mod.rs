@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! {"anomalist":1,"initial":0}
-//! {"session":3,"id":17,"ops":[["w","x",1],["r","y",2],["append","l",5],["r","l",[1,5]]],"start":[12,0],"commit":[15,0]}
+//! {"session":3,"id":17,"ops":[["w","x",1],["r","y",2],["append","l",5]],"start":[12,0],"commit":[15,0]}
 //! ```
 //!
 //! Made to be written by hand and by printf: the header may be missing, so may everything but `session` and

@@ -126,7 +126,7 @@ fn reading_can_be_cancelled() {
 }
 
 #[test]
-fn odd_processes_are_told() {
+fn odd_processes_give_warnings() {
     let nameless = r#"{:type :invoke :value [[:append 1 1]]} {:type :ok :value [[:append 1 1]]}
 {:type :invoke :value [[:append 1 2]]} {:type :ok :value [[:r 1 [1]]]}"#;
     assert_eq!(

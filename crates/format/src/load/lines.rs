@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!             ┌─► worker 0: reads a block of whole pieces, parses it ─┐
-//! used blocks │                                                       ├─► merge, on the calling thread, in input order
+//! used blocks │                                                       ├─► merge, in input order
 //!             └─► worker 1: the same ─────────────────────────────────┘
 //! ```
-//! Workers read in turn, under a lock, and announce their block before they release it: the announcements
-//! are the order of the input. The one that reads also decompresses. There are two blocks per worker,
-//! whatever the size of the input: memory that is used for the first time costs as much as parsing into it.
+//! The calling thread merges. Workers read in turn, under a lock, and announce their block before they
+//! release it: the announcements are the order of the input. The one that reads also decompresses. There
+//! are two blocks per worker, whatever the size of the input: memory that is used for the first time costs
+//! as much as parsing into it.
 //! The first blocks are parsed by the calling thread: starting workers and waking each other costs more
 //! than they save on an input of a few megabytes.
 

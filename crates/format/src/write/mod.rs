@@ -283,7 +283,8 @@ pub(crate) fn stream(format: Format, sink: Sink) -> Result<Box<dyn Write + Send>
 /// use anomalist_format::{Format, Input, ReadOptions, Sink};
 /// let input = Input::from_bytes("h.txt", b"w 1 1\n=====\nr 1 1\n".to_vec());
 /// let history = anomalist_format::read(input, &ReadOptions::default())?.history;
-/// let mut writer = anomalist_format::writer(Format::Plume, Sink::Stream(Box::new(std::io::sink())), false)?;
+/// let sink = Sink::Stream(Box::new(std::io::sink()));
+/// let mut writer = anomalist_format::writer(Format::Plume, sink, false)?;
 /// writer.append(&history)?;
 /// writer.finish()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -54,8 +54,8 @@ pub(super) fn search(
     let whole = Labelled::from_edges(numbered.len(), edges);
     for members in whole.cyclic_components(Labels::MAX) {
         let graph = whole.induced(&members);
-        let told_by = |set: Labels| precedence.iter().copied().find(|&edge| set & label(edge) != 0);
-        let reported = graph.map_labels(|set| told_by(set).map_or(0, label));
+        let printed_as = |set: Labels| precedence.iter().copied().find(|&edge| set & label(edge) != 0);
+        let reported = graph.map_labels(|set| printed_as(set).map_or(0, label));
         let component = Component { graph, reported, members, numbered, inference };
         component.search(budget, findings);
     }

@@ -309,7 +309,7 @@ pub fn infer(history: &History, options: &Options) -> Result<Inference, Unfit> {
 /// use anomalist_check::Budget;
 /// use anomalist_history::{Builder, OpKind};
 /// use anomalist_jepsen::elle;
-/// // Two transactions of one process each read nothing of the other's key and append to their own: write skew.
+/// // Two transactions each read nothing of the key that the other appends to: write skew.
 /// let mut b = Builder::new();
 /// let (x, y, one) = (b.int(1), b.int(2), b.int(1));
 /// let (kx, ky, nothing) = (b.key(x), b.key(y), b.list(&[]));

@@ -109,7 +109,8 @@ pub struct Configuration {
 /// let write = call(Action::Write(1), 0, 1);
 /// let (fresh, stale) = (call(Action::Read(1), 2, 3), call(Action::Read(0), 4, 5));
 /// assert_eq!(linearizable(&[write, fresh], 0, &Budget::unlimited()), Linearity::Yes(vec![0, 1]));
-/// assert!(matches!(linearizable(&[write, fresh, stale], 0, &Budget::unlimited()), Linearity::No(r) if r.call == 2));
+/// let answer = linearizable(&[write, fresh, stale], 0, &Budget::unlimited());
+/// assert!(matches!(answer, Linearity::No(reason) if reason.call == 2));
 /// ```
 pub fn linearizable(calls: &[Call], initial: Value, budget: &Budget<'_>) -> Linearity {
     let plan = Plan::new(calls, initial);

@@ -305,7 +305,7 @@ impl<'p, const W: usize> Search<'p, '_, W> {
             self.pass(&mut hidden, ret);
             self.todo.push(hidden);
         }
-        let found = self.found_by_somebody(config, ret);
+        let found = self.found_by_some_call(config, ret);
         self.branch_lost(config, ret, &found);
         let mut open: Vec<(Action, Option<usize>, usize, usize)> = plan
             .open(ret)
@@ -334,7 +334,7 @@ impl<'p, const W: usize> Search<'p, '_, W> {
     }
 
     /// The values that some call, open or lost, would find if they were there; sorted.
-    fn found_by_somebody(&self, config: &Config<W>, ret: &Return) -> Vec<Value> {
+    fn found_by_some_call(&self, config: &Config<W>, ret: &Return) -> Vec<Value> {
         let plan = self.plan;
         let open = plan.open(ret).filter_map(|(call, slot)| match self.action(call) {
             Action::Read(v) | Action::Cas(v, _) if !has(&config.pass, slot) => Some(v),

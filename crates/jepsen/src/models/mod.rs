@@ -8,8 +8,8 @@
 //! | model | operations | rule in short |
 //! |---|---|---|
 //! | bank | `read` → {account balance}, `transfer` | every read has the same total |
-//! | counter | `add` n, `read` → n | every read is between the sums of what must and what may have been added |
-//! | set | `add` x, `read` → [x …] | the last read has all that was acknowledged and nothing that was not tried |
+//! | counter | `add` n, `read` → n | every read is between what was surely and what was possibly added |
+//! | set | `add` x, `read` → [x …] | the last read has all acknowledged elements, and only tried ones |
 //! | set-full | the same | no element is missing for good, or comes and goes |
 //! | long-fork | `[[:w k v]]`, `[[:r k v] …]` | no two reads see two writes in opposite orders |
 //! | comments | `write` x, `read` → [x …] | who sees a write sees all that were done before it began |

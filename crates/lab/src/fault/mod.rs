@@ -31,8 +31,8 @@ pub fn is_encrypted(session: &mut dyn Connection) -> Result<bool, Error> {
         Family::Mysql => session.run("SHOW SESSION STATUS LIKE 'Ssl_cipher'")?,
         Family::Sqlite => return Ok(false),
     };
-    let told = replies.first().and_then(|reply| reply.rows.first()).and_then(|row| row.last());
-    Ok(told.is_some_and(|value| match value {
+    let state = replies.first().and_then(|reply| reply.rows.first()).and_then(|row| row.last());
+    Ok(state.is_some_and(|value| match value {
         Value::Int(ssl) => *ssl == 1,
         value => value.as_text().is_some_and(|cipher| !cipher.is_empty() && cipher != "0"),
     }))

@@ -330,7 +330,7 @@ fn one_example_is_shown_once() {
 }
 
 #[test]
-fn what_required_levels_allow_is_named_not_told() {
+fn what_required_levels_allow_is_named_not_explained() {
     let c = checked(SKEW).requiring(&[Level::SnapshotIsolation]);
     let reported = text(&c.subject(), &PLAIN);
     assert!(

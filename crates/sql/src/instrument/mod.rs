@@ -8,13 +8,15 @@
 //!
 //! | statement | what is added |
 //! |---|---|
-//! | `SELECT`, with joins, subqueries in `FROM`, `FOR UPDATE`, `UNION ALL` | the two columns of every table |
-//! | `DISTINCT`, aggregates, `UNION`, `INTERSECT`, `EXCEPT` | an aggregate of the two columns: the rows behind each row of the result |
+//! | `SELECT` (joins, subqueries in `FROM`, `FOR UPDATE`, `UNION ALL`) | the two columns of every table |
+//! | `DISTINCT`, aggregates, `UNION`, `INTERSECT`, `EXCEPT` | an aggregate of the two columns |
 //! | `INSERT` | values for both; a list of its own for a conflict that becomes an update |
 //! | `UPDATE` | an assignment that appends to `wList` |
-//! | `DELETE` | `RETURNING`; where there is no such thing, a locking `SELECT` with the same condition before it |
+//! | `DELETE` | `RETURNING`; without it, a locking `SELECT` with the same condition before it |
 //! | `REPLACE` | as `INSERT`, and a locking `SELECT` by the keys that it may meet before it |
 //! | `CREATE TABLE`, `CREATE VIEW` | the columns |
+//!
+//! An aggregate gives the rows behind each row of the result.
 //!
 //! IsoRel adds `rowId` to both arms of a `UNION`, which returns rows more than once that differ only in it;
 //! here that is a group. Not seen: rows that only a subquery outside of `FROM` visits (in a condition, a

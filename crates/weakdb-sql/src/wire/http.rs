@@ -5,9 +5,10 @@
 //! | `GET /` | | level, seed, number of sessions |
 //! | `POST /session` | `{"dialect": "mysql"}`, optional | `{"session": 1}` |
 //! | `DELETE /session/1` | | rolls back what is open |
-//! | `POST /sql` | `{"session": 1, "sql": "…", "params": […]}` | `{"columns": […], "rows": [[…]], "tag": "…", "count": n}` |
-//! | `POST /kv` | `{"session": 1, "operations": [["read", "x"], ["write", "x", 1]]}` | `{"results": [null, true]}` |
+//! | `POST /sql` | `{"session": 1, "sql": "…", "params": […]}` | the result |
+//! | `POST /kv` | `{"session": 1, "operations": [["read", "x"]]}` | `{"results": [null]}` |
 //!
+//! The result of SQL is `{"columns": […], "rows": [[…]], "tag": "…", "count": n}`.
 //! Without a session, a request is a session and its operations are one transaction. With one, `["begin"]`,
 //! `["commit"]` and `["rollback"]` are operations too, and a list without them inside no transaction is one
 //! of its own. Operations are `read`, `write`, `delete`, `cas` (key, expected, new) and `scan` (prefix).

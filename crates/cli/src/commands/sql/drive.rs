@@ -8,9 +8,9 @@ use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
-use anomalist_databases::Kind;
+use anomalist_databases::{Isolation, Kind};
 use anomalist_level::Verdict;
-use anomalist_sql::campaign::{Settings, Summary};
+use anomalist_sql::campaign::{Settings, Subject, Summary};
 use anomalist_sql::generate::Knobs;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,44 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         return Err(Failure::input(format_args!("{} supports no statement of --mix", opened.product)));
     }
     let subject = opened.subject();
-    let settings = Settings {
+    let settings = settings(flags);
+    let mut summaries: Vec<Summary> = Vec::new();
+    for isolation in &isolations {
+        if interrupt::is_requested() {
+            break;
+        }
+        if !global.quiet
+            && let Ok(Some(level)) = opened.in_force(isolation)
+        {
+            terminal::tell(&format!("{isolation}: according to the server, {level} is in force"));
+        }
+        let mut progress = progress(!global.quiet && !flags.json);
+        let mut summary = subject.campaign(isolation, &settings, &mut progress).map_err(Failure::input)?;
+        let lost = summary.ended.as_ref().is_some_and(|e| e.kind() == Kind::Lost);
+        if !flags.no_shrink && !lost {
+            shrink(&subject, isolation, &mut summary);
+        }
+        summaries.push(summary);
+        if lost {
+            break;
+        }
+    }
+    if let Some(error) = summaries.first().and_then(|s| s.ended.as_ref())
+        && summaries.iter().all(|s| s.rounds == 0)
+    {
+        return Err(Failure::input(error));
+    }
+    let shown = Shown { opened: &opened, flags, summaries: &summaries };
+    write_files(&shown)?;
+    match flags.json {
+        true => terminal::print(&format!("{:#}", shown.document()))?,
+        false => terminal::print(&shown.text(terminal::style(global).width))?,
+    }
+    Ok(exit(&summaries, flags))
+}
+
+fn settings(flags: &DriveFlags) -> Settings {
+    Settings {
         seed: flags.seed,
         knobs: Knobs {
             tables: flags.tables.into(),
@@ -43,74 +80,54 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         read_all: flags.read_all,
         duration: flags.duration,
         required: flags.level.clone(),
-    };
-    let mut summaries: Vec<Summary> = Vec::new();
-    for isolation in &isolations {
+    }
+}
+
+/// Prints every ten seconds what was found so far, if that is wanted.
+fn progress(wanted: bool) -> impl FnMut(&Summary) {
+    let mut reported = Instant::now();
+    move |summary| {
+        if wanted && reported.elapsed() > Duration::from_secs(10) {
+            reported = Instant::now();
+            let found: Vec<&str> = summary.counts.keys().map(|name| name.kind()).collect();
+            let found = if found.is_empty() { "nothing yet".to_owned() } else { found.join(", ") };
+            terminal::tell(&format!("{}: {} rounds, {found}", summary.isolation, summary.rounds));
+        }
+    }
+}
+
+/// Shrinks one script for each name of an anomaly that the level forbids, until the user interrupts.
+fn shrink(subject: &Subject<'_>, isolation: &Isolation, summary: &mut Summary) {
+    let level = summary.promise.adya;
+    let mut last = None;
+    for class in &mut summary.classes {
         if interrupt::is_requested() {
             break;
         }
-        if !global.quiet
-            && let Ok(Some(level)) = opened.in_force(isolation)
-        {
-            terminal::tell(&format!("{isolation}: according to the server, {level} is in force"));
+        let name = class.found.name;
+        if last == Some(name) || class.found.links.is_empty() || !name.is_forbidden_by(level) {
+            continue;
         }
-        let mut reported = Instant::now();
-        let mut progress = |summary: &Summary| {
-            if !global.quiet && !flags.json && reported.elapsed() > Duration::from_secs(10) {
-                reported = Instant::now();
-                let found: Vec<&str> = summary.counts.keys().map(|name| name.kind()).collect();
-                let found = if found.is_empty() { "nothing yet".to_owned() } else { found.join(", ") };
-                terminal::tell(&format!("{}: {} rounds, {found}", summary.isolation, summary.rounds));
-            }
-        };
-        let mut summary = subject.campaign(isolation, &settings, &mut progress).map_err(Failure::input)?;
-        let lost = summary.ended.as_ref().is_some_and(|e| e.kind() == Kind::Lost);
-        if !flags.no_shrink && !lost {
-            let promise = summary.promise;
-            let mut last = None;
-            for class in &mut summary.classes {
-                // Who wants the end does not want replays.
-                if interrupt::is_requested() {
-                    break;
-                }
-                // One of each name, and none that the level's name allows.
-                let name = class.found.name;
-                if last == Some(name) || class.found.links.is_empty() || !name.is_forbidden_by(promise.adya) {
-                    continue;
-                }
-                let began = Instant::now();
-                subject.minimise(isolation, class, &|| began.elapsed() > SHRINKING);
-                if class.shrunk.is_some() {
-                    last = Some(name);
-                }
-            }
-        }
-        summaries.push(summary);
-        if lost {
-            break;
+        let began = Instant::now();
+        subject.minimise(isolation, class, &|| began.elapsed() > SHRINKING);
+        if class.shrunk.is_some() {
+            last = Some(name);
         }
     }
-    if let Some(error) = summaries.first().and_then(|s| s.ended.as_ref())
-        && summaries.iter().all(|s| s.rounds == 0)
-    {
-        return Err(Failure::input(error));
-    }
-    let shown = Shown { opened: &opened, flags, summaries: &summaries };
-    if let Some(folder) = &flags.scripts {
+}
+
+/// The scripts and the page, where they are wanted.
+fn write_files(shown: &Shown<'_>) -> Result<(), Failure> {
+    if let Some(folder) = &shown.flags.scripts {
         std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
         for (name, text) in shown.scripts() {
-            let path = folder.join(name);
-            write_file(&path, text.as_bytes())?;
+            write_file(&folder.join(name), text.as_bytes())?;
         }
     }
-    if let Some(path) = &flags.report {
-        write_file(path, page::html(&shown).as_bytes())?;
+    match &shown.flags.report {
+        Some(path) => write_file(path, page::html(shown).as_bytes()),
+        None => Ok(()),
     }
-    match flags.json {
-        true => terminal::print(&format!("{:#}", shown.document()))?,
-        false => terminal::print(&shown.text(terminal::style(global).width))?,
-    }
-    Ok(exit(&summaries, flags))
 }
 
 /// What is required decides; if nothing is, what the vendor documents. Where most statements failed, or

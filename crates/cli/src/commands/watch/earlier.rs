@@ -62,15 +62,15 @@ fn restore(folder: &Path, options: Options, new: Extra) -> Result<Earlier, Failu
         return Err(other(format!("about {}, not {subject}", extra.subject)));
     }
     let (state, recovered) = State::open(folder, extra.generation)?;
-    let told = recovered.events.iter().filter_map(|event| event.told);
-    let checker = match Checker::restore(options, store, told)? {
+    let reported = recovered.events.iter().filter_map(|event| event.reported);
+    let checker = match Checker::restore(options, store, reported)? {
         Restored::Checker(checker, _) => *checker,
         Restored::Nothing(store) => Checker::new(options, store),
     };
     let [mut seq, mut faults] = recovered.printed;
     let mut heard: HashMap<String, u32> = HashMap::new();
     for event in recovered.events {
-        let (last, next) = match event.told {
+        let (last, next) = match event.reported {
             Some(_) => (&mut seq, &mut extra.seq),
             None => (&mut faults, &mut extra.faults),
         };
@@ -80,7 +80,7 @@ fn restore(folder: &Path, options: Options, new: Extra) -> Result<Earlier, Failu
             terminal::print(&event.line)?;
             state.printed(seq, faults)?;
         }
-        if event.told.is_none() {
+        if event.reported.is_none() {
             *heard.entry(event.line).or_default() += 1;
         }
     }

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_line_is_told_with_its_place() {
+    fn a_fault_of_a_line_is_reported_with_its_place() {
         let text = format!("{ONE}\n  {{\"tid\":2}}\n\n{ONE},\n{{\"session\":1,\"ops\":[]}}\n{}", &ONE[..30]);
         let parsed = Ingest::default().parse(block(&text, true), Batch::default());
         let bad: Vec<_> = parsed.bad.iter().map(|b| (b.origin.line, b.column, b.untimed)).collect();

@@ -296,8 +296,8 @@ impl Watch {
                 }
                 None => out += &line,
             }
-            let told = event.as_ref().and_then(Event::told);
-            let next = match (&event, told) {
+            let reported = event.as_ref().and_then(Event::reported);
+            let next = match (&event, reported) {
                 (_, Some(_)) => &mut self.extra.seq,
                 (Some(Event::Provisional { .. }), _) if !provisional => {
                     out.truncate(before);
@@ -315,7 +315,7 @@ impl Watch {
             };
             if *next > 0 {
                 if self.state.is_some() {
-                    logged.push(Logged { seq: *next, told, line: out[before..].to_owned() });
+                    logged.push(Logged { seq: *next, reported, line: out[before..].to_owned() });
                 }
                 *next += 1;
             }

@@ -16,7 +16,7 @@ use super::report::Lines;
 use super::store::{DiskStore, FrameLog};
 use crate::exit::Failure;
 use crate::system;
-use anomalist_online::{Told, decode_told, encode_told};
+use anomalist_online::{Reported, decode_reported, encode_reported};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -121,7 +121,7 @@ pub struct Logged {
     /// Its number among those, or among faults.
     pub seq: u64,
     /// `None`: a fault.
-    pub told: Option<Told>,
+    pub reported: Option<Reported>,
     pub line: String,
 }
 
@@ -220,9 +220,9 @@ impl State {
         let frames: Vec<Vec<u8>> = events
             .iter()
             .map(|event| {
-                let told = event.told.as_ref().map_or_else(Vec::new, encode_told);
-                let length = u32::try_from(told.len()).unwrap_or(u32::MAX).to_le_bytes();
-                [&event.seq.to_le_bytes()[..], &length, &told, event.line.as_bytes()].concat()
+                let reported = event.reported.as_ref().map_or_else(Vec::new, encode_reported);
+                let length = u32::try_from(reported.len()).unwrap_or(u32::MAX).to_le_bytes();
+                [&event.seq.to_le_bytes()[..], &length, &reported, event.line.as_bytes()].concat()
             })
             .collect();
         self.events.append(frames.iter().map(Vec::as_slice)).map_err(|error| self.io(error))
@@ -275,10 +275,10 @@ fn decode_block(frame: Vec<u8>) -> Option<Journaled> {
 fn decode_event(frame: &[u8]) -> Option<Logged> {
     let (seq, rest) = frame.split_first_chunk::<8>()?;
     let (length, rest) = split_number(rest)?;
-    let (told, line) = rest.split_at_checked(length)?;
+    let (reported, line) = rest.split_at_checked(length)?;
     let line = String::from_utf8_lossy(line).into_owned();
-    let told = if told.is_empty() { None } else { Some(decode_told(told).ok()?) };
-    Some(Logged { seq: u64::from_le_bytes(*seq), told, line })
+    let reported = if reported.is_empty() { None } else { Some(decode_reported(reported).ok()?) };
+    Some(Logged { seq: u64::from_le_bytes(*seq), reported, line })
 }
 
 #[cfg(test)]

@@ -1,138 +1,13 @@
-//! What is in the catalogue: statements that fill its tables.
+//! The rows that describe what users have defined: tables with their columns, indexes and constraints,
+//! views, sequences.
 
-use super::arrays::Element;
-use super::catalogue::{Catalogue, Table};
-use super::describe::{self, modifier, number};
-use super::engine::Shared;
-use super::settings;
-use super::system::{TYPES, parts, tables};
-use super::types::Type;
-use anomalist_sqltext::Dialect;
-
-/// Statements that fill the catalogue tables.
-#[must_use]
-pub fn statements(catalogue: &Catalogue, shared: &Shared) -> Vec<String> {
-    let mut all = Vec::new();
-    for (name, columns) in tables() {
-        let declared: Vec<String> = parts(columns)
-            .map(|(name, kind)| format!("{name} {}", if kind == Type::Text { "TEXT" } else { "INTEGER" }))
-            .collect();
-        all.push(format!("DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({});", declared.join(", ")));
-    }
-    let mut add = |table: &str, pairs: &[(&str, String)]| {
-        let (names, values): (Vec<&str>, Vec<&str>) = pairs.iter().map(|(n, v)| (*n, v.as_str())).unzip();
-        all.push(format!("INSERT INTO {table} ({}) VALUES ({});", names.join(", "), values.join(", ")));
-    };
-    let schema =
-        if shared.dialect == Dialect::PostgreSql { "public".to_owned() } else { shared.database.clone() };
-    for (number, name) in [(11, "pg_catalog"), (2200, "public"), (13_000, "information_schema")] {
-        add(
-            "pg_namespace",
-            &[("oid", number.to_string()), ("nspname", quote(name)), ("nspowner", "10".into())],
-        );
-        add(
-            "information_schema_schemata",
-            &[("catalog_name", quote(&shared.database)), ("schema_name", quote(name))],
-        );
-    }
-    for (kind, name) in TYPES {
-        let (category, element) = match kind {
-            Type::List(element) => ("'A'", element.kind().oid()),
-            _ => (if kind.is_number() { "'N'" } else { "'S'" }, 0),
-        };
-        let list = Element::of(*kind);
-        let list = if list.kind() == *kind { Type::List(list).oid() } else { 0 };
-        add(
-            "pg_type",
-            &[
-                ("oid", kind.oid().to_string()),
-                ("typname", quote(name)),
-                ("typnamespace", "11".into()),
-                ("typtype", "'b'".into()),
-                ("typelem", element.to_string()),
-                ("typarray", list.to_string()),
-                ("typcategory", category.into()),
-                ("typrelid", "0".into()),
-                ("typbasetype", "0".into()),
-                ("typdelim", "','".into()),
-                ("typnotnull", "0".into()),
-            ],
-        );
-    }
-    add(
-        "pg_database",
-        &[
-            ("oid", "5".into()),
-            ("datname", quote(&shared.database)),
-            ("datallowconn", "1".into()),
-            ("encoding", "6".into()),
-            ("datcollate", "'C'".into()),
-            ("datctype", "'C.UTF-8'".into()),
-            ("datlocprovider", "'c'".into()),
-            ("datdba", "10".into()),
-            ("datistemplate", "0".into()),
-            ("dattablespace", "1663".into()),
-        ],
-    );
-    let can = |what: &'static str| (what, "1".to_owned());
-    add(
-        "pg_roles",
-        &[
-            ("oid", "10".into()),
-            ("rolname", quote(&shared.user)),
-            can("rolsuper"),
-            can("rolcanlogin"),
-            can("rolinherit"),
-            can("rolcreaterole"),
-            can("rolcreatedb"),
-            can("rolreplication"),
-            can("rolbypassrls"),
-            ("rolconnlimit", "-1".into()),
-        ],
-    );
-    add("pg_user", &[("usename", quote(&shared.user)), ("usesysid", "10".into()), ("usesuper", "1".into())]);
-    add("pg_tablespace", &[("oid", "1663".into()), ("spcname", "'pg_default'".into())]);
-    for (number, name) in [(2, "heap"), (403, "btree")] {
-        add("pg_am", &[("oid", number.to_string()), ("amname", quote(name))]);
-    }
-    for (name, value) in settings::all(shared) {
-        let value = quote(&value);
-        add(
-            "pg_settings",
-            &[
-                ("name", quote(&name)),
-                ("setting", value.clone()),
-                ("source", "'default'".into()),
-                ("boot_val", value),
-            ],
-        );
-    }
-    Rows { catalogue, schema: &schema, database: &shared.database, add: &mut add }.all();
-    all
-}
-
-/// Adds a row to a catalogue table.
-type Add<'a> = dyn FnMut(&str, &[(&str, String)]) + 'a;
-
-/// The rows that describe what users have defined.
-struct Rows<'a> {
-    catalogue: &'a Catalogue,
-    schema: &'a str,
-    database: &'a str,
-    add: &'a mut Add<'a>,
-}
-
-fn quote(text: &str) -> String {
-    Dialect::Sqlite.literal(text)
-}
-
-/// A list of places, as in `{1,2}`.
-fn places(list: &[usize]) -> String {
-    quote(&format!("{{{}}}", list.iter().map(usize::to_string).collect::<Vec<_>>().join(",")))
-}
+use super::{Rows, places, quote};
+use crate::catalogue::Table;
+use crate::describe::{self, modifier, number};
+use crate::types::Type;
 
 impl Rows<'_> {
-    fn all(&mut self) {
+    pub(super) fn definitions(&mut self) {
         for table in self.catalogue.tables() {
             self.table(&table);
         }
@@ -140,11 +15,11 @@ impl Rows<'_> {
             let number = number(view.id);
             self.relation(number, &name, 'v', &[("relhasrules", "1".into())]);
             let (schema, shown) = (quote(self.schema), quote(&view.shown));
-            (self.add)(
+            self.add(
                 "pg_views",
                 &[("schemaname", schema.clone()), ("viewname", quote(&name)), ("definition", shown.clone())],
             );
-            (self.add)(
+            self.add(
                 "information_schema_views",
                 &[("table_schema", schema), ("table_name", quote(&name)), ("view_definition", shown)],
             );
@@ -184,7 +59,7 @@ impl Rows<'_> {
                 row.push((column, "0".into()));
             }
         }
-        (self.add)("pg_class", &row);
+        self.add("pg_class", &row);
     }
 
     /// In `information_schema.tables`.
@@ -196,7 +71,7 @@ impl Rows<'_> {
             ("table_type", quote(kind)),
             ("engine", "'InnoDB'".into()),
         ];
-        (self.add)("information_schema_tables", &row);
+        self.add("information_schema_tables", &row);
     }
 
     /// In `pg_attribute`.
@@ -235,14 +110,14 @@ impl Rows<'_> {
                 row.push((column, "0".into()));
             }
         }
-        (self.add)("pg_attribute", &row);
+        self.add("pg_attribute", &row);
     }
 
     fn sequence(&mut self, number: i64, name: &str, kind: Type, start: i64, increment: i64) {
         self.relation(number, name, 'S', &[]);
         let largest = if kind == Type::Int8 { i64::MAX } else { i64::from(i32::MAX) };
         let (low, high) = if increment < 0 { (i64::MIN, -1) } else { (1, largest) };
-        (self.add)(
+        self.add(
             "pg_sequence",
             &[
                 ("seqrelid", number.to_string()),
@@ -255,7 +130,7 @@ impl Rows<'_> {
                 ("seqcache", "1".into()),
             ],
         );
-        (self.add)(
+        self.add(
             "pg_sequences",
             &[
                 ("schemaname", quote(self.schema)),
@@ -279,7 +154,7 @@ impl Rows<'_> {
             ("relnatts", table.columns.len().to_string()),
         ];
         self.relation(of, &table.name, 'r', &flags);
-        (self.add)(
+        self.add(
             "pg_tables",
             &[
                 ("schemaname", quote(self.schema)),
@@ -295,7 +170,7 @@ impl Rows<'_> {
             let kind = table.columns[place - 1].kind;
             self.sequence(number, &name, kind, 1, 1);
             let class = ("classid", "1259".to_owned());
-            (self.add)(
+            self.add(
                 "pg_depend",
                 &[
                     class,
@@ -333,14 +208,14 @@ impl Rows<'_> {
         self.attribute(of, at, &column.name, column.kind, modifier(column.kind, column.precision), &more);
         if let Some(default) = &default {
             let row = [("adrelid", of.to_string()), ("adnum", place.clone()), ("adbin", quote(default))];
-            (self.add)("pg_attrdef", &row);
+            self.add("pg_attrdef", &row);
         }
         let or_null = |n: Option<String>| n.unwrap_or_else(|| "NULL".into());
         let scale = match column.kind {
             Type::Numeric(scale) => scale,
             _ => None,
         };
-        (self.add)(
+        self.add(
             "information_schema_columns",
             &[
                 ("table_catalog", quote(self.database)),
@@ -368,7 +243,7 @@ impl Rows<'_> {
         // Nothing special about any column: ascending, the default operators and collation.
         let usual = quote(&vec!["0"; columns.len()].join(" "));
         let yes = |what: bool| u8::from(what).to_string();
-        (self.add)(
+        self.add(
             "pg_index",
             &[
                 ("indexrelid", index.number.to_string()),
@@ -389,7 +264,7 @@ impl Rows<'_> {
                 ("indnkeyatts", columns.len().to_string()),
             ],
         );
-        (self.add)(
+        self.add(
             "pg_indexes",
             &[
                 ("schemaname", quote(self.schema)),
@@ -402,7 +277,7 @@ impl Rows<'_> {
             if let Some(column) = place.checked_sub(1).map(|c| &table.columns[c]) {
                 let modifier = modifier(column.kind, column.precision);
                 self.attribute(index.number, at, &column.name, column.kind, modifier, &[]);
-                (self.add)(
+                self.add(
                     "information_schema_statistics",
                     &[
                         ("table_schema", quote(self.schema)),
@@ -423,7 +298,7 @@ impl Rows<'_> {
             (number(parent.id), at)
         });
         let letter = |at: usize| quote(&constraint.actions[at].to_string());
-        (self.add)(
+        self.add(
             "pg_constraint",
             &[
                 ("oid", constraint.number.to_string()),
@@ -454,7 +329,7 @@ impl Rows<'_> {
             'f' => "'FOREIGN KEY'",
             _ => "'CHECK'",
         };
-        (self.add)(
+        self.add(
             "information_schema_table_constraints",
             &[
                 ("constraint_schema", schema.clone()),
@@ -472,7 +347,7 @@ impl Rows<'_> {
                 ("constraint_name", name.clone()),
                 ("check_clause", quote(clause)),
             ];
-            (self.add)("information_schema_check_constraints", &row);
+            self.add("information_schema_check_constraints", &row);
         }
         for (at, &column) in constraint.columns.iter().enumerate() {
             let mut row = vec![
@@ -488,7 +363,7 @@ impl Rows<'_> {
                 row.push(("referenced_table_name", quote(&parent.name)));
                 row.push(("referenced_column_name", columns.get(at).map_or("NULL".into(), |c| quote(c))));
             }
-            (self.add)("information_schema_key_column_usage", &row);
+            self.add("information_schema_key_column_usage", &row);
         }
     }
 }

@@ -10,6 +10,9 @@
 //! order of versions has to be seen, and which rows a condition left out is only known when all of them
 //! are.
 
+mod conductor;
+mod monitor;
+
 use crate::Flavour;
 use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
@@ -21,18 +24,13 @@ use crate::session::{Patience, Session};
 use anomalist_databases::{Cancel, Connection, Database, Error, Isolation, Kind, Value};
 use anomalist_sqltext::ast::Statement;
 use anomalist_sqltext::{control, parse};
+use conductor::Conductor;
+use monitor::Monitor;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::ScopedJoinHandle;
-use std::time::{Duration, Instant};
-
-/// How long a statement may neither answer nor wait for a lock, and how long all sessions may wait for each
-/// other: longer than any lock is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How often a waiting session asks whether to stop.
-const ASK: Duration = Duration::from_millis(50);
+use std::time::Instant;
 
 /// What a line of the script did.
 #[derive(Clone, PartialEq, Debug)]
@@ -222,9 +220,8 @@ impl Stage<'_> {
                 orders.push(sender);
             }
             drop(answers);
-            let mut monitor = Monitor { connection: control, flavour, backends, asked: None };
-            let conductor = Conductor { stage: self, orders, inbox, answered: 0 };
-            let replayed = conductor.conduct(&mut monitor);
+            let monitor = Monitor { connection: control, flavour, backends, asked: None };
+            let replayed = Conductor::new(self, monitor, orders, inbox).conduct();
             if replayed.is_err() {
                 // A session that waits would be waited for.
                 cancellers.iter().for_each(|canceller| _ = canceller.cancel());
@@ -291,153 +288,4 @@ fn serve(
         }
     }
     session.finish(false)
-}
-
-struct Conductor<'a> {
-    stage: &'a Stage<'a>,
-    orders: Vec<Sender<Order>>,
-    inbox: Receiver<Answer>,
-    answered: usize,
-}
-
-impl Conductor<'_> {
-    fn conduct(mut self, monitor: &mut Monitor<'_>) -> Result<Replayed, Error> {
-        let Stage { script, plan: ScriptPlan { lines, levels, start, .. }, stop, .. } = *self.stage;
-        let mut busy: Vec<Option<usize>> = vec![None; self.orders.len()];
-        let mut events: Vec<Option<Event>> = vec![None; script.steps.len()];
-        // Per line, whether it waited and when it was sent.
-        let mut progress = vec![(false, 0); script.steps.len()];
-        let mut transactions = Vec::new();
-        let mut left: Vec<usize> = (0..script.steps.len()).collect();
-        let mut take = |answer: Answer,
-                        busy: &mut Vec<Option<usize>>,
-                        progress: &[(bool, usize)],
-                        answered: &mut usize| {
-            busy[answer.session] = None;
-            let (waited, sent) = progress[answer.event.line];
-            let line = answer.event.line;
-            events[line] = Some(Event { answer: *answered, waited, sent, ..answer.event });
-            *answered += 1;
-            transactions.extend(answer.executed);
-        };
-        // A line that released locks: the sessions that waited for them go on before the next line is sent.
-        let mut released = false;
-        // Since when no session has answered.
-        let mut idle = None;
-        while !left.is_empty() || busy.iter().any(Option::is_some) {
-            while let Ok(answer) = self.inbox.try_recv() {
-                take(answer, &mut busy, &progress, &mut self.answered);
-            }
-            if stop() {
-                return Err(interrupted());
-            }
-            while std::mem::take(&mut released) {
-                for session in 0..busy.len() {
-                    while busy[session].is_some() {
-                        match self.inbox.recv_timeout(monitor.settles()) {
-                            Ok(answer) => {
-                                released = true;
-                                take(answer, &mut busy, &progress, &mut self.answered);
-                            }
-                            Err(_) if monitor.is_waiting(session)? => break,
-                            Err(_) => {}
-                        }
-                    }
-                }
-            }
-            let free = |line: &usize| busy[script.steps[*line].session - 1].is_none();
-            let Some(at) = left.iter().position(free) else {
-                // The last answers may have come just now.
-                if busy.iter().all(Option::is_none) {
-                    continue;
-                }
-                match self.inbox.recv_timeout(ASK) {
-                    Ok(answer) => {
-                        idle = None;
-                        take(answer, &mut busy, &progress, &mut self.answered);
-                    }
-                    Err(_) if idle.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {}
-                    Err(_) => return Err(Error::new(Kind::Timeout, "all sessions wait for each other")),
-                }
-                continue;
-            };
-            let line = left.remove(at);
-            let step = &script.steps[line];
-            let session = step.session - 1;
-            busy[session] = Some(line);
-            progress[line].1 = self.answered;
-            let order = Order { line, step: lines[line].clone(), text: step.text.clone() };
-            if self.orders[session].send(order).is_err() {
-                return Err(Error::new(Kind::Lost, "a session ended"));
-            }
-            released = matches!(lines[line].action, Action::Commit | Action::Rollback);
-            let sent = Instant::now();
-            let mut pause = Duration::from_millis(2);
-            while busy[session] == Some(line) {
-                match self.inbox.recv_timeout(pause) {
-                    Ok(answer) => take(answer, &mut busy, &progress, &mut self.answered),
-                    Err(RecvTimeoutError::Timeout) if monitor.is_waiting(session)? => {
-                        progress[line].0 = true;
-                        break;
-                    }
-                    Err(RecvTimeoutError::Timeout) if stop() => return Err(interrupted()),
-                    Err(RecvTimeoutError::Timeout) if sent.elapsed() < PATIENCE => {
-                        pause = monitor.settles();
-                    }
-                    Err(_) => return Err(Error::new(Kind::Timeout, format!("no answer to: {}", step.text))),
-                }
-            }
-        }
-        let levels = if levels.is_empty() { vec![start.clone()] } else { levels.clone() };
-        let events = events.into_iter().flatten().collect();
-        Ok(Replayed { events, run: Run { transactions }, levels, last: None })
-    }
-}
-
-fn interrupted() -> Error {
-    Error::new(Kind::Cancelled, "interrupted")
-}
-
-/// Asks the server who waits.
-struct Monitor<'a> {
-    connection: &'a mut dyn Connection,
-    flavour: Flavour,
-    backends: Vec<Option<u64>>,
-    /// When the server was asked last.
-    asked: Option<Instant>,
-}
-
-impl Monitor<'_> {
-    /// How long it takes until an answer about waiting is not an old one: InnoDB's table is made anew only
-    /// when it was not read for a tenth of a second.
-    fn settles(&self) -> Duration {
-        Duration::from_millis(if self.flavour.is_mysql() { 150 } else { 10 })
-    }
-
-    /// Whether a session waits for a lock; no if the answer would be an old one, and then it has to be
-    /// asked again.
-    fn is_waiting(&mut self, session: usize) -> Result<bool, Error> {
-        let Some(backend) = self.backends[session] else { return Ok(false) };
-        if self.flavour.is_mysql() && self.asked.is_some_and(|at| at.elapsed() < self.settles()) {
-            return Ok(false);
-        }
-        let query = match self.flavour {
-            // Waiting for autovacuum is not waiting for a session of the script.
-            Flavour::PostgreSql => {
-                let ours: Vec<String> = self.backends.iter().flatten().map(u64::to_string).collect();
-                format!(
-                    "SELECT COUNT(*) FROM unnest(pg_blocking_pids({backend})) AS pid WHERE pid IN ({})",
-                    ours.join(", ")
-                )
-            }
-            Flavour::MariaDb | Flavour::MySql => format!(
-                "SELECT COUNT(*) FROM information_schema.innodb_trx \
-                 WHERE trx_mysql_thread_id = {backend} AND trx_state = 'LOCK WAIT'"
-            ),
-            Flavour::Sqlite => return Ok(false),
-        };
-        let reply = self.connection.query(&query, &[])?;
-        self.asked = Some(Instant::now());
-        Ok(reply.int().unwrap_or(0) > 0)
-    }
 }

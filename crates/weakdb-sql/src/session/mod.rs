@@ -5,42 +5,25 @@
 //! error spoils the transaction in PostgreSQL, and undoes only the statement in MySQL; a serialization
 //! failure ends it in both.
 
-use super::access::Part;
-use super::catalogue::Catalogue;
-use super::cursor::Cursors;
-use super::ddl::Definer;
-use super::engine::{Engine, Shared};
-use super::error::{Code, SqlError};
-use super::names::ResultColumn;
-use super::plan::{Plan, Planner, Prepared, QueryPlan};
-use super::rows;
-use super::show;
-use super::system;
-use super::time;
-use super::types::Type;
-use super::write::{Changed, Writer};
+mod data;
+mod outcome;
+
+pub use outcome::Outcome;
+pub(crate) use outcome::tagged;
+
+use crate::catalogue::Catalogue;
+use crate::cursor::Cursors;
+use crate::ddl::Definer;
+use crate::engine::{Engine, Shared};
+use crate::error::{Code, SqlError};
+use crate::names::ResultColumn;
+use crate::plan::{Plan, Planner, Prepared};
+use crate::{rows, settings, show, system, time};
 use anomalist_sqltext::{Control, Dialect, Lexed, Setting};
 use anomalist_weakdb::{Mark, Value};
+use outcome::found;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-/// What a statement did.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// The columns of its result, if it has one.
-    pub columns: Option<Vec<ResultColumn>>,
-    /// The rows.
-    pub rows: Vec<Vec<Value>>,
-    /// PostgreSQL's words for it.
-    pub tag: String,
-    /// Rows changed, or found.
-    pub count: u64,
-    /// What AUTO_INCREMENT gave.
-    pub last_id: Option<i64>,
-    /// The client asked to be disconnected.
-    pub closes: bool,
-}
 
 /// Where the session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,29 +41,29 @@ const PLANS: usize = 512;
 
 /// A session.
 pub struct Session {
-    pub(super) engine: Engine,
+    pub(crate) engine: Engine,
     catalogue: Arc<Catalogue>,
-    pub(super) dialect: Dialect,
-    pub(super) strict: bool,
-    pub(super) autocommit: bool,
+    pub(crate) dialect: Dialect,
+    pub(crate) strict: bool,
+    pub(crate) autocommit: bool,
     /// Inside BEGIN … COMMIT.
-    pub(super) explicit: bool,
+    pub(crate) explicit: bool,
     /// Inside several statements sent as one.
-    pub(super) block: bool,
-    pub(super) failed: bool,
+    pub(crate) block: bool,
+    pub(crate) failed: bool,
     /// READ ONLY, for this transaction and for all.
-    pub(super) read_only: (bool, bool),
-    pub(super) savepoints: Vec<(String, Mark)>,
-    pub(super) cursors: Cursors,
+    pub(crate) read_only: (bool, bool),
+    pub(crate) savepoints: Vec<(String, Mark)>,
+    pub(crate) cursors: Cursors,
     /// What SET LOCAL has replaced in this transaction.
-    pub(super) replaced: Vec<Setting>,
+    pub(crate) replaced: Vec<Setting>,
     plans: FxHashMap<Arc<str>, (u64, Arc<Prepared>)>,
     /// The version of the catalogue that the catalogue tables are of.
     system: Option<u64>,
 }
 
 impl Session {
-    pub(super) fn new(shared: Shared) -> Result<Self, SqlError> {
+    pub(crate) fn new(shared: Shared) -> Result<Self, SqlError> {
         let (catalogue, dialect, strict) = (shared.catalogue.clone(), shared.dialect, shared.strict);
         Ok(Self {
             engine: Engine::new(shared)?,
@@ -137,7 +120,7 @@ impl Session {
     /// The value of a variable.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
-        super::settings::show(&self.engine.shared(), name)
+        settings::show(&self.engine.shared(), name)
     }
 
     /// Changes the name of the database.
@@ -289,7 +272,7 @@ impl Session {
         }
     }
 
-    pub(super) fn dispatch(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
+    pub(crate) fn dispatch(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
         match &prepared.plan {
             Plan::Empty => Ok(Outcome::default()),
             Plan::Control(control) => self.control(control),
@@ -332,27 +315,6 @@ impl Session {
         }
     }
 
-    /// Parameters as values of their types.
-    fn coerced(&self, prepared: &Prepared, params: &[Value]) -> Result<Vec<Value>, SqlError> {
-        let kind = |at: usize| prepared.parameters.get(at).copied().unwrap_or(Type::Unknown);
-        let wanted = |kind: Type| {
-            !matches!(kind, Type::Varchar(_) | Type::Char(_) | Type::Numeric(_) | Type::Float4 | Type::Float8)
-        };
-        let coerce = |(at, value): (usize, &Value)| match kind(at) {
-            // Lengths and scales are those of the column, and checked when it is written.
-            kind if wanted(kind) => match (kind.is_integer(), value) {
-                (true, Value::Real(_)) => Ok(value.clone()),
-                (true, Value::Text(t)) if t.contains('.') => Type::Float8.coerce(value.clone(), self.dialect),
-                (true, _) => Type::Int8.coerce(value.clone(), self.dialect),
-                _ => kind.coerce(value.clone(), self.dialect),
-            },
-            Type::Varchar(_) | Type::Char(_) => Type::Text.coerce(value.clone(), self.dialect),
-            Type::Numeric(_) => Type::Numeric(None).coerce(value.clone(), self.dialect),
-            _ => Type::Float8.coerce(value.clone(), self.dialect),
-        };
-        params.iter().enumerate().map(coerce).collect()
-    }
-
     fn tick(&self) {
         let mut shared = self.engine.shared();
         if !shared.store.in_transaction() {
@@ -372,12 +334,12 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn in_block(&self) -> bool {
+    pub(crate) fn in_block(&self) -> bool {
         self.explicit || self.block || !self.autocommit
     }
 
     /// Begins the store's transaction unless it is open.
-    pub(super) fn open(&mut self) -> Result<(), SqlError> {
+    pub(crate) fn open(&mut self) -> Result<(), SqlError> {
         self.tick();
         let mut shared = self.engine.shared();
         if !shared.store.in_transaction() {
@@ -390,100 +352,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement that reads or writes tables.
-    fn data(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
-        self.open()?;
-        let mark = {
-            let mut shared = self.engine.shared();
-            shared.store.statement(Some(&prepared.text));
-            shared.store.mark()?
-        };
-        let outcome = self.touch(prepared, params);
-        self.engine.shared().current = false;
-        match outcome {
-            Ok(outcome) if self.in_block() => Ok(outcome),
-            Ok(outcome) => {
-                self.commit()?;
-                Ok(outcome)
-            }
-            Err(error) => {
-                let mut shared = self.engine.shared();
-                if !self.in_block() {
-                    let _ = shared.store.rollback();
-                } else if self.dialect != Dialect::PostgreSql {
-                    shared.store.rollback_to(mark)?;
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn touch(&mut self, prepared: &Prepared, params: &[Value]) -> Result<Outcome, SqlError> {
-        let source = match &prepared.plan {
-            Plan::Query(query) => Some(query),
-            Plan::Insert(insert) => insert.source.as_ref().ok(),
-            Plan::Update(update) => Some(&update.source),
-            Plan::Delete(delete) => Some(&delete.source),
-            _ => None,
-        };
-        self.refresh(source.map_or("", |s| s.sql.as_str()))?;
-        if let Some(source) = source {
-            self.look(source, params)?;
-        }
-        let (engine, dialect, strict) = (&mut self.engine, self.dialect, self.strict);
-        let mut writer = Writer { engine, dialect, strict };
-        let (verb, changed) = match &prepared.plan {
-            Plan::Query(query) => {
-                let rows = writer.engine.query(&query.sql, params)?;
-                return Ok(found(prepared, rows, "SELECT"));
-            }
-            Plan::Insert(plan) => {
-                writer.engine.sync(&plan.table)?;
-                ("INSERT 0", writer.insert(plan, params)?)
-            }
-            Plan::Update(plan) => ("UPDATE", writer.update(plan, params)?),
-            Plan::Delete(plan) => ("DELETE", writer.delete(plan, params)?),
-            Plan::Truncate(tables, restart) => {
-                for table in tables {
-                    writer.engine.shared().cover(table, "")?;
-                    writer.engine.sync(table)?;
-                    writer.truncate(table)?;
-                    if *restart {
-                        table.counter.store(0, Ordering::SeqCst);
-                    }
-                }
-                return Ok(tagged("TRUNCATE TABLE"));
-            }
-            _ => return Err(SqlError::new(Code::Internal, "not a statement about tables")),
-        };
-        let Changed { count, first_id, rows } = changed;
-        self.engine.shared().last_count = count as i64;
-        let columns = (!prepared.columns.is_empty()).then(|| prepared.columns.clone());
-        let tag = format!("{verb} {count}");
-        Ok(Outcome { columns, rows, tag, count, last_id: first_id, closes: false })
-    }
-
-    /// Before a query: SQLite learns of keys, and the store of what the query covers.
-    fn look(&mut self, query: &QueryPlan, params: &[Value]) -> Result<(), SqlError> {
-        self.engine.shared().current = query.locks;
-        for access in &query.accesses {
-            match access.part(params, self.dialect) {
-                Part::Row(key) => {
-                    if access.table.keys.number(&key).is_none() {
-                        self.engine.shared().has(&access.table, &key)?;
-                    }
-                }
-                Part::Covers(prefix) => self.engine.shared().cover(&access.table, &prefix)?,
-            }
-        }
-        for access in &query.accesses {
-            self.engine.sync(&access.table)?;
-        }
-        Ok(())
-    }
-
     /// Commits what is open.
-    pub(super) fn commit(&mut self) -> Result<(), SqlError> {
+    pub(crate) fn commit(&mut self) -> Result<(), SqlError> {
         self.forget();
         let mut shared = self.engine.shared();
         let committed = if shared.store.in_transaction() { shared.store.commit() } else { Ok(()) };
@@ -495,7 +365,7 @@ impl Session {
     }
 
     /// Rolls back what is open, and leaves every block.
-    pub(super) fn end_block(&mut self) {
+    pub(crate) fn end_block(&mut self) {
         (self.explicit, self.block, self.failed) = (false, false, false);
         self.cursors.rolled_back();
         self.forget();
@@ -517,18 +387,4 @@ fn ends(plan: &Plan) -> bool {
 fn in_failed() -> SqlError {
     let text = "current transaction is aborted, commands ignored until end of transaction block";
     SqlError::new(Code::InFailed, text)
-}
-
-pub(super) fn tagged(tag: impl Into<String>) -> Outcome {
-    Outcome { tag: tag.into(), ..Outcome::default() }
-}
-
-fn found(prepared: &Prepared, rows: Vec<Vec<Value>>, verb: &str) -> Outcome {
-    let mut columns = prepared.columns.clone();
-    let width = rows.first().map_or(columns.len(), Vec::len);
-    let unnamed = || ResultColumn { name: "?column?".into(), kind: Type::Unknown, table: None };
-    columns.resize_with(width, unnamed);
-    let count = rows.len() as u64;
-    let tag = if verb == "SHOW" { "SHOW".to_owned() } else { format!("{verb} {count}") };
-    Outcome { columns: Some(columns), rows, tag, count, last_id: None, closes: false }
 }

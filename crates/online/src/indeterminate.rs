@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 
 /// A transaction that is held.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Indeterminate {
     pub session: u32,
     pub position: u32,
     pub start: Timestamp,
@@ -39,7 +39,7 @@ pub(crate) struct Held {
     pub effects: Vec<(Key128, Effect)>,
 }
 
-impl Held {
+impl Indeterminate {
     fn effect(&self, key: Key128) -> &Effect {
         self.effects.iter().find(|(name, _)| *name == key).map_or(&Effect::Undefined, |(_, effect)| effect)
     }
@@ -47,9 +47,9 @@ impl Held {
 
 /// All of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holding {
+pub(crate) struct IndeterminateSet {
     /// By rank of arrival among them.
-    pub held: FxHashMap<u64, Held>,
+    pub held: FxHashMap<u64, Indeterminate>,
     pub next: u64,
     /// Who would leave something of a key, in the order of arrival.
     writers: FxHashMap<Key128, Vec<u64>>,
@@ -62,19 +62,19 @@ pub(crate) struct Holding {
 /// What one held transaction costs, about, for each of its keys.
 const WEIGHT: usize = 160;
 
-impl Holding {
+impl IndeterminateSet {
     pub fn memory(&self) -> usize {
         WEIGHT * (self.held.len() + self.writers.len() + self.reasons.len())
     }
 
-    fn insert(&mut self, number: u64, held: Held) {
+    fn insert(&mut self, number: u64, held: Indeterminate) {
         for (key, _) in &held.effects {
             self.writers.entry(*key).or_default().push(number);
         }
         self.held.insert(number, held);
     }
 
-    fn remove(&mut self, number: u64) -> Option<Held> {
+    fn remove(&mut self, number: u64) -> Option<Indeterminate> {
         let held = self.held.remove(&number)?;
         for (key, _) in &held.effects {
             if let Some(writers) = self.writers.get_mut(key) {
@@ -88,7 +88,7 @@ impl Holding {
     }
 
     /// In the order of their arrival.
-    fn sorted(&self) -> Vec<(u64, &Held)> {
+    fn sorted(&self) -> Vec<(u64, &Indeterminate)> {
         let mut all: Vec<_> = self.held.iter().map(|(&number, held)| (number, held)).collect();
         all.sort_by_key(|(number, _)| *number);
         all
@@ -128,7 +128,7 @@ impl<S: Store> Checker<S> {
         let number = self.holding.next;
         self.holding.next += 1;
         let keys: Vec<Key128> = effects.iter().map(|(key, _)| *key).collect();
-        let held = Held {
+        let held = Indeterminate {
             session,
             position,
             start: head.stamps.start,
@@ -139,7 +139,7 @@ impl<S: Store> Checker<S> {
             effects,
         };
         self.holding.insert(number, held);
-        self.trail_open(session, position, head, false, batch);
+        self.tail_open(session, position, head, false, batch);
         for key in keys {
             self.open_wrong_reads(key, now, events)?;
         }
@@ -211,15 +211,15 @@ impl<S: Store> Checker<S> {
     /// Of the transactions that are held, those one of which must have committed if a read that is wrong so
     /// far is right.
     fn ask(&self, key: u32, read: &Read) -> Result<Vec<u64>, Cut> {
-        let (world, key) = (&self.world, &self.keys[key as usize]);
+        let (live, key) = (&self.live, &self.keys[key as usize]);
         let Some(writers) = self.holding.writers.get(&key.name) else { return Ok(Vec::new()) };
         let seat = |number: &u64| {
             let held = self.holding.held.get(number)?;
             Some((*number, Seat::Open(held, held.effect(key.name))))
         };
         let open: Vec<(u64, Seat<'_>)> = writers.iter().filter_map(seat).collect();
-        let scope = || world.scope_of(key, read);
-        asked(self.options.rule, world.txn(read.txn), &world.read(key, read), &open, scope)
+        let scope = || live.scope_of(key, read);
+        asked(self.options.rule, live.txn(read.txn), &live.read(key, read), &open, scope)
     }
 
     /// A read that is open has settled, and stays pending: if it asks for one transaction, that one counts.
@@ -258,7 +258,7 @@ impl<S: Store> Checker<S> {
             if read.verdict != Verdict::Open {
                 return Ok(Vec::new());
             }
-            let judged = self.world.judge(&self.keys[key as usize], read);
+            let judged = self.live.judge(&self.keys[key as usize], read);
             match judged.and_then(|judged| match judged.verdict {
                 Verdict::Wrong => self.ask(key, read).map(Some),
                 _ => Ok(None),
@@ -330,7 +330,7 @@ impl<S: Store> Checker<S> {
         from.end()?;
         self.store.release(held.body);
         self.stats.not_committed -= 1;
-        self.trail_admit(held.session, held.position, events);
+        self.tail_admit(held.session, held.position, events);
         self.judge_transaction(&body, 0, (held.session, held.position), now, events)
     }
 
@@ -355,12 +355,12 @@ impl<S: Store> Checker<S> {
             }
         }
         out.reasons(&self.holding.reasons);
-        let mut trails: Vec<_> = self.world.trails.iter().collect();
-        trails.sort_by_key(|(session, _)| **session);
-        out.usize(trails.len());
-        for (&session, trail) in trails {
+        let mut tails: Vec<_> = self.live.tails.iter().collect();
+        tails.sort_by_key(|(session, _)| **session);
+        out.usize(tails.len());
+        for (&session, tail) in tails {
             out.u64(session.into());
-            out.trail(trail);
+            out.tail(tail);
         }
     }
 
@@ -368,7 +368,7 @@ impl<S: Store> Checker<S> {
         self.holding.next = from.u64()?;
         for _ in 0..from.count()? {
             let number = from.u64()?;
-            let held = Held {
+            let held = Indeterminate {
                 session: from.u32()?,
                 position: from.u32()?,
                 start: from.stamp()?,
@@ -382,8 +382,8 @@ impl<S: Store> Checker<S> {
         }
         self.holding.reasons = from.reasons()?;
         for _ in 0..from.count()? {
-            let (session, trail) = (from.u32()?, from.trail()?);
-            self.world.trails.insert(session, trail);
+            let (session, tail) = (from.u32()?, from.tail()?);
+            self.live.tails.insert(session, tail);
         }
         Ok(())
     }

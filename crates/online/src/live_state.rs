@@ -5,7 +5,7 @@
 use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
 use crate::rules::Seat;
-use crate::trail::Trail;
+use crate::session_tail::SessionTail;
 use crate::{Key128, Shape, Shown, TxnName};
 use anomalist_history::{SnapshotSet, Timestamp};
 use anomalist_timestamp::external::{self, Cut, Match, Scope};
@@ -65,9 +65,9 @@ pub(crate) struct Last {
     pub id: Option<Id>,
 }
 
-/// What there is, whatever the key.
+/// The state in memory that is not kept by key.
 #[derive(Clone, Debug)]
-pub(crate) struct World {
+pub(crate) struct LiveState {
     pub rule: Rule,
     /// A read that is right by one of several versions is said to be.
     ties: bool,
@@ -76,7 +76,7 @@ pub(crate) struct World {
     pub sessions: Vec<Session>,
     pub session_index: FxHashMap<Key128, u32>,
     /// Sessions with transactions of unknown outcome.
-    pub trails: FxHashMap<u32, Trail>,
+    pub tails: FxHashMap<u32, SessionTail>,
     /// What a register holds before any write; `None`: nothing.
     pub initial: Option<Key128>,
     pub initial_keys: FxHashMap<Key128, Seen>,
@@ -92,16 +92,16 @@ pub(crate) struct Judged {
     pub expected: Option<Slot>,
 }
 
-impl World {
-    pub fn new(rule: Rule, ties: bool) -> World {
-        World {
+impl LiveState {
+    pub fn new(rule: Rule, ties: bool) -> LiveState {
+        LiveState {
             rule,
             ties,
             txns: Vec::new(),
             free: Vec::new(),
             sessions: Vec::new(),
             session_index: FxHashMap::default(),
-            trails: FxHashMap::default(),
+            tails: FxHashMap::default(),
             initial: Some(Key128::NIL),
             initial_keys: FxHashMap::default(),
             texts: FxHashMap::default(),
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// Transactions in memory.
-    pub fn live(&self) -> usize {
+    pub fn txn_count(&self) -> usize {
         self.txns.len() - self.free.len()
     }
 

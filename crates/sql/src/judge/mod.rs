@@ -20,6 +20,10 @@
 //! they are write skew too, others go by their Adya codes. The pairs are read off the very dependencies that
 //! the engine's graph is made of.
 
+mod name;
+
+pub use name::Name;
+
 use crate::Flavour;
 use crate::instrument::Effect;
 use crate::mapping::{Mapped, Reads, map};
@@ -29,111 +33,9 @@ use crate::vendor::Promise;
 use anomalist::Basis;
 use anomalist_check::{Analyser, Budget, Dependency, ExtraEdge, dependencies};
 use anomalist_history::{History, Index, Indexed, OpKind, TooLarge};
-use anomalist_level::{AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Why, Witness};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Judgement, Level, Node, Relation, Verdict, Why, Witness};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-
-/// An anomaly by IsoRel's name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum Name {
-    /// G0
-    DirtyWrite,
-    /// G1a
-    AbortedRead,
-    /// G1b
-    IntermediateRead,
-    /// G1c
-    CircularFlow,
-    /// `rw` and `wr` through one row.
-    NonRepeatableRead,
-    /// `rw` and `wr` through different rows.
-    ReadSkew,
-    /// `rw` and `ww` through one row.
-    LostUpdate,
-    /// `rw` and `ww` through different rows.
-    ReadWriteSkew,
-    /// Two `rw` through different rows.
-    WriteSkew,
-    /// One `rw` through a predicate.
-    PredicateReadSkew,
-    /// Two `rw`, one of them or both through a predicate.
-    PredicateWriteSkew,
-    /// Anything else, by the name of the engine.
-    Other(AnomalyKind),
-}
-
-impl Name {
-    /// The name in JSON.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Name::DirtyWrite => "dirty-write",
-            Name::AbortedRead => "aborted-read",
-            Name::IntermediateRead => "intermediate-read",
-            Name::CircularFlow => "circular-information-flow",
-            Name::NonRepeatableRead => "non-repeatable-read",
-            Name::ReadSkew => "read-skew",
-            Name::LostUpdate => "lost-update",
-            Name::ReadWriteSkew => "read-write-skew",
-            Name::WriteSkew => "write-skew",
-            Name::PredicateReadSkew => "predicate-read-skew",
-            Name::PredicateWriteSkew => "predicate-write-skew",
-            Name::Other(kind) => kind.name(),
-        }
-    }
-
-    /// Adya's phenomenon.
-    pub fn code(self) -> AnomalyKind {
-        match self {
-            Name::DirtyWrite => AnomalyKind::G0,
-            Name::AbortedRead => AnomalyKind::G1a,
-            Name::IntermediateRead => AnomalyKind::G1b,
-            Name::CircularFlow => AnomalyKind::G1c,
-            Name::NonRepeatableRead | Name::ReadSkew | Name::LostUpdate | Name::ReadWriteSkew => {
-                AnomalyKind::GSingleItem
-            }
-            Name::WriteSkew => AnomalyKind::G2Item,
-            Name::PredicateReadSkew => AnomalyKind::GSingle,
-            Name::PredicateWriteSkew => AnomalyKind::G2,
-            Name::Other(kind) => kind,
-        }
-    }
-
-    /// Whether it is what a test expects: by its name, or by Adya's code, which several have in common.
-    pub fn is_called(self, expected: &str) -> bool {
-        let same = |kind: AnomalyKind| match self.code() {
-            AnomalyKind::GSingleItem => matches!(kind, AnomalyKind::GSingleItem | AnomalyKind::GSingle),
-            code => code == kind,
-        };
-        self.kind().eq_ignore_ascii_case(expected)
-            || (!Name::NAMED.iter().any(|n| n.kind().eq_ignore_ascii_case(expected))
-                && expected.parse().is_ok_and(same))
-    }
-
-    /// Whether an anomaly can be called this.
-    pub fn is_known(expected: &str) -> bool {
-        Name::NAMED.iter().any(|name| name.is_called(expected)) || expected.parse::<AnomalyKind>().is_ok()
-    }
-
-    /// Those with a name of IsoRel's.
-    pub const NAMED: [Name; 11] = [
-        Name::DirtyWrite,
-        Name::AbortedRead,
-        Name::IntermediateRead,
-        Name::CircularFlow,
-        Name::NonRepeatableRead,
-        Name::ReadSkew,
-        Name::LostUpdate,
-        Name::ReadWriteSkew,
-        Name::WriteSkew,
-        Name::PredicateReadSkew,
-        Name::PredicateWriteSkew,
-    ];
-
-    /// Whether a level of Adya's forbids it.
-    pub fn is_forbidden_by(self, level: Level) -> bool {
-        level.forbids(self.code())
-    }
-}
 
 /// A dependency between two transactions of a run, about a row.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -220,39 +122,22 @@ pub fn judge(
     let spent = || budget.is_spent();
     let judgement = engine(mapped, &given, &[promise.adya], &[], &spent)?;
     let verdict = verdict_of(&judgement, promise.adya);
-    // What the level allows was not looked for, and is to be known all the same.
+    // The engine does not look for what the level allows unless it is asked to.
     let all_kinds = CYCLES.into_iter().chain([AnomalyKind::AbortedRead, AnomalyKind::IntermediateRead]);
     let allowed: Vec<AnomalyKind> = all_kinds.filter(|kind| !promise.adya.forbids(*kind)).collect();
     let beyond = engine(mapped, &given, &[Level::Serializable], &allowed, &spent)?;
     let mut further = Vec::new();
     for anomaly in judgement.anomalies.iter().chain(&beyond.anomalies) {
-        let name = match anomaly.kind {
-            AnomalyKind::AbortedRead => Name::AbortedRead,
-            AnomalyKind::IntermediateRead => Name::IntermediateRead,
-            AnomalyKind::G2Item => Name::WriteSkew,
-            AnomalyKind::G2 => Name::PredicateWriteSkew,
-            kind => Name::Other(kind),
-        };
-        let ends: BTreeSet<_> = anomaly.witness.edges.iter().flat_map(|e| [e.from, e.to]).collect();
-        let transactions: Vec<usize> =
-            anomaly.witness.transactions.iter().map(|&t| mapped.place(t)).collect();
-        let cycle = cycle(mapped, &links, &anomaly.witness);
-        let shape = match (&cycle[..], ends.len()) {
-            ([], 0) => anomaly.kind.code().to_owned(),
-            ([], n) => format!("{} of {n} transactions", anomaly.kind.code()),
-            _ => shape(run, &cycle),
-        };
-        let one = (Found { name, links: cycle, transactions, shape }, anomaly.count);
-        // Cycles of two have been named.
-        let longer = CYCLES.contains(&anomaly.kind) && ends.len() > 2;
-        match name {
+        let one = (instance(run, mapped, &links, anomaly), anomaly.count);
+        match one.0.name {
             Name::AbortedRead | Name::IntermediateRead => found.push(one),
-            _ if longer => found.push(one),
+            // The cycles of two transactions are among the pairs.
+            _ if CYCLES.contains(&anomaly.kind) && ends(anomaly) > 2 => found.push(one),
             _ if promise.adya.forbids(anomaly.kind) => further.push(one),
             _ => {}
         }
     }
-    // What the engine says beside follows from the cycles; without one it is all there is to say.
+    // Other anomalies follow from the cycles; they are reported if there is no forbidden cycle.
     if verdict == Verdict::Violated && !found.iter().any(|(f, _)| f.name.is_forbidden_by(promise.adya)) {
         found.extend(further);
     }
@@ -261,19 +146,50 @@ pub fn judge(
         let judgement = engine(&all, &Given::new(&all, &through), others, &[], &spent)?;
         required.extend(others.iter().map(|&level| verdict_of(&judgement, level)));
     }
+    let (counts, examples) = by_shape(run, found);
+    Ok(Judged { verdict, required, counts, examples, links })
+}
+
+/// How many transactions, the initial state included, the edges of an anomaly connect.
+fn ends(anomaly: &Anomaly) -> usize {
+    anomaly.witness.edges.iter().flat_map(|e| [e.from, e.to]).collect::<BTreeSet<_>>().len()
+}
+
+/// An anomaly of the engine, by IsoRel's name and with the statements of the run.
+fn instance(run: &Run, mapped: &Mapped, links: &[Link], anomaly: &Anomaly) -> Found {
+    let name = match anomaly.kind {
+        AnomalyKind::AbortedRead => Name::AbortedRead,
+        AnomalyKind::IntermediateRead => Name::IntermediateRead,
+        AnomalyKind::G2Item => Name::WriteSkew,
+        AnomalyKind::G2 => Name::PredicateWriteSkew,
+        kind => Name::Other(kind),
+    };
+    let transactions = anomaly.witness.transactions.iter().map(|&t| mapped.place(t)).collect();
+    let cycle = cycle(mapped, links, &anomaly.witness);
+    let shape = match (&cycle[..], ends(anomaly)) {
+        ([], 0) => anomaly.kind.code().to_owned(),
+        ([], n) => format!("{} of {n} transactions", anomaly.kind.code()),
+        _ => shape(run, &cycle),
+    };
+    Found { name, links: cycle, transactions, shape }
+}
+
+/// How often each anomaly occurs, and for each of its shapes the instance with the fewest statements and the
+/// number of instances.
+fn by_shape(run: &Run, found: Vec<(Found, u64)>) -> (BTreeMap<Name, u64>, Vec<(Found, u64)>) {
+    let size = |f: &Found| f.transactions.iter().map(|&t| run.transactions[t].steps.len()).sum::<usize>();
     let mut counts: BTreeMap<Name, u64> = BTreeMap::new();
     let mut examples: BTreeMap<(Name, String), (Found, u64)> = BTreeMap::new();
     for (one, count) in found {
         *counts.entry(one.name).or_default() += count;
         let key = (one.name, one.shape.clone());
-        let size = |f: &Found| f.transactions.iter().map(|&t| run.transactions[t].steps.len()).sum::<usize>();
         let kept = examples.entry(key).or_insert_with(|| (one.clone(), 0));
         if size(&one) < size(&kept.0) {
             kept.0 = one;
         }
         kept.1 += count;
     }
-    Ok(Judged { verdict, required, counts, examples: examples.into_values().collect(), links })
+    (counts, examples.into_values().collect())
 }
 
 fn by_predicate(link: &PredicateLink) -> Link {
