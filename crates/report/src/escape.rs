@@ -40,7 +40,11 @@ fn mapped(text: &str, special: impl Fn(char) -> Option<&'static str>) -> String 
 
 /// A name for terminals and logs. No word of it starts with `::` and none contains `##[`, because a log of
 /// GitHub's obeys a line that starts with the one or contains the other.
-pub(crate) fn terminal(text: &str) -> String {
+///
+/// ```
+/// assert_eq!(anomalist_report::printable("a\u{1b}[2J\n::error::"), "a\\u{1b}[2J\\n::error::");
+/// ```
+pub fn terminal(text: &str) -> String {
     let out = mapped(text, |_| None);
     let out = if out.starts_with("::") { format!("\\{out}") } else { out };
     out.replace(" ::", " \\::").replace("##[", "#\\#[")
@@ -62,7 +66,7 @@ pub(crate) fn xml(text: &str) -> String {
     })
 }
 
-/// Text in a line or a cell of Markdown, as GitHub and GitLab read it: no markup, no link, no mention.
+/// Text in a line or a cell of Markdown, as GitHub and GitLab read it: no markup and no link.
 pub(crate) fn markdown(text: &str) -> String {
     let out = mapped(text, |c| {
         Some(match c {
@@ -80,12 +84,19 @@ pub(crate) fn markdown(text: &str) -> String {
             '~' => "\\~",
             '!' => "\\!",
             '$' => "\\$",
-            '@' => "\\@",
-            '\n' => " ",
+            '\n' => "\\\\n",
             _ => return None,
         })
     });
-    out.replace("://", "\\://").replace("www.", "www\\.")
+    let out = out.replace("://", "\\://").replace("www.", "www\\.");
+    let out = out.trim_start();
+    // What starts a list, a rule or a heading at the beginning of a line.
+    let digits = out.len() - out.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    match out[digits..].chars().next() {
+        Some('-' | '+' | '=' | ':') if digits == 0 => format!("\\{out}"),
+        Some('.' | ')') if digits > 0 => format!("{}\\{}", &out[..digits], &out[digits..]),
+        _ => out.to_owned(),
+    }
 }
 
 /// Lines of text as a block of code in Markdown, in a fence longer than any in the text.
@@ -144,7 +155,7 @@ mod tests {
         assert_eq!(dot("a\"b\\c\nd\u{7}"), "\"a\\\"b\\\\c\\nd\\\\u{7}\"");
         assert_eq!(terminal("\u{1b}[31m\n"), "\\u{1b}[31m\\n");
         assert_eq!(terminal("::error::a ::b a::c ##[d]"), "\\::error::a \\::b a::c #\\#[d]");
-        assert_eq!(markdown("a|b`c`\n[d](http://e)"), "a\\|b\\`c\\` \\[d\\](http\\://e)");
+        assert_eq!(markdown("a|b`c`\n[d](http://e)"), "a\\|b\\`c\\`\\\\n\\[d\\](http\\://e)");
         assert_eq!(markdown_block("a\n````\n"), "`````text\na\n````\n`````\n");
         assert_eq!(sarif("{0} [a](1)"), "{{0}} [a] (1)");
     }

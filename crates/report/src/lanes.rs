@@ -38,9 +38,13 @@ enum Event {
 
 /// The drawing, two columns in; none where it would not fit or not help.
 pub(crate) fn draw(view: &WitnessView<'_>, marks: &Marks, style: &Style) -> Option<String> {
-    let mut sessions: Vec<SessionId> = view.txns.iter().map(|&t| view.history.session_of(t)).collect();
-    sessions.sort_unstable();
-    sessions.dedup();
+    let events = events(view);
+    let mut sessions: Vec<SessionId> = Vec::new();
+    for session in events.iter().map(|(t, _)| view.history.session_of(*t)) {
+        if !sessions.contains(&session) {
+            sessions.push(session);
+        }
+    }
     if !style.lanes || sessions.len() > LANES || view.txns.is_empty() || view.txns.len() > TRANSACTIONS {
         return None;
     }
@@ -48,8 +52,15 @@ pub(crate) fn draw(view: &WitnessView<'_>, marks: &Marks, style: &Style) -> Opti
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut open = vec![false; sessions.len()];
     let mut last = None;
-    for (txn, event) in events(view) {
-        let lane = sessions.binary_search(&view.history.session_of(txn)).ok()?;
+    for (txn, event) in events {
+        let lane = sessions.iter().position(|&s| s == view.history.session_of(txn))?;
+        // Operations that are left out need no row either.
+        if let Event::Operation(None, text) = &event {
+            let cell = rows.last_mut().map(|row| &mut row[lane])?;
+            cell.push(' ');
+            cell.push_str(text);
+            continue;
+        }
         let ends = matches!(event, Event::End);
         let (bar, text) = match event {
             Event::Begin(t) => (bars.begin, heading(view, t)),

@@ -109,8 +109,12 @@ pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> Stri
     out
 }
 
-/// `1,234,567`.
-pub(crate) fn thousands(n: u64) -> String {
+/// A number with separators: `1,234,567`.
+///
+/// ```
+/// assert_eq!(anomalist_report::thousands(1_234_567), "1,234,567");
+/// ```
+pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {

@@ -70,6 +70,7 @@ pub use ci::{github, junit};
 pub use doc::Doc;
 pub use documents::{DOCUMENTS, Document, gitlab, markdown, sarif, step_summary};
 pub use dot::dot;
+pub use escape::terminal as printable;
 pub use explain::explain;
 pub use html::html;
 pub use json::{document, json, json_text};
@@ -77,7 +78,7 @@ pub use ladder::{
     Cell, Ladder, Rung, column_title, ladder, ladder_html, ladder_markdown, ladder_text, sign,
     summary_sentence,
 };
-pub use layout::Style;
+pub use layout::{Style, thousands};
 pub use matrix::{Column, matrix_markdown, matrix_text};
 pub use outcome::Outcome;
 pub use summary::summary_table;

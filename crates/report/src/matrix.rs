@@ -1,7 +1,7 @@
 //! Levels against runs: a row per level, a column per run. What a database keeps, and what it doesn't, at a
 //! glance.
 
-use crate::escape::markdown;
+use crate::escape::{markdown, terminal};
 use crate::ladder::sign;
 use crate::layout::{Style, Tone, padded, thousands, width};
 use crate::titled;
@@ -51,7 +51,7 @@ pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
     let rows = levels(columns);
     let first = rows.iter().map(|l| width(l.name())).max().unwrap_or(0);
     let head_lines = |limit: usize| -> (Vec<Vec<String>>, Vec<usize>) {
-        let heads: Vec<Vec<String>> = columns.iter().map(|c| lines(c.head, limit)).collect();
+        let heads: Vec<Vec<String>> = columns.iter().map(|c| lines(&terminal(c.head), limit)).collect();
         let widest = |head: &Vec<String>| head.iter().map(|line| width(line)).max().unwrap_or(0);
         let word = "VIOLATED".len() + if style.signs { 2 } else { 0 };
         let widths = heads.iter().map(|head| widest(head).max(word)).collect();
@@ -95,7 +95,7 @@ pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
     for column in columns {
         let found = anomalies(column.judgement);
         let found = if found.is_empty() { "no anomaly".to_owned() } else { found };
-        let start = format!("{}: ", column.head);
+        let start = format!("{}: ", terminal(column.head));
         out.push_str(&crate::layout::wrap(&start, 2, style.columns(), &found));
     }
     out

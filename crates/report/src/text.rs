@@ -82,7 +82,7 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     }
     for note in &subject.judgement.notes {
         out.push('\n');
-        out.push_str(&wrap("note: ", 6, style.columns(), note));
+        out.push_str(&wrap("note: ", 6, style.columns(), &crate::escape::terminal(note)));
     }
     if let (Some(timing), true) = (subject.timing, style.verbose > 0) {
         let _ = write!(out, "\nloaded in {:.1} ms, checked in {:.1} ms\n", timing.load_ms, timing.check_ms);

@@ -9,6 +9,7 @@
 mod growing;
 mod http;
 pub mod ingest;
+mod live;
 mod metrics;
 mod report;
 mod run;
