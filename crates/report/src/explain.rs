@@ -61,11 +61,11 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
 
 /// The steps of the explanation, unnumbered.
 pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
-    told(view).into_iter().map(|(text, _)| text).collect()
+    steps_with_operations(view).into_iter().map(|(text, _)| text).collect()
 }
 
 /// The steps of the explanation, each with the operations that it speaks of as far as that is known.
-pub(crate) fn told(view: &WitnessView<'_>) -> Vec<(String, Vec<OpId>)> {
+pub(crate) fn steps_with_operations(view: &WitnessView<'_>) -> Vec<(String, Vec<OpId>)> {
     let edges = &view.anomaly.witness.edges;
     let steps = match direct::steps(view) {
         Some(steps) => steps,

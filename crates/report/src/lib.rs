@@ -50,6 +50,7 @@ mod html;
 mod json;
 mod ladder;
 mod lanes;
+mod lattice;
 mod layout;
 mod matrix;
 mod outcome;
@@ -78,6 +79,7 @@ pub use ladder::{
     Cell, Ladder, Rung, column_title, ladder, ladder_html, ladder_markdown, ladder_text, sign,
     summary_sentence,
 };
+pub use lattice::lattice;
 pub use layout::{Style, thousands};
 pub use matrix::{Column, matrix_markdown, matrix_text};
 pub use outcome::Outcome;

@@ -36,10 +36,12 @@ const HOSTILE: &[&str] = &[
     "* _ ~ $x$ <u> -- 1. + -",
 ];
 
+/// An operation, its key and its value; or the end of a transaction: `.` or, if it aborts, `!`.
+type Step = (char, usize, usize);
+
 /// Histories with many anomalies. `name` gives the text of the n-th name.
 fn histories(name: &dyn Fn(usize) -> String) -> Vec<History> {
-    let scripts: [&[&[(char, usize, usize)]]; 4] = [
-        // Sessions of transactions: operation, key, value. A transaction ends with '.' or aborts with '!'.
+    let scripts: [&[&[Step]]; 4] = [
         &[
             &[('w', 0, 1), ('.', 0, 0), ('w', 0, 2), ('w', 1, 1), ('.', 0, 0)],
             &[('r', 1, 1), ('r', 0, 1), ('.', 0, 0)],
@@ -55,7 +57,7 @@ fn histories(name: &dyn Fn(usize) -> String) -> Vec<History> {
     scripts.iter().map(|sessions| history(sessions, name)).collect()
 }
 
-fn history(sessions: &[&[(char, usize, usize)]], name: &dyn Fn(usize) -> String) -> History {
+fn history(sessions: &[&[Step]], name: &dyn Fn(usize) -> String) -> History {
     let mut b = Builder::new();
     let initial = b.atom(AtomKind::Text, &name(100));
     b.set_initial_default(Some(initial));

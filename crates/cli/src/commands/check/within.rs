@@ -10,9 +10,9 @@ use crate::cli::Global;
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{basis, bug, interrupt, load};
-use anomalist::{Found, History};
+use anomalist::History;
 use anomalist_history::Builder;
-use anomalist_level::{Bound, Judgement, Level, Verdict, Why};
+use anomalist_level::{Judgement, Verdict, Why};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,54 +120,11 @@ impl Work {
         if let Some(limit) = self.flags.timeout {
             check = check.timeout(limit.saturating_sub(self.since.elapsed()));
         }
-        let mut found = check.run().map_err(|error| bug::report(&history, error))?.into_found();
-        found.judgement.notes.extend(self.only_in_sessions(&history, &found, &stop));
+        let found = check.run().map_err(|error| bug::report(&history, error))?.into_found();
         if let Some(file) = &self.flags.basis.violations {
             basis::write_violations(file, history.transactions(), &found.violations)?;
         }
         Ok(Judged { history, found })
-    }
-
-    /// A note for required levels that hold as long as sessions may be reordered, and only so: many mean the
-    /// other level, with sessions, when they say "snapshot isolation" or "serializable".
-    fn only_in_sessions(
-        &self,
-        history: &History,
-        found: &Found,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Option<String> {
-        let of = |level: &Level| {
-            let holds = found.judgement.verdict(*level) == Some(&Verdict::Holds);
-            let session =
-                Level::of(level.info().family.filter(|_| level.bound() == Bound::Data)?, Bound::Session)?;
-            (holds && !self.flags.level.contains(&session)).then_some((*level, session))
-        };
-        let pairs: Vec<(Level, Level)> = self.flags.level.iter().filter_map(of).collect();
-        let flags = Flags {
-            level: pairs.iter().map(|(_, session)| *session).collect(),
-            anomalies: Vec::new(),
-            declared: false,
-            certificate: None,
-            every_component: false,
-            verify: false,
-            cross_check: false,
-            ..self.flags.clone()
-        };
-        if pairs.is_empty() || !self.flags.anomalies.is_empty() {
-            return None;
-        }
-        let mut check = flags.question(history, &self.global).ok()?.stop_when(stop);
-        if let Some(limit) = self.flags.timeout {
-            check = check.timeout(limit.saturating_sub(self.since.elapsed()));
-        }
-        let judgement = check.run().ok()?.into_found().judgement;
-        let broken = |(_, session): &&(Level, Level)| judgement.verdict(*session) == Some(&Verdict::Violated);
-        let notes: Vec<String> = pairs
-            .iter()
-            .filter(broken)
-            .map(|(level, session)| format!("{level} holds, but not in sessions: {session} is violated"))
-            .collect();
-        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// What is known without the thread.

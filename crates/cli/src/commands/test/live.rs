@@ -98,7 +98,7 @@ impl Live {
     /// The line of this moment.
     fn line(&self, tally: &Tally, anomalies: &str, rate: f64, elapsed: Duration, columns: usize) -> String {
         let counted = |count: u64, what: &str| {
-            (count > 0).then(|| format!("{} {what}", thousands(count))).unwrap_or_default()
+            if count > 0 { format!("{} {what}", thousands(count)) } else { String::new() }
         };
         let finished = tally.finished();
         let (done, left) = match self.limit {
@@ -155,7 +155,7 @@ fn reported(mut kinds: Vec<AnomalyKind>) -> String {
     let forbidding = |kind: &AnomalyKind| Level::ALL.iter().filter(|level| level.forbids(*kind)).count();
     match (kinds.len(), kinds.iter().max_by_key(|kind| forbidding(kind))) {
         (1, Some(only)) => format!("{} so far", only.code()),
-        (n, Some(worst)) => format!("{n} kinds, worst {}", worst.code()),
+        (n, Some(worst)) => format!("{n} kinds (worst {})", worst.code()),
         (_, None) => "no anomaly so far".to_owned(),
     }
 }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(reported(vec![AnomalyKind::ThinAirRead]), "no anomaly so far");
         assert_eq!(reported(vec![AnomalyKind::G2Item, AnomalyKind::ThinAirRead]), "G2-item so far");
         let several = vec![AnomalyKind::G2Item, AnomalyKind::G1c, AnomalyKind::GSingleItem];
-        assert_eq!(reported(several), "3 kinds, worst G1c");
+        assert_eq!(reported(several), "3 kinds (worst G1c)");
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
             );
         }
         assert!(
-            fitted(head, &parts, 80).ends_with("12,345,678/100,000,000, 7 unknown"),
+            fitted(head, &parts, 80).ends_with("123,456/s, 17 s left, 7 unknown"),
             "{}",
             fitted(head, &parts, 80)
         );
