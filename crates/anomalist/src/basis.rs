@@ -66,7 +66,7 @@ impl Split {
 
     /// Judges by timestamps what is to be judged by them, and adds that to the judgement by values.
     pub fn judge(
-        self,
+        &self,
         history: &History,
         by_values: Option<Judgement>,
         anomalies: Option<Vec<AnomalyKind>>,
@@ -78,7 +78,7 @@ impl Split {
         if self.stamps.is_empty() {
             return (judgement, Vec::new());
         }
-        let request = ByStamps { levels: self.stamps, anomalies, tie: self.tie, threads };
+        let request = ByStamps { levels: self.stamps.clone(), anomalies, tie: self.tie, threads };
         let Some((by_stamps, found)) = offline::judge(history, &request, budget) else {
             return (judgement, Vec::new());
         };

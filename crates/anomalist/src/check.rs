@@ -154,12 +154,14 @@ impl<'h> Check<'h> {
         let spent = || stop.is_some_and(|stop| stop()) || late();
         let limits = Limits { spent: &spent, timed: timeout.is_some(), known: known.unwrap_or(&|_| {}) };
         let definitions = question.definitions;
-        let mut preparing = Duration::ZERO;
+        let (mut preparing, mut again) = (Duration::ZERO, None);
         let judged = match history.recording() {
             Recording::Plain { history, .. } => {
                 let prepared = Prepared::new(history, question, &analysers)?;
                 preparing = began.elapsed();
-                prepared.judge(limits)?
+                let judged = prepared.judge(limits)?;
+                again = Some(prepared);
+                judged
             }
             Recording::Other { lowered, .. } => {
                 let judgement = judging::lowered(lowered, &question, &analysers, limits);
@@ -169,6 +171,8 @@ impl<'h> Check<'h> {
         let mut judgement = Judgement { definitions, ..judged.judgement };
         judging::admit_any_loss(&mut judgement, history.recording());
         let checking = began.elapsed().saturating_sub(preparing + judged.doubted);
+        let in_sessions = again.and_then(|it| it.only_in_sessions(&required, &judgement, (checking, limits)));
+        judgement.notes.extend(in_sessions);
         let timing = Timing { load_ms: millis(history.reading + preparing), check_ms: millis(checking) };
         let found = Found {
             judgement,

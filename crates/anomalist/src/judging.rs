@@ -10,7 +10,9 @@ use crate::history::Recording;
 use anomalist_check::{Analyser, Budget, Inference, Request};
 use anomalist_history::{History, Indexed};
 use anomalist_jepsen::datatypes::{self, Lowered};
-use anomalist_level::{AnomalyKind, By, Certificate, Definitions, Judgement, Level, Sought, Verdict, Why};
+use anomalist_level::{
+    AnomalyKind, Bound, By, Certificate, Definitions, Judgement, Level, Sought, Verdict, Why,
+};
 use anomalist_timestamp::offline::Findings;
 use anomalist_timestamp::{Mode, Tie};
 use anomalist_verify::Verifier;
@@ -130,17 +132,17 @@ impl<'a> Prepared<'a> {
     }
 
     /// Decides.
-    pub fn judge(self, limits: Limits<'_>) -> Result<Judged, Error> {
+    pub fn judge(&self, limits: Limits<'_>) -> Result<Judged, Error> {
         let Prepared { history, question, split, indexed, analysers } = self;
         with_budget(limits, |budget| {
             let mut doubted = Duration::ZERO;
-            let by_values = match (&indexed, split.values.clone()) {
+            let by_values = match (indexed, split.values.clone()) {
                 (Some(indexed), Some(levels)) => {
                     let request = question.request(levels);
                     let judgement = by_values(indexed, &request, analysers, limits, budget);
                     let since = Instant::now();
                     let certain = analysers.is_empty();
-                    doubt(indexed, &question, &request, certain, &judgement, &budget.aside())
+                    doubt(indexed, question, &request, certain, &judgement, &budget.aside())
                         .map_err(|what| Error::Internal { judgement: Box::new(judgement.clone()), what })?;
                     doubted = since.elapsed();
                     Some(judgement)
@@ -153,11 +155,54 @@ impl<'a> Prepared<'a> {
                 split.judge(history, by_values, question.anomalies(), certificates, question.threads, budget);
             seek_in_stamps(&mut judgement, &question.anomalies);
             let since = Instant::now();
-            if let Err(what) = doubt_stamps(history, &question, &judgement, exclusive, &budget.aside()) {
+            if let Err(what) = doubt_stamps(history, question, &judgement, exclusive, &budget.aside()) {
                 return Err(Error::Internal { judgement: Box::new(judgement), what });
             }
             Ok(Judged { judgement, violations, doubted: doubted + since.elapsed() })
         })
+    }
+}
+
+impl Prepared<'_> {
+    /// A note for required levels that hold only as long as sessions may be reordered: many mean the level
+    /// with sessions when they say "snapshot isolation" or "serializable". Takes no longer than the answer
+    /// itself did, or a second.
+    pub fn only_in_sessions(
+        mut self,
+        required: &[Level],
+        judgement: &Judgement,
+        (took, limits): (Duration, Limits<'_>),
+    ) -> Option<String> {
+        let of = |level: &Level| {
+            let family = level.info().family.filter(|_| level.bound() == Bound::Data)?;
+            let session = Level::of(family, Bound::Session)?;
+            let open =
+                judgement.verdict(*level) == Some(&Verdict::Holds) && judgement.verdict(session).is_none();
+            open.then_some((*level, session))
+        };
+        let pairs: Vec<(Level, Level)> = required.iter().filter_map(of).collect();
+        if pairs.is_empty() || !self.question.anomalies.is_empty() {
+            return None;
+        }
+        let plain = Question::about(&[], self.question.threads);
+        self.question = Question {
+            levels: pairs.iter().map(|(_, session)| *session).collect(),
+            certificates: plain.certificates,
+            every_component: plain.every_component,
+            verify: plain.verify,
+            cross_check: plain.cross_check,
+            ..self.question
+        };
+        self.split = Split::new(self.history, &self.question).ok()?;
+        let since = Instant::now();
+        let patience = took.max(Duration::from_secs(1));
+        let spent = || (limits.spent)() || since.elapsed() >= patience;
+        let found = self.judge(Limits { spent: &spent, timed: true, known: &|_| {} }).ok()?.judgement;
+        let broken = pairs.iter().filter(|(_, session)| found.verdict(*session) == Some(&Verdict::Violated));
+        let notes: Vec<String> = broken
+            .map(|(level, session)| format!("{level} holds, but not in sessions: {session} is violated"))
+            .collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 }
 

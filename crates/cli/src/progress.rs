@@ -23,15 +23,22 @@ impl Progress {
     /// Counts bytes of an input, or shows that something goes on where their number is unknown.
     pub fn bytes(global: &Global, what: &str, total: Option<u64>) -> Progress {
         let template = match total {
-            Some(_) => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
-            None => "{msg} {spinner} {bytes} {elapsed}",
+            Some(_) => {
+                "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} left"
+            }
+            None => "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec} {elapsed}",
         };
         Progress::new(global, what, total, template)
     }
 
     /// Counts transactions.
     pub fn transactions(global: &Global, what: &str, total: u64) -> Progress {
-        Progress::new(global, what, Some(total), "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
+        Progress::new(
+            global,
+            what,
+            Some(total),
+            "{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta} left",
+        )
     }
 
     /// Shows that something goes on, as long as [`Progress::pulse`] is called now and then.
@@ -45,7 +52,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(what.to_owned());
+        bar.set_message(shortened(what));
         let wanted = !global.quiet && std::io::stderr().is_terminal();
         Progress { bar, since: Instant::now(), wanted, shown: AtomicBool::new(false) }
     }
@@ -55,6 +62,11 @@ impl Progress {
         if self.is_shown() {
             self.bar.set_position(position);
         }
+    }
+
+    /// What is being done.
+    pub fn phase(&self, what: &str) {
+        self.bar.set_message(shortened(what));
     }
 
     /// The work goes on.
@@ -77,6 +89,17 @@ impl Progress {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         true
+    }
+}
+
+/// The end of a long text, so that a bar has room beside it on a terminal of 60 columns.
+fn shortened(what: &str) -> String {
+    const LONGEST: usize = 40;
+    let long = what.chars().count().saturating_sub(LONGEST);
+    let (verb, rest) = what.split_once(' ').unwrap_or(("", what));
+    match long {
+        0 => what.to_owned(),
+        long => format!("{verb} …{}", rest.chars().skip(long + 1).collect::<String>()),
     }
 }
 

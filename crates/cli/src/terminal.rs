@@ -14,18 +14,36 @@ const USUAL: u16 = 80;
 /// How to set text on standard output.
 pub fn style(global: &Global) -> Style {
     let terminal = io::stdout().is_terminal();
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let dumb = is_dumb();
     let width = match terminal_size::terminal_size() {
         Some((terminal_size::Width(columns), _)) if terminal => columns.min(WIDEST),
         _ => USUAL,
     };
     Style {
-        color: terminal && !global.no_color && !set("NO_COLOR") && !dumb,
+        color: terminal && !global.no_color && has_color(),
+        lanes: terminal && !dumb,
+        signs: terminal && !dumb && is_utf8(),
         width: width.into(),
         verbose: global.verbose,
         hints: Hints { examples: Some("-v"), versions: Some("--transaction-order or --wfr-keys") },
     }
+}
+
+/// Whether a terminal would show colours, and the user wants them.
+pub fn has_color() -> bool {
+    !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether the terminal cannot move its cursor.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Whether the locale says that the terminal shows UTF-8. The first of these variables that is set decides.
+fn is_utf8() -> bool {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default().to_lowercase();
+    cfg!(windows) || locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// Set once standard output is a pipe that its reader has closed.

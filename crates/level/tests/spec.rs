@@ -28,6 +28,45 @@ fn page_is_true(page: &str, generated: &str) {
     }
 }
 
+/// What no history of reads and writes shows: Elle's notices about its own search, what is about predicates,
+/// and names of Elle's that nothing reports.
+const WITHOUT_PICTURE: &[AnomalyKind] = &[
+    AnomalyKind::PredicateReadMiss,
+    AnomalyKind::GSi,
+    AnomalyKind::GSib,
+    AnomalyKind::Gsia,
+    AnomalyKind::EmptyTransactionGraph,
+    AnomalyKind::CycleSearchTimeout,
+];
+
+/// Whether there is a drawing of this name: crates/report/tests/book.rs makes them.
+fn drawn(name: &str) -> Option<String> {
+    let file = format!("pictures/{}.svg", name.replace(':', "-"));
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec").join(&file).exists().then_some(file)
+}
+
+/// The drawing of a kind: its own, or that of a kind that is one of its instances, or that of the level of
+/// which it says that no order satisfies it.
+fn picture_of_kind(kind: AnomalyKind) -> Option<String> {
+    let instances = || AnomalyKind::ALL.iter().filter(move |other| other.implies(kind));
+    let own = drawn(kind.name()).or_else(|| instances().find_map(|other| drawn(other.name())));
+    let of_level = |level: &&Level| kind.is_no_order() && level.info().forbids.contains(&kind);
+    let shows = |level: &Level| {
+        let cycles = || level.info().forbids.iter().filter(|k| !k.is_no_order());
+        drawn(&format!("level-{level}")).or_else(|| cycles().find_map(|k| picture_of_kind(*k)))
+    };
+    let level = || Level::ALL.iter().filter(of_level).find_map(shows);
+    own.or_else(level)
+}
+
+/// The drawing of a level: its own, or that of an anomaly that it forbids.
+fn picture_of_level(level: Level) -> Option<String> {
+    let forbidden = || level.info().forbids.iter().find_map(|kind| picture_of_kind(*kind));
+    drawn(&format!("level-{level}"))
+        .or_else(forbidden)
+        .or_else(|| level.info().implies.iter().find_map(|weaker| picture_of_level(*weaker)))
+}
+
 /// Words in lines of at most 106 characters.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
@@ -96,7 +135,9 @@ fn the_table_of_levels_is_generated() {
                 write!(text, " *{what} by* `{example}`.").unwrap();
             }
         }
-        write!(page, "\n{}\n", wrapped(&text)).unwrap();
+        write!(page, "\n<a id=\"{level}\"></a>\n{}\n", wrapped(&text)).unwrap();
+        let picture = picture_of_level(level).unwrap_or_else(|| panic!("{level} has no drawing"));
+        write!(page, "\n![what {level} forbids]({picture})\n").unwrap();
     }
     page_is_true("levels.md", &page);
 }
@@ -108,6 +149,7 @@ fn the_table_of_anomalies_is_generated() {
         let out = listed(kind.rules_out().iter().map(|l| l.name()));
         writeln!(page, "| `{kind}` | {} | {} | {out} |", kind.code(), kind.info().everyday).unwrap();
     }
+    let mut missing = Vec::new();
     for kind in AnomalyKind::ALL.iter().copied() {
         let info = kind.info();
         let mut text = format!("**`{kind}`**: {}", info.definition);
@@ -123,7 +165,16 @@ fn the_table_of_anomalies_is_generated() {
         if let Some(example) = info.example {
             add("Example", &format!("`{example}`"));
         }
-        write!(page, "\n{}\n", wrapped(&text)).unwrap();
+        write!(page, "\n<a id=\"{kind}\"></a>\n{}\n", wrapped(&text)).unwrap();
+        match picture_of_kind(kind) {
+            Some(picture) => {
+                assert!(!WITHOUT_PICTURE.contains(&kind), "{kind} has a drawing");
+                write!(page, "\n![{kind}]({picture})\n").unwrap();
+            }
+            None if WITHOUT_PICTURE.contains(&kind) => {}
+            None => missing.push(kind),
+        }
     }
+    assert_eq!(missing, [], "no drawing");
     page_is_true("anomalies.md", &page);
 }

@@ -6,9 +6,10 @@
 //! reported in `direct.rs`.
 
 use crate::direct;
+use crate::escape::terminal as clean;
 use crate::refuted;
 use crate::versions;
-use crate::witness_view::{WitnessView, clean};
+use crate::witness_view::WitnessView;
 use anomalist_history::{History, OpId, OpKind};
 use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
 
@@ -60,11 +61,19 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
 
 /// The steps of the explanation, unnumbered.
 pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
-    if let Some(steps) = direct::steps(view) {
-        return steps;
-    }
+    steps_with_operations(view).into_iter().map(|(text, _)| text).collect()
+}
+
+/// The steps of the explanation, each with the operations that it speaks of as far as that is known.
+pub(crate) fn steps_with_operations(view: &WitnessView<'_>) -> Vec<(String, Vec<OpId>)> {
     let edges = &view.anomaly.witness.edges;
-    if is_cycle(edges) { cycle(view, edges) } else { direct::plain(view) }
+    let steps = match direct::steps(view) {
+        Some(steps) => steps,
+        None if is_cycle(edges) => return cycle(view, edges),
+        None => direct::plain(view),
+    };
+    let ops = if steps.len() == 1 { view.ops_in_order() } else { Vec::new() };
+    steps.into_iter().map(|step| (step, ops.clone())).collect()
 }
 
 fn is_cycle(edges: &[Edge]) -> bool {
@@ -72,27 +81,29 @@ fn is_cycle(edges: &[Edge]) -> bool {
     matches!((edges.first(), edges.last()), (Some(first), Some(last)) if joined && last.to == first.from)
 }
 
-fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<String> {
-    let mut steps: Vec<(String, bool)> = Vec::new();
+fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<(String, Vec<OpId>)> {
+    let mut steps: Vec<(String, bool, Vec<OpId>)> = Vec::new();
     for edge in edges {
         if let Evidence::Forced { read, visible_write, path, .. } = &edge.evidence {
             let (reader, writer) = (view.history.txn_of(*read), view.history.txn_of(*visible_write));
             let mut why = shortened(&path.iter().map(|e| fact(view, e)).collect::<Vec<_>>()).join("; ");
             if !why.is_empty() {
                 why.push_str(&format!(", so {} must see {}.", view.name(reader), view.name(writer)));
-                steps.push((why, false));
+                steps.push((why, false, path.iter().flat_map(|e| e.evidence.operations()).collect()));
             }
         }
         let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
-        steps.push((format!("{}.", step(view, edge)), mergeable));
+        steps.push((format!("{}.", step(view, edge)), mergeable, edge.evidence.operations()));
     }
-    let mut reported: Vec<String> = if steps.len() > MANY_STEPS {
-        let runs = steps.chunk_by(|a, b| a.1 && b.1);
-        runs.map(|run| shortened(&run.iter().map(|s| s.0.clone()).collect::<Vec<_>>()).join(" ")).collect()
-    } else {
-        steps.into_iter().map(|(text, _)| text).collect()
-    };
-    if let Some(last) = reported.last_mut() {
+    let many = steps.len() > MANY_STEPS;
+    let runs = steps.chunk_by(|a, b| many && a.1 && b.1);
+    let mut reported: Vec<(String, Vec<OpId>)> = runs
+        .map(|run| {
+            let texts: Vec<String> = run.iter().map(|(text, ..)| text.clone()).collect();
+            (shortened(&texts).join(" "), run.iter().flat_map(|(.., ops)| ops.clone()).collect())
+        })
+        .collect();
+    if let Some((last, _)) = reported.last_mut() {
         let nodes: Vec<String> =
             edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(view, n)).collect();
         if edges.len() == 1 {

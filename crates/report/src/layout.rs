@@ -12,6 +12,10 @@ use crate::unknown::Hints;
 pub struct Style {
     /// Use ANSI colours.
     pub color: bool,
+    /// Use signs beyond ASCII for verdicts, and lines for drawings.
+    pub signs: bool,
+    /// Draw examples as lanes where they fit; otherwise list their transactions.
+    pub lanes: bool,
     /// Columns of a line.
     pub width: usize,
     /// 0: fits on a screen; 1: an example of every anomaly, and timings.
@@ -22,7 +26,7 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Style {
-        Style { color: false, width: 80, verbose: 0, hints: Hints::default() }
+        Style { color: false, signs: false, lanes: false, width: 80, verbose: 0, hints: Hints::default() }
     }
 }
 
@@ -80,7 +84,9 @@ pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> Stri
                 break;
             }
             let most: String = word.chars().take(columns - rest).collect();
-            let cut = most.rfind('-').map_or_else(|| most.clone(), |hyphen| most[..=hyphen].to_owned());
+            let mut cut = most.rfind('-').map_or_else(|| most.clone(), |hyphen| most[..=hyphen].to_owned());
+            // A line that starts with `::` is a command in a log of GitHub's.
+            while word[cut.len()..].starts_with("::") && cut.pop().is_some() {}
             word = word.split_off(cut.len());
             if !fresh {
                 out.push('\n');
@@ -103,8 +109,11 @@ pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> Stri
     out
 }
 
-/// A number with commas between its thousands: `1,234,567`.
-#[must_use]
+/// A number with separators: `1,234,567`.
+///
+/// ```
+/// assert_eq!(anomalist_report::thousands(1_234_567), "1,234,567");
+/// ```
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();

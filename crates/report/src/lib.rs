@@ -1,4 +1,5 @@
-//! Results as text, HTML, JSON, DOT, SVG, JUnit, SARIF and GitHub annotations.
+//! Results as text, HTML, Markdown, JSON, DOT, SVG, JUnit, SARIF, GitLab's code quality and GitHub
+//! annotations.
 //!
 //! A [`Subject`] is a history with what was found out about it; every function here turns subjects, or one
 //! anomaly, into a string. No I/O, no printing, no clock: same input, same bytes. What levels and anomalies
@@ -42,10 +43,14 @@ mod direct;
 mod doc;
 mod documents;
 mod dot;
+mod escape;
 mod example;
 mod explain;
 mod html;
 mod json;
+mod ladder;
+mod lanes;
+mod lattice;
 mod layout;
 mod matrix;
 mod outcome;
@@ -62,13 +67,19 @@ mod witness_view;
 #[cfg(test)]
 mod tests;
 
-pub use ci::{github, junit, step_summary};
+pub use ci::{github, junit};
 pub use doc::Doc;
-pub use documents::{DOCUMENTS, Document, sarif};
+pub use documents::{DOCUMENTS, Document, gitlab, markdown, sarif, step_summary};
 pub use dot::dot;
+pub use escape::terminal as printable;
 pub use explain::explain;
 pub use html::html;
 pub use json::{document, json, json_text};
+pub use ladder::{
+    Cell, Ladder, Rung, column_title, ladder, ladder_html, ladder_markdown, ladder_text, sign,
+    summary_sentence,
+};
+pub use lattice::lattice;
 pub use layout::{Style, thousands};
 pub use matrix::{Column, matrix_markdown, matrix_text};
 pub use outcome::Outcome;

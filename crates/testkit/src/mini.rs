@@ -7,13 +7,18 @@
 //! | `w(x,1)` `r(x,1)` `a(x,1)` | write, read, append to a list |
 //! | `r(x,[1 2])` `r(x,?)` | read of a list; read whose result was not recorded |
 //! | `!abort` `!info` | after the operations: it aborted; its outcome is not known |
+//! | `@1-5` `@1-` | when the client began the transaction and learnt its outcome |
+//! | `#1-5` | the database's timestamps of its start and its commit |
 //! | `t1:` | before the operations: the transaction's label |
 //! | `nop` | a transaction without operations |
 //! | `init=none:` `init=7:` | before everything: registers have no initial value, or this one instead of 0 |
 //!
 //! Keys and labels are identifiers or integers, values are integers; an unread list is `[]`.
 
-use anomalist_history::{AtomKind, Builder, Draft, History, KeyId, OpKind, Outcome, TxnId, Value, View};
+use anomalist_history::{
+    AtomKind, Builder, Draft, History, Interval, KeyId, OpKind, Outcome, Stamps, Timestamp, TxnId, Value,
+    View,
+};
 use std::fmt::Write;
 
 /// The history that `text` describes.
@@ -84,6 +89,7 @@ fn transaction(b: &mut Builder, draft: Draft, text: &str) -> Result<(), String> 
         }
         match word {
             "nop" => {}
+            _ if word.starts_with(['@', '#']) => time(b, draft, word)?,
             "!abort" | "!info" => {
                 let outcome = if word == "!abort" { Outcome::Aborted } else { Outcome::Indeterminate };
                 b.set_outcome(draft, outcome);
@@ -92,6 +98,26 @@ fn transaction(b: &mut Builder, draft: Draft, text: &str) -> Result<(), String> 
             _ => operation(b, draft, word)?,
         }
     }
+    Ok(())
+}
+
+/// `@1-5` or `#1-5`.
+fn time(b: &mut Builder, draft: Draft, word: &str) -> Result<(), String> {
+    let expected = || format!("expected two times such as @1-5, found `{word}`");
+    let (first, second) = word[1..].split_once('-').ok_or_else(expected)?;
+    let first: u64 = first.parse().map_err(|_| expected())?;
+    let second: Option<u64> = match second {
+        "" => None,
+        number => Some(number.parse().map_err(|_| expected())?),
+    };
+    if word.starts_with('@') {
+        b.set_interval(draft, Interval { invoked: first, completed: second });
+        return Ok(());
+    }
+    let stamp = |at: u64| {
+        i64::try_from(at).map(|physical| Timestamp { physical, logical: 0 }).map_err(|_| expected())
+    };
+    b.set_stamps(draft, Stamps { start: stamp(first)?, commit: stamp(second.ok_or_else(expected)?)? });
     Ok(())
 }
 
@@ -203,6 +229,16 @@ mod tests {
         ] {
             assert_eq!(print(&history(text)), text);
         }
+    }
+
+    #[test]
+    fn times_arrive() {
+        let h = history("w(x,1) @1-2 || r(x,1) @3-");
+        let ends: Vec<_> = h.intervals().unwrap().iter().map(|i| (i.invoked, i.completed)).collect();
+        assert_eq!(ends, [(1, Some(2)), (3, None)]);
+        let h = history("w(x,1) #1-2");
+        assert_eq!(h.stamps().unwrap()[0].commit, Timestamp { physical: 2, logical: 0 });
+        assert!(parse("w(x,1) @1").unwrap_err().contains("@1"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::{basis, bug, interrupt, load};
 use anomalist::History;
 use anomalist_history::Builder;
-use anomalist_level::{Judgement, Why};
+use anomalist_level::{Judgement, Verdict, Why};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,7 +109,13 @@ impl Work {
             bar.pulse();
             interrupt::is_requested()
         };
-        let tell = |judgement: Judgement| self.known(|known| known.judgement = Some(judgement));
+        let tell = |judgement: Judgement| {
+            let all = judgement.levels.len();
+            let decided =
+                judgement.levels.iter().filter(|l| !matches!(l.verdict, Verdict::Unknown(_))).count();
+            bar.phase(&format!("checking {}: {decided} of {all} levels decided", history.facts().path));
+            self.known(|known| known.judgement = Some(judgement));
+        };
         let mut check = self.flags.question(&history, &self.global)?.stop_when(&stop).on_progress(&tell);
         if let Some(limit) = self.flags.timeout {
             check = check.timeout(limit.saturating_sub(self.since.elapsed()));

@@ -2,16 +2,17 @@
 //!
 //! Anomalies are counted by checking what has been written of the history, now and then: for at most a
 //! second, and with five times as long a pause, so that the check does not compete with the database. On a
-//! terminal only; they come first, because a narrow one cuts the end off. Drawing, and listening to Ctrl-C,
-//! does not wait for a check.
+//! terminal only; what does not fit is left out, the least important first. Drawing, and listening to
+//! Ctrl-C, does not wait for a check.
 
 use super::flags::Flags;
 use super::folder::RunFolder;
 use super::judge;
 use crate::cli::Global;
 use crate::interrupt;
-use anomalist_client::{Control, Limit};
+use anomalist_client::{Control, Limit, Tally};
 use anomalist_level::{AnomalyKind, Level};
+use anomalist_report::thousands;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -86,32 +87,42 @@ impl Live {
                 }
                 None => {}
             }
-            let left = match self.limit {
-                Limit::Transactions(n) => format!("{finished}/{n} transactions"),
-                Limit::Time(time) => {
-                    format!(
-                        "{finished} transactions, {:.0}/{:.0} s",
-                        elapsed.as_secs_f64(),
-                        time.as_secs_f64()
-                    )
-                }
-            };
-            let faults = match tally.faults.load(Relaxed) {
-                0 => String::new(),
-                n => format!(", {n} faults"),
-            };
-            let online = match tally.violations.load(Relaxed) {
-                0 => String::new(),
-                n => format!("{n} violations by timestamps; "),
-            };
-            let (aborted, unknown) = (tally.aborted.load(Relaxed), tally.indeterminate.load(Relaxed));
-            let needed = format!("{anomalies}{online}{rate:.0}/s, {aborted} aborted{faults}");
-            bar.set_message(fitted(&self.head, &needed, &format!("{unknown} unknown, {left}"), columns()));
+            bar.set_message(self.line(tally, &anomalies, rate, elapsed, columns()));
             bar.tick();
         }
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+
+    /// The line of this moment.
+    fn line(&self, tally: &Tally, anomalies: &str, rate: f64, elapsed: Duration, columns: usize) -> String {
+        let counted = |count: u64, what: &str| {
+            if count > 0 { format!("{} {what}", thousands(count)) } else { String::new() }
+        };
+        let finished = tally.finished();
+        let (done, left) = match self.limit {
+            Limit::Transactions(n) => {
+                let left = n.saturating_sub(finished) as f64 / rate.max(1e-3);
+                (format!("{}/{}", thousands(finished), thousands(n)), left)
+            }
+            Limit::Time(time) => {
+                (format!("{} transactions", thousands(finished)), time.saturating_sub(elapsed).as_secs_f64())
+            }
+        };
+        let left = if left < 36_000.0 { format!("{left:.0} s left") } else { String::new() };
+        // The most important first; the head is left out before what it heads.
+        let parts = [
+            anomalies.to_owned(),
+            counted(tally.violations.load(Relaxed), "violations by timestamps"),
+            format!("{}/s", thousands(rate as u64)),
+            left,
+            done,
+            counted(tally.faults.load(Relaxed), "faults"),
+            format!("{} aborted", thousands(tally.aborted.load(Relaxed))),
+            counted(tally.indeterminate.load(Relaxed), "unknown"),
+        ];
+        fitted(&self.head, &parts, columns)
     }
 
     /// Looks at what has been written so far, on a thread of its own.
@@ -143,9 +154,9 @@ fn reported(mut kinds: Vec<AnomalyKind>) -> String {
     kinds.retain(|&kind| kind != AnomalyKind::ThinAirRead);
     let forbidding = |kind: &AnomalyKind| Level::ALL.iter().filter(|level| level.forbids(*kind)).count();
     match (kinds.len(), kinds.iter().max_by_key(|kind| forbidding(kind))) {
-        (1, Some(only)) => format!("{} so far; ", only.code()),
-        (n, Some(worst)) => format!("{n} kinds, worst {}; ", worst.code()),
-        (_, None) => "no anomaly so far; ".to_owned(),
+        (1, Some(only)) => format!("{} so far", only.code()),
+        (n, Some(worst)) => format!("{n} kinds (worst {})", worst.code()),
+        (_, None) => "no anomaly so far".to_owned(),
     }
 }
 
@@ -153,13 +164,19 @@ fn columns() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| width.0.into())
 }
 
-/// The line for a terminal that cuts the end off: the head is left out if what is needed would not fit
-/// behind it.
-fn fitted(head: &str, needed: &str, more: &str, columns: usize) -> String {
-    match head.chars().count() + 2 + needed.chars().count() <= columns {
-        true => format!("{head}: {needed}, {more}"),
-        false => format!("{needed}, {more}"),
+/// As many parts as fit, and the head if it fits with all of them.
+fn fitted(head: &str, parts: &[String], columns: usize) -> String {
+    let width = |text: &str| text.chars().count();
+    let mut line = String::new();
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        let gap = if line.is_empty() { "" } else { ", " };
+        if width(&line) + gap.len() + width(part) < columns {
+            line.push_str(gap);
+            line.push_str(part);
+        }
     }
+    let with_head = format!("{head}: {line}");
+    if width(&with_head) < columns { with_head } else { line }
 }
 
 #[cfg(test)]
@@ -168,20 +185,42 @@ mod tests {
 
     #[test]
     fn who_is_not_written_yet_is_no_anomaly() {
-        assert_eq!(reported(vec![AnomalyKind::ThinAirRead]), "no anomaly so far; ");
-        assert_eq!(reported(vec![AnomalyKind::G2Item, AnomalyKind::ThinAirRead]), "G2-item so far; ");
+        assert_eq!(reported(vec![AnomalyKind::ThinAirRead]), "no anomaly so far");
+        assert_eq!(reported(vec![AnomalyKind::G2Item, AnomalyKind::ThinAirRead]), "G2-item so far");
         let several = vec![AnomalyKind::G2Item, AnomalyKind::G1c, AnomalyKind::GSingleItem];
-        assert_eq!(reported(several), "3 kinds, worst G1c; ");
+        assert_eq!(reported(several), "3 kinds (worst G1c)");
     }
 
     #[test]
-    fn what_is_needed_fits_in_80_columns() {
+    fn parts_are_whole_or_left_out() {
         let head = "REPEATABLE READ with innodb_snapshot_isolation";
         let kinds = vec![AnomalyKind::GNonadjacentItemRealtime, AnomalyKind::G2ItemRealtime];
-        let needed = format!("{}123456/s, 123456 aborted, 123 faults", reported(kinds));
+        let parts = [
+            reported(kinds),
+            String::new(),
+            "123,456/s".to_owned(),
+            "17 s left".to_owned(),
+            "12,345,678/100,000,000".to_owned(),
+            "1,234,567 aborted".to_owned(),
+            "7 unknown".to_owned(),
+        ];
+        for columns in 20..200 {
+            let line = fitted(head, &parts, columns);
+            assert!(line.chars().count() < columns, "{columns}: {line}");
+            let shown = line.strip_prefix(head).map_or(line.as_str(), |rest| &rest[2..]);
+            assert!(
+                shown.is_empty() || shown.split(", ").all(|part| parts.iter().any(|p| p == part)),
+                "{line}"
+            );
+        }
         assert!(
-            fitted(head, &needed, "7 unknown", 80).chars().take(80).collect::<String>().contains(&needed)
+            fitted(head, &parts, 80).ends_with("123,456/s, 17 s left, 7 unknown"),
+            "{}",
+            fitted(head, &parts, 80)
         );
-        assert_eq!(fitted("SQLite", "1/s", "0 unknown", 80), "SQLite: 1/s, 0 unknown");
+        assert_eq!(
+            fitted("SQLite", &["1/s".to_owned(), "0 aborted".to_owned()], 80),
+            "SQLite: 1/s, 0 aborted"
+        );
     }
 }

@@ -10,6 +10,7 @@ mod earlier;
 mod growing;
 mod http;
 pub mod ingest;
+mod live;
 mod metrics;
 mod options;
 mod report;

@@ -131,7 +131,7 @@ impl Voice {
     ) -> String {
         if !self.json {
             let column = column.map(|c| format!(":{c}")).unwrap_or_default();
-            return format!("error: {source}:{line}{column}: {message}");
+            return format!("error: {source}:{line}{column}: {}", anomalist_report::printable(message));
         }
         let mut out = Object::new("error");
         out.put("kind", kind);
@@ -383,7 +383,5 @@ fn text(mut out: String, name: &str, finding: &Finding, holds: Option<bool>) -> 
             out += ": ";
         }
     }
-    // Writing to a string does not fail.
-    _ = write!(out, "{finding}");
-    out
+    out + &anomalist_report::printable(&finding.to_string())
 }

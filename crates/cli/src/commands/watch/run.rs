@@ -3,6 +3,7 @@
 use super::Flags;
 use super::earlier::{self, Earlier};
 use super::ingest::{Block, Ingest, Parsed, Taken};
+use super::live::Live;
 use super::metrics::Snapshot;
 use super::options;
 use super::report::{Lines, Voice};
@@ -15,7 +16,6 @@ use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use anomalist_online::{Batch, Checker, Event, Options, StoreError};
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
@@ -41,7 +41,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let (blocks, received) = sync_channel::<Block>(DEPTH);
     let hub = Hub::new(blocks);
     let (mut watch, journal) = Watch::new(flags, options, voice, hub.known.clone())?;
-    watch.status = !global.quiet && io::stderr().is_terminal();
+    watch.live = Live::new(global, flags.json);
     let mut ingest = Ingest::default();
     watch.catch_up(journal, &mut ingest)?;
     let servers = Servers::start(flags, &hub, &watch.shared, &watch.voice)?;
@@ -127,8 +127,7 @@ struct Watch {
     checkpoint_at: Instant,
     shown: (Instant, u64),
     shared: Arc<Mutex<Snapshot>>,
-    /// Draw a status line.
-    status: bool,
+    live: Live,
     /// A source may go on for ever.
     endless: bool,
     settle_ms: u64,
@@ -166,7 +165,7 @@ impl Watch {
             shown: (now, checker.stats().arrived),
             checker,
             shared: Arc::default(),
-            status: false,
+            live: Live::Silent,
             endless: flags.follow || flags.source.as_deref().is_none_or(|path| path.as_os_str() == "-"),
             settle_ms: options.settle_ms,
             arrivals: VecDeque::new(),
@@ -319,13 +318,16 @@ impl Watch {
                 }
                 *next += 1;
             }
-            out.push('\n');
+            match self.live.note(event.as_ref(), &out[before..]) {
+                true => out.truncate(before),
+                false => out.push('\n'),
+            }
         }
         if let Some(state) = self.state.as_mut().filter(|_| !logged.is_empty()) {
             state.log(&logged)?;
         }
         if !out.is_empty() {
-            self.clear_status();
+            self.live.clear();
             terminal::print(&out)?;
         }
         match &self.state {
@@ -375,31 +377,7 @@ impl Watch {
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
         let rate = (stats.arrived - before) as f64 / since.elapsed().as_secs_f64();
         self.shown = (Instant::now(), stats.arrived);
-        if self.status {
-            let standing = self.voice.standing(&stats);
-            let errors = self.lines.malformed
-                + self.lines.untimed
-                + stats.repeated
-                + stats.session_order
-                + stats.future;
-            let colour = if standing > 0 { "31" } else { "32" };
-            let line = format!(
-                "\r\x1b[K\x1b[{colour}m{standing} violations\x1b[0m  {} unsettled  {} transactions  {rate:.0}/s  {} in memory  {} spilled  {errors} errors",
-                snapshot.provisional,
-                stats.arrived,
-                super::bytes(snapshot.memory),
-                super::bytes(stats.spilled_bytes as usize),
-            );
-            use std::io::Write;
-            _ = write!(io::stderr(), "{line}");
-        }
-    }
-
-    fn clear_status(&self) {
-        if self.status {
-            use std::io::Write;
-            _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        self.live.show(&self.voice, &snapshot, rate, self.began.elapsed());
     }
 
     /// The end. A stream that was interrupted would have gone on, so what has not settled stays open: who
@@ -410,9 +388,10 @@ impl Watch {
         }
         self.make_checkpoint()?;
         self.show();
-        self.clear_status();
+        self.live.clear();
         let doubt = self.doubt();
         let took = self.began.elapsed();
+        terminal::print(&self.live.last(&self.voice))?;
         terminal::print(&self.voice.summary(&self.checker, self.lines, took, doubt.as_deref()))?;
         Ok(self.voice.verdict(&self.checker, doubt.as_deref()).0)
     }
