@@ -58,13 +58,47 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
     lines.join("\n")
 }
 
+/// A sentence of the explanation.
+pub(crate) struct Sentence {
+    pub text: String,
+    /// How deep it stands among the choices of a refutation.
+    pub depth: usize,
+    /// The edges of the witness that it reports.
+    pub edges: Vec<usize>,
+    /// It reports what stands behind the edge, not the edge.
+    pub behind: bool,
+}
+
+impl Sentence {
+    fn alone(text: String) -> Sentence {
+        Sentence { text, depth: 0, edges: Vec::new(), behind: false }
+    }
+}
+
+/// The whole explanation, a refutation too.
+pub(crate) fn sentences(view: &WitnessView<'_>) -> Vec<Sentence> {
+    match refuted::steps(view) {
+        Some(proof) => proof
+            .into_iter()
+            .map(|line| Sentence { depth: line.depth, ..Sentence::alone(line.text) })
+            .collect(),
+        None => told(view),
+    }
+}
+
 /// The steps of the explanation, unnumbered.
 pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
-    if let Some(steps) = direct::steps(view) {
-        return steps;
-    }
+    told(view).into_iter().map(|sentence| sentence.text).collect()
+}
+
+fn told(view: &WitnessView<'_>) -> Vec<Sentence> {
     let edges = &view.anomaly.witness.edges;
-    if is_cycle(edges) { cycle(view, edges) } else { direct::plain(view) }
+    let texts = match direct::steps(view) {
+        Some(steps) => steps,
+        None if is_cycle(edges) => return cycle(view, edges),
+        None => direct::plain(view),
+    };
+    texts.into_iter().map(Sentence::alone).collect()
 }
 
 fn is_cycle(edges: &[Edge]) -> bool {
@@ -72,27 +106,27 @@ fn is_cycle(edges: &[Edge]) -> bool {
     matches!((edges.first(), edges.last()), (Some(first), Some(last)) if joined && last.to == first.from)
 }
 
-fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<String> {
-    let mut steps: Vec<(String, bool)> = Vec::new();
-    for edge in edges {
+fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<Sentence> {
+    let mut steps: Vec<(Sentence, bool)> = Vec::new();
+    for (i, edge) in edges.iter().enumerate() {
+        let sentence = |text: String| Sentence { edges: vec![i], ..Sentence::alone(text) };
         if let Evidence::Forced { read, visible_write, path, .. } = &edge.evidence {
             let (reader, writer) = (view.history.txn_of(*read), view.history.txn_of(*visible_write));
             let mut why = shortened(&path.iter().map(|e| fact(view, e)).collect::<Vec<_>>()).join("; ");
             if !why.is_empty() {
                 why.push_str(&format!(", so {} must see {}.", view.name(reader), view.name(writer)));
-                steps.push((why, false));
+                steps.push((Sentence { behind: true, ..sentence(why) }, false));
             }
         }
         let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
-        steps.push((format!("{}.", step(view, edge)), mergeable));
+        steps.push((sentence(format!("{}.", step(view, edge))), mergeable));
     }
-    let mut reported: Vec<String> = if steps.len() > MANY_STEPS {
-        let runs = steps.chunk_by(|a, b| a.1 && b.1);
-        runs.map(|run| shortened(&run.iter().map(|s| s.0.clone()).collect::<Vec<_>>()).join(" ")).collect()
+    let mut reported: Vec<Sentence> = if steps.len() > MANY_STEPS {
+        steps.chunk_by(|a, b| a.1 && b.1).map(as_one).collect()
     } else {
-        steps.into_iter().map(|(text, _)| text).collect()
+        steps.into_iter().map(|(sentence, _)| sentence).collect()
     };
-    if let Some(last) = reported.last_mut() {
+    if let Some(Sentence { text: last, .. }) = reported.last_mut() {
         let nodes: Vec<String> =
             edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(view, n)).collect();
         if edges.len() == 1 {
@@ -105,6 +139,13 @@ fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<String> {
         }
     }
     reported
+}
+
+/// A run of steps as one.
+fn as_one(run: &[(Sentence, bool)]) -> Sentence {
+    let texts: Vec<String> = run.iter().map(|(sentence, _)| sentence.text.clone()).collect();
+    let edges = run.iter().flat_map(|(sentence, _)| sentence.edges.iter().copied()).collect();
+    Sentence { edges, ..Sentence::alone(shortened(&texts).join(" ")) }
 }
 
 /// A long list without its middle; the edges themselves are all in the JSON.
@@ -195,7 +236,7 @@ pub(crate) fn whose(view: &WitnessView<'_>, read: OpId, write: Option<OpId>) -> 
     let itself = if writer == "it" { " itself" } else { "" };
     match view.history.op(write).kind {
         OpKind::Append => format!(", to which {writer}{itself} appended {}", view.value(write)),
-        _ => format!(", which {writer} wrote{itself}"),
+        _ => format!(", which {writer} wrote{itself}{}", view.mention(write)),
     }
 }
 

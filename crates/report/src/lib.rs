@@ -47,7 +47,9 @@ mod explain;
 mod html;
 mod json;
 mod layout;
+mod marks;
 mod matrix;
+mod otherwise;
 mod outcome;
 mod refuted;
 mod stamps;
@@ -57,6 +59,7 @@ mod text;
 mod unknown;
 mod versions;
 mod vocabulary;
+mod witness_doc;
 mod witness_view;
 
 #[cfg(test)]
