@@ -133,9 +133,7 @@ fn transaction(view: &WitnessView<'_>, arrows: &[Arrow], t: TxnId) -> Doc {
         Outcome::Indeterminate => fields.push(("outcome", "indeterminate".into())),
     }
     fields.extend(times(history, t));
-    let mut main = arrows.iter().filter(|a| a.main).peekable();
-    let only_shows = main.peek().is_some() && !main.any(|a| [a.from, a.to].contains(&Node::Txn(t)));
-    if only_shows {
+    if !arrows.is_empty() && !arrows.iter().any(|a| [a.from, a.to].contains(&Node::Txn(t))) {
         fields.push(("bystander", Doc::Bool(true)));
     }
     let operations = listed(view, t)
