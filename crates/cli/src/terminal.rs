@@ -22,10 +22,18 @@ pub fn style(global: &Global) -> Style {
     };
     Style {
         color: terminal && !global.no_color && !set("NO_COLOR") && !dumb,
+        signs: terminal && !dumb && is_utf8(),
         width: width.into(),
         verbose: global.verbose,
         hints: Hints { examples: Some("-v"), versions: Some("--transaction-order or --wfr-keys") },
     }
+}
+
+/// Whether the locale says that the terminal shows UTF-8. The first of these variables that is set decides.
+fn is_utf8() -> bool {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default().to_lowercase();
+    cfg!(windows) || locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// Set once standard output is a pipe that its reader has closed.

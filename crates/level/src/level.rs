@@ -27,6 +27,9 @@ pub struct LevelInfo {
     pub name: &'static str,
     /// Other spellings that are understood, in lower case.
     pub aliases: &'static [&'static str],
+    /// Its row of the ladder, as a title: levels that differ only in what their order must respect share
+    /// one, and so do the session guarantees. The column is its [bound](LevelInfo::bound).
+    pub rung: &'static str,
     /// The order of transactions in a session binds it.
     pub session_order: bool,
     /// The order of transactions in real time binds it.
@@ -72,6 +75,7 @@ impl LevelInfo {
             level,
             name: level.name(),
             aliases: &[],
+            rung: level.name(),
             session_order: false,
             real_time: false,
             name_only: false,

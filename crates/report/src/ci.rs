@@ -182,7 +182,7 @@ pub fn step_summary(subjects: &[Subject<'_>]) -> String {
 }
 
 /// Text that Markdown takes as it is.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         match c {
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' => out.extend(['\\', c]),

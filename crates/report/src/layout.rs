@@ -12,6 +12,8 @@ use crate::unknown::Hints;
 pub struct Style {
     /// Use ANSI colours.
     pub color: bool,
+    /// Use signs beyond ASCII for verdicts, and lines for drawings.
+    pub signs: bool,
     /// Columns of a line.
     pub width: usize,
     /// 0: fits on a screen; 1: an example of every anomaly, and timings.
@@ -22,7 +24,7 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Style {
-        Style { color: false, width: 80, verbose: 0, hints: Hints::default() }
+        Style { color: false, signs: false, width: 80, verbose: 0, hints: Hints::default() }
     }
 }
 

@@ -46,6 +46,7 @@ mod example;
 mod explain;
 mod html;
 mod json;
+mod ladder;
 mod layout;
 mod marks;
 mod matrix;
@@ -72,6 +73,10 @@ pub use dot::dot;
 pub use explain::explain;
 pub use html::html;
 pub use json::{document, json, json_text};
+pub use ladder::{
+    Cell, Ladder, Rung, column_title, ladder, ladder_html, ladder_markdown, ladder_text, sign,
+    summary_sentence,
+};
 pub use layout::Style;
 pub use matrix::{Column, matrix_markdown, matrix_text};
 pub use outcome::Outcome;

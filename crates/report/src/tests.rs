@@ -3,6 +3,7 @@
 mod claims;
 pub(crate) mod fixture;
 mod formats;
+mod ladders;
 mod pages;
 mod sentences;
 mod texts;

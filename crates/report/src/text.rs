@@ -1,10 +1,12 @@
 //! The answer of `check` for people.
 //!
-//! Three parts: what the history is, a verdict per level, and an example of each anomaly with its
-//! explanation. Nothing is said twice: a level refers to an earlier row instead of repeating its anomalies,
-//! and the reasons for not knowing stand once, under the table.
+//! The most important comes first: what the history is, a sentence about all verdicts, the ladder of levels,
+//! what was found and which levels it breaks, and an example of each anomaly with its explanation. Few
+//! verdicts are a list instead, where a level refers to an earlier row instead of repeating its anomalies.
+//! The reasons for not knowing stand once, under the table.
 
 use crate::explain::steps;
+use crate::ladder::{ladder_text, names, summary_sentence};
 use crate::layout::{Style, Tone, padded, pluralise, thousands, times, width, wrap};
 use crate::refuted::{self, Line, reported};
 use crate::unknown::{Hints, sentence};
@@ -19,19 +21,34 @@ use std::fmt::Write;
 
 /// Examples shown in full unless all are asked for.
 const EXAMPLES: usize = 3;
+/// With no more verdicts than this, a list says more than the ladder.
+const FEW: usize = 6;
 /// Transactions of an example that are shown before its middle is left out.
 const MANY: usize = 16;
 
 /// The verdicts and examples for one history.
 pub fn text(subject: &Subject<'_>, style: &Style) -> String {
+    let columns = style.columns();
     let mut out = heading(subject, style);
     out.push('\n');
-    out.push_str(&table(subject, style));
-    out.push('\n');
-    out.push_str(&conclusion(subject, style));
     // What breaks a required level comes first.
     let mut anomalies: Vec<&Anomaly> = subject.judgement.anomalies.iter().collect();
     anomalies.sort_by_key(|a| !subject.fails(a));
+    let many = subject.judgement.levels.len() > FEW;
+    let matrix = many.then(|| ladder_text(subject, style)).flatten();
+    match &matrix {
+        Some(matrix) => {
+            let sentence = wrap("", 0, columns, &summary_sentence(subject));
+            let _ = write!(out, "{sentence}\n{matrix}");
+            for part in [found(subject, &anomalies, columns), answers(subject, style)] {
+                out.push_str(if part.is_empty() { "" } else { "\n" });
+                out.push_str(&part);
+            }
+        }
+        None => {
+            let _ = write!(out, "{}\n{}", table(subject, style), conclusion(subject, style));
+        }
+    }
     let shown = match style.verbose {
         0 if subject.is_satisfied() => 0,
         0 => EXAMPLES.min(anomalies.len()),
@@ -56,15 +73,7 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
         }
     }
     if anomalies.len() > shown {
-        let allowed =
-            if subject.is_satisfied() { "Found, and allowed by what is required" } else { "Also found" };
-        let how =
-            style.hints.examples.map_or_else(String::new, |how| format!(" ({how} shows an example of each)"));
-        let _ = write!(out, "\n{allowed}{how}:\n");
-        for anomaly in &anomalies[shown..] {
-            let line = format!("{}, {}", titled(anomaly.kind), times(anomaly.count));
-            out.push_str(&wrap("  ", 4, style.columns(), &line));
-        }
+        out.push_str(&rest(subject, &anomalies[shown..], style, matrix.is_some()));
     }
     if let Some(mixed) = &subject.judgement.mixed {
         out.push('\n');
@@ -76,6 +85,48 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     }
     if let (Some(timing), true) = (subject.timing, style.verbose > 0) {
         let _ = write!(out, "\nloaded in {:.1} ms, checked in {:.1} ms\n", timing.load_ms, timing.check_ms);
+    }
+    out
+}
+
+/// What is found and has no example here. Under the ladder all kinds are listed already.
+fn rest(subject: &Subject<'_>, anomalies: &[&Anomaly], style: &Style, listed: bool) -> String {
+    let how = style.hints.examples;
+    if listed {
+        let kinds = pluralise(anomalies.len() as u64, "more kind");
+        let satisfied =
+            if subject.is_satisfied() { "All of this is allowed by what is required. " } else { "" };
+        let how = how.map_or_else(String::new, |how| format!("{how} shows examples of {kinds}."));
+        let line = format!("{satisfied}{how}");
+        let line = if line.is_empty() { line } else { wrap("\n", 0, style.columns(), &line) };
+        return line;
+    }
+    let allowed =
+        if subject.is_satisfied() { "Found, and allowed by what is required" } else { "Also found" };
+    let how = how.map_or_else(String::new, |how| format!(" ({how} shows an example of each)"));
+    let mut out = format!("\n{allowed}{how}:\n");
+    for anomaly in anomalies {
+        let line = format!("{}, {}", titled(anomaly.kind), times(anomaly.count));
+        out.push_str(&wrap("  ", 4, style.columns(), &line));
+    }
+    out
+}
+
+/// Each kind that was found, how often, and the weakest of the judged levels that it breaks.
+fn found(subject: &Subject<'_>, anomalies: &[&Anomaly], columns: usize) -> String {
+    let named = |a: &Anomaly| match a.count {
+        1 => titled(a.kind),
+        n => format!("{} ×{}", titled(a.kind), thousands(n)),
+    };
+    let first = anomalies.iter().map(|a| width(&named(a))).max().unwrap_or(0).min(columns / 2);
+    let mut out = String::new();
+    for anomaly in anomalies {
+        let broken = subject.judgement.levels.iter().filter(|l| l.anomalies.contains(&anomaly.kind));
+        let broken: Vec<Level> = broken.map(|l| l.level).collect();
+        let broken = names(&Level::weakest(&broken)).join(", ");
+        let what = if broken.is_empty() { String::new() } else { format!("breaks {broken}") };
+        let start = format!("  {}   ", padded(&named(anomaly), first));
+        out.push_str(&wrap(&start, first + 5, columns, &what));
     }
     out
 }
@@ -202,6 +253,21 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
         [one] => format!("strongest level that holds: {one}\n"),
         many => wrap("", 2, style.columns(), &format!("strongest levels that hold: {}", many.join(", "))),
     };
+    out.push_str(&answers(subject, style));
+    let mut verdicts = Vec::new();
+    for &level in subject.required {
+        let word = subject.judgement.verdict(level).map_or("not decided", Verdict::name);
+        verdicts.push(format!("{level} {word}"));
+    }
+    if !verdicts.is_empty() {
+        out.push_str(&wrap("", 2, style.columns(), &format!("required: {}", verdicts.join(", "))));
+    }
+    out
+}
+
+/// Whether what holds was put to the test, and the answers for anomalies that were asked for.
+fn answers(subject: &Subject<'_>, style: &Style) -> String {
+    let mut out = String::new();
     if let Some(why) = subject.vacuity() {
         out.push_str(&wrap("", 2, style.columns(), &format!("but {why}")));
     }
@@ -212,14 +278,6 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
         };
         let line = format!("asked for: {} {}{reason}", titled(*kind), sought.name());
         out.push_str(&wrap("", 2, style.columns(), &line));
-    }
-    let mut verdicts = Vec::new();
-    for &level in subject.required {
-        let word = subject.judgement.verdict(level).map_or("not decided", Verdict::name);
-        verdicts.push(format!("{level} {word}"));
-    }
-    if !verdicts.is_empty() {
-        out.push_str(&wrap("", 2, style.columns(), &format!("required: {}", verdicts.join(", "))));
     }
     out
 }

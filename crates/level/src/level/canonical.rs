@@ -97,6 +97,7 @@ pub(crate) use no_orders;
 pub(crate) static TABLE: &[LevelInfo] = &[
     LevelInfo {
         aliases: &["pc", "prefix-consistency"],
+        rung: "prefix",
         session_order: true,
         definition: "Every transaction reads a snapshot that holds a prefix of one commit order, its \
                      session's past included; two transactions with the same snapshot may write the same \
@@ -114,6 +115,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["psi"],
+        rung: "parallel SI",
         session_order: true,
         definition: "Causal, and of two transactions that write the same key one sees the other; snapshots \
                      of different sites may order unrelated commits differently. As dependencies: (so ∪ wr \
@@ -130,6 +132,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["si", "pl-si", "gsi", "generalized-snapshot-isolation"],
+        rung: "snapshot isolation",
         elle_name: Some("PL-SI"),
         definition: "Every transaction reads a snapshot of some moment, possibly an old one, and of two \
                      concurrent transactions only one may write a key. Sessions do not matter. As \
@@ -164,6 +167,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["session-si", "strong-session-si"],
+        rung: "snapshot isolation",
         session_order: true,
         elle_name: Some("strong-session-snapshot-isolation"),
         definition: "Snapshot isolation whose snapshots contain everything the session committed before. \
@@ -195,6 +199,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["strong-si"],
+        rung: "snapshot isolation",
         session_order: true,
         real_time: true,
         elle_name: Some("strong-snapshot-isolation"),
@@ -216,6 +221,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["rr", "pl-2.99"],
+        rung: "repeatable read",
         elle_name: Some("PL-2.99"),
         definition: "Serializable as far as single keys are concerned; only what a predicate or a range \
                      selects may change under a transaction. Without predicates it is serializable. \
@@ -231,6 +237,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["pl-3u"],
+        rung: "update serializable",
         elle_name: Some("PL-3U"),
         definition: "The transactions that write are serializable, and stay so when any one read-only \
                      transaction joins them; two read-only transactions may disagree about the order. \
@@ -247,6 +254,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["ser", "pl-3", "conflict-serializable"],
+        rung: "serializable",
         elle_name: Some("PL-3"),
         definition: "All committed transactions could have run one after another, in some order, with the \
                      same results. The order may contradict sessions and clocks.",
@@ -272,6 +280,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["session-ser", "strong-session-ser"],
+        rung: "serializable",
         session_order: true,
         elle_name: Some("strong-session-serializable"),
         definition: "Serializable in an order that keeps every session's transactions in sequence.",
@@ -294,6 +303,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["strong-serializable", "strict-ser", "pl-ss", "sser"],
+        rung: "serializable",
         session_order: true,
         real_time: true,
         elle_name: Some("PL-SS"),

@@ -145,6 +145,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["strong-session-pl-1"],
+        rung: "read uncommitted",
         session_order: true,
         elle_name: Some("strong-session-PL-1"),
         definition: "Writes do not interleave, and keep session order.",
@@ -156,6 +157,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["strong-session-pl-2"],
+        rung: "read committed",
         session_order: true,
         elle_name: Some("strong-session-PL-2"),
         definition: "PL-2, and information does not flow in circles through session order either.",
@@ -167,6 +169,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["strong-pl-1"],
+        rung: "read uncommitted",
         session_order: true,
         real_time: true,
         elle_name: Some("strong-PL-1"),
@@ -179,6 +182,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["strong-pl-2"],
+        rung: "read committed",
         session_order: true,
         real_time: true,
         elle_name: Some("strong-PL-2"),

@@ -31,6 +31,7 @@ macro_rules! sound_reads {
 pub(crate) static TABLE: &[LevelInfo] = &[
     LevelInfo {
         aliases: &["pl-1", "ru"],
+        rung: "read uncommitted",
         definition: "Writes do not interleave: no cycle of transactions each of which overwrote what the \
                      one before it wrote.",
         source: "Adya 1999, PL-1",
@@ -44,6 +45,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["pl-2", "adya-rc", "elle:read-committed"],
+        rung: "read committed",
         elle_name: Some("PL-2"),
         definition: "Transactions read only final values of committed transactions, and information does \
                      not flow in circles. Unlike read-committed, a transaction may see the newer of two \
@@ -60,6 +62,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["ci", "item-cut-isolation"],
+        rung: "cut isolation",
         definition: "A transaction that reads a key more than once, without writing it, gets the same \
                      answer each time. Promises nothing about who wrote that answer.",
         source: "Bailis et al. 2013; Plume, Theorem 2",
@@ -73,6 +76,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["rc"],
+        rung: "read committed",
         session_order: true,
         definition: "Transactions read only final values of committed transactions, their own writes \
                      first, and never step back: after reading anything from a transaction, they do not \
@@ -95,6 +99,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["ryw"],
+        rung: "session guarantees",
         session_order: true,
         definition: "A session's reads take account of what the session itself wrote before. In the axiom, \
                      visible means earlier in the reader's session (so).",
@@ -108,6 +113,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["mr"],
+        rung: "session guarantees",
         session_order: true,
         definition: "What a session has once seen it does not unsee. In the axiom, visible means read by \
                      an earlier transaction of the reader's session (wr, then so).",
@@ -121,6 +127,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["mw"],
+        rung: "session guarantees",
         session_order: true,
         definition: "Everybody sees the writes of a session in the order in which the session made them. \
                      In the axiom, visible means earlier in the session of a transaction the reader read \
@@ -135,6 +142,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["wfr"],
+        rung: "session guarantees",
         session_order: true,
         definition: "A write is seen only together with what its session had read before making it. In the \
                      axiom, visible means read earlier in the session of a transaction the reader read \
@@ -149,6 +157,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["ra", "atomic-visibility"],
+        rung: "read atomic",
         session_order: true,
         definition: "A transaction sees all of another's writes or none of them, in whatever order it \
                      reads, and repeats its reads. In the axiom, visible means earlier in the reader's \
@@ -176,6 +185,7 @@ pub(crate) static TABLE: &[LevelInfo] = &[
     },
     LevelInfo {
         aliases: &["tcc", "cc", "causal-cerone", "transactional-causal-consistency"],
+        rung: "causal",
         session_order: true,
         definition: "A transaction that sees an effect sees its causes, and all agree on one winner among concurrent \
                      writes. In the axiom, visible means connected to the reader by any chain of session \

@@ -5,8 +5,13 @@ use crate::layout::width;
 use crate::{Hints, Style, Subject, explain_anomaly, explain_level, json, levels_text, summary_table, text};
 use anomalist_level::{Anomaly, AnomalyKind, By, Level, LevelVerdict, Verdict};
 
-const PLAIN: Style =
-    Style { color: false, width: 80, verbose: 0, hints: Hints { examples: Some("-v"), versions: None } };
+const PLAIN: Style = Style {
+    color: false,
+    signs: false,
+    width: 80,
+    verbose: 0,
+    hints: Hints { examples: Some("-v"), versions: None },
+};
 const VERBOSE: Style = Style { verbose: 1, ..PLAIN };
 const COLOR: Style = Style { color: true, ..PLAIN };
 
@@ -18,32 +23,27 @@ fn fits(text: &str) {
 
 #[test]
 fn a_violation() {
-    insta::assert_snapshot!(text(&example(AnomalyKind::FracturedReadCo).subject(), &PLAIN), @r"
+    insta::assert_snapshot!(text(&example(AnomalyKind::FracturedReadCo).subject(), &PLAIN), @"
     h.txt: plume, 2 sessions, 3 transactions, 5 operations, 2 keys
 
-      read-uncommitted                    holds
-      adya-read-committed                 holds
-      cut-isolation                       holds
-      read-committed                      holds
-      read-your-writes                    holds
-      monotonic-reads                     holds
-      monotonic-writes                    holds
-      writes-follow-reads                 holds
-      read-atomic                         VIOLATED   fractured-read-co (TAP-k)
-      causal                              VIOLATED   as read-atomic
-      prefix                              VIOLATED   as read-atomic
-      parallel-snapshot-isolation         VIOLATED   as read-atomic
-      snapshot-isolation                  holds
-      strong-session-snapshot-isolation   VIOLATED   as read-atomic
-      strong-snapshot-isolation           VIOLATED   as read-atomic
-      repeatable-read                     holds
-      update-serializable                 holds
-      serializable                        holds
-      strong-session-serializable         VIOLATED   as read-atomic
-      strict-serializable                 VIOLATED   as read-atomic
+    read-atomic is the weakest level violated; read-committed, the session
+    guarantees and serializable (not in sessions) are the strongest that hold.
 
-    strongest levels that hold: read-committed, read-your-writes, monotonic-reads,
-      monotonic-writes, writes-follow-reads, serializable
+                            plain   in sessions   in real time
+      read uncommitted      holds
+      read committed        holds   holds
+      cut isolation         holds
+      session guarantees            holds
+      read atomic                   VIOLATED
+      causal                        VIOLATED
+      prefix                        VIOLATED
+      parallel SI                   VIOLATED
+      snapshot isolation    holds   VIOLATED      VIOLATED
+      repeatable read       holds
+      update serializable   holds
+      serializable          holds   VIOLATED      VIOLATED
+
+      fractured-read-co (TAP-k)   breaks read-atomic
 
     fractured-read-co (TAP-k): fractured read, once. Here:
       T1 (1:1, line 1)  w(x,1)
@@ -58,33 +58,27 @@ fn a_violation() {
 
 #[test]
 fn a_clean_history() {
-    insta::assert_snapshot!(text(&checked("w(x,1) || r(x,1)").subject(), &VERBOSE), @r"
+    insta::assert_snapshot!(text(&checked("w(x,1) || r(x,1)").subject(), &VERBOSE), @"
     h.txt: plume, 2 sessions, 2 transactions, 2 operations, 1 key
 
-      read-uncommitted                    holds
-      adya-read-committed                 holds
-      cut-isolation                       holds
-      read-committed                      holds
-      read-your-writes                    holds
-      monotonic-reads                     holds
-      monotonic-writes                    holds
-      writes-follow-reads                 holds
-      read-atomic                         holds
-      causal                              holds
-      prefix                              holds
-      parallel-snapshot-isolation         holds
-      snapshot-isolation                  holds
-      strong-session-snapshot-isolation   holds
-      strong-snapshot-isolation           unknown    [1]
-      repeatable-read                     holds
-      update-serializable                 holds
-      serializable                        holds
-      strong-session-serializable         holds
-      strict-serializable                 unknown    [1]
+    strong-session-serializable is the strongest level that holds; no violation was
+    found, but strong-snapshot-isolation is unknown.
+
+                            plain   in sessions   in real time
+      read uncommitted      holds
+      read committed        holds   holds
+      cut isolation         holds
+      session guarantees            holds
+      read atomic                   holds
+      causal                        holds
+      prefix                        holds
+      parallel SI                   holds
+      snapshot isolation    holds   holds         unknown [1]
+      repeatable read       holds
+      update serializable   holds
+      serializable          holds   holds         unknown [1]
 
       [1] the history has no real-time information
-
-    strongest level that holds: strong-session-serializable
 
     loaded in 12.1 ms, checked in 3.4 ms
     ");
@@ -96,37 +90,37 @@ fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
         "w(a,1) w(x,1) w(b,1); w(c,1) w(x,2) w(y,1) w(d,1) !abort || r(y,1) r(a,1) r(x,1); w(x,5) r(x,1); r(q,9) || \
          w(p,1); w(p,2) w(s,1) || r(p,2); r(p,1)",
     );
-    insta::assert_snapshot!(text(&c.requiring(&[Level::Causal, Level::Serializable]).subject(), &PLAIN), @r"
+    insta::assert_snapshot!(text(&c.requiring(&[Level::Causal, Level::Serializable]).subject(), &PLAIN), @"
     h.txt: plume, 4 sessions, 9 transactions (1 aborted), 18 operations, 9 keys
 
-      read-uncommitted                    holds
-      adya-read-committed                 VIOLATED   thin-air-read (TAP-a),
-                                                     aborted-read (TAP-b)
-      cut-isolation                       holds
-      read-committed                      VIOLATED   as adya-read-committed, and
-                                                     not-my-own-write (TAP-d)
-      read-your-writes                    VIOLATED   as read-committed
-      monotonic-reads                     VIOLATED   as read-committed, and
-                                                     non-monotonic-reads (MR)
-      monotonic-writes                    VIOLATED   as read-committed
-      writes-follow-reads                 VIOLATED   as read-committed
-      read-atomic                         VIOLATED   as read-committed
-      causal                              VIOLATED   as monotonic-reads, and
-                                                     co-conflict-cm (TAP-m),
-                                                     conflict-cm (TAP-n)
-      prefix                              VIOLATED   as causal
-      parallel-snapshot-isolation         VIOLATED   as causal
-      snapshot-isolation                  VIOLATED   as read-committed
-      strong-session-snapshot-isolation   VIOLATED   as causal
-      strong-snapshot-isolation           VIOLATED   as causal
-      repeatable-read                     VIOLATED   as read-committed
-      update-serializable                 VIOLATED   as read-committed
-      serializable                        VIOLATED   as read-committed
-      strong-session-serializable         VIOLATED   as causal
-      strict-serializable                 VIOLATED   as causal
+    Required: causal is VIOLATED, serializable is VIOLATED. adya-read-committed and
+    the session guarantees are the weakest levels violated; read-uncommitted and
+    cut-isolation are the strongest that hold.
 
-    strongest levels that hold: read-uncommitted, cut-isolation
-    required: causal violated, serializable violated
+                            plain       in sessions   in real time
+      read uncommitted      holds
+      read committed        VIOLATED    VIOLATED
+      cut isolation         holds
+      session guarantees                VIOLATED
+      read atomic                       VIOLATED
+      causal                            VIOLATED*
+      prefix                            VIOLATED
+      parallel SI                       VIOLATED
+      snapshot isolation    VIOLATED    VIOLATED      VIOLATED
+      repeatable read       VIOLATED
+      update serializable   VIOLATED
+      serializable          VIOLATED*   VIOLATED      VIOLATED
+
+      *   required
+
+      thin-air-read (TAP-a)      breaks adya-read-committed, the session guarantees
+      aborted-read (TAP-b)       breaks adya-read-committed, the session guarantees
+      not-my-own-write (TAP-d)   breaks read-committed, the session guarantees,
+                                 snapshot-isolation, repeatable-read,
+                                 update-serializable
+      co-conflict-cm (TAP-m)     breaks causal
+      conflict-cm (TAP-n)        breaks causal
+      non-monotonic-reads (MR)   breaks monotonic-reads
 
     thin-air-read (TAP-a): garbage read, once. Here:
       T1 (2:3, line 5)  r(q,9)
@@ -143,10 +137,7 @@ fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
       1. T2 wrote x = 5, and then read x = 1, which T1 wrote. It should have read
          its own 5.
 
-    Also found (-v shows an example of each):
-      co-conflict-cm (TAP-m), once
-      conflict-cm (TAP-n), once
-      non-monotonic-reads (MR), once
+    -v shows examples of 3 more kinds.
     ");
 }
 
