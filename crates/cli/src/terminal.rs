@@ -22,6 +22,7 @@ pub fn style(global: &Global) -> Style {
     };
     Style {
         color: terminal && !global.no_color && !set("NO_COLOR") && !dumb,
+        lanes: terminal && !dumb,
         signs: terminal && !dumb && is_utf8(),
         width: width.into(),
         verbose: global.verbose,

@@ -4,9 +4,11 @@
 //! violated, and is an error iff it was required and is unknown, because what is not known must not be
 //! green; a violation that was not asked about is a pass with a word on `system-out`.
 
+pub(crate) use crate::escape::xml;
+use crate::escape::{workflow_data as data, workflow_property as property};
 use crate::explain::explain;
 use crate::layout::times;
-use crate::{Column, Subject, matrix_markdown, reason, titled};
+use crate::{Subject, reason, titled};
 use anomalist_level::{Anomaly, LevelVerdict, Verdict};
 use std::fmt::Write;
 
@@ -138,103 +140,5 @@ pub(crate) fn breaks(subject: &Subject<'_>, anomaly: &Anomaly) -> String {
         (true, false) => "; allowed by what is required".to_owned(),
         (false, true) => format!("; rules out {}", broken.join(", ")),
         (false, false) => format!("; breaks {}, which is required", broken.join(", ")),
-    }
-}
-
-/// A summary in Markdown, for the page of a workflow run (`GITHUB_STEP_SUMMARY`).
-pub fn step_summary(subjects: &[Subject<'_>]) -> String {
-    let mut out = String::from("### anomalist\n\n");
-    for s in subjects {
-        let mut verdicts: Vec<String> = Vec::new();
-        for &level in s.required {
-            let word = s.judgement.verdict(level).map_or("not decided", Verdict::name);
-            verdicts.push(if word == "holds" {
-                format!("{level} holds")
-            } else {
-                format!("**{level} {word}**")
-            });
-        }
-        if verdicts.is_empty() {
-            let strongest: Vec<&str> = s.judgement.strongest().into_iter().map(|l| l.name()).collect();
-            verdicts.push(match strongest.is_empty() {
-                true => "no level is known to hold".to_owned(),
-                false => format!("strongest: {}", strongest.join(", ")),
-            });
-        }
-        let _ = writeln!(out, "- {}: {}", cell(&s.facts.path), verdicts.join(", "));
-        for (what, reason) in s.unexplained() {
-            let _ = writeln!(out, "  - {}: {}", cell(&what), cell(&reason));
-        }
-        for anomaly in &s.judgement.anomalies {
-            let line = s.line(anomaly).map_or(String::new(), |line| format!(", line {line}"));
-            let what =
-                format!("{}, {}{line}{}", titled(anomaly.kind), times(anomaly.count), breaks(s, anomaly));
-            let _ = writeln!(out, "  - {}", cell(&what));
-        }
-        if let Some(why) = s.vacuity() {
-            let _ = writeln!(out, "  - but {}", cell(why));
-        }
-    }
-    let columns: Vec<Column<'_>> =
-        subjects.iter().map(|s| Column { head: &s.facts.path, judgement: s.judgement }).collect();
-    out.push('\n');
-    out + &matrix_markdown(&columns) + "\n"
-}
-
-/// Text that Markdown takes as it is.
-pub(crate) fn cell(text: &str) -> String {
-    text.chars().fold(String::new(), |mut out, c| {
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' => out.extend(['\\', c]),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-        out
-    })
-}
-
-fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
-}
-
-/// Text or attribute value in XML. Characters that XML 1.0 cannot hold are replaced.
-pub(crate) fn xml(text: &str) -> String {
-    text.chars().fold(String::new(), |mut out, c| {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            '\n' | '\t' => out.push(c),
-            '\r' => out.push_str("&#13;"),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c if c < ' ' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-        out
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn xml_holds_any_text() {
-        assert_eq!(
-            xml("<a href='x'>\"&\u{1}\r</a>"),
-            "&lt;a href=&apos;x&apos;&gt;&quot;&amp;\u{fffd}&#13;&lt;/a&gt;"
-        );
-    }
-
-    #[test]
-    fn workflow_commands_are_escaped() {
-        assert_eq!(data("50%\n::error::"), "50%25%0A::error::");
-        assert_eq!(property("C:\\a,b"), "C%3A\\a%2Cb");
     }
 }

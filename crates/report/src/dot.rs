@@ -1,5 +1,6 @@
 //! A witness as a Graphviz graph: a cluster per session, a node per transaction, an edge per dependency.
 
+use crate::escape::dot as quoted;
 use crate::svg::arrows::{Arrow, arrows, color};
 use crate::witness_view::WitnessView;
 use anomalist_history::{History, SessionId};
@@ -53,19 +54,4 @@ pub fn dot(history: &History, anomaly: &Anomaly) -> String {
     }
     out.push_str("}\n");
     out
-}
-
-/// A DOT string; a line break becomes `\n`, which DOT centres.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn labels_are_escaped() {
-        assert_eq!(quoted("a\"b\\c\nd"), "\"a\\\"b\\\\c\\nd\"");
-    }
 }

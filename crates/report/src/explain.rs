@@ -6,9 +6,10 @@
 //! reported in `direct.rs`.
 
 use crate::direct;
+use crate::escape::terminal as clean;
 use crate::refuted;
 use crate::versions;
-use crate::witness_view::{WitnessView, clean};
+use crate::witness_view::WitnessView;
 use anomalist_history::{History, OpId, OpKind};
 use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
 
@@ -63,6 +64,8 @@ pub(crate) struct Sentence {
     pub text: String,
     /// How deep it stands among the choices of a refutation.
     pub depth: usize,
+    /// The operations that it speaks of, as far as that is known.
+    pub ops: Vec<OpId>,
     /// The edges of the witness that it reports.
     pub edges: Vec<usize>,
     /// It reports what stands behind the edge, not the edge.
@@ -71,7 +74,7 @@ pub(crate) struct Sentence {
 
 impl Sentence {
     fn alone(text: String) -> Sentence {
-        Sentence { text, depth: 0, edges: Vec::new(), behind: false }
+        Sentence { text, depth: 0, ops: Vec::new(), edges: Vec::new(), behind: false }
     }
 }
 
@@ -91,14 +94,16 @@ pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
     told(view).into_iter().map(|sentence| sentence.text).collect()
 }
 
-fn told(view: &WitnessView<'_>) -> Vec<Sentence> {
+/// The steps of the explanation.
+pub(crate) fn told(view: &WitnessView<'_>) -> Vec<Sentence> {
     let edges = &view.anomaly.witness.edges;
     let texts = match direct::steps(view) {
         Some(steps) => steps,
         None if is_cycle(edges) => return cycle(view, edges),
         None => direct::plain(view),
     };
-    texts.into_iter().map(Sentence::alone).collect()
+    let ops = if texts.len() == 1 { view.ops_in_order() } else { Vec::new() };
+    texts.into_iter().map(|text| Sentence { ops: ops.clone(), ..Sentence::alone(text) }).collect()
 }
 
 fn is_cycle(edges: &[Edge]) -> bool {
@@ -115,11 +120,13 @@ fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<Sentence> {
             let mut why = shortened(&path.iter().map(|e| fact(view, e)).collect::<Vec<_>>()).join("; ");
             if !why.is_empty() {
                 why.push_str(&format!(", so {} must see {}.", view.name(reader), view.name(writer)));
-                steps.push((Sentence { behind: true, ..sentence(why) }, false));
+                let ops = path.iter().flat_map(|e| e.evidence.operations()).collect();
+                steps.push((Sentence { behind: true, ops, ..sentence(why) }, false));
             }
         }
         let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
-        steps.push((sentence(format!("{}.", step(view, edge))), mergeable));
+        let ops = edge.evidence.operations();
+        steps.push((Sentence { ops, ..sentence(format!("{}.", step(view, edge))) }, mergeable));
     }
     let mut reported: Vec<Sentence> = if steps.len() > MANY_STEPS {
         steps.chunk_by(|a, b| a.1 && b.1).map(as_one).collect()
@@ -145,7 +152,8 @@ fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<Sentence> {
 fn as_one(run: &[(Sentence, bool)]) -> Sentence {
     let texts: Vec<String> = run.iter().map(|(sentence, _)| sentence.text.clone()).collect();
     let edges = run.iter().flat_map(|(sentence, _)| sentence.edges.iter().copied()).collect();
-    Sentence { edges, ..Sentence::alone(shortened(&texts).join(" ")) }
+    let ops = run.iter().flat_map(|(sentence, _)| sentence.ops.iter().copied()).collect();
+    Sentence { edges, ops, ..Sentence::alone(shortened(&texts).join(" ")) }
 }
 
 /// A long list without its middle; the edges themselves are all in the JSON.

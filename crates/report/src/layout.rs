@@ -14,6 +14,8 @@ pub struct Style {
     pub color: bool,
     /// Use signs beyond ASCII for verdicts, and lines for drawings.
     pub signs: bool,
+    /// Draw examples as lanes where they fit; otherwise list their transactions.
+    pub lanes: bool,
     /// Columns of a line.
     pub width: usize,
     /// 0: fits on a screen; 1: an example of every anomaly, and timings.
@@ -24,7 +26,7 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Style {
-        Style { color: false, signs: false, width: 80, verbose: 0, hints: Hints::default() }
+        Style { color: false, signs: false, lanes: false, width: 80, verbose: 0, hints: Hints::default() }
     }
 }
 
@@ -82,7 +84,9 @@ pub(crate) fn wrap(first: &str, rest: usize, columns: usize, text: &str) -> Stri
                 break;
             }
             let most: String = word.chars().take(columns - rest).collect();
-            let cut = most.rfind('-').map_or_else(|| most.clone(), |hyphen| most[..=hyphen].to_owned());
+            let mut cut = most.rfind('-').map_or_else(|| most.clone(), |hyphen| most[..=hyphen].to_owned());
+            // A line that starts with `::` is a command in a log of GitHub's.
+            while word[cut.len()..].starts_with("::") && cut.pop().is_some() {}
             word = word.split_off(cut.len());
             if !fresh {
                 out.push('\n');

@@ -1,4 +1,5 @@
-//! Results as text, HTML, JSON, DOT, SVG, JUnit, SARIF and GitHub annotations.
+//! Results as text, HTML, Markdown, JSON, DOT, SVG, JUnit, SARIF, GitLab's code quality and GitHub
+//! annotations.
 //!
 //! A [`Subject`] is a history with what was found out about it; every function here turns subjects, or one
 //! anomaly, into a string. No I/O, no printing, no clock: same input, same bytes. What levels and anomalies
@@ -42,11 +43,13 @@ mod direct;
 mod doc;
 mod documents;
 mod dot;
+mod escape;
 mod example;
 mod explain;
 mod html;
 mod json;
 mod ladder;
+mod lanes;
 mod layout;
 mod marks;
 mod matrix;
@@ -66,9 +69,9 @@ mod witness_view;
 #[cfg(test)]
 mod tests;
 
-pub use ci::{github, junit, step_summary};
+pub use ci::{github, junit};
 pub use doc::Doc;
-pub use documents::{DOCUMENTS, Document, sarif};
+pub use documents::{DOCUMENTS, Document, gitlab, markdown, sarif, step_summary};
 pub use dot::dot;
 pub use explain::explain;
 pub use html::html;

@@ -1,6 +1,8 @@
 //! Levels against runs: a row per level, a column per run. What a database keeps, and what it doesn't, at a
 //! glance.
 
+use crate::escape::markdown;
+use crate::ladder::sign;
 use crate::layout::{Style, Tone, padded, thousands, width};
 use crate::titled;
 use anomalist_level::{Judgement, Level, Verdict};
@@ -51,7 +53,8 @@ pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
     let head_lines = |limit: usize| -> (Vec<Vec<String>>, Vec<usize>) {
         let heads: Vec<Vec<String>> = columns.iter().map(|c| lines(c.head, limit)).collect();
         let widest = |head: &Vec<String>| head.iter().map(|line| width(line)).max().unwrap_or(0);
-        let widths = heads.iter().map(|head| widest(head).max("VIOLATED".len())).collect();
+        let word = "VIOLATED".len() + if style.signs { 2 } else { 0 };
+        let widths = heads.iter().map(|head| widest(head).max(word)).collect();
         (heads, widths)
     };
     // Words break only where the table would be too wide otherwise.
@@ -79,9 +82,11 @@ pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
                 Some(Verdict::Unknown(_)) => ("unknown", Tone::Open),
                 None => ("", Tone::Open),
             };
-            let gap = if i + 1 == columns.len() { 0 } else { w - width(word) };
+            let sign = column.judgement.verdict(level).filter(|_| style.signs).map_or("", sign);
+            let word = format!("{sign} {word}").trim().to_owned();
+            let gap = if i + 1 == columns.len() { 0 } else { w - width(&word) };
             text.push_str("   ");
-            text.push_str(&style.paint(tone, word));
+            text.push_str(&style.paint(tone, &word));
             text.push_str(&" ".repeat(gap));
         }
         let _ = writeln!(out, "{}", text.trim_end());
@@ -100,7 +105,7 @@ pub fn matrix_text(columns: &[Column<'_>], style: &Style) -> String {
 pub fn matrix_markdown(columns: &[Column<'_>]) -> String {
     let mut out = String::from("| level |");
     for column in columns {
-        let _ = write!(out, " {} |", column.head);
+        let _ = write!(out, " {} |", markdown(column.head));
     }
     out.push_str("\n|---|");
     out.push_str(&"---|".repeat(columns.len()));
@@ -114,7 +119,8 @@ pub fn matrix_markdown(columns: &[Column<'_>]) -> String {
                 Some(Verdict::Unknown(_)) => "unknown",
                 None => "",
             };
-            let _ = write!(out, " {word} |");
+            let sign = column.judgement.verdict(level).map_or("", sign);
+            let _ = write!(out, " {} |", format!("{sign} {word}").trim());
         }
         out.push('\n');
     }
@@ -190,8 +196,8 @@ SERIALIZABLE: no anomaly
             matrix_markdown(&columns),
             "| level | READ COMMITTED | SERIALIZABLE |
 |---|---|---|
-| causal | holds | **violated** |
-| serializable | **violated** | unknown |
+| causal | ✓ holds | ✗ **violated** |
+| serializable | ✗ **violated** | ? unknown |
 | *anomalies* | none | none |
 "
         );

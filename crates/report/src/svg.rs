@@ -9,7 +9,7 @@ mod label;
 mod place;
 mod route;
 
-use crate::ci::xml;
+use crate::escape::xml;
 use crate::witness_view::WitnessView;
 use anomalist_history::{History, OpId};
 use anomalist_level::{Anomaly, Relation};

@@ -5,8 +5,9 @@
 //! verdicts are a list instead, where a level refers to an earlier row instead of repeating its anomalies.
 //! The reasons for not knowing stand once, under the table.
 
-use crate::explain::steps;
+use crate::explain::{Sentence, told};
 use crate::ladder::{ladder_text, names, summary_sentence};
+use crate::lanes::{self, Marks};
 use crate::layout::{Style, Tone, padded, pluralise, thousands, times, width, wrap};
 use crate::refuted::{self, Line, reported};
 use crate::unknown::{Hints, sentence};
@@ -160,7 +161,7 @@ fn heading(subject: &Subject<'_>, style: &Style) -> String {
         pluralise(facts.keys, "key")
     );
     // Painted after wrapping, so that colours don't count as columns.
-    let path = crate::witness_view::clean(&facts.path);
+    let path = crate::escape::terminal(&facts.path);
     let set = wrap("", 2, style.columns(), &format!("{path}: {line}"));
     match set.strip_prefix(path.as_str()) {
         Some(rest) => format!("{}{rest}", style.paint(Tone::Strong, &path)),
@@ -362,13 +363,22 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
-    out.push_str(&players(&view, columns, &|_| String::new()));
-    if let Some(proof) = refuted::steps(&view) {
+    let proof = refuted::steps(&view);
+    let steps = if proof.is_some() { Vec::new() } else { told(&view) };
+    let mut marks = Marks::new();
+    for (i, Sentence { ops, .. }) in steps.iter().enumerate() {
+        for &op in ops {
+            let marks = marks.entry(op).or_default();
+            marks.extend((!marks.contains(&(i + 1))).then_some(i + 1));
+        }
+    }
+    let drawn = lanes::draw(&view, &marks, style);
+    out.push_str(&drawn.unwrap_or_else(|| players(&view, columns, &|_| String::new())));
+    if let Some(proof) = proof {
         lines(&mut out, columns, proof);
         return out;
     }
-    let steps = steps(&view);
-    for (i, step) in steps.iter().enumerate() {
+    for (i, Sentence { text: step, .. }) in steps.iter().enumerate() {
         let number = format!("  {:>w$}. ", i + 1, w = steps.len().to_string().len());
         out.push_str(&wrap(&number, width(&number), columns, step));
     }

@@ -5,6 +5,7 @@
 //! order follows session order and reads as far as these are acyclic: causes come before effects, and what
 //! contradicts them points back.
 
+pub(crate) use crate::escape::terminal as clean;
 use crate::layout::head;
 use crate::marks;
 use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
@@ -90,8 +91,13 @@ impl<'a> WitnessView<'a> {
 
     /// Where to find a transaction in the input: `3:17, line 40` or `8841, session 3, line 40, aborted`.
     pub fn whereabouts(&self, t: TxnId) -> String {
+        self.named(t).join(", ")
+    }
+
+    /// The same in parts.
+    pub fn named(&self, t: TxnId) -> Vec<String> {
         let own = self.renamed.then(|| head(&clean(&self.history.txn_name(t)), LONG));
-        own.into_iter().chain(self.particulars(t)).collect::<Vec<_>>().join(", ")
+        own.into_iter().chain(self.particulars(t)).collect()
     }
 
     /// Session, line, stamps and outcome, as far as they need saying.
@@ -265,21 +271,6 @@ pub(crate) fn letter(kind: OpKind) -> &'static str {
         OpKind::Write => "w",
         OpKind::Append => "a",
     }
-}
-
-/// Control characters would break lines, or command the terminal.
-pub(crate) fn clean(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_owned();
-    }
-    text.chars().fold(String::new(), |mut out, c| {
-        if c.is_control() {
-            out.extend(c.escape_default())
-        } else {
-            out.push(c)
-        }
-        out
-    })
 }
 
 /// Every edge, those behind a forced edge after it.

@@ -1,13 +1,17 @@
 //! SARIF 2.1.0, for code scanning: a rule per kind of anomaly, a result per kind and history.
 
+use super::fingerprint;
 use crate::Subject;
 use crate::ci::breaks;
 use crate::doc::Doc;
+use crate::escape::{sarif as escaped, terminal};
 use crate::explain::explain;
 use crate::layout::times;
 use anomalist_history::TxnId;
 use anomalist_level::{Anomaly, AnomalyKind};
 use std::collections::BTreeSet;
+
+const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// A SARIF log with one run.
 pub fn sarif(subjects: &[Subject<'_>]) -> String {
@@ -23,6 +27,8 @@ pub fn sarif(subjects: &[Subject<'_>]) -> String {
     let driver = Doc::Object(vec![
         ("name", "anomalist".into()),
         ("version", env!("CARGO_PKG_VERSION").into()),
+        ("semanticVersion", env!("CARGO_PKG_VERSION").into()),
+        ("informationUri", REPOSITORY.into()),
         ("rules", Doc::Array(kinds.iter().map(|&k| rule(k)).chain([open_rule()]).collect())),
     ]);
     let run =
@@ -36,7 +42,14 @@ pub fn sarif(subjects: &[Subject<'_>]) -> String {
 }
 
 fn message(text: impl ToString) -> Doc {
-    Doc::Object(vec![("text", Doc::text(text))])
+    Doc::Object(vec![("text", Doc::text(escaped(&text.to_string())))])
+}
+
+/// The name of a rule, which must differ from its id in more than case: `LostUpdateAnomaly`.
+fn rule_name(kind: AnomalyKind) -> String {
+    let words = kind.name().split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words = words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+    words.chain(["Anomaly".to_owned()]).collect()
 }
 
 fn rule(kind: AnomalyKind) -> Doc {
@@ -45,10 +58,12 @@ fn rule(kind: AnomalyKind) -> Doc {
     let help = format!("{} Rules out: {}. Source: {}.", info.definition, broken.join(", "), info.source);
     Doc::Object(vec![
         ("id", info.name.into()),
-        ("name", info.code.into()),
+        ("name", rule_name(kind).into()),
         ("shortDescription", message(kind.title())),
         ("fullDescription", message(info.definition)),
         ("help", message(help)),
+        ("helpUri", format!("{REPOSITORY}/blob/main/docs/spec/anomalies.md#{}", info.name).into()),
+        ("defaultConfiguration", Doc::Object(vec![("level", "error".into())])),
     ])
 }
 
@@ -67,7 +82,10 @@ fn result(subject: &Subject<'_>, anomaly: &Anomaly, kinds: &[AnomalyKind]) -> Do
         .iter()
         .filter_map(|&t| {
             let mut fields = location(subject, Some(subject.history.line(t)?));
-            fields.push(("message", message(format!("transaction {}", subject.history.txn_name(t)))));
+            fields.push((
+                "message",
+                message(format!("transaction {}", terminal(&subject.history.txn_name(t)))),
+            ));
             Some(Doc::Object(fields))
         })
         .collect();
@@ -79,7 +97,7 @@ fn result(subject: &Subject<'_>, anomaly: &Anomaly, kinds: &[AnomalyKind]) -> Do
         ("locations", Doc::Array(vec![Doc::Object(location(subject, subject.line(anomaly)))])),
         ("relatedLocations", Doc::Array(related)),
         ("occurrenceCount", anomaly.count.max(1).into()),
-        ("partialFingerprints", fingerprint(subject, anomaly.kind.name())),
+        ("partialFingerprints", fingerprints(subject, anomaly.kind.name())),
     ])
 }
 
@@ -88,10 +106,11 @@ fn open_rule() -> Doc {
     let what = "A required level is not decided, or is violated without an example.";
     Doc::Object(vec![
         ("id", OPEN.into()),
-        ("name", OPEN.into()),
+        ("name", "RequiredLevelNotProven".into()),
         ("shortDescription", message(what)),
         ("fullDescription", message(what)),
         ("help", message("What was required is not known to hold. The message has the reason.")),
+        ("helpUri", format!("{REPOSITORY}/blob/main/docs/ci.md").into()),
     ])
 }
 
@@ -103,17 +122,12 @@ fn unexplained(subject: &Subject<'_>, what: &str, why: &str) -> Doc {
         ("level", "error".into()),
         ("message", message(format!("{what}: {why}"))),
         ("locations", Doc::Array(vec![Doc::Object(location(subject, None))])),
-        ("partialFingerprints", fingerprint(subject, what)),
+        ("partialFingerprints", fingerprints(subject, what)),
     ])
 }
 
-/// What is the same finding in the next run: the same kind in the history of the same name. Its lines and
-/// transactions change with every recording. FNV-1a.
-fn fingerprint(subject: &Subject<'_>, what: &str) -> Doc {
-    let text = subject.facts.path.bytes().chain([0]).chain(what.bytes());
-    let hash = text
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    Doc::Object(vec![("anomalist/v1", format!("{hash:016x}").into())])
+fn fingerprints(subject: &Subject<'_>, what: &str) -> Doc {
+    Doc::Object(vec![("anomalist/v1", fingerprint(subject, what).into())])
 }
 
 fn location(subject: &Subject<'_>, line: Option<u32>) -> Vec<(&'static str, Doc)> {

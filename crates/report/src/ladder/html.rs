@@ -1,7 +1,7 @@
 //! The ladder as a table of HTML, whose headings say what they head.
 
 use super::{Cell, column_title, ladder, sign};
-use crate::ci::xml;
+use crate::escape::xml;
 use crate::layout::thousands;
 use crate::{Subject, reason, titled};
 use anomalist_level::{Bound, Verdict};

@@ -2,7 +2,7 @@
 
 use super::{column_title, ladder, sign};
 use crate::Subject;
-use crate::ci::cell as escaped;
+use crate::escape::markdown as escaped;
 use anomalist_level::{Bound, Verdict};
 use std::fmt::Write;
 

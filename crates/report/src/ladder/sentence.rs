@@ -8,6 +8,10 @@ use anomalist_level::{Bound, Level, Verdict};
 /// strongest that hold, and how many are open.
 pub fn summary_sentence(subject: &Subject<'_>) -> String {
     let judgement = subject.judgement;
+    let required = required(subject);
+    if !required.is_empty() && judgement.levels.iter().all(|l| subject.required.contains(&l.level)) {
+        return required.trim_end().to_owned();
+    }
     let with = |wanted: fn(&Verdict) -> bool| -> Vec<Level> {
         let has = |l: &&Level| judgement.verdict(**l).is_some_and(wanted);
         Level::ALL.iter().filter(has).copied().collect()
@@ -33,7 +37,7 @@ pub fn summary_sentence(subject: &Subject<'_>) -> String {
         (true, false) => parts.push(format!("no violation was found, but {} unknown", are(&open))),
         (false, _) => {}
     }
-    format!("{}{}.", required(subject), parts.join("; "))
+    format!("{required}{}.", parts.join("; "))
 }
 
 fn are(open: &[Level]) -> String {

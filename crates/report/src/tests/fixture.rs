@@ -38,7 +38,10 @@ impl Checked {
 }
 
 pub fn checked(text: &str) -> Checked {
-    let history = history(text);
+    judged(history(text))
+}
+
+pub fn judged(history: History) -> Checked {
     let indexed = Indexed::new(&history, 1.try_into().unwrap());
     let judgement = check(&indexed, &Request::default(), &Budget::unlimited());
     let facts = HistoryFacts::of(&history, "h.txt", "plume");

@@ -141,7 +141,7 @@ fn a_required_unknown_is_an_error_everywhere() {
     let result = &log["runs"][0]["results"][0];
     assert_eq!((&result["level"], &result["ruleId"]), (&"error".into(), &"required-level-not-proven".into()));
     assert!(result["partialFingerprints"]["anomalist/v1"].is_string());
-    assert!(step_summary(&subject).contains("**strict-serializable unknown**"));
+    assert!(step_summary(&subject).contains("Required: strict-serializable is unknown."));
 }
 
 /// The line is that of a transaction that saw the violation, the level the one that was required.
@@ -151,8 +151,8 @@ fn annotations_point_at_the_violation_and_name_what_was_required() {
     let text = github(&[c.subject()]);
     assert!(text.contains(",line=3,") && text.contains("breaks causal, which is required"), "{text}");
     let summary = step_summary(&[c.subject()]);
-    assert!(summary.contains("**causal violated**") && summary.contains("line 3"), "{summary}");
-    assert!(summary.contains("| causal | **violated** |"), "{summary}");
+    assert!(summary.contains("causal is VIOLATED") && summary.contains("line 3"), "{summary}");
+    assert!(summary.contains("| causal | | ✗ **violated**, required | |"), "{summary}");
 }
 
 #[test]
@@ -169,26 +169,31 @@ fn sarif_log() {
             "driver": {
               "name": "anomalist",
               "version": "0.1.0",
+              "semanticVersion": "0.1.0",
+              "informationUri": "https://github.com/anomalist-db/anomalist",
               "rules": [
                 {
                   "id": "aborted-read",
-                  "name": "TAP-b",
+                  "name": "AbortedReadAnomaly",
                   "shortDescription": {"text": "TAP-b (dirty read)"},
                   "fullDescription": {"text": "A read returned a value whose only writer aborted."},
                   "help": {
                     "text": "A read returned a value whose only writer aborted. Rules out: adya-read-committed, read-your-writes, monotonic-reads, monotonic-writes, writes-follow-reads. Source: Plume (Liu et al. 2024), Table 1."
-                  }
+                  },
+                  "helpUri": "https://github.com/anomalist-db/anomalist/blob/main/docs/spec/anomalies.md#aborted-read",
+                  "defaultConfiguration": {"level": "error"}
                 },
                 {
                   "id": "required-level-not-proven",
-                  "name": "required-level-not-proven",
+                  "name": "RequiredLevelNotProven",
                   "shortDescription": {
                     "text": "A required level is not decided, or is violated without an example."
                   },
                   "fullDescription": {
                     "text": "A required level is not decided, or is violated without an example."
                   },
-                  "help": {"text": "What was required is not known to hold. The message has the reason."}
+                  "help": {"text": "What was required is not known to hold. The message has the reason."},
+                  "helpUri": "https://github.com/anomalist-db/anomalist/blob/main/docs/ci.md"
                 }
               ]
             }

@@ -8,6 +8,7 @@ use anomalist_level::{Anomaly, AnomalyKind, By, Level, LevelVerdict, Verdict};
 const PLAIN: Style = Style {
     color: false,
     signs: false,
+    lanes: false,
     width: 80,
     verbose: 0,
     hints: Hints { examples: Some("-v"), versions: None },
@@ -349,4 +350,84 @@ fn what_holds_without_a_test_says_so() {
     assert!(reported.contains("but no transaction read what another wrote"), "{reported}");
     assert_eq!(json(&[c.subject()])["vacuous"], "no transaction read what another wrote");
     assert!(summary_table(&[c.subject()], &PLAIN).contains("(no write was read)"));
+}
+
+const DRAWN: Style = Style { signs: true, lanes: true, ..PLAIN };
+
+#[test]
+fn an_example_is_drawn_in_lanes() {
+    let c = example(AnomalyKind::FracturedReadCo);
+    let anomaly = c.anomaly(AnomalyKind::FracturedReadCo);
+    insta::assert_snapshot!(crate::example_text(&c.subject(), anomaly, &DRAWN), @"
+    fractured-read-co (TAP-k): fractured read, once. Here:
+      session 1           session 2
+      ┌ T1  1:1, line 1
+      └ w(x,1)  (2)
+      ┌ T2  1:2, line 2
+      │ w(x,2)  (2)
+      └ w(y,1)  (1)
+                          ┌ T3  2:1, line 3
+                          │ r(x,1)  (2)
+                          └ r(y,1)  (1)
+      1. T3 read y = 1, which T2 wrote, so T3 must see T2.
+      2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before
+         T1.
+      3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.
+    ");
+    let ascii = Style { signs: false, ..DRAWN };
+    insta::assert_snapshot!(crate::example_text(&c.subject(), anomaly, &ascii), @"
+    fractured-read-co (TAP-k): fractured read, once. Here:
+      session 1           session 2
+      + T1  1:1, line 1
+      + w(x,1)  (2)
+      + T2  1:2, line 2
+      | w(x,2)  (2)
+      + w(y,1)  (1)
+                          + T3  2:1, line 3
+                          | r(x,1)  (2)
+                          + r(y,1)  (1)
+      1. T3 read y = 1, which T2 wrote, so T3 must see T2.
+      2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before
+         T1.
+      3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.
+    ");
+}
+
+#[test]
+fn transactions_that_overlap_stand_side_by_side() {
+    let history = super::fixture::timed_history(SKEW);
+    let c = super::fixture::judged(history);
+    let anomaly = c.anomaly(AnomalyKind::G2Item);
+    insta::assert_snapshot!(crate::example_text(&c.subject(), anomaly, &DRAWN), @"
+    g2-item: write skew, once. Here:
+      session 1           session 2
+      ┌ T1  1:1, line 1
+      │ r(x,0)  (1)
+      │ w(y,1)  (2)
+      │                   ┌ T2  2:1, line 2
+      │                   │ r(y,0)  (2)
+      │                   │ w(x,1)  (1)
+      └                   │
+                          └
+      1. T1 read x = 0, the initial value, which T2 replaced by 1: T1 comes before
+         T2.
+      2. But T2 read y = 0, the initial value, which T1 replaced by 1: T2 comes
+         before T1. So T1 < T2 < T1: a contradiction.
+    ");
+}
+
+#[test]
+fn what_does_not_fit_is_a_list() {
+    let c = example(AnomalyKind::FracturedReadCo);
+    let anomaly = c.anomaly(AnomalyKind::FracturedReadCo);
+    for width in 50..120 {
+        let text = crate::example_text(&c.subject(), anomaly, &Style { width, ..DRAWN });
+        assert!(text.lines().all(|line| crate::layout::width(line) <= width), "{text}");
+    }
+    let five = "w(a,1) || w(b,1) || w(c,1) || r(a,1) r(b,0) || r(b,1) r(c,0) || r(c,1) r(a,0)";
+    let c = checked(five);
+    for anomaly in &c.judgement.anomalies {
+        let text = crate::example_text(&c.subject(), anomaly, &DRAWN);
+        assert!(anomaly.witness.transactions.len() <= 4 || !text.contains('┌'), "{text}");
+    }
 }
