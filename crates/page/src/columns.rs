@@ -54,7 +54,6 @@ pub(crate) fn columns(history: &History, axis: &Axis, wanted: &[TxnId], most: us
     }
     let about = json!({
         "transactions": history.txn_count(),
-        "operations": history.op_count(),
         "carried": operations.count,
         "sessions": sessions,
         "axis": axis.kind.name(),
@@ -86,7 +85,7 @@ fn lanes(history: &History) -> (Vec<u64>, Vec<String>) {
     let lane = |s: SessionId| {
         let at = names.len() as u64;
         if history.issued(s).next().is_some() {
-            names.push(clean(&history.show(history.session_label(s)).to_string()));
+            names.push(history.show(history.session_label(s)).to_string());
         }
         at
     };
@@ -148,23 +147,8 @@ fn names(history: &History) -> (&'static str, Column) {
     } else if history.txns().all(|t| number(t).is_some()) {
         ("numbers", differences(&number))
     } else {
-        ("texts", per_txn(history, |t, c| c.push_text(&clean(&history.txn_name(t)))))
+        ("texts", per_txn(history, |t, c| c.push_text(&history.txn_name(t))))
     }
-}
-
-/// Characters that would break lines, or turn the direction of what follows, by their numbers.
-pub(crate) fn clean(text: &str) -> String {
-    let turns =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if turns(c) || breaks(c) {
-            out.extend(c.escape_unicode())
-        } else {
-            out.push(c)
-        }
-        out
-    })
 }
 
 /// The operations that a page carries, and the keys that they are about.
@@ -253,7 +237,7 @@ impl<'h> Keys<'h> {
             return number;
         }
         let number = self.labels.len() as u64;
-        let label = clean(&self.history.show_key(key).to_string());
+        let label = self.history.show_key(key).to_string();
         let mut order = Column::default();
         let elements = longest.get(&key).copied().unwrap_or_default();
         order.push(elements.len() as u64);
@@ -293,7 +277,7 @@ impl<'h> Keys<'h> {
     }
 
     fn text(&self, value: Value, column: &mut Column) {
-        let text = clean(&self.history.show(value).to_string());
+        let text = self.history.show(value).to_string();
         column.push((text.len() as u64) << 3 | tag::TEXT);
         column.bytes.extend_from_slice(text.as_bytes());
     }

@@ -155,7 +155,7 @@ pub fn html(page: &Page<'_>) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<div id=\"app\"></div>\n{}\
          <script type=\"application/octet-stream\" id=\"data\">{}</script>\n<script>{script}</script>\n</body>\n</html>\n",
-        plain::escaped(&page.title),
+        anomalist_report::escape::xml(&page.title),
         plain::text(page),
         data::encoded(page),
     )

@@ -1,8 +1,8 @@
 //! The page as text, for readers without JavaScript and for paper: verdicts, levels, and each example with
 //! its sentences.
 
-use crate::columns::clean;
 use crate::{Page, Run};
+use anomalist_report::escape::xml as escaped;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -101,10 +101,4 @@ fn example(out: &mut String, anomaly: &Value) {
         let _ = writeln!(out, "<li>{} {}</li>", escaped(alias), escaped(&deeds));
     }
     let _ = writeln!(out, "</ul>\n<p class=\"why\">{}</p></article>", escaped(text("explanation")));
-}
-
-/// Text for HTML. What turns the direction of writing is shown by its number.
-pub(crate) fn escaped(text: &str) -> String {
-    let lines: Vec<String> = text.split('\n').map(clean).collect();
-    lines.join("\n").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -3,8 +3,10 @@
 //! A kept result becomes a judgement again as far as these two need it: verdicts and counts, no witnesses.
 
 use anomalist_history::{Builder, History};
-use anomalist_level::{Anomaly, AnomalyKind, By, Judgement, Level, LevelVerdict, Verdict, Why, Witness};
-use anomalist_report::{HistoryFacts, Subject};
+use anomalist_level::{
+    Anomaly, AnomalyKind, Bound, By, Judgement, Level, LevelVerdict, Verdict, Why, Witness,
+};
+use anomalist_report::{HistoryFacts, Rung, Subject, column_title, ladder, summary_sentence};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -84,27 +86,23 @@ impl Verdicts {
     }
 
     fn with(subject: &Subject<'_>, reason: &dyn Fn(&LevelVerdict) -> Option<String>) -> Verdicts {
-        let named = |l: &LevelVerdict| {
-            let count = |kind: &AnomalyKind| {
-                subject.judgement.anomalies.iter().find(|a| a.kind == *kind).map_or(0, |a| a.count)
-            };
-            l.anomalies.iter().map(|kind| (kind.code().to_owned(), count(kind))).collect()
+        let named = |(kind, n): &(AnomalyKind, u64)| (kind.code().to_owned(), *n);
+        let cell = |cell: &anomalist_report::Cell<'_>| Cell {
+            levels: cell.levels.iter().map(|l| l.level.name()).collect(),
+            verdict: cell.verdict().name(),
+            required: cell.required,
+            anomalies: cell.anomalies.iter().map(named).collect(),
+            reason: cell.levels.first().and_then(|l| reason(l)),
         };
-        let row = |l: &LevelVerdict| Row {
-            name: l.level.name().to_owned(),
-            cells: vec![Some(Cell {
-                levels: vec![l.level.name()],
-                verdict: l.verdict.name(),
-                required: subject.required.contains(&l.level),
-                anomalies: named(l),
-                reason: reason(l),
-            })],
+        let row = |rung: &Rung<'_>| Row {
+            name: rung.name.clone(),
+            cells: rung.cells.iter().map(|c| c.as_ref().map(cell)).collect(),
         };
         Verdicts {
-            sentence: sentence(subject),
+            sentence: summary_sentence(subject),
             outcome: outcome(subject),
-            columns: vec!["verdict".to_owned()],
-            rows: subject.judgement.levels.iter().map(row).collect(),
+            columns: Bound::ALL.map(|bound| column_title(bound).to_owned()).into(),
+            rows: ladder(subject).rungs.iter().map(row).collect(),
         }
     }
 
@@ -118,15 +116,6 @@ impl Verdicts {
         let row =
             |row: &Row| json!({"name": row.name, "cells": row.cells.iter().map(cell).collect::<Vec<_>>()});
         json!({"columns": self.columns, "rows": self.rows.iter().map(row).collect::<Vec<_>>()})
-    }
-}
-
-fn sentence(subject: &Subject<'_>) -> String {
-    let strongest: Vec<&str> = subject.judgement.strongest().into_iter().map(Level::name).collect();
-    let violated = subject.judgement.levels.iter().find(|l| l.verdict == Verdict::Violated);
-    match violated {
-        Some(l) => format!("{} is violated; strongest that holds: {}.", l.level, strongest.join(", ")),
-        None => format!("No level is violated; strongest that holds: {}.", strongest.join(", ")),
     }
 }
 

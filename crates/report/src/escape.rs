@@ -40,14 +40,14 @@ fn mapped(text: &str, special: impl Fn(char) -> Option<&'static str>) -> String 
 
 /// A name for terminals and logs. No word of it starts with `::` and none contains `##[`, because a log of
 /// GitHub's obeys a line that starts with the one or contains the other.
-pub(crate) fn terminal(text: &str) -> String {
+pub fn terminal(text: &str) -> String {
     let out = mapped(text, |_| None);
     let out = if out.starts_with("::") { format!("\\{out}") } else { out };
     out.replace(" ::", " \\::").replace("##[", "#\\#[")
 }
 
 /// Text or attribute value in XML and HTML.
-pub(crate) fn xml(text: &str) -> String {
+pub fn xml(text: &str) -> String {
     mapped(text, |c| {
         Some(match c {
             '&' => "&amp;",

@@ -43,10 +43,9 @@ mod direct;
 mod doc;
 mod documents;
 mod dot;
-mod escape;
+pub mod escape;
 mod example;
 mod explain;
-mod html;
 mod json;
 mod ladder;
 mod lanes;
@@ -74,7 +73,6 @@ pub use doc::Doc;
 pub use documents::{DOCUMENTS, Document, gitlab, markdown, sarif, step_summary};
 pub use dot::dot;
 pub use explain::explain;
-pub use html::html;
 pub use json::{document, json, json_text};
 pub use ladder::{
     Cell, Ladder, Rung, column_title, ladder, ladder_html, ladder_markdown, ladder_text, sign,

@@ -133,7 +133,9 @@ fn transaction(view: &WitnessView<'_>, arrows: &[Arrow], t: TxnId) -> Doc {
         Outcome::Indeterminate => fields.push(("outcome", "indeterminate".into())),
     }
     fields.extend(times(history, t));
-    if !arrows.is_empty() && !arrows.iter().any(|a| [a.from, a.to].contains(&Node::Txn(t))) {
+    // What contradicts timestamps, and a refutation, are no cycle: each transaction is part of them.
+    let is_cycle = !view.anomaly.witness.edges.is_empty() && !view.anomaly.kind.is_stamp();
+    if is_cycle && !arrows.iter().any(|a| [a.from, a.to].contains(&Node::Txn(t))) {
         fields.push(("bystander", Doc::Bool(true)));
     }
     let operations = listed(view, t)

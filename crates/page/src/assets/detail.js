@@ -4,7 +4,7 @@
 function txnLink(t) {
   const { history: all } = run();
   const alias = aliasOf(t);
-  const text = alias ? `${alias} (${all.name(t)})` : all.name(t);
+  const text = alias && alias !== all.name(t) ? `${alias} (${all.name(t)})` : all.name(t);
   return h("button", { type: "button", class: "link", onclick: () => go({ txn: t }) }, cut(text, 40));
 }
 
@@ -31,7 +31,7 @@ function transactionPanel() {
     ? h("ul", {}, items.slice(0, 40).map((item) => h("li", {}, item)), items.length > 40 ? h("li", {}, `… ${items.length - 40} more`) : null)
     : h("p", { class: "dim" }, "none that this page carries"));
   return h("div", { class: "detail", id: "transaction", role: "region", "aria-label": `Transaction ${all.name(t)}` },
-    h("div", {}, h("h3", {}, aliasOf(t) ? `${aliasOf(t)}, ${all.name(t)} ` : `${cut(all.name(t), 60)} `,
+    h("div", {}, h("h3", {}, aliasOf(t) && aliasOf(t) !== all.name(t) ? `${aliasOf(t)}, ${cut(all.name(t), 60)} ` : `${cut(all.name(t), 60)} `,
       h("button", { type: "button", class: "small", onclick: () => go({ txn: null }) }, "Close")),
     h("p", { class: "dim" }, facts.join(" · ")),
     operations ? h("ol", { class: "ops" }, operations.map((op) => h("li", {}, `${DEEDS[op.type]} `, keyLink(all.keyNames[op.key]),
@@ -104,7 +104,7 @@ function keyPanel() {
       return;
     }
     gap();
-    const readers = version.readers;
+    const readers = [...new Set(version.readers)];
     items.push(h("li", {}, h("div", {}, h("div", { class: `version${hot[i] ? " hot" : ""}` }, version.text),
       h("div", { class: "users" }, version.writer === undefined ? null : ["by ", txnLink(version.writer), h("br")],
         readers.length ? ["read by ", readers.slice(0, 3).map((t) => [txnLink(t), " "]), readers.length > 3 ? `and ${readers.length - 3} more` : ""] : "not read"))));
@@ -140,7 +140,8 @@ function versionsOf(all, key) {
   sorted.sort((a, b) => (byCommit ? all.end[a.t] - all.end[b.t] : all.begin[a.t] - all.begin[b.t]) || a.t - b.t);
   const versions = sorted.map(({ value, t }) => ({ text: showValue(value), writer: t, readers: readers.get(value) || [] }));
   for (const [value, who] of readers) {
-    if (!writers.has(value)) versions.unshift({ text: `${showValue(value)} (initial, or not carried)`, readers: who });
+    const where = value === all.initial ? "initial" : "written by none that this page carries";
+    if (!writers.has(value)) versions.unshift({ text: `${showValue(value)} (${where})`, readers: who });
   }
   const how = byCommit ? "in the order of commit timestamps." : all.axis === "clock"
     ? "in the order in which their writers began." : "in the order of sessions, not of time.";

@@ -15,7 +15,7 @@ function fill(element, props, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "fill" || name === "stroke") element.style[name] = value;
-    else element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value === true ? "" : visible(String(value)));
   }
   append(element, children);
   return element;
@@ -24,8 +24,14 @@ function fill(element, props, children) {
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    element.append(child instanceof Node ? child : visible(String(child)));
   }
+}
+
+/** Characters without a look of their own (controls, turns of direction, separators), by their numbers. */
+function visible(text) {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
+    (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
 /** Replaces what an element contains. */
@@ -50,7 +56,8 @@ function clamp(x, low, high) {
   return Math.min(Math.max(x, low), high);
 }
 
-function cut(text, most) {
+function cut(raw, most) {
+  const text = visible(raw);
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
 

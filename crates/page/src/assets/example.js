@@ -44,18 +44,20 @@ function layOut(shown, width) {
   if (timed) boxes.sort((a, b) => a.span[0] - b.span[0]);
   const sessions = [...new Set(boxes.map((box) => String(box.txn.session)))];
   const gutter = timed ? GUTTER : 12;
-  const between = 64;
-  const column = Math.min(300, (width - gutter - 40 - between * (sessions.length - 1)) / sessions.length);
+  // Room for a label between columns, unless that makes them too narrow.
+  const room = (gap) => Math.min(270, (width - gutter - 40 - gap * (sessions.length - 1)) / sessions.length);
+  const between = room(110) < 170 ? 64 : 110;
+  const column = room(between);
   const inList = column < 150;
   const initial = shown.witness.arrows?.some((a) => a.from === null || a.to === null);
   const top = (inList ? 8 : 40) + (initial ? 40 : 0);
   if (inList) {
     let y = top;
     for (const box of boxes) {
-      Object.assign(box, { x: 8, y, width: width - 8 - 76 });
+      Object.assign(box, { x: 8, y, width: width - 8 - (width < 460 ? 84 : 190) });
       y += box.height + 12;
     }
-    return { boxes, inList, height: y, ticks: [], columns: [], initial };
+    return { boxes, inList, height: y, ticks: [], columns: [], initial, narrow: width < 460 };
   }
   const x = (box) => gutter + 20 + sessions.indexOf(String(box.txn.session)) * (column + between);
   for (const box of boxes) Object.assign(box, { x: x(box), width: column });
@@ -184,7 +186,7 @@ function ends(arrow, boxes, plan) {
   const right = (box) => box.x + box.width;
   if (plan.inList || from.x === to.x) {
     const [a, b] = [start ?? from.y + 17, stop ?? to.y + 17];
-    const far = clamp(Math.abs(a - b) * 0.22, 22, plan.inList ? 70 : 52);
+    const far = clamp(Math.abs(a - b) * 0.22, 22, plan.inList ? 100 : 52);
     return curve([right(from), a], [right(to) + 2, b], [far, 0], [far, 0]);
   }
   const rightward = to.x > from.x;
@@ -207,13 +209,15 @@ function drawArrows(svg, arrows, boxes, plan) {
         "stroke-width": arrow.behind ? 1.3 : null }, s("title", {}, `${arrow.from ?? "initial state"} → ${arrow.to ?? "initial state"}: ${arrow.label}`)),
       s("path", { d: `M${way[3]}L${p}L${q}Z`, fill: paint })));
   }
-  for (const [i, { arrow, way }] of drawn.entries()) labels.push(label(arrow, way, i, labels, focused));
+  for (const [i, { arrow, way }] of drawn.entries()) labels.push(label(arrow, way, i, labels, focused, plan));
   for (const one of labels) svg.append(one.group);
 }
 
 /** The label of an arrow, where it covers no other one. */
-function label(arrow, way, i, others, focused) {
-  const text = arrow.label;
+function label(arrow, way, i, others, focused, plan) {
+  // A narrow list has room for the kind of dependency only.
+  const text = plan.narrow ? arrow.type : arrow.label;
+  const beside = way[0][0] + 2 >= way[3][0] && way[1][0] > way[0][0] && way[2][0] > way[3][0];
   const badge = arrow.steps.length > 0 && !arrow.behind;
   const free = ([x, y]) => others.every((o) => Math.abs(o.x - x) > (o.reach + text.length * 3.4 + 8) || Math.abs(o.y - y) > 26);
   const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].map((t) => pointOn(way, t));
@@ -223,6 +227,7 @@ function label(arrow, way, i, others, focused) {
     group.append(s("circle", { class: "badge", cx: x, cy: y, r: 10, fill: `var(--${arrow.type})` }),
       s("text", { class: "badge-text", x, y: y + 4 }, arrow.steps.map((n) => n + 1).join(",")));
   }
-  group.append(s("text", { class: "label", x, y: y + (badge ? 23 : 4), "text-anchor": "middle", fill: `var(--${arrow.type})` }, text));
+  const at = beside ? { x: x + (badge ? 14 : 6), y: y + 4 } : { x, y: y + (badge ? 23 : 4), "text-anchor": "middle" };
+  group.append(s("text", { class: "label", ...at, fill: `var(--${arrow.type})` }, text));
   return { group, x, y, reach: text.length * 3.4 };
 }

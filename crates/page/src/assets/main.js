@@ -71,7 +71,8 @@ function build() {
   if (timeline) showFilters();
   document.title = `${run().sentence} ${run().result.history.path}`;
   refresh(null);
-  revealExample();
+  if (state.txn === null) revealExample();
+  else timeline?.reveal([state.txn]);
 }
 
 /** Shows the state; `before` is what was shown, null if nothing was. */
@@ -168,9 +169,9 @@ async function start() {
   page = await loadData();
   if (!page.runs.length) return;
   document.documentElement.classList.add("js");
-  listeners.push(refresh);
   fromHash();
   build();
+  listeners.push(refresh);
   document.addEventListener("keydown", onKey);
   window.addEventListener("popstate", fromHash);
   window.addEventListener("hashchange", fromHash);

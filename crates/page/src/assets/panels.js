@@ -88,13 +88,13 @@ function cards() {
       h("button", {
         type: "button", class: `card${i === state.anomaly ? " on" : ""}`,
         "aria-current": i === state.anomaly ? "true" : null, onclick: () => go({ anomaly: i, example: 0, step: 0 }),
-      }, h("b", {}, titleOf(a)), h("span", { class: "code" }, `${a.code} ×${grouped(a.count)}`),
+      }, h("b", {}, titleOf(a)), h("span", { class: "code" }, `${a.title ? `${a.code} ` : ""}×${grouped(a.count)}`),
         h("small", {}, a.same_as ? `same example as ${a.same_as}; ` : "", `breaks ${broken(a).join(", ") || "no level asked about"}`))))));
 }
 
 function titleOf(a) {
-  const title = a.title || a.kind;
-  return title[0].toUpperCase() + title.slice(1);
+  // A code is a name, an everyday title the beginning of a line.
+  return a.title ? a.title[0].toUpperCase() + a.title.slice(1) : a.code;
 }
 
 function unseen() {
@@ -140,7 +140,8 @@ function named(shown, text) {
 /** What the edges of a step rest on, and the alternative that this refutes. */
 function because(shown, one) {
   const edges = one.edges.map((e) => shown.witness.edges[e]).filter(Boolean);
-  const rests = edges.flatMap((e) => [...(e.path || []).map((p) => p.fact), e.reason ? `${e.fact}` : null]);
+  const shows = (e) => (e.shown_by ? e.fact : e.reason ? `${e.reason[0].toUpperCase()}${e.reason.slice(1)}.` : null);
+  const rests = edges.flatMap((e) => [...(e.path || []).map((p) => p.fact), shows(e)]);
   const facts = [...new Set(rests.filter(Boolean))];
   const refuted = edges.map((e) => e.otherwise).filter(Boolean);
   if (!facts.length && !refuted.length) return null;

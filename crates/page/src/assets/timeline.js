@@ -69,8 +69,8 @@ class Timeline {
   /** Lanes to show, and which transactions a filter lets through (null: all). */
   applyFilter() {
     const { history: all, filter } = this;
-    const wanted = filter.session === "" ? all.sessions.map((_, i) => i) : [Number(filter.session)];
-    this.rows = wanted;
+    const natural = (a, b) => all.sessions[a].localeCompare(all.sessions[b], "en", { numeric: true });
+    this.rows = filter.session === "" ? all.sessions.map((_, i) => i).sort(natural) : [Number(filter.session)];
     this.scroll = 0;
     this.passes = null;
     const key = filter.key === "" ? null : all.keyNumber(filter.key);
