@@ -87,7 +87,7 @@ fn fitting(history: &History, run: &Run<'_>, places: &BTreeMap<String, u32>, sha
         if size <= share || most <= LEAST {
             return columns;
         }
-        most = (most / 2).max(LEAST);
+        most = (most / 10 * 7).max(LEAST);
     }
 }
 

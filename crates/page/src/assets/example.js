@@ -144,17 +144,16 @@ function drawBox(box, plan, hot) {
   const group = s("g", {
     class: `${txn.bystander ? "by" : "main"}${now ? " now" : ""}`, "data-txn": txn.alias,
     role: place === undefined ? null : "button", tabindex: place === undefined ? null : 0,
-    "aria-label": place === undefined ? null : `${txn.alias} (${where}): ${box.lines.map((l) => l.text).join(" ")}`,
     onclick: select, onkeydown: (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), select()),
   }, s("rect", { class: "box", x, y, width, height: box.height, rx: 8 }),
-  s("text", { class: "b", x: x + 12, y: y + 21 }, txn.alias),
-  s("text", { class: "d", x: x + 20 + txn.alias.length * LETTER, y: y + 21 }, cut(where, Math.max(6, letters - txn.alias.length))));
+  s("text", { class: "b", x: x + 12, y: y + 21 }, `${txn.alias} `),
+  s("text", { class: "d", x: x + 20 + txn.alias.length * LETTER, y: y + 21 }, `${cut(where, Math.max(6, letters - txn.alias.length))} `));
   box.lines.forEach((line, i) => {
     const at = y + HEAD + LINE * i + 10;
     if (hot.has(`${txn.alias},${line.place}`)) {
       group.append(s("rect", { class: "hot", x: x + 6, y: at - 13, width: width - 12, height: LINE - 1, rx: 4 }));
     }
-    group.append(s("text", { x: x + 12, y: at }, cut(line.text, letters), line.text.length > letters ? s("title", {}, line.text) : null));
+    group.append(s("text", { x: x + 12, y: at }, `${cut(line.text, letters)} `, line.text.length > letters ? s("title", {}, line.text) : null));
   });
   return group;
 }

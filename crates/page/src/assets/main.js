@@ -47,7 +47,8 @@ function runSection() {
     minimap.canvas,
     h("div", { class: "bar controls" }, filterRow, h("span", { class: "space" }),
       anomalies().length ? zoomBy("Show the example", "Example", revealExample) : null,
-      zoomBy("Show the whole run", "All", () => timeline.show(0, all.last)),
+      zoomBy("Whole run", "Whole run", () => timeline.show(0, all.last)),
+      all.sessions.length > MOST_LANES ? [zoomBy("Sessions above", "▲", () => timeline.scrollBy(-6)), zoomBy("Sessions below", "▼", () => timeline.scrollBy(6))] : null,
       zoomBy("Zoom in", "+", () => timeline.zoom(0.6)), zoomBy("Zoom out", "−", () => timeline.zoom(1.7))),
     timeline.canvas,
     h("p", { class: "legend" }, "Filled: committed. Hollow: aborted (low) or of unknown outcome. Drag to move; Ctrl and wheel, or a click and the wheel, to zoom.",
@@ -87,7 +88,7 @@ function refresh(before) {
   set(at("right"), steps());
   set(at("middle"), exampleSection(), keyPanel());
   at("drawing")?.draw();
-  if (changed("txn")) set(at("selected"), transactionPanel());
+  if (changed("txn") && timeline) set(at("selected"), transactionPanel());
   if (before && changed("anomaly", "example")) revealExample();
   timeline?.redraw();
   focus();
@@ -105,7 +106,7 @@ function keepFocus() {
 
 const KEYS = [
   ["← →", "previous and next sentence of the explanation"], ["n p", "next and previous anomaly"], ["e", "expand: what forces the step, and the refuted alternative"],
-  ["v", "show the transactions that only give evidence"], ["w s", "zoom in and out"], ["a d", "move left and right"], ["+ −", "zoom in and out"],
+  ["v", "show the transactions that only give evidence"], ["w s", "zoom in and out"], ["a d", "move left and right"], ["+ −", "zoom in and out"], ["[ ]", "sessions above and below"],
   ["0", "the whole run"], ["x", "the example on the timeline"], ["/", "search"], ["t", "light or dark"], ["Esc", "close"], ["?", "this list"],
 ];
 
@@ -153,7 +154,7 @@ const ACTIONS = {
   ArrowLeft: () => stepBy(-1), ArrowRight: () => stepBy(1), n: () => anomalyBy(1), p: () => anomalyBy(-1), e: expand,
   v: () => go({ evidence: !state.evidence }, true), w: () => timeline?.zoom(0.7), s: () => timeline?.zoom(1.43), a: () => timeline?.pan(-0.2), d: () => timeline?.pan(0.2),
   "+": () => timeline?.zoom(0.6), "=": () => timeline?.zoom(0.6), "-": () => timeline?.zoom(1.7), 0: () => timeline?.show(0, timeline.history.last),
-  x: revealExample, "/": () => searchInput?.focus(), t: switchTheme, "?": openHelp,
+  "[": () => timeline?.scrollBy(-6), "]": () => timeline?.scrollBy(6), x: revealExample, "/": () => searchInput?.focus(), t: switchTheme, "?": openHelp,
   Escape: () => (state.txn !== null || state.key !== null) && go({ txn: null, key: null }),
 };
 

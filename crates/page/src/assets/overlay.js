@@ -145,7 +145,7 @@ function listenTo(timeline) {
       timeline.pan(-(e.clientX - before.clientX) / (timeline.width - NAMES));
       const lanes = Math.trunc((before.clientY - e.clientY) / LANE);
       if (lanes) {
-        timeline.scroll = clamp(timeline.scroll + lanes, 0, Math.max(0, timeline.rows.length - timeline.visibleLanes()));
+        timeline.scrollBy(lanes);
       } else {
         fingers.set(e.pointerId, { ...pick(e), clientY: before.clientY });
         return;

@@ -62,6 +62,12 @@ class Timeline {
     this.scroll = clamp(this.scroll, 0, Math.max(0, this.rows.length - visible));
   }
 
+  /** Moves up or down by some lanes. */
+  scrollBy(lanes) {
+    this.scroll = clamp(this.scroll + lanes, 0, Math.max(0, this.rows.length - this.visibleLanes()));
+    this.redraw();
+  }
+
   visibleLanes() {
     return Math.min(this.rows.length, MOST_LANES);
   }
