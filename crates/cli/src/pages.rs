@@ -8,7 +8,8 @@ use anomalist_page::{Page, Run, Unseen, html};
 
 /// The page about these runs.
 pub fn page(title: &str, runs: Vec<Run<'_>>) -> String {
-    html(&Page { title: title.to_owned(), command: Some(command()), runs })
+    let next = Some("anomalist shrink --level {level} {path} -o small.txt");
+    html(&Page { title: title.to_owned(), command: Some(command()), next, runs })
 }
 
 /// What a history could not have shown.

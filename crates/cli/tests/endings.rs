@@ -158,7 +158,7 @@ fn a_summary_is_appended_for_github() {
     let environment = [("GITHUB_STEP_SUMMARY", file.as_str())];
     Run::new(&["check", &bad, "--level", "rc"], b"", &environment).expect(1);
     let text = scratch.read("summary.md");
-    assert!(text.starts_with("# before\n") && text.contains("**read-committed violated**"), "{text}");
+    assert!(text.starts_with("# before\n") && text.contains("read-committed is VIOLATED"), "{text}");
 }
 
 /// A history that takes seconds to judge.

@@ -38,7 +38,7 @@ pub(crate) fn encoded(page: &Page<'_>) -> String {
         runs.push(run);
     }
     let document =
-        json!({"command": page.command, "version": env!("CARGO_PKG_VERSION"), "runs": runs}).to_string();
+        json!({"command": page.command, "next": page.next, "version": env!("CARGO_PKG_VERSION"), "runs": runs}).to_string();
     let mut bytes = (document.len() as u32).to_le_bytes().to_vec();
     bytes.extend_from_slice(document.as_bytes());
     bytes.extend(columns);

@@ -15,12 +15,13 @@
 //! use serde_json::json;
 //! // A result without its history.
 //! let result = json!({
-//!     "anomalist": "0.1.0", "schema": 2, "outcome": "holds", "levels": [], "anomalies": [], "strongest": [],
+//!     "anomalist": "0.1.0", "schema": 2, "outcome": "holds", "levels": [], "anomalies": [],
 //!     "history": {"path": "<h>.txt", "format": "plume", "sessions": 1, "transactions": 2, "aborted": 0,
 //!                 "indeterminate": 0, "operations": 3, "keys": 1}
 //! });
 //! let run = Run::of_result(result, None)?;
-//! let page = html(&Page { title: "a <title>".to_owned(), command: None, runs: vec![run] });
+//! let title = "a <title>".to_owned();
+//! let page = html(&Page { title, command: None, next: None, runs: vec![run] });
 //! assert!(page.starts_with("<!doctype html>") && page.contains("<title>a &lt;title&gt;</title>"));
 //! # Ok::<(), anomalist_page::NoResult>(())
 //! ```
@@ -73,6 +74,8 @@ pub struct Page<'a> {
     pub title: String,
     /// The command line that made it.
     pub command: Option<String>,
+    /// A command to continue with; `{level}` and `{path}` in it stand for a violated level and the history.
+    pub next: Option<&'static str>,
     /// What it is about, at least one.
     pub runs: Vec<Run<'a>>,
 }

@@ -1,8 +1,8 @@
 //! Which transactions' operations a page carries when not all fit: in the order of how likely a reader asks
 //! for them.
 //!
-//! First the transactions of the examples, then all that touch a key of an example (its history, and whoever
-//! was read from or read there), then the rest, the nearest in time to an example first.
+//! First the transactions of the examples, then all that touch a key of an example (its history: those that
+//! it read from, and that read from it), then the rest, the nearest in time to an example first.
 
 use crate::axis::Axis;
 use anomalist_history::{History, KeyId, TxnId};

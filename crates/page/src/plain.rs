@@ -49,6 +49,19 @@ fn section(out: &mut String, run: &Run<'_>, several: bool) {
         let _ =
             writeln!(out, "<p>Could not have been seen: {} {}</p>", escaped(&unseen.message), unseen.advice);
     }
+    for sought in run.result["sought"].as_array().into_iter().flatten() {
+        let word = |name: &str| sought[name].as_str().unwrap_or_default();
+        let _ = writeln!(out, "<p>Asked for {}: {}.</p>", escaped(word("code")), escaped(word("answer")));
+    }
+    if let Some(verdict) = run.result["mixed"]["verdict"].as_str() {
+        let why = run.result["mixed"]["explanation"].as_str().unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "<p>Each transaction at the level it declares: {}. {}</p>",
+            escaped(verdict),
+            escaped(why)
+        );
+    }
     for note in run.result["notes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let _ = writeln!(out, "<p>Note: {}</p>", escaped(note));
     }

@@ -27,7 +27,7 @@ fn page(history: &History) -> String {
         declared: false,
         stopped: false,
     };
-    html(&Page { title: "t".to_owned(), command: None, runs: vec![Run::of(&subject)] })
+    html(&Page { title: "t".to_owned(), command: None, next: None, runs: vec![Run::of(&subject)] })
 }
 
 /// The document and the columns that a page carries.
@@ -119,7 +119,7 @@ fn a_kept_result_needs_no_history() {
     let (document, _) = carried(&page(&history));
     let result = document["runs"][0]["result"].clone();
     let run = Run::of_result(result.clone(), None).unwrap();
-    let kept = html(&Page { title: "t".to_owned(), command: None, runs: vec![run] });
+    let kept = html(&Page { title: "t".to_owned(), command: None, next: None, runs: vec![run] });
     let (again, columns) = carried(&kept);
     assert_eq!((&again["runs"][0]["result"], columns.len()), (&result, 0));
     assert_eq!(again["runs"][0]["sentence"], document["runs"][0]["sentence"]);

@@ -156,7 +156,7 @@ fn facts(history: &Value) -> Result<HistoryFacts, NoResult> {
 }
 
 fn missing(field: &str) -> NoResult {
-    NoResult { what: format!("not a result of `anomalist check --json`: no field `{field}`") }
+    NoResult { what: format!("not the result of a check: it has no field `{field}`") }
 }
 
 /// Verdicts and counts of a result, and what was required.

@@ -85,17 +85,17 @@ pub(crate) fn sentences(view: &WitnessView<'_>) -> Vec<Sentence> {
             .into_iter()
             .map(|line| Sentence { depth: line.depth, ..Sentence::alone(line.text) })
             .collect(),
-        None => told(view),
+        None => step_sentences(view),
     }
 }
 
 /// The steps of the explanation, unnumbered.
 pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
-    told(view).into_iter().map(|sentence| sentence.text).collect()
+    step_sentences(view).into_iter().map(|sentence| sentence.text).collect()
 }
 
 /// The steps of the explanation.
-pub(crate) fn told(view: &WitnessView<'_>) -> Vec<Sentence> {
+pub(crate) fn step_sentences(view: &WitnessView<'_>) -> Vec<Sentence> {
     let edges = &view.anomaly.witness.edges;
     let texts = match direct::steps(view) {
         Some(steps) => steps,

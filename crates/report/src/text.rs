@@ -5,7 +5,7 @@
 //! verdicts are a list instead, where a level refers to an earlier row instead of repeating its anomalies.
 //! The reasons for not knowing stand once, under the table.
 
-use crate::explain::{Sentence, told};
+use crate::explain::{Sentence, step_sentences};
 use crate::ladder::{ladder_text, names, summary_sentence};
 use crate::lanes::{self, Marks};
 use crate::layout::{Style, Tone, padded, pluralise, thousands, times, width, wrap};
@@ -364,7 +364,7 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
     let proof = refuted::steps(&view);
-    let steps = if proof.is_some() { Vec::new() } else { told(&view) };
+    let steps = if proof.is_some() { Vec::new() } else { step_sentences(&view) };
     let mut marks = Marks::new();
     for (i, Sentence { ops, .. }) in steps.iter().enumerate() {
         for &op in ops {

@@ -15,7 +15,7 @@ import traceback
 
 from playwright.sync_api import sync_playwright
 
-CHROMIUM, AXE, FOLDER, SHOTS = sys.argv[1:5]
+CHROMIUM, AXE, FOLDER, SHOTS = (part.rstrip("/") for part in sys.argv[1:5])
 failures = []
 
 

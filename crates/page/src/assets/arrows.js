@@ -21,7 +21,7 @@ function arrowsOf(shown) {
   });
   const { expected } = shown.witness;
   if (expected) {
-    const label = "should have been read";
+    const label = "expected";
     list.push({ from: expected.write[0], to: expected.read[0], from_operation: expected.write, to_operation: expected.read,
       type: "expected", label, steps: [] });
   }

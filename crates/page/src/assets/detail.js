@@ -112,7 +112,7 @@ function keyPanel() {
   gap();
   const missing = all.carried < all.count ? " Transactions whose operations this page does not carry are missing." : "";
   return h("section", { class: "key" },
-    h("h2", {}, `Key ${cut(name, 40)} `, h("span", { class: "hint" }, order, missing)),
+    h("h2", {}, "Key ", h("span", { class: "asis" }, `${cut(name, 40)} `), h("span", { class: "hint" }, order, missing)),
     h("ol", { class: "strip", tabindex: "0", "aria-label": `Versions of ${name}` }, items));
 }
 

@@ -63,7 +63,7 @@ function layOut(shown, width) {
   for (const box of boxes) Object.assign(box, { x: x(box), width: column });
   const { bottom, ticks } = timed ? byTime(boxes, top) : byOrder(boxes, top);
   const columns = sessions.map((session, i) => ({ session, x: gutter + 20 + i * (column + between), width: column }));
-  return { boxes, inList, height: bottom + 12, ticks, columns, initial };
+  return { boxes, inList, height: bottom + 12, ticks, columns, initial, narrow: between < 100 };
 }
 
 function byOrder(boxes, top) {
@@ -214,8 +214,8 @@ function drawArrows(svg, arrows, boxes, plan) {
 
 /** The label of an arrow, where it covers no other one. */
 function label(arrow, way, i, others, focused, plan) {
-  // A narrow list has room for the kind of dependency only.
-  const text = plan.narrow ? arrow.type : arrow.label;
+  // Where there is little room, the kind of dependency has to do.
+  const text = plan.narrow && arrow.type !== "expected" ? arrow.type : arrow.label;
   const beside = way[0][0] + 2 >= way[3][0] && way[1][0] > way[0][0] && way[2][0] > way[3][0];
   const badge = arrow.steps.length > 0 && !arrow.behind;
   const free = ([x, y]) => others.every((o) => Math.abs(o.x - x) > (o.reach + text.length * 3.4 + 8) || Math.abs(o.y - y) > 26);

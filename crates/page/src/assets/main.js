@@ -64,6 +64,7 @@ function revealExample() {
 /** Everything anew: another run. */
 function build() {
   timeline = minimap = null;
+  const focus = keepFocus();
   const app = document.getElementById("app");
   set(app, h("div", { id: "head" }), h("main", { id: "explorer" },
     h("div", { id: "runs" }), h("div", { class: "three" }, h("div", { class: "left", id: "left" }), h("div", { class: "middle", id: "middle" }), h("div", { class: "right", id: "right" })),
@@ -74,6 +75,7 @@ function build() {
   refresh(null);
   if (state.txn === null) revealExample();
   else timeline?.reveal([state.txn]);
+  focus();
 }
 
 /** Shows the state; `before` is what was shown, null if nothing was. */
@@ -97,9 +99,9 @@ function refresh(before) {
 /** Remembers which control has the focus, and gives it back to the one that took its place. */
 function keepFocus() {
   const now = document.activeElement;
-  const parent = now?.closest?.("#left, #right, #middle, #selected, #head");
+  const parent = now?.closest?.("#left, #right, #middle, #selected, #head, #runs");
   if (!parent) return () => {};
-  const all = () => [...document.getElementById(parent.id).querySelectorAll("button, summary, [tabindex]")];
+  const all = () => [...(document.getElementById(parent.id)?.querySelectorAll("button, summary, [tabindex]") || [])];
   const place = all().indexOf(now);
   return () => (document.contains(now) ? null : all()[place]?.focus({ preventScroll: true }));
 }

@@ -24,7 +24,15 @@ function header() {
     of.result.vacuous ? h("p", { class: "note" }, `But ${of.result.vacuous}.`) : null,
     of.history ? null : h("p", { class: "note" },
       "The history itself is not in this page: only the transactions of the examples are drawn."),
+    asked(of.result).map((line) => h("p", { class: "meta" }, line)),
     (of.result.notes || []).map((note) => h("p", { class: "note" }, note)));
+}
+
+/** What was asked besides levels: single anomalies, and the levels that transactions declare. */
+function asked({ sought = [], mixed }) {
+  const lines = sought.map((one) => `Asked for ${one.code}: ${one.answer}${one.reason ? ` (${one.reason})` : ""}.`);
+  if (mixed) lines.push(`Each transaction at the level it declares: ${mixed.verdict}. ${mixed.explanation || mixed.reason || ""}`);
+  return lines;
 }
 
 function outcomes(facts) {
@@ -47,27 +55,46 @@ function runTable() {
     const found = of.result.levels.filter((l) => l.level === level).map((l) => l.verdict);
     return ["violated", "unknown", "holds"].find((word) => found.includes(word));
   };
+  const start = sharedFolder(page.runs.map((of) => of.name));
   const head = (of, i) => h("th", { scope: "col" },
-    h("button", { type: "button", "aria-pressed": String(i === state.run), onclick: () => go({ run: i }) }, of.name));
+    h("button", { type: "button", "aria-pressed": String(i === state.run), title: of.name, onclick: () => go({ run: i }) }, of.name.slice(start)));
   return h("section", { class: "runs", "aria-label": "Runs" },
     h("h2", {}, "Runs"),
-    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Levels of each run" },
+    h("div", { class: "wide", role: "region", "aria-label": "Levels of each run", tabindex: "0" },
       h("table", { class: "ladder" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "level"), page.runs.map(head))),
         h("tbody", {}, levels.map((level) => h("tr", {}, h("th", { scope: "row" }, level),
-          page.runs.map((of) => cell(verdict(of, level), ""))))))));
+          page.runs.map((of, i) => cell(verdict(of, level), "", undefined, leadTo(i, [level])))))))));
 }
 
-function cell(verdict, more, title) {
+/** How much of all names is the folder that they share. */
+function sharedFolder(names) {
+  let length = Math.min(...names.map((name) => name.lastIndexOf("/") + 1));
+  while (length > 0 && !names.every((name) => name.slice(0, length) === names[0].slice(0, length) && name[length - 1] === "/")) length--;
+  return length;
+}
+
+/** What shows the first anomaly that breaks one of these levels of a run; null if there is none. */
+function leadTo(i, levels) {
+  const of = page.runs[i];
+  const kinds = of.result.levels.filter((l) => levels.includes(l.level)).flatMap((l) => l.anomalies);
+  const at = anomalies(of).findIndex((a) => kinds.includes(a.kind));
+  return at < 0 ? null : () => {
+    go({ run: i });
+    go({ anomaly: at, example: 0, step: 0 });
+  };
+}
+
+function cell(verdict, more, title, action) {
   if (!verdict) return h("td", { class: "none" });
-  return h("td", { class: verdict, title }, h("span", { "aria-hidden": "true" }, `${SIGNS[verdict]} `),
-    h("span", { class: "word" }, verdict), more);
+  const content = [h("span", { "aria-hidden": "true" }, `${SIGNS[verdict]} `), h("span", { class: "word" }, verdict)];
+  return h("td", { class: verdict, title }, action ? h("button", { type: "button", class: "link", onclick: action }, content) : content, more);
 }
 
 /** The matrix of levels: a row per family, a column for what the order must respect. */
 function ladder() {
   const { columns, rows } = run().ladder;
-  const because = (c) => c.reason || c.anomalies.map(([name, n]) => `${name} ×${grouped(n)}`).join(", ");
+  const why = (c) => c.reason || c.anomalies.map(([name, n]) => `${name} ×${grouped(n)}`).join(", ");
   return h("section", { class: "levels" },
     h("h2", {}, "Levels"),
     h("table", { class: "ladder" },
@@ -75,7 +102,7 @@ function ladder() {
       h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row.name),
         row.cells.map((c) => c
           ? cell(c.verdict, c.required ? h("span", { class: "required", title: "required" }, " req.") : null,
-            [c.levels.join(", "), because(c)].filter(Boolean).join(": "))
+            [c.levels.join(", "), why(c)].filter(Boolean).join(": "), leadTo(state.run, c.levels))
           : cell()))))));
 }
 
@@ -154,8 +181,8 @@ function because(shown, one) {
 function next() {
   const path = run().result.history.path;
   const level = broken(anomaly())[0];
-  if (!level || path === "-") return null;
-  const command = `anomalist shrink --level ${level} ${quoted(path)} -o small.txt`;
+  if (!page.next || !level || path === "-") return null;
+  const command = page.next.replace("{level}", level).replace("{path}", () => quoted(path));
   return h("div", { class: "next" }, h("h2", {}, "Next"),
     h("p", {}, h("code", {}, command), " ", copyButton(() => command, "the command")));
 }

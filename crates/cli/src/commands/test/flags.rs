@@ -119,9 +119,9 @@ pub struct Flags {
     /// Print one JSON document and nothing else
     #[arg(long)]
     pub json: bool,
-    /// Write the table of levels as Markdown
+    /// Write the table of levels and runs, and nothing else, as Markdown
     #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    pub table: Option<PathBuf>,
     /// Write a page with all runs; each run's folder has one of its own
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,

@@ -73,7 +73,7 @@ impl Done {
 /// Tests.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let spec = flags.spec()?;
-    let pages = [&flags.report, &flags.markdown].into_iter().flatten();
+    let pages = [&flags.report, &flags.table].into_iter().flatten();
     can_be_written(pages.chain(flags.documents.files()))?;
     let bed = TestBed::open(flags, global)?;
     let planned_runs = bed.planned_runs(flags, &spec)?;
@@ -109,8 +109,8 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     } else {
         terminal::print(&text(&done, flags, &bed, global))?;
     }
-    if let Some(path) = &flags.markdown {
-        write_file(path, markdown(&done).as_bytes())?;
+    if let Some(path) = &flags.table {
+        write_file(path, table(&done).as_bytes())?;
     }
     write_step_summary(&subjects)?;
     if annotate {
@@ -324,7 +324,8 @@ fn columns(done: &[Done]) -> Vec<Column<'_>> {
     done.iter().map(|d| Column { head: &d.head, judgement: &d.judged.found.judgement }).collect()
 }
 
-fn markdown(done: &[Done]) -> String {
+/// Levels against runs, and what was run.
+fn table(done: &[Done]) -> String {
     let mut out = matrix_markdown(&columns(done));
     out.push('\n');
     for d in done {
