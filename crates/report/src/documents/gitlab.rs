@@ -1,5 +1,5 @@
-//! GitLab's code quality report: an array of findings, each with a place, a severity and a fingerprint, which
-//! merge requests show beside the changed lines.
+//! GitLab's code quality report: an array of findings, each with a place, a severity and a fingerprint.
+//! Merge requests show them beside the changed lines.
 
 use super::fingerprint;
 use crate::Subject;
