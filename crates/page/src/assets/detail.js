@@ -132,13 +132,14 @@ function versionsOf(all, key) {
   if (isList) {
     const rest = [...writers.keys()].filter((v) => !order.includes(v));
     const version = (v) => ({ text: `+${showValue(v)}`, writer: writers.get(v), readers: readers.get(v) || [] });
-    return { versions: [{ text: "[]", readers: initial }, ...order.map(version), ...rest.map((v) => ({ ...version(v), text: `+${showValue(v)} (not in the longest read)` }))],
+    const unread = (v) => (all.outcome[writers.get(v)] === 1 ? "aborted" : "not in the longest read");
+    return { versions: [{ text: "[]", readers: initial }, ...order.map(version), ...rest.map((v) => ({ ...version(v), text: `+${showValue(v)} (${unread(v)})` }))],
       order: "in the order of the longest list read." };
   }
   const sorted = writes.map(({ t, i }) => ({ value: all.opValue[i], t }));
   const byCommit = all.axis === "timestamps";
   sorted.sort((a, b) => (byCommit ? all.end[a.t] - all.end[b.t] : all.begin[a.t] - all.begin[b.t]) || a.t - b.t);
-  const versions = sorted.map(({ value, t }) => ({ text: showValue(value), writer: t, readers: readers.get(value) || [] }));
+  const versions = sorted.map(({ value, t }) => ({ text: `${showValue(value)}${all.outcome[t] === 1 ? " (aborted)" : ""}`, writer: t, readers: readers.get(value) || [] }));
   for (const [value, who] of readers) {
     const where = value === all.initial ? "initial" : "written by none that this page carries";
     if (!writers.has(value)) versions.unshift({ text: `${showValue(value)} (${where})`, readers: who });

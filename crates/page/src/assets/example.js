@@ -208,7 +208,8 @@ function drawArrows(svg, arrows, boxes, plan) {
         "stroke-width": arrow.behind ? 1.3 : null }, s("title", {}, `${arrow.from ?? "initial state"} → ${arrow.to ?? "initial state"}: ${arrow.label}`)),
       s("path", { d: `M${way[3]}L${p}L${q}Z`, fill: paint })));
   }
-  for (const [i, { arrow, way }] of drawn.entries()) labels.push(label(arrow, way, i, labels, focused, plan));
+  const inTurn = [...drawn].sort((a, b) => Number(isNow(b.arrow)) - Number(isNow(a.arrow)));
+  for (const [i, { arrow, way }] of inTurn.entries()) labels.push(label(arrow, way, i, labels, focused, plan));
   for (const one of labels) svg.append(one.group);
 }
 
@@ -218,7 +219,14 @@ function label(arrow, way, i, others, focused, plan) {
   const text = plan.narrow && arrow.type !== "expected" ? arrow.type : arrow.label;
   const beside = way[0][0] + 2 >= way[3][0] && way[1][0] > way[0][0] && way[2][0] > way[3][0];
   const badge = arrow.steps.length > 0 && !arrow.behind;
-  const free = ([x, y]) => others.every((o) => Math.abs(o.x - x) > (o.reach + text.length * 3.4 + 8) || Math.abs(o.y - y) > 26);
+  // Beside the arrow of the step, the number of another step is enough.
+  const bare = badge && focused && !isNow(arrow);
+  const wide = text.length * 6.7 + 4;
+  // What the label covers: the number of the step, and the text under it or beside it.
+  const covers = ([x, y]) => [badge ? [x - 11, y - 11, 22, 22] : null,
+    bare ? null : beside ? [x + (badge ? 14 : 6), y - 8, wide, 16] : [x - wide / 2, y + (badge ? 12 : -8), wide, 16]].filter(Boolean);
+  const meet = ([x, y, w, height], [u, v, t, r]) => x < u + t && u < x + w && y < v + r && v < y + height;
+  const free = (spot) => covers(spot).every((one) => others.every((o) => !o.covers.some((other) => meet(one, other))));
   const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].map((t) => pointOn(way, t));
   const [x, y] = spots.find(free) || spots[i % spots.length];
   const group = s("g", { class: focused && !isNow(arrow) ? "faint" : "" });
@@ -226,7 +234,8 @@ function label(arrow, way, i, others, focused, plan) {
     group.append(s("circle", { class: "badge", cx: x, cy: y, r: 10, fill: `var(--${arrow.type})` }),
       s("text", { class: "badge-text", x, y: y + 4 }, arrow.steps.map((n) => n + 1).join(",")));
   }
+  if (bare) return { group, covers: covers([x, y]) };
   const at = beside ? { x: x + (badge ? 14 : 6), y: y + 4 } : { x, y: y + (badge ? 23 : 4), "text-anchor": "middle" };
   group.append(s("text", { class: "label", ...at, fill: `var(--${arrow.type})` }, text));
-  return { group, x, y, reach: text.length * 3.4 };
+  return { group, covers: covers([x, y]) };
 }

@@ -76,7 +76,7 @@ function remember(address, quiet) {
 
 function hash() {
   const parts = [];
-  if (state.run) parts.push(`run=${state.run + 1}`);
+  if (page.runs.length > 1) parts.push(`run=${state.run + 1}`);
   if (anomaly()) parts.push(`anomaly=${encodeURIComponent(anomaly().kind)}`);
   if (state.example) parts.push(`example=${state.example + 1}`);
   if (state.step) parts.push(`step=${state.step + 1}`);
@@ -89,7 +89,9 @@ function hash() {
 function fromHash() {
   const wanted = new URLSearchParams(location.hash.slice(1));
   const number = (name, count) => clamp(Math.trunc(Number(wanted.get(name) || 1)) - 1 || 0, 0, Math.max(count - 1, 0));
-  const change = { run: number("run", page.runs.length), txn: null, key: wanted.get("key") };
+  // Without an address, what is violated comes first.
+  const first = Math.max(page.runs.findIndex((one) => one.outcome === "violated"), 0);
+  const change = { run: wanted.has("run") ? number("run", page.runs.length) : first, txn: null, key: wanted.get("key") };
   const of = page.runs[change.run];
   const kinds = anomalies(of).map((a) => a.kind);
   change.anomaly = Math.max(kinds.indexOf(wanted.get("anomaly")), 0);
