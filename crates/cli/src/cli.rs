@@ -2,7 +2,7 @@
 
 use crate::commands::test;
 use crate::commands::{
-    check, convert, elle, explain, generate, levels, lint, shell, shrink, sql, stats, verify, watch,
+    check, convert, elle, explain, generate, levels, lint, report, shell, shrink, sql, stats, verify, watch,
 };
 #[cfg(feature = "weakdb")]
 use crate::commands::{explore, weakdb};
@@ -48,6 +48,8 @@ pub enum Command {
     Explain(explain::Flags),
     /// Check as elle-cli does: its flags, its output, Elle's own answer
     Elle(elle::Flags),
+    /// Make a page to explore from a kept result and its history
+    Report(report::Flags),
     /// Find recording mistakes, and anomalies that a history could not have revealed
     Lint(lint::Flags),
     /// Drive a database from concurrent sessions, record, check

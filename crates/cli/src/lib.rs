@@ -23,6 +23,7 @@ mod documents;
 pub mod exit;
 pub mod interrupt;
 pub mod load;
+pub mod pages;
 mod progress;
 mod secret;
 mod system;
@@ -114,6 +115,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Explain(flags) => commands::explain::run(flags, global),
         Command::Elle(flags) => commands::elle::run(flags, global),
         Command::Sql(flags) => commands::sql::run(flags, global),
+        Command::Report(flags) => commands::report::run(flags, global),
         Command::Lint(flags) => commands::lint::run(flags, global),
         #[cfg(feature = "weakdb")]
         Command::Explore(flags) => commands::explore::run(flags, global),

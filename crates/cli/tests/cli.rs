@@ -242,7 +242,7 @@ fn files_beside_the_answer() {
     assert_eq!(sarif["version"], "2.1.0");
     anomalist(&["check", &bad, &fine, "--report", &report]).expect(0);
     let page = scratch.read("r.html");
-    assert!(page.contains("<svg") && page.contains("TAP-h") && page.contains(&fine));
+    assert!(page.contains("Content-Security-Policy") && page.contains("TAP-h") && page.contains(&fine));
     anomalist(&["check", &fine, "--certificate", &certificate]).expect(0);
     let proof: serde_json::Value = serde_json::from_str(&scratch.read("c.json")).expect("JSON");
     assert_eq!(proof["history"]["path"], fine);

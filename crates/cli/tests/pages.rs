@@ -1,15 +1,15 @@
-//! Reports as a browser draws them: headless Chromium lays the pages out, wide and as narrow as a
-//! telephone, and a test script in the page around them measures what there is to see.
-//!
-//! Without Chromium these tests say so and pass, except in CI.
+//! Reports as a browser draws them. The pages of `sql` are laid out by headless Chromium, wide and as narrow
+//! as a telephone, and a test script in the page around them measures what there is to see. The explorer is
+//! used as a reader uses it, by Playwright: `pages/explorer.py`.
 
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 mod support;
 
 use anomalist_testkit::skip;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{Run, Scratch};
 
@@ -90,27 +90,112 @@ fn check(measured: &Value) {
     }
 }
 
-#[test]
-fn the_report_of_a_run_is_drawn() {
-    let Some(browser) = browser() else { return };
-    let scratch = Scratch::new("page-test");
-    let (report, runs) = (scratch.path("report.html"), scratch.path("runs"));
-    Run::new(
-        &["test", "--txns", "3000", "--quiet", "--runs", &runs, "--report", &report],
-        b"",
-        &[("DATABASE_URL", "")],
-    )
-    .expect(0);
-    for page in measured(&browser, &scratch, &scratch.read("report.html")) {
-        check(&page);
-        for picture in page["pictures"].as_array().unwrap() {
-            assert_eq!(strings(&picture["overlapping"]), [""; 0], "words over each other: {picture}");
-        }
-        assert!(
-            !page["pictures"].as_array().unwrap().is_empty(),
-            "snapshot isolation has write skew: {page}"
-        );
+/// The folder with Playwright and axe-core; none, with a message, where it is missing.
+fn playwright() -> Option<PathBuf> {
+    let built = Path::new(env!("CARGO_BIN_EXE_anomalist")).ancestors().nth(2).unwrap().join("pages");
+    let folder = std::env::var_os("ANOMALIST_PLAYWRIGHT").map_or(built, PathBuf::from);
+    if !folder.join("bin/python").exists() || !folder.join(AXE).exists() {
+        skip::missing("playwright", format!("not in {}", folder.display()));
+        return None;
     }
+    Some(folder)
+}
+
+const AXE: &str = "node_modules/axe-core/axe.min.js";
+
+fn corpus(name: &str) -> String {
+    format!("{}/tests/corpus/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A write skew whose every name wants to be something else.
+fn hostile() -> String {
+    let (script, image) = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>");
+    let quotes = "\"'><b>\u{2028}\u{202e}";
+    let line = |session: &str, id: &str, read: &str, written: &str| {
+        json!({"session": session, "id": id, "ops": [["r", read, null], ["w", written, 1]],
+               "invoked": 1, "completed": 9})
+    };
+    format!("{}\n{}\n", line(script, image, quotes, script), line(quotes, script, script, quotes))
+}
+
+/// The pages that `pages/explorer.py` looks at, in a folder.
+fn explorer_pages(scratch: &Scratch) {
+    let run = |arguments: &[&str]| Run::new(arguments, b"", &[("DATABASE_URL", "")]).expect(0);
+    let (runs, history) = (scratch.path("runs"), scratch.path("skew.jsonl"));
+    run(&[
+        "test",
+        "simulated:snapshot-isolation",
+        "--txns",
+        "3000",
+        "--seed",
+        "7",
+        "--quiet",
+        "--runs",
+        &runs,
+    ]);
+    std::fs::copy(scratch.path("runs/latest/history.jsonl"), &history).unwrap();
+    run(&["report", &scratch.path("runs/latest"), "-o", &scratch.path("latest.html")]);
+    run(&["check", &history, "--report", &scratch.path("skew.html")]);
+    let result = run(&["check", &history, "--json"]).text().replace("skew.jsonl", "gone.jsonl");
+    run(&["report", &scratch.file("kept.json", &result), "-o", &scratch.path("kept.html")]);
+    let page = |name: &str, histories: &[&str]| {
+        let report = scratch.path(name);
+        run(&[&["check", "--report", &report], histories].concat());
+    };
+    page("stamps.html", &[&corpus("snapshots.timekiller.json")]);
+    page("proof.html", &[&corpus("repeated-value-back.jsonl")]);
+    let several = ["write-skew.jsonl", "long-fork.plume.txt", "serial.plume.txt"].map(corpus);
+    page("runs.html", &several.each_ref().map(String::as_str));
+    page("hostile.html", &[&scratch.file("hostile.jsonl", &hostile())]);
+    let large = scratch.path("large.txt");
+    let shape = ["--sessions", "50", "--txns-per-session", "2000", "--ops-per-txn", "8", "--keys", "20000"];
+    run(&[&["generate", "--inject", "TAP-k", "--seed", "3", "-o", &large], &shape[..]].concat());
+    page("large.html", &[&large]);
+}
+
+/// Lets Playwright use the pages: these parts of `pages/explorer.py`. The folder of the pages; none where
+/// something is missing.
+fn used(name: &str, parts: &[&str]) -> Option<Scratch> {
+    let (browser, tools) = (browser()?, playwright()?);
+    let scratch = Scratch::new(name);
+    explorer_pages(&scratch);
+    // Kept for people to look at.
+    let shots = tools.join("screenshots");
+    std::fs::create_dir_all(&shots).unwrap();
+    let output = Command::new(tools.join("bin/python"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/explorer.py"))
+        .args([absolute(&browser), tools.join(AXE), scratch.path("").into(), shots])
+        .args(parts)
+        .output()
+        .unwrap();
+    let (said, warnings) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let failures: Vec<String> =
+        serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}{warnings}"));
+    assert_eq!(failures, [""; 0], "{warnings}");
+    Some(scratch)
+}
+
+#[test]
+fn the_explorer_is_used() {
+    let parts =
+        ["steps", "deep_links", "timeline", "search", "keyboard", "exports", "themes", "others", "large"];
+    let Some(scratch) = used("explorer", &parts) else { return };
+    // The example that was copied is a history that has the anomaly.
+    let copied = Run::new(&["check", &scratch.path("example.jsonl"), "--json"], b"", &[]).expect(0).json();
+    let found = copied["anomalies"].as_array().unwrap();
+    assert!(found.iter().any(|a| a["kind"] == "g2-item"), "{copied}");
+}
+
+#[test]
+fn the_explorer_is_readable_for_all() {
+    used("readable", &["accessible", "widths", "without_script"]);
+}
+
+/// Where a program is, for one that does not look for it.
+fn absolute(program: &str) -> PathBuf {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|p| p.is_file());
+    found.unwrap_or_else(|| PathBuf::from(program))
 }
 
 #[test]

@@ -36,6 +36,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("weakdb", 3),
     ("weakdb-sql", 4),
     ("report", 4),
+    ("page", 5),
     ("anomalist", 5),
     ("explore", 6),
     ("sql", 6),

@@ -51,7 +51,7 @@ pub fn terminal(text: &str) -> String {
 }
 
 /// Text or attribute value in XML and HTML.
-pub(crate) fn xml(text: &str) -> String {
+pub fn xml(text: &str) -> String {
     mapped(text, |c| {
         Some(match c {
             '&' => "&amp;",

@@ -59,21 +59,51 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
     lines.join("\n")
 }
 
-/// The steps of the explanation, unnumbered.
-pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
-    steps_with_operations(view).into_iter().map(|(text, _)| text).collect()
+/// A sentence of the explanation.
+pub(crate) struct Sentence {
+    pub text: String,
+    /// How deep it stands among the choices of a refutation.
+    pub depth: usize,
+    /// The operations that it speaks of, as far as that is known.
+    pub ops: Vec<OpId>,
+    /// The edges of the witness that it reports.
+    pub edges: Vec<usize>,
+    /// It reports what stands behind the edge, not the edge.
+    pub behind: bool,
 }
 
-/// The steps of the explanation, each with the operations that it speaks of as far as that is known.
-pub(crate) fn steps_with_operations(view: &WitnessView<'_>) -> Vec<(String, Vec<OpId>)> {
+impl Sentence {
+    fn alone(text: String) -> Sentence {
+        Sentence { text, depth: 0, ops: Vec::new(), edges: Vec::new(), behind: false }
+    }
+}
+
+/// The whole explanation, a refutation too.
+pub(crate) fn sentences(view: &WitnessView<'_>) -> Vec<Sentence> {
+    match refuted::steps(view) {
+        Some(proof) => proof
+            .into_iter()
+            .map(|line| Sentence { depth: line.depth, ..Sentence::alone(line.text) })
+            .collect(),
+        None => step_sentences(view),
+    }
+}
+
+/// The steps of the explanation, unnumbered.
+pub(crate) fn steps(view: &WitnessView<'_>) -> Vec<String> {
+    step_sentences(view).into_iter().map(|sentence| sentence.text).collect()
+}
+
+/// The steps of the explanation.
+pub(crate) fn step_sentences(view: &WitnessView<'_>) -> Vec<Sentence> {
     let edges = &view.anomaly.witness.edges;
-    let steps = match direct::steps(view) {
+    let texts = match direct::steps(view) {
         Some(steps) => steps,
         None if is_cycle(edges) => return cycle(view, edges),
         None => direct::plain(view),
     };
-    let ops = if steps.len() == 1 { view.ops_in_order() } else { Vec::new() };
-    steps.into_iter().map(|step| (step, ops.clone())).collect()
+    let ops = if texts.len() == 1 { view.ops_in_order() } else { Vec::new() };
+    texts.into_iter().map(|text| Sentence { ops: ops.clone(), ..Sentence::alone(text) }).collect()
 }
 
 fn is_cycle(edges: &[Edge]) -> bool {
@@ -81,29 +111,29 @@ fn is_cycle(edges: &[Edge]) -> bool {
     matches!((edges.first(), edges.last()), (Some(first), Some(last)) if joined && last.to == first.from)
 }
 
-fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<(String, Vec<OpId>)> {
-    let mut steps: Vec<(String, bool, Vec<OpId>)> = Vec::new();
-    for edge in edges {
+fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<Sentence> {
+    let mut steps: Vec<(Sentence, bool)> = Vec::new();
+    for (i, edge) in edges.iter().enumerate() {
+        let sentence = |text: String| Sentence { edges: vec![i], ..Sentence::alone(text) };
         if let Evidence::Forced { read, visible_write, path, .. } = &edge.evidence {
             let (reader, writer) = (view.history.txn_of(*read), view.history.txn_of(*visible_write));
             let mut why = shortened(&path.iter().map(|e| fact(view, e)).collect::<Vec<_>>()).join("; ");
             if !why.is_empty() {
                 why.push_str(&format!(", so {} must see {}.", view.name(reader), view.name(writer)));
-                steps.push((why, false, path.iter().flat_map(|e| e.evidence.operations()).collect()));
+                let ops = path.iter().flat_map(|e| e.evidence.operations()).collect();
+                steps.push((Sentence { behind: true, ops, ..sentence(why) }, false));
             }
         }
         let mergeable = matches!(edge.relation, Relation::SessionOrder | Relation::WriteRead);
-        steps.push((format!("{}.", step(view, edge)), mergeable, edge.evidence.operations()));
+        let ops = edge.evidence.operations();
+        steps.push((Sentence { ops, ..sentence(format!("{}.", step(view, edge))) }, mergeable));
     }
-    let many = steps.len() > MANY_STEPS;
-    let runs = steps.chunk_by(|a, b| many && a.1 && b.1);
-    let mut reported: Vec<(String, Vec<OpId>)> = runs
-        .map(|run| {
-            let texts: Vec<String> = run.iter().map(|(text, ..)| text.clone()).collect();
-            (shortened(&texts).join(" "), run.iter().flat_map(|(.., ops)| ops.clone()).collect())
-        })
-        .collect();
-    if let Some((last, _)) = reported.last_mut() {
+    let mut reported: Vec<Sentence> = if steps.len() > MANY_STEPS {
+        steps.chunk_by(|a, b| a.1 && b.1).map(as_one).collect()
+    } else {
+        steps.into_iter().map(|(sentence, _)| sentence).collect()
+    };
+    if let Some(Sentence { text: last, .. }) = reported.last_mut() {
         let nodes: Vec<String> =
             edges.iter().map(|e| e.from).chain([edges[0].from]).map(|n| short(view, n)).collect();
         if edges.len() == 1 {
@@ -116,6 +146,14 @@ fn cycle(view: &WitnessView<'_>, edges: &[Edge]) -> Vec<(String, Vec<OpId>)> {
         }
     }
     reported
+}
+
+/// A run of steps as one.
+fn as_one(run: &[(Sentence, bool)]) -> Sentence {
+    let texts: Vec<String> = run.iter().map(|(sentence, _)| sentence.text.clone()).collect();
+    let edges = run.iter().flat_map(|(sentence, _)| sentence.edges.iter().copied()).collect();
+    let ops = run.iter().flat_map(|(sentence, _)| sentence.ops.iter().copied()).collect();
+    Sentence { edges, ops, ..Sentence::alone(shortened(&texts).join(" ")) }
 }
 
 /// A long list without its middle; the edges themselves are all in the JSON.
@@ -206,7 +244,7 @@ pub(crate) fn whose(view: &WitnessView<'_>, read: OpId, write: Option<OpId>) -> 
     let itself = if writer == "it" { " itself" } else { "" };
     match view.history.op(write).kind {
         OpKind::Append => format!(", to which {writer}{itself} appended {}", view.value(write)),
-        _ => format!(", which {writer} wrote{itself}"),
+        _ => format!(", which {writer} wrote{itself}{}", view.mention(write)),
     }
 }
 

@@ -43,16 +43,17 @@ mod direct;
 mod doc;
 mod documents;
 mod dot;
-mod escape;
+pub mod escape;
 mod example;
 mod explain;
-mod html;
 mod json;
 mod ladder;
 mod lanes;
 mod lattice;
 mod layout;
+mod marks;
 mod matrix;
+mod otherwise;
 mod outcome;
 mod refuted;
 mod stamps;
@@ -62,6 +63,7 @@ mod text;
 mod unknown;
 mod versions;
 mod vocabulary;
+mod witness_doc;
 mod witness_view;
 
 #[cfg(test)]
@@ -73,7 +75,6 @@ pub use documents::{DOCUMENTS, Document, gitlab, markdown, sarif, step_summary};
 pub use dot::dot;
 pub use escape::terminal as printable;
 pub use explain::explain;
-pub use html::html;
 pub use json::{document, json, json_text};
 pub use ladder::{
     Cell, Ladder, Rung, column_title, ladder, ladder_html, ladder_markdown, ladder_text, sign,

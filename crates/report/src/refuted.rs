@@ -242,7 +242,7 @@ impl Teller<'_> {
     }
 
     fn value(&self, op: OpId) -> String {
-        clean(&self.history.show(self.history.op(op).value).to_string())
+        self.view.whole_value(op)
     }
 
     fn point(&self, point: Point) -> String {

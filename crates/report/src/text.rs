@@ -5,7 +5,7 @@
 //! verdicts are a list instead, where a level refers to an earlier row instead of repeating its anomalies.
 //! The reasons for not knowing stand once, under the table.
 
-use crate::explain::steps_with_operations;
+use crate::explain::{Sentence, step_sentences};
 use crate::ladder::{ladder_text, names, summary_sentence};
 use crate::lanes::{self, Marks};
 use crate::layout::{Style, Tone, padded, pluralise, thousands, times, width, wrap};
@@ -364,9 +364,9 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
     let proof = refuted::steps(&view);
-    let steps = if proof.is_some() { Vec::new() } else { steps_with_operations(&view) };
+    let steps = if proof.is_some() { Vec::new() } else { step_sentences(&view) };
     let mut marks = Marks::new();
-    for (i, (_, ops)) in steps.iter().enumerate() {
+    for (i, Sentence { ops, .. }) in steps.iter().enumerate() {
         for &op in ops {
             let marks = marks.entry(op).or_default();
             marks.extend((!marks.contains(&(i + 1))).then_some(i + 1));
@@ -378,7 +378,7 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
         lines(&mut out, columns, proof);
         return out;
     }
-    for (i, (step, _)) in steps.iter().enumerate() {
+    for (i, Sentence { text: step, .. }) in steps.iter().enumerate() {
         let number = format!("  {:>w$}. ", i + 1, w = steps.len().to_string().len());
         out.push_str(&wrap(&number, width(&number), columns, step));
     }

@@ -7,6 +7,7 @@
 
 pub(crate) use crate::escape::terminal as clean;
 use crate::layout::head;
+use crate::marks;
 use anomalist_history::{History, KeyId, OpId, OpKind, Outcome, TxnId, Value};
 use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ pub(crate) struct WitnessView<'a> {
     matters: BTreeSet<OpId>,
     /// Elements of a list read that must not be left out.
     focus: BTreeMap<OpId, Vec<Value>>,
+    /// Names and values carry their ids: `marks.rs`.
+    marks: bool,
 }
 
 impl<'a> WitnessView<'a> {
@@ -64,12 +67,18 @@ impl<'a> WitnessView<'a> {
         focus_on_lists(history, anomaly.kind, &matters, &mut focus);
         let txns = causes_first(&txns, &before);
         let (names, renamed) = names(history, &txns);
-        WitnessView { history, anomaly, txns, names, renamed, matters, focus }
+        WitnessView { history, anomaly, txns, names, renamed, matters, focus, marks: false }
+    }
+
+    /// The same view, with marks in every name and value.
+    pub fn marking(self) -> WitnessView<'a> {
+        WitnessView { marks: true, ..self }
     }
 
     /// The short name of a transaction.
     pub fn name(&self, t: TxnId) -> String {
-        self.names.get(&t).cloned().unwrap_or_else(|| clean(&self.history.txn_name(t)))
+        let name = self.names.get(&t).cloned().unwrap_or_else(|| clean(&self.history.txn_name(t)));
+        if self.marks { marks::txn(t, &name) } else { name }
     }
 
     /// The short name of a node.
@@ -153,10 +162,25 @@ impl<'a> WitnessView<'a> {
     /// The value of an operation; long lists only around what matters.
     pub fn value(&self, op: OpId) -> String {
         let value = self.history.op(op).value;
-        match self.history.list(value) {
+        let shown = match self.history.list(value) {
             Some(elements) => self.list(elements, self.focus.get(&op).map_or(&[], Vec::as_slice)),
             None => self.atom(value),
-        }
+        };
+        self.marked(op, shown)
+    }
+
+    /// The value of an operation, however long.
+    pub fn whole_value(&self, op: OpId) -> String {
+        self.marked(op, clean(&self.history.show(self.history.op(op).value).to_string()))
+    }
+
+    /// Nothing to read; where marks are wanted, that a sentence is about this operation.
+    pub fn mention(&self, op: OpId) -> String {
+        self.marked(op, String::new())
+    }
+
+    fn marked(&self, op: OpId, value: String) -> String {
+        if self.marks { marks::op(op, &value) } else { value }
     }
 
     /// A value that is no list.

@@ -10,6 +10,7 @@ pub mod explore;
 pub mod generate;
 pub mod levels;
 pub mod lint;
+pub mod report;
 pub mod shell;
 pub mod shrink;
 pub mod sql;

@@ -22,6 +22,8 @@ pub(crate) struct Arrow {
     pub label: String,
     /// Part of the contradiction, not of what stands behind it.
     pub main: bool,
+    /// The edge of the witness that it is, or stands behind.
+    pub edge: Option<usize>,
 }
 
 /// The colour of a relation: readable on light and on dark.
@@ -62,8 +64,8 @@ pub(crate) fn arrows(view: &WitnessView<'_>) -> Vec<Arrow> {
         }
     };
     let edges = &view.anomaly.witness.edges;
-    for edge in edges {
-        add(arrow(view, edge, true));
+    for (i, edge) in edges.iter().enumerate() {
+        add(arrow(view, edge, true, Some(i)));
     }
     for (from, to, edge) in refuted::last_cycle(view) {
         let unnamed = || Arrow {
@@ -74,13 +76,14 @@ pub(crate) fn arrows(view: &WitnessView<'_>) -> Vec<Arrow> {
             relation: Relation::Required,
             label: Relation::Required.name().to_owned(),
             main: true,
+            edge: None,
         };
-        add(edge.map_or_else(unnamed, |edge| arrow(view, &edge, true)));
+        add(edge.map_or_else(unnamed, |edge| arrow(view, &edge, true, None)));
     }
-    for edge in edges {
+    for (i, edge) in edges.iter().enumerate() {
         if let Evidence::Forced { read, overwritten, path, .. } = &edge.evidence {
             for behind in path {
-                add(arrow(view, behind, false));
+                add(arrow(view, behind, false, Some(i)));
             }
             let seen = Edge {
                 from: edge.to,
@@ -88,13 +91,13 @@ pub(crate) fn arrows(view: &WitnessView<'_>) -> Vec<Arrow> {
                 relation: Relation::WriteRead,
                 evidence: Evidence::Read { write: *overwritten, read: *read },
             };
-            add(arrow(view, &seen, false));
+            add(arrow(view, &seen, false, Some(i)));
         }
     }
     all
 }
 
-fn arrow(view: &WitnessView<'_>, edge: &Edge, main: bool) -> Arrow {
+fn arrow(view: &WitnessView<'_>, edge: &Edge, main: bool, index: Option<usize>) -> Arrow {
     let (from_op, to_op) = operations(view, edge);
     let about = match &edge.evidence {
         Evidence::Session | Evidence::RealTime => None,
@@ -108,7 +111,7 @@ fn arrow(view: &WitnessView<'_>, edge: &Edge, main: bool) -> Arrow {
     let about = about.map_or_else(String::new, |op| version(view, op));
     let label = format!("{} {about}", edge.relation);
     let label = head(label.trim_end(), LABEL);
-    Arrow { from: edge.from, to: edge.to, from_op, to_op, relation: edge.relation, label, main }
+    Arrow { from: edge.from, to: edge.to, from_op, to_op, relation: edge.relation, label, main, edge: index }
 }
 
 /// The operations of its two ends that an edge is about.

@@ -345,3 +345,25 @@ fn balanced(xml: &str) {
     assert!(open.is_empty(), "{open:?}");
     assert!(rest.trim().is_empty(), "{rest}");
 }
+
+/// The steps are the explanation, sentence by sentence, and refer to what is there.
+#[test]
+fn steps_are_the_explanation() {
+    for history in ["w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1)", "r(x,7)", "r(x,0) w(y,1) || r(y,0) w(x,1)"] {
+        let c = checked(history);
+        let document = crate::json(&[c.subject()]);
+        for anomaly in document["anomalies"].as_array().unwrap() {
+            let explanation = anomaly["explanation"].as_str().unwrap();
+            for step in anomaly["steps"].as_array().unwrap() {
+                assert!(explanation.contains(step["text"].as_str().unwrap()), "{step}: {explanation}");
+                for place in step["operations"].as_array().unwrap() {
+                    let of = anomaly["witness"]["transactions"].as_array().unwrap();
+                    let t = of.iter().find(|t| t["alias"] == place[0]).unwrap();
+                    assert!(t["operations"][place[1].as_u64().unwrap() as usize].is_object(), "{place}");
+                }
+            }
+            assert!(!anomaly["steps"].as_array().unwrap().is_empty(), "{anomaly}");
+        }
+        assert!(!document["anomalies"].as_array().unwrap().is_empty(), "{history}");
+    }
+}

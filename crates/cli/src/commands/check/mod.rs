@@ -80,7 +80,7 @@ pub struct Flags {
     /// Write an SVG picture of each kind of anomaly into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Write an HTML page about all histories, with pictures: one file, no network access
+    /// Write an HTML page to explore all histories and anomalies: one file, no network access
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
@@ -150,7 +150,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         }
     }
     let subjects: Vec<Subject<'_>> = done.iter().map(Judged::subject).collect();
-    outputs.of_all(&subjects)?;
+    outputs.of_all(&subjects, global)?;
     if flags.json {
         let text = anomalist_report::json_text(&subjects);
         // One readable history of several is still an array.

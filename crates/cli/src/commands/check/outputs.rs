@@ -1,10 +1,12 @@
 //! The files that `check` writes beside its answer: certificates, pictures, reports for build servers.
 
 use super::Flags;
+use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::Failure;
-use crate::terminal;
+use crate::{pages, terminal};
 use anomalist_level::Verdict;
+use anomalist_page::Run;
 use anomalist_report::Subject;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -66,7 +68,7 @@ impl<'a> Outputs<'a> {
     }
 
     /// What is written at the end.
-    pub fn of_all(&mut self, subjects: &[Subject<'_>]) -> Result<(), Failure> {
+    pub fn of_all(&mut self, subjects: &[Subject<'_>], global: &Global) -> Result<(), Failure> {
         if let Some(path) = &self.flags.certificate {
             let mut documents = std::mem::take(&mut self.certificates);
             let lone = if self.flags.histories.len() == 1 { documents.pop() } else { None };
@@ -74,12 +76,13 @@ impl<'a> Outputs<'a> {
             write_file(path, format!("{document}\n").as_bytes())?;
         }
         if let Some(path) = &self.flags.report {
-            let sections: Vec<_> =
-                subjects.iter().map(|&subject| (subject.facts.path.as_str(), subject)).collect();
-            write_file(
-                path,
-                anomalist_report::html("Isolation of recorded histories", &sections).as_bytes(),
-            )?;
+            let runs = subjects.iter().map(|subject| {
+                let mut run = Run::of(subject);
+                run.unseen = pages::unseen(subject.history, global);
+                run
+            });
+            let page = pages::page("Isolation of recorded histories", runs.collect());
+            write_file(path, page.as_bytes())?;
         }
         self.flags.documents.write(subjects)
     }

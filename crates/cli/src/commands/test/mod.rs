@@ -18,10 +18,11 @@ pub use flags::Flags;
 use crate::cli::Global;
 use crate::destination::{can_be_written, write_file, write_step_summary};
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal};
+use crate::{interrupt, pages, terminal};
 use anomalist_client::{Control, Online, Plan, Summary, run as drive};
 use anomalist_databases::broken::Bug;
 use anomalist_level::{AnomalyKind, Level, Verdict};
+use anomalist_page::Run;
 use anomalist_report::{Column, Subject, example_text, matrix_markdown, matrix_text};
 use anomalist_workload::client::ClientSpec;
 use folder::RunFolder;
@@ -98,7 +99,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
     let subjects: Vec<Subject<'_>> = done.iter().map(|d| d.subject(&flags.level)).collect();
     if let Some(path) = &flags.report {
-        write_file(path, page(&done, flags).as_bytes())?;
+        write_file(path, page(&done, flags, global).as_bytes())?;
     }
     flags.documents.write(&subjects)?;
     if flags.json {
@@ -175,7 +176,7 @@ fn one(mut planned: PlannedRun<'_>, bed: &TestBed, flags: &Flags, global: &Globa
     };
     let subject = done.subject(&flags.level);
     let report = format!("{}\n{}", heading(&done), anomalist_report::text(&subject, &Default::default()));
-    folder.keep(&report, &page(std::slice::from_ref(&done), flags), &document(&done, flags))?;
+    folder.keep(&report, &page(std::slice::from_ref(&done), flags, global), &document(&done, flags))?;
     folder.also_write(flags.to, done.judged.history.transactions())?;
     Ok(done)
 }
@@ -307,10 +308,16 @@ fn settings(done: &Done, flags: &Flags) -> Value {
 }
 
 /// Runs as a page.
-fn page(done: &[Done], flags: &Flags) -> String {
-    let headings: Vec<String> = done.iter().map(heading).collect();
-    let subjects = done.iter().zip(&headings).map(|(d, h)| (h.as_str(), d.subject(&flags.level)));
-    anomalist_report::html("anomalist test", &subjects.collect::<Vec<_>>())
+fn page(done: &[Done], flags: &Flags, global: &Global) -> String {
+    let runs = done.iter().map(|d| {
+        let mut run = Run::of(&d.subject(&flags.level));
+        run.name.clone_from(&d.head);
+        run.about = format!("{}Seed {}.", heading(d), flags.seed);
+        run.nanoseconds = true;
+        run.unseen = pages::unseen(d.judged.history.transactions(), global);
+        run
+    });
+    pages::page("anomalist test", runs.collect())
 }
 
 fn columns(done: &[Done]) -> Vec<Column<'_>> {

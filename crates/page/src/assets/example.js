@@ -1,0 +1,241 @@
+// The drawing of an example: sessions are columns, transactions boxes with the operations that matter, time
+// runs down. Where columns would be too narrow, the boxes stand in one list and arrows run beside it.
+
+const LETTER = 7.25;
+const LINE = 19;
+const HEAD = 34;
+const GUTTER = 92;
+
+/** The transactions to draw: those of the contradiction, and on demand those that only show an order. */
+function drawnTransactions(shown) {
+  const asked = (t) => state.evidence || (state.expanded && step()?.transactions.includes(t.alias));
+  return shown.witness.transactions.filter((t) => !t.bystander || asked(t));
+}
+
+/** The lines of a box: operations that matter, and dots for others. */
+function boxLines(txn) {
+  const lines = [];
+  txn.operations.forEach((op, i) => {
+    if (op.matters) lines.push({ text: op.shown, place: i });
+    else if (lines.at(-1)?.text !== "…") lines.push({ text: "…" });
+  });
+  if (txn.operations_total && lines.at(-1)?.text !== "…") lines.push({ text: "…" });
+  return lines;
+}
+
+/** When a transaction began and ended: of the history where there is one, else as the result says. */
+function spanOf(txn) {
+  const at = placeOf(txn);
+  const { history: all } = run();
+  if (at !== undefined) return all.axis === "place" ? null : [all.begin[at], all.end[at]];
+  const first = (value) => (Array.isArray(value) ? value[0] : value);
+  if (txn.invoked !== undefined) return [txn.invoked, txn.completed ?? Infinity];
+  if (txn.commit !== undefined) return [first(txn.start ?? txn.commit), first(txn.commit)];
+  return null;
+}
+
+/** Where boxes go, in columns or in a list. */
+function layOut(shown, width) {
+  const boxes = drawnTransactions(shown).map((txn) => {
+    const lines = boxLines(txn);
+    return { txn, lines, span: spanOf(txn), height: HEAD + LINE * lines.length + 8 };
+  });
+  const timed = boxes.length > 0 && boxes.every((box) => box.span);
+  if (timed) boxes.sort((a, b) => a.span[0] - b.span[0]);
+  const sessions = [...new Set(boxes.map((box) => String(box.txn.session)))];
+  const gutter = timed ? GUTTER : 12;
+  // Room for a label between columns, unless that makes them too narrow.
+  const room = (gap) => Math.min(270, (width - gutter - 40 - gap * (sessions.length - 1)) / sessions.length);
+  const between = room(110) < 170 ? 64 : 110;
+  const column = room(between);
+  const inList = column < 150;
+  const initial = shown.witness.arrows?.some((a) => a.from === null || a.to === null);
+  const top = (inList ? 8 : 40) + (initial ? 40 : 0);
+  if (inList) {
+    let y = top;
+    for (const box of boxes) {
+      Object.assign(box, { x: 8, y, width: width - 8 - (width < 460 ? 84 : 190) });
+      y += box.height + 12;
+    }
+    return { boxes, inList, height: y, ticks: [], columns: [], initial, narrow: width < 460 };
+  }
+  const x = (box) => gutter + 20 + sessions.indexOf(String(box.txn.session)) * (column + between);
+  for (const box of boxes) Object.assign(box, { x: x(box), width: column });
+  const { bottom, ticks } = timed ? byTime(boxes, top) : byOrder(boxes, top);
+  const columns = sessions.map((session, i) => ({ session, x: gutter + 20 + i * (column + between), width: column }));
+  return { boxes, inList, height: bottom + 12, ticks, columns, initial, narrow: between < 100 };
+}
+
+function byOrder(boxes, top) {
+  let y = top;
+  for (const box of boxes) {
+    box.y = y;
+    y += box.height + 18;
+  }
+  return { bottom: y, ticks: [] };
+}
+
+/** Begins and ends in the order of time, as far apart as the boxes need. */
+function byTime(boxes, top) {
+  const events = boxes.flatMap((box) => [{ at: box.span[0], box, begins: true }, { at: box.span[1], box }]);
+  events.sort((a, b) => a.at - b.at || Number(Boolean(b.begins)) - Number(Boolean(a.begins)));
+  const ticks = [];
+  let y = top - 20;
+  for (const event of events) {
+    const { box } = event;
+    y += 20;
+    if (event.begins) {
+      const above = boxes.filter((o) => o !== box && o.x === box.x && o.bottom !== undefined).map((o) => o.bottom + 14);
+      y = Math.max(y, ...above);
+      box.y = y;
+    } else {
+      y = Math.max(y, box.y + box.height);
+      box.bottom = y;
+      box.height = y - box.y;
+    }
+    if (Number.isFinite(event.at)) ticks.push({ y, at: event.at });
+  }
+  return { bottom: y, ticks };
+}
+
+/** The drawing, in an element as wide as `width`. */
+function drawExample(width) {
+  const shown = example();
+  const plan = layOut(shown, width);
+  const arrows = arrowsOf(shown);
+  const svg = s("svg", { width, height: plan.height, viewBox: `0 0 ${width} ${plan.height}`, role: "group",
+    "aria-label": `${titleOf(anomaly())}: ${plan.boxes.map((b) => b.txn.alias).join(", ")}` });
+  for (const column of plan.columns) {
+    svg.append(s("rect", { class: "lane", x: column.x - 10, y: 4, width: column.width + 20, height: plan.height - 8, rx: 8 }),
+      s("text", { class: "d", x: column.x + column.width / 2, y: 24, "text-anchor": "middle" }, cut(`session ${column.session}`, 34)));
+  }
+  drawTicks(svg, plan, width);
+  const boxes = new Map(plan.boxes.map((box) => [box.txn.alias, box]));
+  const hot = new Set((step()?.operations || []).map(String));
+  for (const arrow of arrows.filter(isNow)) {
+    for (const end of [arrow.from_operation, arrow.to_operation]) if (end) hot.add(String(end));
+  }
+  for (const box of plan.boxes) svg.append(drawBox(box, plan, hot));
+  if (plan.initial) svg.append(drawInitial(plan));
+  drawArrows(svg, arrows, boxes, plan);
+  return { svg, types: arrows.filter((a) => ends(a, boxes, plan)).map((a) => a.type) };
+}
+
+function drawTicks(svg, plan, width) {
+  let last = -100;
+  for (const tick of plan.ticks) {
+    svg.append(s("path", { class: "tick", d: `M${GUTTER - 6},${tick.y}H${width - 6}` }));
+    if (tick.y - last < 15) continue;
+    last = tick.y;
+    const { history: all } = run();
+    const text = all ? moment(all, tick.at, (plan.ticks.at(-1).at - plan.ticks[0].at) / 40) : grouped(tick.at);
+    svg.append(s("text", { class: "d", x: GUTTER - 12, y: tick.y + 4, "text-anchor": "end" }, cut(text, 14)));
+  }
+}
+
+function drawBox(box, plan, hot) {
+  const { txn, x, y, width } = box;
+  const letters = Math.floor((width - 24) / LETTER);
+  const where = [txn.name === txn.alias ? null : txn.name, plan.inList ? `session ${txn.session}` : null,
+    txn.line ? `line ${txn.line}` : null, txn.outcome].filter(Boolean).join(" · ");
+  const place = placeOf(txn);
+  const select = () => place !== undefined && go({ txn: place });
+  const now = step()?.transactions.includes(txn.alias);
+  const group = s("g", {
+    class: `${txn.bystander ? "by" : "main"}${now ? " now" : ""}`, "data-txn": txn.alias,
+    role: place === undefined ? null : "button", tabindex: place === undefined ? null : 0,
+    onclick: select, onkeydown: (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), select()),
+  }, s("rect", { class: "box", x, y, width, height: box.height, rx: 8 }),
+  s("text", { class: "b", x: x + 12, y: y + 21 }, `${txn.alias} `),
+  s("text", { class: "d", x: x + 20 + txn.alias.length * LETTER, y: y + 21 }, `${cut(where, Math.max(6, letters - txn.alias.length))} `));
+  box.lines.forEach((line, i) => {
+    const at = y + HEAD + LINE * i + 10;
+    if (hot.has(`${txn.alias},${line.place}`)) {
+      group.append(s("rect", { class: "hot", x: x + 6, y: at - 13, width: width - 12, height: LINE - 1, rx: 4 }));
+    }
+    group.append(s("text", { x: x + 12, y: at }, `${cut(line.text, letters)} `, line.text.length > letters ? s("title", {}, line.text) : null));
+  });
+  return group;
+}
+
+function drawInitial(plan) {
+  const box = initialBox(plan);
+  return s("g", {}, s("rect", { class: "box", ...box, rx: 8 }),
+    s("text", { class: "d", x: box.x + box.width / 2, y: box.y + 18, "text-anchor": "middle" }, "initial state"));
+}
+
+function initialBox(plan) {
+  const first = plan.boxes[0] || { x: 10, width: 120 };
+  return { x: first.x, y: plan.inList ? 8 : 36, width: Math.min(first.width, 120), height: 26 };
+}
+
+/** Where an operation, or a transaction as a whole, is in its box. */
+function lineOf(box, operation) {
+  const at = operation ? box.lines.findIndex((line) => line.place === operation[1]) : -1;
+  return at < 0 ? null : box.y + HEAD + LINE * at + 6;
+}
+
+/** The curve of an arrow; null if one of its ends is not drawn. */
+function ends(arrow, boxes, plan) {
+  const of = (alias) => (alias === null ? { ...initialBox(plan), lines: [] } : boxes.get(alias));
+  const [from, to] = [of(arrow.from), of(arrow.to)];
+  if (!from || !to) return null;
+  const start = lineOf(from, arrow.from_operation);
+  const stop = lineOf(to, arrow.to_operation);
+  const right = (box) => box.x + box.width;
+  if (plan.inList || from.x === to.x) {
+    const [a, b] = [start ?? from.y + 17, stop ?? to.y + 17];
+    const far = clamp(Math.abs(a - b) * 0.22, 22, plan.inList ? 100 : 52);
+    return curve([right(from), a], [right(to) + 2, b], [far, 0], [far, 0]);
+  }
+  const rightward = to.x > from.x;
+  const a = [rightward ? right(from) : from.x, start ?? from.y + 17];
+  const b = [rightward ? to.x - 2 : right(to) + 2, stop ?? to.y + 17];
+  const pull = Math.max(36, Math.abs(b[0] - a[0]) * 0.5) * (rightward ? 1 : -1);
+  return curve(a, b, [pull, 0], [-pull, 0]);
+}
+
+function drawArrows(svg, arrows, boxes, plan) {
+  const focused = arrows.some(isNow);
+  const drawn = arrows.map((arrow) => ({ arrow, way: ends(arrow, boxes, plan) })).filter((one) => one.way);
+  const labels = [];
+  for (const { arrow, way } of drawn) {
+    const paint = `var(--${arrow.type})`;
+    const look = `${isNow(arrow) ? "now" : focused ? "faint" : ""}`;
+    const [p, q] = headOf(way, arrow.behind ? 8 : 10);
+    svg.append(s("g", { class: look },
+      s("path", { class: `arrow ${look}`, d: pathOf(way), stroke: paint, "stroke-dasharray": RELATIONS[arrow.type].dash.join(" "),
+        "stroke-width": arrow.behind ? 1.3 : null }, s("title", {}, `${arrow.from ?? "initial state"} → ${arrow.to ?? "initial state"}: ${arrow.label}`)),
+      s("path", { d: `M${way[3]}L${p}L${q}Z`, fill: paint })));
+  }
+  const inTurn = [...drawn].sort((a, b) => Number(isNow(b.arrow)) - Number(isNow(a.arrow)));
+  for (const [i, { arrow, way }] of inTurn.entries()) labels.push(label(arrow, way, i, labels, focused, plan));
+  for (const one of labels) svg.append(one.group);
+}
+
+/** The label of an arrow, where it covers no other one. */
+function label(arrow, way, i, others, focused, plan) {
+  // Where there is little room, the kind of dependency has to do.
+  const text = plan.narrow && arrow.type !== "expected" ? arrow.type : arrow.label;
+  const beside = way[0][0] + 2 >= way[3][0] && way[1][0] > way[0][0] && way[2][0] > way[3][0];
+  const badge = arrow.steps.length > 0 && !arrow.behind;
+  // Beside the arrow of the step, the number of another step is enough.
+  const bare = badge && focused && !isNow(arrow);
+  const wide = text.length * 6.7 + 4;
+  // What the label covers: the number of the step, and the text under it or beside it.
+  const covers = ([x, y]) => [badge ? [x - 11, y - 11, 22, 22] : null,
+    bare ? null : beside ? [x + (badge ? 14 : 6), y - 8, wide, 16] : [x - wide / 2, y + (badge ? 12 : -8), wide, 16]].filter(Boolean);
+  const meet = ([x, y, w, height], [u, v, t, r]) => x < u + t && u < x + w && y < v + r && v < y + height;
+  const free = (spot) => covers(spot).every((one) => others.every((o) => !o.covers.some((other) => meet(one, other))));
+  const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].map((t) => pointOn(way, t));
+  const [x, y] = spots.find(free) || spots[i % spots.length];
+  const group = s("g", { class: focused && !isNow(arrow) ? "faint" : "" });
+  if (badge) {
+    group.append(s("circle", { class: "badge", cx: x, cy: y, r: 10, fill: `var(--${arrow.type})` }),
+      s("text", { class: "badge-text", x, y: y + 4 }, arrow.steps.map((n) => n + 1).join(",")));
+  }
+  if (bare) return { group, covers: covers([x, y]) };
+  const at = beside ? { x: x + (badge ? 14 : 6), y: y + 4 } : { x, y: y + (badge ? 23 : 4), "text-anchor": "middle" };
+  group.append(s("text", { class: "label", ...at, fill: `var(--${arrow.type})` }, text));
+  return { group, covers: covers([x, y]) };
+}

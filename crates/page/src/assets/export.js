@@ -1,0 +1,106 @@
+// The example that is shown, in other languages. Names from histories are quoted as each of them wants it.
+
+/** What can be copied: a name, and how to make the text. */
+function exports() {
+  const shown = example();
+  const picture = state.example === 0 ? anomaly().picture : null;
+  return [
+    ["Text", () => asText(shown)],
+    picture ? ["SVG", () => picture.svg] : null,
+    picture ? ["DOT (Graphviz)", () => picture.dot] : null,
+    ["TikZ", () => asTikz(shown)],
+    ["Mermaid", () => asMermaid(shown)],
+    ["History of this example", () => asHistory(shown)],
+    ["Link to this step", () => location.href],
+  ].filter(Boolean);
+}
+
+function bySession(shown) {
+  const sessions = new Map();
+  for (const txn of shown.witness.transactions) {
+    const name = String(txn.session);
+    sessions.set(name, (sessions.get(name) || []).concat(txn));
+  }
+  return [...sessions];
+}
+
+function deedsOf(txn) {
+  return boxLines(txn).map((line) => line.text);
+}
+
+function asText(shown) {
+  const a = anomaly();
+  const who = shown.witness.transactions.map((t) => `  ${t.alias} (${[t.name === t.alias ? null : t.name, `session ${t.session}`,
+    t.line ? `line ${t.line}` : null, t.outcome].filter(Boolean).join(", ")})  ${deedsOf(t).join(" ")}`);
+  const numbered = shown.steps.some((one) => one.depth) ? (one) => `  ${"  ".repeat(one.depth || 0)}${one.text}` : (one, i) => `  ${i + 1}. ${one.text}`;
+  return [`${a.kind} (${a.code})${a.title ? `: ${a.title}` : ""}, ${times(a.count)}.`, ...who, ...shown.steps.map(numbered), ""].join("\n");
+}
+
+function asMermaid(shown) {
+  const quote = (text) => `"${text.replace(/[^\w .,:()[\]=+…-]/g, (c) => `#${c.codePointAt(0)};`)}"`;
+  const ids = new Map(shown.witness.transactions.map((t, i) => [t.alias, `t${i}`]));
+  const lines = ["flowchart TB"];
+  bySession(shown).forEach(([session, txns], i) => {
+    lines.push(`  subgraph s${i}[${quote(`session ${session}`)}]`);
+    for (const t of txns) lines.push(`    ${ids.get(t.alias)}[${quote([t.alias, ...deedsOf(t)].join(" ; ")).replaceAll(" ; ", "<br/>")}]`);
+    lines.push("  end");
+  });
+  const id = (alias) => (alias === null ? "initial([initial state])" : ids.get(alias));
+  for (const arrow of shown.witness.arrows || []) lines.push(`  ${id(arrow.from)} ${arrow.behind ? "-.->" : "==>"}|${quote(arrow.label)}| ${id(arrow.to)}`);
+  return `${lines.join("\n")}\n`;
+}
+
+const TEX = { "\\": "\\textbackslash{}", "^": "\\^{}", "~": "\\~{}", "…": "\\dots{}" };
+
+function asTikz(shown) {
+  const tex = (text) => text.replace(/[\\^~…]|[{}$&#_%]/g, (c) => TEX[c] || `\\${c}`);
+  const ids = new Map(shown.witness.transactions.map((t, i) => [t.alias, `t${i}`]));
+  const lines = ["% \\usetikzlibrary{arrows.meta}", "\\begin{tikzpicture}[>=Stealth, txn/.style={draw, rounded corners, align=left, font=\\ttfamily\\small}]"];
+  let row = 0;
+  bySession(shown).forEach(([session, txns], i) => {
+    lines.push(`  \\node[font=\\small] at (${i * 5}, 1.2) {session ${tex(session)}};`);
+    for (const t of txns) {
+      lines.push(`  \\node[txn] (${ids.get(t.alias)}) at (${i * 5}, ${(-1.8 * row).toFixed(1)}) {${[`\\textbf{${tex(t.alias)}}`, ...deedsOf(t).map(tex)].join("\\\\ ")}};`);
+      row += 1;
+    }
+  });
+  const initial = (shown.witness.arrows || []).some((a) => a.from === null || a.to === null);
+  if (initial) lines.push("  \\node[txn] (initial) at (-4, 0) {initial state};");
+  const id = (alias) => (alias === null ? "initial" : ids.get(alias));
+  for (const arrow of shown.witness.arrows || []) {
+    lines.push(`  \\draw[->, ${arrow.behind ? "dashed" : "thick"}] (${id(arrow.from)}) to[bend left=18] node[fill=white, font=\\scriptsize] {${tex(arrow.label)}} (${id(arrow.to)});`);
+  }
+  return `${lines.join("\n")}\n\\end{tikzpicture}\n`;
+}
+
+/** The transactions of the example as a history file: the format of docs/format.md. */
+function asHistory(shown) {
+  const lines = shown.witness.transactions.map((txn) => {
+    const ops = txn.operations.map((op, i) => [op.type === "a" ? "append" : op.type, op.key, wholeValue(txn, i, op.value)]);
+    const line = { session: txn.session, id: txn.name, ops };
+    if (txn.outcome) line.outcome = txn.outcome;
+    for (const field of ["start", "commit", "invoked", "completed"]) if (txn[field] !== undefined) line[field] = txn[field];
+    return JSON.stringify(line);
+  });
+  const initial = run().history?.initial;
+  return [JSON.stringify({ anomalist: 1, initial: initial === undefined ? null : initial }), ...lines, ""].join("\n");
+}
+
+/** A value in full: results shorten long lists, the history has them whole. */
+function wholeValue(txn, i, value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+  const place = placeOf(txn);
+  const op = place === undefined || txn.operations_total ? undefined : run().history.operations(place)?.[i];
+  return op ? op.value.list.slice(0, op.value.length) : value.end;
+}
+
+function copyMenu() {
+  const menu = h("details", { class: "menu" }, h("summary", { role: "button" }, "Copy ▾"),
+    h("div", {}, exports().map(([name, make]) => h("button", {
+      type: "button", onclick: () => {
+        menu.open = false;
+        copy(make(), name);
+      },
+    }, name))));
+  return menu;
+}

@@ -1,0 +1,165 @@
+// What lies over the timeline: the transactions and arrows of the example, the selected transaction, and the
+// snapshot of a read where timestamps say what it should have returned.
+
+function drawWitness(timeline) {
+  const { context: c, paint, history: all } = timeline;
+  const shown = example();
+  c.save();
+  c.beginPath();
+  c.rect(NAMES, 0, timeline.width - NAMES, timeline.height);
+  c.clip();
+  if (shown) {
+    const txns = new Map(drawnTransactions(shown).map((txn) => [txn.alias, placeOf(txn)]).filter(([, t]) => t !== undefined));
+    const mentioned = new Set(step()?.transactions || []);
+    for (const [alias, t] of txns) outline(timeline, t, alias, mentioned.has(alias) ? paint.focus : paint.ink, mentioned.has(alias));
+    drawSnapshot(timeline, shown);
+    const arrows = arrowsOf(shown);
+    const focused = arrows.some(isNow);
+    for (const arrow of arrows) {
+      const ends = [txns.get(arrow.from), txns.get(arrow.to)];
+      if (ends.every((t) => t !== undefined && timeline.rows.includes(all.lane[t]))) drawArrow(timeline, arrow, ends, focused);
+    }
+  }
+  if (state.txn !== null) outline(timeline, state.txn, null, paint.focus, true);
+  c.restore();
+}
+
+/** Where a transaction's box is; a box narrower than this is drawn wider. */
+function boxOf(timeline, t) {
+  const { history: all } = timeline;
+  const x = timeline.x(all.begin[t]);
+  const width = Math.max(timeline.x(all.end[t]) - x, 5);
+  return { x, width, y: timeline.y(all.lane[t]) + 2 };
+}
+
+function outline(timeline, t, alias, stroke, strong) {
+  const { context: c, paint } = timeline;
+  const { x, width, y } = boxOf(timeline, t);
+  if (y < AXIS || y > timeline.height) return;
+  c.strokeStyle = stroke;
+  c.lineWidth = strong ? 2.5 : 1.5;
+  c.strokeRect(x - 0.5, y + 0.5, width, LANE - 5);
+  if (!alias || width > 34) return;
+  c.font = "bold 11px system-ui, sans-serif";
+  const wide = c.measureText(alias).width + 6;
+  c.fillStyle = paint.panel;
+  c.globalAlpha = 0.9;
+  c.fillRect(x + width + 1, y + 3, wide, LANE - 10);
+  c.globalAlpha = 1;
+  c.fillStyle = stroke;
+  c.fillText(alias, x + width + 4, y + LANE / 2 - 2);
+}
+
+function drawArrow(timeline, arrow, [from, to], focused) {
+  const { context: c, paint, history: all } = timeline;
+  const [a, b] = [boxOf(timeline, from), boxOf(timeline, to)];
+  // An arrow leaves where the operation is, as far as its place in the transaction says.
+  const spot = (box, t, operation) => {
+    const share = operation ? (operation[1] + 0.5) / Math.max(all.size[t], operation[1] + 1) : 0.5;
+    return box.x + box.width * share;
+  };
+  const down = b.y > a.y || (a.y === b.y && b.x > a.x);
+  const start = [spot(a, from, arrow.from_operation), a.y + (down ? LANE - 5 : 1)];
+  const same = a.y === b.y;
+  const stop = [spot(b, to, arrow.to_operation), same ? start[1] : b.y + (down ? 0 : LANE - 4)];
+  const bend = Math.max(18, Math.min(60, Math.abs(stop[1] - start[1]) * 0.5)) * (down ? 1 : -1);
+  const way = curve(start, stop, [0, bend], [0, same ? bend : -bend]);
+  c.globalAlpha = focused && !isNow(arrow) ? 0.3 : 1;
+  c.strokeStyle = c.fillStyle = paint[arrow.type];
+  c.lineWidth = isNow(arrow) ? 3 : arrow.behind ? 1.2 : 2;
+  c.setLineDash(RELATIONS[arrow.type].dash);
+  c.beginPath();
+  c.moveTo(...way[0]);
+  c.bezierCurveTo(...way[1], ...way[2], ...way[3]);
+  c.stroke();
+  c.setLineDash([]);
+  c.beginPath();
+  for (const point of [way[3], ...headOf(way, 9)]) c.lineTo(...point);
+  c.fill();
+  if (!arrow.behind) {
+    const [x, y] = pointOn(way, arrow.steps[0] % 2 ? 0.35 : 0.55);
+    const text = `${arrow.steps.map((n) => n + 1).join(",")} ${arrow.label}`.trim();
+    c.font = "11px system-ui, sans-serif";
+    const wide = c.measureText(text).width + 8;
+    c.fillStyle = paint.panel;
+    c.fillRect(x - wide / 2, y - 8, wide, 16);
+    c.strokeStyle = paint[arrow.type];
+    c.lineWidth = 1;
+    c.strokeRect(x - wide / 2, y - 8, wide, 16);
+    c.fillStyle = paint[arrow.type];
+    c.fillText(text, x - wide / 2 + 4, y);
+  }
+  c.globalAlpha = 1;
+}
+
+/** The snapshot that a read should have had: a line at the reader's start. */
+function drawSnapshot(timeline, shown) {
+  const { expected, transactions } = shown.witness;
+  const reader = expected && transactions.find((txn) => txn.alias === expected.read[0]);
+  const t = reader && placeOf(reader);
+  if (t === undefined || timeline.history.axis !== "timestamps") return;
+  const { context: c, paint } = timeline;
+  const byCommit = anomaly().kind.includes("commit");
+  const x = timeline.x(byCommit ? timeline.history.end[t] : timeline.history.begin[t]);
+  c.strokeStyle = c.fillStyle = paint.expected;
+  c.lineWidth = 1.5;
+  c.setLineDash([4, 4]);
+  c.beginPath();
+  c.moveTo(x, AXIS);
+  c.lineTo(x, timeline.height);
+  c.stroke();
+  c.setLineDash([]);
+  c.font = "11px system-ui, sans-serif";
+  c.fillText(`snapshot of ${reader.alias}`, x + 4, timeline.height - 10);
+}
+
+/** Wheel, drag, pinch and click on the lanes. */
+function listenTo(timeline) {
+  const { canvas } = timeline;
+  const fingers = new Map();
+  let moved = 0;
+  canvas.addEventListener("wheel", (e) => {
+    const sideways = e.shiftKey ? e.deltaY : e.deltaX;
+    if (e.ctrlKey || e.metaKey || (document.activeElement === canvas && Math.abs(e.deltaX) < Math.abs(e.deltaY) && !e.shiftKey)) {
+      e.preventDefault();
+      timeline.zoom(Math.exp(clamp(e.deltaY, -200, 200) * 0.004), timeline.at(e.offsetX));
+    } else if (sideways) {
+      e.preventDefault();
+      timeline.pan(sideways / timeline.width);
+    }
+  }, { passive: false });
+  canvas.addEventListener("pointerdown", (e) => {
+    fingers.set(e.pointerId, e);
+    moved = 0;
+    canvas.setPointerCapture(e.pointerId);
+  });
+  canvas.addEventListener("pointermove", (e) => {
+    const before = fingers.get(e.pointerId);
+    if (!before) return;
+    if (fingers.size === 2) {
+      const other = [...fingers.values()].find((f) => f.pointerId !== e.pointerId);
+      const [was, is] = [Math.abs(before.clientX - other.clientX), Math.abs(e.clientX - other.clientX)];
+      if (is > 4) timeline.zoom(clamp(was / is, 0.5, 2), timeline.at((e.offsetX + other.offsetX) / 2));
+    } else {
+      moved += Math.abs(e.clientX - before.clientX) + Math.abs(e.clientY - before.clientY);
+      timeline.pan(-(e.clientX - before.clientX) / (timeline.width - NAMES));
+      const lanes = Math.trunc((before.clientY - e.clientY) / LANE);
+      if (lanes) {
+        timeline.scrollBy(lanes);
+      } else {
+        fingers.set(e.pointerId, { ...pick(e), clientY: before.clientY });
+        return;
+      }
+    }
+    fingers.set(e.pointerId, pick(e));
+  });
+  const done = (e) => {
+    if (fingers.delete(e.pointerId) && e.type === "pointerup" && moved < 5) go({ txn: timeline.hit(e.offsetX, e.offsetY) });
+  };
+  canvas.addEventListener("pointerup", done);
+  canvas.addEventListener("pointercancel", done);
+}
+
+function pick({ pointerId, clientX, clientY, offsetX, offsetY }) {
+  return { pointerId, clientX, clientY, offsetX, offsetY };
+}
