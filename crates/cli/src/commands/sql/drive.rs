@@ -7,11 +7,12 @@ use super::subject::Opened;
 use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal};
+use crate::{interrupt, supervised, terminal};
 use anomalist_databases::Kind;
 use anomalist_level::Verdict;
 use anomalist_sql::campaign::{Settings, Summary};
 use anomalist_sql::generate::Knobs;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// How long the script of one anomaly may take to shrink.
@@ -56,6 +57,7 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         }
         let mut reported = Instant::now();
         let mut progress = |summary: &Summary| {
+            supervised::report(sample(summary));
             if !global.quiet && !flags.json && reported.elapsed() > Duration::from_secs(10) {
                 reported = Instant::now();
                 let found: Vec<&str> = summary.counts.keys().map(|name| name.kind()).collect();
@@ -111,6 +113,14 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         false => terminal::print(&shown.text(terminal::style(global).width))?,
     }
     Ok(exit(&summaries, flags))
+}
+
+/// How far it is, for a supervisor.
+fn sample(summary: &Summary) -> Value {
+    let found: serde_json::Map<String, Value> =
+        summary.counts.iter().map(|(name, count)| (name.kind().to_owned(), json!(count))).collect();
+    json!({"what": summary.isolation.to_string(), "rounds": summary.rounds, "statements": summary.statements,
+           "failed": summary.failed_statements, "found": found})
 }
 
 /// What is required decides; if nothing is, what the vendor documents. Where most statements failed, or

@@ -10,7 +10,7 @@ use super::state::{Extra, Journaled, Logged, State};
 use super::store::DiskStore;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal};
+use crate::{interrupt, supervised, terminal};
 use anomalist_history::AtomKind;
 use anomalist_http::Server;
 use anomalist_online::{Batch, Checker, Event, Gc, Key128, Options, Restored, StoreError, checkpoint_extra};
@@ -519,6 +519,7 @@ impl Watch {
         };
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
         let rate = (stats.arrived - before) as f64 / since.elapsed().as_secs_f64();
+        supervised::report(metrics::sample(&snapshot, rate));
         self.shown = (Instant::now(), stats.arrived);
         if self.status {
             let standing = self.voice.standing(&stats);
