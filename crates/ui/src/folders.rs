@@ -141,13 +141,18 @@ impl Folders {
         self.roots.iter().any(|(_, root)| real.starts_with(root))
     }
 
-    /// Remembers the answer of a check.
-    pub(crate) fn learn(&self, id: &str, result: Value) {
+    /// Remembers the answer of a check. What a run says about itself stays.
+    pub(crate) fn learn(&self, id: &str, mut results: Value) {
         let mut known = self.lock();
-        if let Some(item) = known.items.get(id) {
-            let stamp = (item.size, item.modified_ms);
-            known.results.insert(id.to_owned(), (stamp, result));
+        let Some(item) = known.items.get(id).cloned() else { return };
+        if let Some(before) = known.results(&item) {
+            for name in ["about", "claim"] {
+                if let Some(value) = before[0].get(name) {
+                    results[0][name] = value.clone();
+                }
+            }
         }
+        known.results.insert(id.to_owned(), (item.stamp(), results));
     }
 
     /// An item in full: how the run went, results, the end of the log.

@@ -1,6 +1,6 @@
 // Two runs side by side: verdicts that differ, anomalies that only one has.
 
-import { el, show, number } from './dom.js';
+import { el, scroll, show, number } from './dom.js';
 import { get, lattice } from './api.js';
 import { SIGNS, words } from './levels.js';
 import { anomalyCard, verdictsOf } from './results.js';
@@ -29,7 +29,7 @@ const cell = verdict => el('td', {}, verdict ? el('span', { class: `cell ${verdi
   : el('span', { class: 'dim' }, '– not decided'));
 
 function table(data, verdicts, items) {
-  return el('div', { class: 'scroll' }, el('table', { class: 'matrix' }, el('caption', { class: 'hidden' }, 'Verdicts of two runs'),
+  return scroll('Verdicts', el('table', { class: 'matrix' }, el('caption', { class: 'hidden' }, 'Verdicts of two runs'),
     el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Level'), items.map((item, at) => el('th', { scope: 'col' }, `${at + 1}. ${titleOf(item)}`)),
       el('th', { scope: 'col' }, 'Difference'))),
     el('tbody', {}, data.levels.map(({ name }) => {

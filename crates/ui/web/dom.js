@@ -25,6 +25,9 @@ export function show(node, ...children) {
   return node;
 }
 
+/** A part of the page that scrolls sideways where it is too wide; keys scroll it too. */
+export const scroll = (label, ...children) => el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, ...children);
+
 /** Says something to screen readers. */
 export function announce(text) {
   document.getElementById('live').textContent = text;

@@ -45,7 +45,7 @@ function control(command, field, items, changed) {
 /** The form of a command, with the command line that it stands for. */
 export function commandForm(form, items, signal) {
   typed[form.command] ||= form.command === 'test' ? { url: 'simulated:snapshot-isolation' } : {};
-  const shown = el('pre', { tabindex: 0, 'aria-label': 'Equivalent command' });
+  const shown = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'Equivalent command' });
   const wrong = el('p', { class: 'error', role: 'alert', hidden: true });
   const start = el('button', { type: 'submit', class: 'primary' }, `Start ${form.command}`);
   const mark = (field, message) => {

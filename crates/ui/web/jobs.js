@@ -1,6 +1,6 @@
 // Commands that run or ran: live views, results, cancel.
 
-import { el, show, duration, moment, number, plural, copyButton, announce } from './dom.js';
+import { el, scroll, show, duration, moment, number, plural, copyButton, announce } from './dom.js';
 import { get, post, lattice, follow } from './api.js';
 import { chart, series } from './chart.js';
 import { resultsView } from './results.js';
@@ -110,7 +110,7 @@ async function outcome(job, data) {
 }
 
 function sqlTable(answer) {
-  return el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, ['Isolation level', 'Means', 'Verdict', 'Transactions', 'Anomalies']
+  return scroll('Isolation levels', el('table', {}, el('thead', {}, el('tr', {}, ['Isolation level', 'Means', 'Verdict', 'Transactions', 'Anomalies']
     .map(head => el('th', { scope: 'col' }, head)))),
   el('tbody', {}, answer.levels.map(level => el('tr', {}, el('th', { scope: 'row' }, level.isolation), el('td', {}, words(level.level || '–')),
     el('td', {}, chip(level.verdict === 'not decided' ? 'unknown' : level.verdict, level.verdict || 'undecided')), el('td', {}, number(level.transactions)),

@@ -130,16 +130,16 @@ export async function lattice(root, [first, second]) {
       const [x, y] = place(level.name);
       const role = level === one ? ' one' : level === two ? ' two' : near(level.name) ? '' : ' far';
       const text = lines(level.name);
-      return svg('g', { class: `node${role}`, tabindex: 0, role: 'link', 'data-level': level.name, 'aria-label': words(level.name), transform: `translate(${x} ${y})`,
+      return svg('g', { class: `node${role}`, tabindex: 0, role: 'link', 'data-level': level.name, transform: `translate(${x} ${y})`,
         onclick: event => choose(level.name, event.shiftKey || pairing.checked),
         onkeydown: event => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); choose(level.name, event.shiftKey || pairing.checked); } } },
       svg('rect', { x: -BOX.width / 2, y: -BOX.height / 2, width: BOX.width, height: BOX.height, rx: 7 }),
-      text.map((line, at) => svg('text', { 'text-anchor': 'middle', y: (at - (text.length - 1) / 2) * 14 + 4 }, line)),
-      role === ' one' || role === ' two' ? svg('text', { class: 'badge', x: -BOX.width / 2 + 6, y: -BOX.height / 2 + 12 }, role === ' one' ? '1' : '2') : null);
+      svg('text', { 'text-anchor': 'middle' }, text.map((line, at) => svg('tspan', { x: 0, y: (at - (text.length - 1) / 2) * 14 + 4 }, at ? line : `${line} `))),
+      role === ' one' || role === ' two' ? svg('text', { class: 'badge', 'aria-hidden': 'true', x: -BOX.width / 2 + 6, y: -BOX.height / 2 + 12 }, role === ' one' ? '1' : '2') : null);
     }));
   const side = one && two ? pair(one, two, data) : one ? about(one, data)
     : el('section', {}, el('h1', {}, 'Levels'), el('p', {}, 'A line leads from a level down to those that it implies. Choose a level to see its definition and examples; choose a second one, with Shift or the box below, to see a history that separates the two.'));
-  show(root, el('div', { class: 'levels' }, el('div', {}, el('div', { class: 'scroll' }, picture),
+  show(root, el('div', { class: 'levels' }, el('div', {}, picture,
     el('p', { class: 'row dim' }, el('label', { class: 'row', for: 'pairing' }, pairing, 'Choosing a level compares it with the first one'))), side));
   return one ? words(one.name) : 'Levels';
 }

@@ -1,6 +1,6 @@
 // The dashboard of `watch`: what arrives, what it costs, what is violated, over time.
 
-import { el, show, bytes, duration, number, plural } from './dom.js';
+import { el, scroll, show, bytes, duration, number, plural } from './dom.js';
 import { aboutServer, get } from './api.js';
 import { chart, series } from './chart.js';
 import { commandForm } from './form.js';
@@ -30,7 +30,7 @@ export function drawWatch(job) {
       chart('Violations by class', codes.length ? codes.map(code => [code, samples.map(s => [s.at_ms, s.standing[code] || 0])])
         : [['violations', samples.map(s => [s.at_ms, 0])]])),
     el('h2', {}, 'Violations by class and key'),
-    groups.length ? el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Class'), el('th', { scope: 'col' }, 'Key'),
+    groups.length ? scroll('Violations', el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Class'), el('th', { scope: 'col' }, 'Key'),
       el('th', { scope: 'col', class: 'num' }, 'Count'), el('th', { scope: 'col', class: 'num' }, 'First'), el('th', { scope: 'col', class: 'num' }, 'Last'))),
     el('tbody', {}, groups.slice(0, 50).map(group => el('tr', {}, el('th', { scope: 'row' }, group.code), el('td', { class: 'mono' }, group.key || '–'),
       el('td', { class: 'num' }, number(group.count)), el('td', { class: 'num' }, duration(group.first_ms)), el('td', { class: 'num' }, duration(group.last_ms)))))))
