@@ -4,7 +4,7 @@ import { el, svg } from './dom.js';
 
 const WIDTH = 320;
 const HEIGHT = 100;
-const LEFT = 40;
+const LEFT = 2;
 
 const short = n => n >= 1e9 ? `${(n / 1e9).toFixed(1)} G` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M`
   : n >= 1e4 ? `${(n / 1e3).toFixed(0)} k` : n >= 100 || Number.isInteger(n) ? String(Math.round(n)) : n.toFixed(1);
@@ -24,7 +24,7 @@ export function chart(title, lines, format = short) {
   const lastX = Math.max(1000, ...all.map(([x]) => x));
   const top = ceiling(Math.max(0, ...all.map(([, y]) => y)));
   const x = ms => LEFT + ms / lastX * (WIDTH - LEFT - 4);
-  const y = value => HEIGHT - 14 - value / top * (HEIGHT - 22);
+  const y = value => HEIGHT - 2 - value / top * (HEIGHT - 4);
   const path = points => points.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join('');
   const latest = points => points.length ? format(points.at(-1)[1]) : '–';
   const said = lines.map(([name, points]) => `${name} ${latest(points)}`).join(', ');
@@ -35,7 +35,8 @@ export function chart(title, lines, format = short) {
     svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `${title}: ${said}` },
       [0, top / 2, top].map(value => svg('line', { class: 'axis', x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value) })),
       lines.map(([, points], at) => svg('path', { class: `s${at % 4}`, d: path(points) }))),
-    el('div', { class: 'row dim plain' }, el('span', {}, `0 – ${format(top)}`), el('span', { class: 'grow' }), el('span', {}, `${(lastX / 1000).toFixed(0)} s`)));
+    el('span', { class: 'top', 'aria-hidden': 'true' }, format(top)),
+    el('div', { class: 'ends' }, el('span', {}, '0'), el('span', {}, `${(lastX / 1000).toFixed(0)} s`)));
 }
 
 /** Points of a field of samples. */

@@ -46,36 +46,39 @@ function control(command, field, items, changed) {
 export function commandForm(form, items, signal) {
   typed[form.command] ||= form.command === 'test' ? { url: 'simulated:snapshot-isolation' } : {};
   const shown = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'Equivalent command' });
-  const wrong = el('p', { class: 'error', role: 'alert', hidden: true });
+  const wrong = el('p', { class: 'dim', role: 'alert', hidden: true });
   const start = el('button', { type: 'submit', class: 'primary' }, `Start ${form.command}`);
   const mark = (field, message) => {
     for (const input of root.querySelectorAll('[aria-invalid]')) input.removeAttribute('aria-invalid');
     const input = field && root.querySelector(`[name="${CSS.escape(field)}"]`);
-    if (input) input.setAttribute('aria-invalid', 'true');
+    if (input && touched) input.setAttribute('aria-invalid', 'true');
     wrong.hidden = !message;
+    wrong.className = touched ? 'error' : 'dim';
     wrong.textContent = message ? `${field ? `${label(field)}: ` : ''}${message}` : '';
     return input;
   };
   const request = () => ({ command: form.command, fields: typed[form.command] });
   let asked = 0;
+  let touched = false;
   const ask = async () => {
     const mine = ++asked;
     try {
       const answer = await post('command', request(), signal);
       if (mine !== asked) return;
-      if (answer.shown) shown.textContent = answer.shown;
+      shown.textContent = answer.shown || shown.textContent || `anomalist ${form.command} …`;
       mark(answer.field, answer.error);
     } catch (error) {
       if (mine === asked && !signal.aborted) mark(error.field, error.message);
     }
   };
   let timer = 0;
-  const changed = () => { clearTimeout(timer); timer = setTimeout(ask, 150); };
+  const changed = () => { touched = true; clearTimeout(timer); timer = setTimeout(ask, 150); };
   const fields = advanced => form.fields.filter(field => field.advanced === advanced)
     .map(field => control(form.command, field, items, changed));
   const more = fields(true);
   const root = el('form', { novalidate: true, onsubmit: async event => {
     event.preventDefault();
+    touched = true;
     start.disabled = true;
     try {
       const job = await post('jobs', request(), signal);

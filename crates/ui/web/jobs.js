@@ -4,16 +4,16 @@ import { el, scroll, show, duration, moment, number, plural, copyButton, announc
 import { get, post, lattice, follow } from './api.js';
 import { chart, series } from './chart.js';
 import { resultsView } from './results.js';
-import { chip, words } from './levels.js';
+import { SIGNS, chip, words } from './levels.js';
 import { drawWatch } from './watch.js';
 
 const RUNNING = ['running', 'ending'];
-const EXITS = { 0: ['holds', 'ended well'], 1: ['violated', 'violated'], 2: ['unknown', 'undecided'] };
+const EXITS = { 0: ['holds', 'done'], 1: ['violated', 'violated'], 2: ['unknown', 'undecided'] };
 
 export function statusChip(job) {
   if (job.status === 'running') return chip(null, '● running');
   if (job.status === 'ending') return chip(null, '● ending');
-  if (job.status === 'cancelled') return chip('unknown', 'cancelled');
+  if (job.status === 'cancelled') return el('span', { class: 'chip unknown' }, '■ cancelled');
   if (job.status === 'failed') return chip('violated', `failed (${job.exit ?? 'killed'})`);
   const [verdict, text] = EXITS[job.exit] || ['unknown', `status ${job.exit}`];
   return chip(verdict, text);
@@ -66,11 +66,11 @@ function liveTest(job, last) {
     el('div', { class: 'tiles' }, tile(number(Math.round(sample.rate)), 'transactions per second'), tile(number(sample.done), 'transactions'),
       tile(number(sample.aborted), 'aborted'), tile(number(sample.unknown), 'of unknown outcome'),
       sample.faults ? tile(number(sample.faults), 'faults') : null,
-      tile(anomalies ? plural(anomalies.length, 'kind') : '–', 'of anomalies so far')),
+      anomalies ? tile(plural(anomalies.length, 'kind'), 'of anomalies so far') : null),
     anomalies?.length ? el('p', {}, 'So far: ', anomalies.join(', ')) : null,
     el('div', { class: 'charts' }, chart('Transactions per second', [['rate', series(samples, 'rate')]]),
       chart('Transactions', [['ended', series(samples, 'done')], ['aborted', series(samples, 'aborted')], ['unknown', series(samples, 'unknown')]])),
-    last.rate === undefined ? el('p', { class: 'dim' }, `Now: ${last.what}`) : null);
+    last.rate === undefined && RUNNING.includes(job.status) ? el('p', { class: 'dim' }, `Now: ${last.what}`) : null);
 }
 
 /** A page that a command wrote, where it can do no harm: without access to this one. */
@@ -91,7 +91,6 @@ async function outcome(job, data) {
   const items = ['test', 'generate'].includes(job.command) ? (await get('items')).items : [];
   if (job.command === 'check' && answer && (Array.isArray(answer) ? answer[0] : answer)?.levels) {
     parts.push(...resultsView([].concat(answer), data).flat(2));
-    if (job.item) parts.push(el('p', {}, el('a', { href: `#/run/${job.item}` }, 'Its page')));
   }
   for (const run of job.command === 'test' ? answer?.runs || [] : []) {
     const item = items.find(one => one.path?.startsWith(`${run.folder}/`));
@@ -113,7 +112,7 @@ function sqlTable(answer) {
   return scroll('Isolation levels', el('table', {}, el('thead', {}, el('tr', {}, ['Isolation level', 'Means', 'Verdict', 'Transactions', 'Anomalies']
     .map(head => el('th', { scope: 'col' }, head)))),
   el('tbody', {}, answer.levels.map(level => el('tr', {}, el('th', { scope: 'row' }, level.isolation), el('td', {}, words(level.level || '–')),
-    el('td', {}, chip(level.verdict === 'not decided' ? 'unknown' : level.verdict, level.verdict || 'undecided')), el('td', {}, number(level.transactions)),
+    el('td', {}, chip(level.verdict in SIGNS ? level.verdict : 'unknown', level.verdict === 'holds' || level.verdict === 'violated' ? level.verdict : 'undecided')), el('td', {}, number(level.transactions)),
     el('td', {}, (level.anomalies || []).map(a => `${a.kind || a.name} ×${number(a.count)}`).join(', ') || 'none'))))));
 }
 
@@ -143,7 +142,8 @@ export async function jobPage(root, [id], signal) {
     log.textContent = job.messages.join('\n');
     show(head, el('div', { class: 'row' }, el('h1', {}, job.command), statusChip(job),
       el('span', { class: 'dim' }, RUNNING.includes(job.status) ? '' : `after ${duration(job.after_ms)}`)),
-    el('div', { class: 'command' }, el('pre', { tabindex: 0 }, job.shown), copyButton(() => job.shown)));
+    el('div', { class: 'command' }, el('pre', { tabindex: 0 }, job.shown), copyButton(() => job.shown)),
+    job.item && !RUNNING.includes(job.status) ? el('p', {}, el('a', { href: `#/run/${job.item}` }, 'The page of this history →')) : null);
     if (job.command === 'watch') {
       show(body, RUNNING.includes(job.status) ? progressView(job) : null, drawWatch(job));
       return;

@@ -1,21 +1,20 @@
 // The lattice of levels as a picture: stronger above weaker, a line for each implication that follows from
 // no others. Choosing a level explains it; choosing a second one shows what separates the two.
 
-import { el, show, svg } from './dom.js';
+import { el, scroll, show, svg } from './dom.js';
 import { lattice as levelsData } from './api.js';
 import { words } from './levels.js';
 
-const BOX = { width: 158, height: 38 };
-const GAP = { x: 14, y: 26 };
+const BOX = { width: 146, height: 42 };
+const GAP = { x: 14, y: 34 };
 
-/** How far each level is above the bottom: the longest chain of implications. */
+/** Rows from the top: a level is just below the lowest of those that imply it. */
 function ranks(levels) {
   const rank = new Map();
   const of = level => {
     if (!rank.has(level.name)) {
-      rank.set(level.name, 0);
-      const below = levels.filter(other => level.implies.includes(other.name));
-      rank.set(level.name, below.length ? 1 + Math.max(...below.map(of)) : 0);
+      const above = levels.filter(other => other.implies.includes(level.name));
+      rank.set(level.name, above.length ? 1 + Math.max(...above.map(of)) : 0);
     }
     return rank.get(level.name);
   };
@@ -31,35 +30,77 @@ function direct(levels) {
     .map(name => [level.name, name]));
 }
 
-/** Where boxes are: rows by rank, in a row by the mean place of what they are connected to. */
+/**
+ * Rows of boxes, with a bend in every row that a long line crosses (Sugiyama's method): in a row, boxes and
+ * bends are ordered by the mean place of what they are connected to, so lines go around boxes.
+ */
 function layout(levels) {
   const rank = ranks(levels);
-  const edges = direct(levels);
   const rows = [];
-  for (const level of levels) (rows[rank.get(level.name)] ||= []).push(level.name);
-  const width = Math.max(...rows.map(row => row.length)) * (BOX.width + GAP.x) - GAP.x;
+  // What sessions bind starts on the left, the rest on the right.
+  const sorted = levels.slice().sort((a, b) => (a.bound === 'Data') - (b.bound === 'Data'));
+  for (const level of sorted) (rows[rank.get(level.name)] ||= []).push(level.name);
+  const links = [];
+  const edges = direct(levels).map(([from, to]) => {
+    const path = [from];
+    for (let row = rank.get(from) + 1; row < rank.get(to); row += 1) {
+      path.push(`${from}>${to}>${row}`);
+      rows[row].push(path.at(-1));
+    }
+    path.push(to);
+    for (let at = 1; at < path.length; at += 1) links.push([path[at - 1], path[at]]);
+    return { from, to, path };
+  });
+  const size = name => name.includes('>') ? 18 : BOX.width + GAP.x;
   const x = new Map();
-  const spread = row => row.forEach((name, at) => x.set(name, (at + 0.5) * width / row.length));
-  rows.forEach(spread);
-  const mean = name => {
-    const near = edges.filter(edge => edge.includes(name)).map(([a, b]) => x.get(a === name ? b : a));
-    return near.reduce((sum, one) => sum + one, 0) / (near.length || 1);
+  const spread = row => {
+    let at = -row.reduce((sum, name) => sum + size(name), 0) / 2;
+    for (const name of row) {
+      x.set(name, at + size(name) / 2);
+      at += size(name);
+    }
   };
-  for (let turn = 0; turn < 12; turn += 1) {
+  const mean = (name, side) => {
+    const near = links.filter(link => link[side] === name).map(link => x.get(link[1 - side]));
+    return near.length ? near.reduce((sum, one) => sum + one, 0) / near.length : x.get(name);
+  };
+  rows.forEach(spread);
+  for (let turn = 0; turn < 16; turn += 1) {
     for (const row of turn % 2 ? rows.slice().reverse() : rows) {
-      row.sort((a, b) => mean(a) - mean(b));
+      const place = new Map(row.map(name => [name, mean(name, turn % 2 ? 0 : 1)]));
+      row.sort((a, b) => place.get(a) - place.get(b));
       spread(row);
     }
   }
-  const height = rows.length * (BOX.height + GAP.y) - GAP.y;
-  const y = name => height - BOX.height / 2 - rank.get(name) * (BOX.height + GAP.y);
-  return { edges, width, height, place: name => [x.get(name), y(name)] };
+  const half = Math.max(...rows.map(row => row.reduce((sum, name) => sum + size(name), 0))) / 2;
+  const y = new Map(rows.flatMap((row, at) => row.map(name => [name, BOX.height / 2 + at * (BOX.height + GAP.y)])));
+  const place = name => [x.get(name) + half, y.get(name)];
+  return { edges, width: 2 * half, height: rows.length * (BOX.height + GAP.y) - GAP.y, place };
+}
+
+/** A line through its bends. */
+function curve(path, place) {
+  const [x, y] = place(path[0]);
+  let d = `M${x} ${y + BOX.height / 2}`;
+  let [beforeX, beforeY] = [x, y + BOX.height / 2];
+  path.slice(1).forEach((name, at) => {
+    const [nextX, centre] = place(name);
+    const top = centre - BOX.height / 2;
+    const middle = (beforeY + top) / 2;
+    d += `C${beforeX} ${middle} ${nextX} ${middle} ${nextX} ${top}`;
+    [beforeX, beforeY] = [nextX, top];
+    if (at < path.length - 2) {
+      d += `V${centre + BOX.height / 2}`;
+      beforeY = centre + BOX.height / 2;
+    }
+  });
+  return d;
 }
 
 /** A name in at most two lines. */
 function lines(name) {
   const all = words(name);
-  if (all.length <= 20) return [all];
+  if (all.length <= 18) return [all];
   const parts = all.split(' ');
   const split = parts.map((_, at) => [parts.slice(0, at).join(' '), parts.slice(at).join(' ')])
     .sort((a, b) => Math.max(a[0].length, a[1].length) - Math.max(b[0].length, b[1].length));
@@ -121,11 +162,7 @@ export async function lattice(root, [first, second]) {
   };
   const pairing = el('input', { type: 'checkbox', id: 'pairing', checked: Boolean(one && two) });
   const picture = svg('svg', { class: 'lattice', viewBox: `-4 -4 ${width + 8} ${height + 8}`, role: 'group', 'aria-label': 'The lattice of levels, the strongest on top' },
-    edges.map(([a, b]) => {
-      const [[x1, y1], [x2, y2]] = [place(a), place(b)];
-      const on = one && near(a) && near(b);
-      return svg('path', { class: `edge${on ? ' on' : ''}`, d: `M${x1} ${y1 + BOX.height / 2}L${x2} ${y2 - BOX.height / 2}` });
-    }),
+    edges.map(({ from, to, path }) => svg('path', { class: `edge${one && near(from) && near(to) ? ' on' : ''}`, d: curve(path, place) })),
     data.levels.map(level => {
       const [x, y] = place(level.name);
       const role = level === one ? ' one' : level === two ? ' two' : near(level.name) ? '' : ' far';
@@ -137,9 +174,12 @@ export async function lattice(root, [first, second]) {
       svg('text', { 'text-anchor': 'middle' }, text.map((line, at) => svg('tspan', { x: 0, y: (at - (text.length - 1) / 2) * 14 + 4 }, at ? line : `${line} `))),
       role === ' one' || role === ' two' ? svg('text', { class: 'badge', 'aria-hidden': 'true', x: -BOX.width / 2 + 6, y: -BOX.height / 2 + 12 }, role === ' one' ? '1' : '2') : null);
     }));
+  const region = scroll('Lattice', picture);
   const side = one && two ? pair(one, two, data) : one ? about(one, data)
     : el('section', {}, el('h1', {}, 'Levels'), el('p', {}, 'A line leads from a level down to those that it implies. Choose a level to see its definition and examples; choose a second one, with Shift or the box below, to see a history that separates the two.'));
-  show(root, el('div', { class: 'levels' }, el('div', {}, picture,
+  show(root, el('div', { class: 'levels' }, el('div', {}, region,
     el('p', { class: 'row dim' }, el('label', { class: 'row', for: 'pairing' }, pairing, 'Choosing a level compares it with the first one'))), side));
+  // On a narrow screen the picture is wider than its place: what was chosen is in sight.
+  region.scrollLeft = (place(one?.name || 'causal')[0] / width) * region.scrollWidth - region.clientWidth / 2;
   return one ? words(one.name) : 'Levels';
 }

@@ -33,16 +33,16 @@ export function strongest(verdicts, lattice) {
   return held.filter(level => !held.some(other => other.implies.includes(level.name))).map(level => level.name);
 }
 
-/** One sentence: the weakest level that is violated, the strongest that holds. */
+/** What matters most, in order: the weakest levels that are violated, the strongest that hold. */
 export function sentence(verdicts, lattice) {
   const broken = weakest(verdicts, 'violated', lattice);
   const open = Object.values(verdicts).filter(v => v === 'unknown').length;
   const held = strongest(verdicts, lattice);
   const parts = [];
-  if (broken.length) parts.push(`Violated: ${broken.map(words).join(', ')}.`);
-  if (held.length) parts.push(`Holds: ${held.map(words).join(', ')}.`);
-  if (open) parts.push(`${open} ${open === 1 ? 'level is' : 'levels are'} undecided.`);
-  return parts.join(' ') || 'No level was decided.';
+  if (broken.length) parts.push(['violated', `✗ Violated: ${broken.map(words).join(', ')}.`]);
+  if (held.length) parts.push(['holds', `✓ Holds: ${held.map(words).join(', ')}.`]);
+  if (open) parts.push(['unknown', `? Undecided: ${open === 1 ? 'one level' : `${open} levels`}.`]);
+  return parts.length ? parts : [['unknown', 'No level was decided.']];
 }
 
 /** A row per family, a column per bound; `cell` makes what is in a level's place. */

@@ -13,10 +13,10 @@ export function countsOf(result) {
     [level.level, (level.anomalies || []).reduce((sum, kind) => sum + (count[kind] || 0), 0)]));
 }
 
-/** The plain name of an anomaly; the part before a colon repeats its code. */
+/** The plain name of an anomaly, which is behind its code in parentheses. */
 export function plainName(lattice, kind) {
   const title = lattice.anomalies[kind] || words(kind);
-  return title.includes(': ') ? title.slice(title.indexOf(': ') + 2) : title;
+  return /\((.*)\)$/.exec(title)?.[1] || title;
 }
 
 export function anomalyCard(anomaly, lattice, extra) {
@@ -45,7 +45,7 @@ export function resultView(result, lattice, title) {
   const { history } = result;
   return el('section', {},
     title ? el('h2', {}, title) : null,
-    el('p', { class: 'verdict-sentence' }, el('b', {}, sentence(verdicts, lattice))),
+    el('p', { class: 'verdict-sentence' }, sentence(verdicts, lattice).map(([verdict, text]) => el('span', { class: `as-${verdict}` }, text, ' '))),
     history ? el('p', { class: 'dim' }, [
       history.format, plural(history.sessions, 'session'),
       `${plural(history.transactions, 'transaction')}${history.aborted ? ` (${number(history.aborted)} aborted)` : ''}`,

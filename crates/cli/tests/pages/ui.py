@@ -72,7 +72,7 @@ def test_drop(page):
     go(page, "")
     drop(page, HOSTILE, WRITE_SKEW)
     expect(page.locator("h1")).to_have_text("check")
-    expect(page.get_by_text("Violated: repeatable read, update serializable.")).to_be_visible(timeout=20000)
+    expect(page.get_by_text("✗ Violated: repeatable read, update serializable.")).to_be_visible(timeout=20000)
     expect(page.get_by_role("link", name=re.compile(r"^✗ \d* ?serializable: violated$"))).to_be_visible()
     expect(page.locator(".card").first).to_contain_text("write skew")
     frame = page.frame_locator("iframe.report")
