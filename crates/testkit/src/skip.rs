@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What a test may need, and how to get it.
-const RESOURCES: [(&str, &str); 5] = [
+const RESOURCES: [(&str, &str); 6] = [
     ("corpus", "set ANOMALIST_CORPUS to the folder of recorded histories that has the file INDEX.tsv"),
     ("servers", "scripts/test installs PostgreSQL, MariaDB and Galera"),
     ("clients", "scripts/test installs psql, pgbench, the MariaDB client and Connector/J"),
@@ -21,6 +21,7 @@ const RESOURCES: [(&str, &str); 5] = [
         "scripts/test installs Python and its database drivers; ANOMALIST_PYTHON names the interpreter",
     ),
     ("chromium", "scripts/test installs Chromium; ANOMALIST_CHROMIUM names the program"),
+    ("playwright", "scripts/test installs Playwright and axe-core; ANOMALIST_PLAYWRIGHT names their folder"),
 ];
 
 /// Reports that a resource is missing. Returns if `ANOMALIST_SKIP` names it, so that the caller can end its

@@ -78,7 +78,7 @@ export function reportFrame(job) {
   const address = `/report/${job.id}`;
   return el('div', {}, el('p', { class: 'row' }, el('span', { class: 'grow dim' }, 'The page that --report writes.'),
     el('a', { class: 'button', href: address, target: '_blank', rel: 'noopener' }, 'Open it alone')),
-  el('iframe', { class: 'report', src: address, sandbox: 'allow-scripts allow-downloads', title: 'Report' }));
+  el('iframe', { class: 'report', src: address, sandbox: 'allow-scripts allow-downloads', allow: 'clipboard-write *', title: 'Report' }));
 }
 
 /** What a command answered. */
